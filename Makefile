@@ -1,0 +1,72 @@
+# Everything a person or a machine does with this checkout. `make help` lists it.
+SHELL := bash
+PYTHON ?= python3
+BIN := .venv/bin
+export PYTHON
+
+.DEFAULT_GOAL := help
+
+##@ Start here
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*##"} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z][a-z-]*:.*##/ {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: install java ## Weave real flights into a nested table, and query it
+	@$(BIN)/python examples/flights/demo.py
+
+.PHONY: install
+install: ## Set up .venv with pinned dependencies
+	@.ci/environment
+
+.PHONY: java
+java: ## Check for Java 17 or newer; install it where possible
+	@.ci/java
+
+##@ Checks
+.PHONY: test
+test: install java ## Run every test that this machine can run
+	$(BIN)/python -m pytest
+
+.PHONY: unit
+unit: install ## Run the tests that need no Spark
+	$(BIN)/python -m pytest tests/unit
+
+.PHONY: lint
+lint: install ## Check format, style, types, layers and generated files
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/snaploom crds --check
+	$(BIN)/python docs/generate.py --check
+
+.PHONY: format
+format: install ## Format and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+##@ Generated files
+.PHONY: generate
+generate: install ## Write CRDs, reference pages and drawings anew
+	$(BIN)/snaploom crds --dir crds
+	$(BIN)/python docs/generate.py
+
+.PHONY: docs
+docs: install ## Build the documentation as a site, in build/site
+	@$(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt --editable '.[docs]'
+	$(BIN)/zensical build --clean --strict
+
+.PHONY: constraints
+constraints: install ## Pin today's versions in .ci/constraints.txt
+	$(BIN)/python -m pip freeze --exclude-editable | LC_ALL=C sort -f > .ci/constraints.txt
+
+##@ Benchmarks
+.PHONY: bench-join
+bench-join: install java ## Compare weaving with hand-written PySpark
+	$(BIN)/python benchmarks/join.py
+
+.PHONY: clean
+clean: ## Remove what the other targets made
+	rm -rf .venv .demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,68 @@
+"""What every benchmark ends with: one JSON line a figure, and a table in docs/benchmarks.md."""
+
+import json
+import os
+import platform
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+HEAD = """# Benchmarks
+
+Each table is written by the command above it, on the machine that it names. Ratios compare with
+code that ran in turn with ours, in the same run; they say more than seconds, which differ from
+machine to machine. A figure without a goal is there for information.
+"""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured number, with the goal it is held against."""
+
+    name: str
+    value: float | str
+    goal: str = ""
+    ok: bool = True
+
+    @staticmethod
+    def at_most(name: str, value: float, limit: float) -> "Figure":
+        """A number that must not be larger than a limit."""
+        return Figure(name, round(value, 3), f"<= {limit:g}", value <= limit)
+
+
+def publish(section: str, command: str, figures: Sequence[Figure]) -> None:
+    """Write the section's table, then print the figures as JSON lines."""
+    rows = [
+        f"| {figure.name} | {figure.value} | {figure.goal or '-'} | "
+        f"{'yes' if figure.ok else '**no**'} |"
+        for figure in figures
+    ]
+    table = "\n".join(["| figure | value | goal | met |", "|---|---|---|---|", *rows])
+    text = f"## {section}\n\n`{command}`, {machine()}\n\n{table}\n"
+    _replace_section(section, text)
+    for figure in figures:
+        line = {"figure": figure.name, "value": figure.value, "goal": figure.goal, "ok": figure.ok}
+        print(json.dumps(line), flush=True)
+
+
+def machine() -> str:
+    """Processors, memory, and the versions that matter."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return (
+        f"{os.cpu_count()} cores, {memory:.0f} GiB, {platform.system()}, "
+        f"Python {platform.python_version()}, Spark {version('pyspark')}, "
+        f"Snaploom {version('snaploom')}"
+    )
+
+
+def _replace_section(section: str, text: str) -> None:
+    page = PAGE.read_text(encoding="utf-8") if PAGE.exists() else HEAD
+    pattern = re.compile(rf"^## {re.escape(section)}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+    if pattern.search(page):
+        page = pattern.sub(lambda _: text, page)
+    else:
+        page = page.rstrip("\n") + "\n\n" + text
+    PAGE.write_text(page, encoding="utf-8")

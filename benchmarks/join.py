@@ -1,0 +1,236 @@
+"""Weaving against hand-written PySpark on TPC-H: `make bench-join`.
+
+1. One snapshot at scale factor 1, ours and the hand-written job in turn in one session: the ratio
+   of the medians. Rows and contents of both are compared, so that speed is not bought with rows.
+2. The same once each in a process of its own, for the peak memory of Spark's driver.
+3. Twelve monthly snapshots of which only the root changes: one run of ours against twelve runs of
+   the hand-written job, each in its own process as a scheduler would start it.
+4. Planning of 10, 100 and 1,000 sources.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+import duckdb
+import psutil
+from byhand import weave_by_hand
+from figures import Figure, publish
+from planning import planning_figures, startup_figure
+from pyspark.sql import SparkSession
+
+from snaploom.jobs.declarations import read_declarations, refuse
+from snaploom.jobs.job import Job
+from snaploom.jobs.session import build_session
+from snaploom.jobs.weaving import weave_output
+from snaploom.models.report import RunPhase
+from snaploom.models.run import DriverSettings, RunSettings, SparkSettings
+from snaploom.models.times import now
+
+HERE = Path(__file__).parent
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "snaploom" / "benchmarks"
+DIMENSIONS = ("orders", "customer", "nation", "part", "supplier")
+OUTPUT = "lineitem-wide"
+MONTHS = tuple(f"2024-{month:02d}-01" for month in range(1, 13))
+SETTINGS = RunSettings(spark=SparkSettings(driver=DriverSettings(memory="6g")))
+
+
+def main() -> None:
+    """Run everything, or with `--once` one job in this process."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--scale-factor", type=float, default=1.0)
+    parser.add_argument("--repeat", type=int, default=3, help="pairs of runs (at least 3)")
+    parser.add_argument("--once", nargs=3, metavar=("WHO", "DATA", "TARGET"))
+    arguments = parser.parse_args()
+    if arguments.once:
+        who, data, target = arguments.once
+        run_once(who, Path(data), Path(target))
+        return
+    data = CACHE / f"tpch-{arguments.scale_factor:g}"
+    single = single_snapshot(data, arguments.scale_factor)
+    monthly = monthly_snapshots(data, single)
+    figures = [
+        *compare_once(single, arguments.repeat),
+        *compare_memory(single),
+        *compare_months(monthly),
+        *planning_figures(),
+        startup_figure(),
+    ]
+    publish("Joins", "make bench-join", figures)
+
+
+def single_snapshot(data: Path, scale_factor: float) -> Path:
+    """All tables as of one day; generated when they are not there."""
+    folder = data / "single"
+    day = folder / MONTHS[0]
+    if not (day / "supplier.parquet").exists():
+        day.mkdir(parents=True, exist_ok=True)
+        tool = Path(sys.executable).with_name("tpchgen-cli")
+        command = [tool, "parquet", "--quiet", f"-s={scale_factor:g}", f"--output-dir={day}"]
+        subprocess.run(command, check=True)
+    return folder
+
+
+def monthly_snapshots(data: Path, single: Path) -> Path:
+    """Line items in twelve months, everything else in the first only."""
+    folder = data / "monthly"
+    if not (folder / MONTHS[-1] / "lineitem.parquet").exists():
+        source = single / MONTHS[0]
+        for index, month in enumerate(MONTHS):
+            target = folder / month
+            target.mkdir(parents=True, exist_ok=True)
+            duckdb.sql(
+                f"COPY (SELECT * FROM '{source}/lineitem.parquet' "
+                f"WHERE (l_orderkey + l_linenumber) % 12 = {index}) "
+                f"TO '{target}/lineitem.parquet' (FORMAT parquet)"
+            )
+        for name in DIMENSIONS:
+            shutil.copy(source / f"{name}.parquet", folder / MONTHS[0] / f"{name}.parquet")
+    return folder
+
+
+def snaploom_run(spark: SparkSession, data: Path, target: Path) -> int:
+    """Weave every snapshot that is due; the number of rows."""
+    declarations = target.with_suffix(".yaml")
+    template = (HERE / "model" / "lineitem.yaml").read_text(encoding="utf-8")
+    declarations.write_text(
+        template.replace("@DATA@", str(data)).replace("@OUTPUT@", str(target)), encoding="utf-8"
+    )
+    read = read_declarations([declarations])
+    refuse(read.findings)
+    bundle = read.bundle(OUTPUT)
+    report = weave_output(spark, bundle, Job(now=now(), clock=now, tell=lambda event: None))
+    if report.phase is not RunPhase.SUCCEEDED:
+        sys.exit(f"weaving failed: {report.message}")
+    return sum(snapshot.rows for snapshot in report.snapshots)
+
+
+def by_hand_run(spark: SparkSession, data: Path, target: Path, month: str = MONTHS[0]) -> None:
+    """Write one snapshot by hand."""
+    weave_by_hand(spark, data / MONTHS[0], data / month / "lineitem.parquet", target)
+
+
+def compare_once(data: Path, repeat: int) -> list[Figure]:
+    """Both in turn in one session, after one warm-up of each."""
+    spark = build_session("benchmark", SETTINGS)
+    times: dict[str, list[float]] = {"ours": [], "hand": []}
+    for attempt in range(repeat + 1):
+        ours, hand = fresh(f"ours-{attempt}"), fresh(f"hand-{attempt}")
+        jobs: list[tuple[str, Callable[[], object]]] = [
+            ("ours", lambda ours=ours: snaploom_run(spark, data, ours)),
+            ("hand", lambda hand=hand: by_hand_run(spark, data, hand)),
+        ]
+        for name, job in jobs if attempt % 2 else reversed(jobs):
+            seconds = timed(job)
+            note(f"{name} {'warm-up' if attempt == 0 else attempt}: {seconds:.1f} s")
+            if attempt:
+                times[name].append(seconds)
+        if attempt == 0:
+            refuse_difference(spark, ours, hand)
+        shutil.rmtree(ours)
+        shutil.rmtree(hand)
+    spark.stop()
+    ours_median, hand_median = (statistics.median(times[name]) for name in ("ours", "hand"))
+    return [
+        Figure("one snapshot, seconds, Snaploom with all checks", round(ours_median, 2)),
+        Figure("one snapshot, seconds, written by hand", round(hand_median, 2)),
+        Figure.at_most("one snapshot, ratio to hand-written", ours_median / hand_median, 1.10),
+    ]
+
+
+def refuse_difference(spark: SparkSession, ours: Path, hand: Path) -> None:
+    """The two outputs hold the same rows, or the comparison is worth nothing."""
+    query = (
+        "SELECT count(*), sum(cast(xxhash64(data, orders, part, supplier) AS decimal(38))) FROM {t}"
+    )
+    files = [str(path) for path in ours.glob("data/*/*.parquet")]
+    results = [
+        spark.sql(query, t=frame).collect()[0]
+        for frame in (spark.read.parquet(*files), spark.read.parquet(str(hand)))
+    ]
+    if results[0] != results[1]:
+        sys.exit(f"the outputs differ: {results}")
+    note(f"both hold the same {results[0][0]:,} rows")
+
+
+def compare_memory(data: Path) -> list[Figure]:
+    """Peak resident memory of Spark's process, each job alone."""
+    peaks = {who: once(who, data, fresh(f"memory-{who}")) for who in ("ours", "hand")}
+    return [
+        Figure("peak driver memory, MiB, Snaploom", round(peaks["ours"])),
+        Figure("peak driver memory, MiB, written by hand", round(peaks["hand"])),
+        Figure("peak driver memory, ratio", round(peaks["ours"] / peaks["hand"], 3)),
+    ]
+
+
+def compare_months(data: Path) -> list[Figure]:
+    """One run over twelve months against twelve runs of the hand-written job."""
+    ours = timed(lambda: once("ours", data, fresh("months-ours")))
+    note(f"ours, twelve months: {ours:.1f} s")
+    target = fresh("months-hand")
+    hand = sum(timed(lambda m=month: once("hand", data, target / m, m)) for month in MONTHS)
+    note(f"by hand, twelve processes: {hand:.1f} s")
+    return [
+        Figure("twelve months, seconds, Snaploom", round(ours, 1)),
+        Figure("twelve months, seconds, twelve hand-written runs", round(hand, 1)),
+        Figure.at_most("twelve months, ratio to twelve hand-written runs", ours / hand, 0.8),
+    ]
+
+
+def once(who: str, data: Path, target: Path, month: str = MONTHS[0]) -> float:
+    """One job in a process of its own; its peak memory in MiB."""
+    command = [sys.executable, __file__, "--once", f"{who}:{month}", str(data), str(target)]
+    result = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(result.stdout.splitlines()[-1])
+
+
+def run_once(who: str, data: Path, target: Path) -> None:
+    """The other side of `once`."""
+    name, month = who.split(":")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    spark = build_session("benchmark", SETTINGS)
+    if name == "ours":
+        snaploom_run(spark, data, target)
+    else:
+        by_hand_run(spark, data, target, month)
+    print(peak_memory())
+
+
+def peak_memory() -> float:
+    """Peak resident memory of the JVM below this process, in MiB."""
+    for child in psutil.Process().children(recursive=True):
+        if child.name() == "java":
+            for line in Path(f"/proc/{child.pid}/status").read_text().splitlines():
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) / 1024
+    sys.exit("no JVM found")
+
+
+def timed(job: Callable[[], object]) -> float:
+    """Wall time of a job, in seconds."""
+    started = perf_counter()
+    job()
+    return perf_counter() - started
+
+
+def fresh(name: str) -> Path:
+    """A path below the cache at which nothing is."""
+    path = CACHE / "work" / name
+    shutil.rmtree(path, ignore_errors=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def note(text: str) -> None:
+    """Progress, on standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""Write the generated pages and the README's picture from the code that they tell of.
+
+`python docs/generate.py` writes them, `--check` names those that differ. They are committed, so
+that they can be read where the repository is shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from generation.codes import findings_page, reasons_page
+from generation.commandline import command_page
+from generation.contracts import plan_page, report_page
+from generation.decisions import decisions_page
+from generation.folder import folder_page
+from generation.kinds import kind_page
+from generation.picture import flights_picture
+
+from snaploom.models.kinds import KINDS
+
+DOCS = Path(__file__).parent
+REFERENCE = "reference/"
+
+
+def pages() -> dict[str, str]:
+    """Every generated file: its path below `docs/`, and its text."""
+    return {
+        **{f"{REFERENCE}kinds/{kind.singular}.md": kind_page(kind) for kind in KINDS},
+        f"{REFERENCE}cli.md": command_page(),
+        f"{REFERENCE}findings.md": findings_page(),
+        f"{REFERENCE}folder.md": folder_page(),
+        f"{REFERENCE}plan-json.md": plan_page(),
+        f"{REFERENCE}reasons.md": reasons_page(),
+        f"{REFERENCE}report-json.md": report_page(),
+        "decisions.md": decisions_page(),
+        "images/flights.svg": flights_picture(),
+    }
+
+
+def write(folder: Path) -> None:
+    """Write every file below a folder."""
+    for name, text in pages().items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def drift(folder: Path) -> list[str]:
+    """Which files below a folder are missing, differ, or are not generated; as sentences."""
+    expected = pages()
+    missing = [f"{name} is missing" for name in expected if not (folder / name).exists()]
+    changed = [
+        f"{name} differs from the code"
+        for name, text in expected.items()
+        if (folder / name).exists() and (folder / name).read_text(encoding="utf-8") != text
+    ]
+    found = (path.relative_to(folder).as_posix() for path in (folder / REFERENCE).rglob("*.md"))
+    strangers = [f"{name} is not generated" for name in sorted(set(found) - expected.keys())]
+    return missing + changed + strangers
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command line; returns its exit code."""
+    parser = argparse.ArgumentParser(description="Write the generated pages of the documentation.")
+    parser.add_argument("--check", action="store_true", help="only name files that differ")
+    if not parser.parse_args(arguments).check:
+        write(DOCS)
+        return 0
+    differences = drift(DOCS)
+    for sentence in differences:
+        print(f"docs/{sentence}; run `make generate`", file=sys.stderr)  # noqa: T201
+    return 1 if differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

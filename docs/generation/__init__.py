@@ -1,0 +1,1 @@
+"""What `docs/generate.py` is made of: one module a subject, each a function that returns text."""

@@ -1,0 +1,127 @@
+"""The page of the command line, from the very object that parses it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from enum import Enum
+
+from cyclopts import App
+from cyclopts.argument import Argument
+
+from generation.markdown import NOTE, block, table
+from snaploom.cli.main import build_app
+
+EXIT_CODES = (
+    (0, "Done, or nothing to do."),
+    (1, "Failed; the message says why."),
+    (2, "Not valid: the declarations, the options, or what was asked for."),
+    (3, "Every error is an ambiguous or an unreachable join tree."),
+    (4, "Another run holds the lease, and the snapshot is still unpublished. No command of this "
+        "version takes a lease."),
+    (130, "Interrupted by Ctrl-C or SIGTERM."),
+)  # fmt: skip
+CODES_OF = {
+    "init": "0, 1, 2",
+    "validate": "0, 2, 3",
+    "plan": "0, 1 (a snapshot would fail, or preflight did), 2, 3, 130",
+    "run": "0, 1 (something that was due is not published), 2, 3, 130",
+    "snapshots": "0, 1, 2",
+    "graph": "0, 2, 3 (the drawing shows the ties)",
+    "gc": "0, 1, 2",
+    "schema": "0, 1, 2",
+    "crds": "0, 1 (`--check` found a difference), 2",
+}
+"""By command, what it can end with; a new command without an entry stops the generator."""
+TYPES = {"Path": "path", "str": "text", "int": "number", "bool": "flag", "timedelta": "duration"}
+
+
+def command_page() -> str:
+    """The page of all commands."""
+    app = build_app()
+    names = [name for name in app if not name.startswith("-")]
+    overview = [[f"[`{name}`](#snaploom-{name})", _summary(app[name])] for name in names]
+    return "\n".join([
+        "# The command line\n",
+        NOTE,
+        "Results go to standard output, findings, progress and errors to standard error. With "
+        "`-o json` standard output has one JSON document and nothing else. `NO_COLOR` turns "
+        "colours off. `snaploom COMMAND --help` says the same as this page.\n",
+        table(["command", "what it does"], overview),
+        "## Exit codes\n",
+        table(["code", "meaning"], [[f"`{code}`", meaning] for code, meaning in EXIT_CODES]),
+        *(_section(name, app[name]) for name in names),
+    ])  # fmt: skip
+
+
+def _summary(command: App) -> str:
+    return str(command.help).strip()
+
+
+def _section(name: str, command: App) -> str:
+    arguments = [item for item in command.assemble_argument_collection() if item.show]
+    places = [item for item in arguments if not item.name.startswith("-")]
+    options = [item for item in arguments if item.name.startswith("-")]
+    usage = " ".join(["snaploom", name, *map(_place, places), *_usage(options)])
+    parts = [f"## snaploom {name}\n", *_told(command), block("text", usage)]
+    if places:
+        rows = [[f"`{item.name}`", _kind(item), _default(item), _help(item)] for item in places]
+        parts.append(table(["argument", "type", "default", "meaning"], rows))
+    if options:
+        rows = [[_names(item), _kind(item), _default(item), _help(item)] for item in options]
+        parts.append(table(["option", "type", "default", "meaning"], rows))
+    parts.append(f"Exit codes: {CODES_OF[name]}.\n")
+    return "\n".join(parts)
+
+
+def _told(command: App) -> Iterator[str]:
+    text = inspect.getdoc(command.default_command) or _summary(command)
+    for paragraph in text.split("\n\n"):
+        yield " ".join(paragraph.split()) + "\n"
+
+
+def _place(argument: Argument) -> str:
+    shown = f"{argument.name}..." if _is_many(argument) else argument.name
+    return shown if argument.required else f"[{shown}]"
+
+
+def _usage(options: Iterable[Argument]) -> Iterator[str]:
+    for item in options:
+        if item.required:
+            yield f"{item.name} {_kind(item).upper()}..."
+    if not all(item.required for item in options):
+        yield "[OPTIONS]"
+
+
+def _is_many(argument: Argument) -> bool:
+    return str(argument.hint).startswith(("tuple", "list"))
+
+
+def _names(argument: Argument) -> str:
+    given = (argument.parameter.name or ()) if argument.parameter.name else (argument.name,)
+    return ", ".join(f"`{name}`" for name in given if name.startswith("-"))
+
+
+def _kind(argument: Argument) -> str:
+    choices = argument.get_choices()
+    if choices:
+        return " or ".join(f"`{choice}`" for choice in choices)
+    hint = getattr(argument.hint, "__name__", "") if isinstance(argument.hint, type) else ""
+    text = hint or str(argument.hint)
+    return next(name for kind, name in TYPES.items() if kind in text)
+
+
+def _default(argument: Argument) -> str:
+    if argument.required:
+        return "**required**"
+    value = argument.field_info.default
+    if value in (None, (), False, inspect.Parameter.empty):
+        return ""
+    if isinstance(value, timedelta):
+        return f"`{value // timedelta(minutes=1)}m`"
+    return f"`{value.value if isinstance(value, Enum) else value}`"
+
+
+def _help(argument: Argument) -> str:
+    return str(argument.parameter.help or "")

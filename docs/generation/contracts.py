@@ -1,0 +1,113 @@
+"""The pages of the two JSON documents that programs may rely on: the plan and the Report.
+
+The examples are what `snaploom` printed for `examples/customer`; a test runs it and compares.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from generation.markdown import NOTE, block, table
+from generation.models import Sections, document_schema
+from snaploom.models.report import Report
+from snaploom.planning.availability import Action
+
+SAMPLES = Path(__file__).parents[1] / "samples"
+NOW = "2024-03-15T00:00:00Z"
+"""The `--now` of both examples."""
+
+PLAN_KEYS = {
+    "output": "Name of the OutputDataset.",
+    "hash": "Hash of the join tree; equal trees have equal hashes. Empty when there is no plan.",
+    "root": "DataSource whose rows the output's rows are.",
+    "joins": "The join tree, in breadth-first order. Empty when there is no plan.",
+    "joins[].number": "Number in the tree, from 1; the root is 0.",
+    "joins[].fieldName": "Field of the output.",
+    "joins[].source": "Its DataSource.",
+    "joins[].parent": 'Field name of what it is joined to; `""` for the root.',
+    "joins[].relationship": "DataRelationship that joins them.",
+    "joins[].depth": "Joins between it and the root.",
+    "joins[].groupBy": "Columns by which it is grouped; empty when it is not.",
+    "unreachable": "Sources to which no relationship leads.",
+    "unreachable[].fieldName": "Field of the output.",
+    "unreachable[].source": "Its DataSource.",
+    "unreachable[].mode": "Its `pathMissingMode`.",
+    "ties": "Sources that can be reached in several equally good ways.",
+    "ties[].fieldName": "Field of the output.",
+    "ties[].depth": "Joins between it and the root.",
+    "ties[].antiPriority": "What each of the ways costs.",
+    "ties[].candidates": "The ways.",
+    "ties[].candidates[].parent": 'Field name of what it would be joined to; `""` for the root.',
+    "ties[].candidates[].relationship": "DataRelationship that would join them.",
+    "candidates": "Snapshots that a run looks at, in its order; null with `--offline`.",
+    "candidates[].time": "Snapshot time: that of the root's snapshot.",
+    "candidates[].partition": "Folder below `data/`.",
+    "candidates[].action": "What a run does with it; see below.",
+    "candidates[].reason": "Why; see [reasons](reasons.md).",
+    "candidates[].sources": "By field name, the snapshot taken of each joined source.",
+    "candidates[].excluded": "Sources that the snapshot does without.",
+    "candidates[].excluded[].fieldName": "Field of the output that is absent.",
+    "candidates[].excluded[].reason": "Why; see [reasons](reasons.md).",
+    "findings": "What validation, planning and preflight found.",
+    "findings[].code": "Stable code; see [findings](findings.md).",
+    "findings[].severity": "`ERROR` or `WARNING`.",
+    "findings[].resource": "`Kind/name`.",
+    "findings[].path": "Field path inside the resource.",
+    "findings[].message": "What is wrong.",
+    "findings[].hint": "What to do.",
+}
+"""By path of a key of `plan -o json`, its meaning. A test compares the keys with real plans."""
+
+ACTIONS = {
+    Action.PUBLISH: "It is woven and published.",
+    Action.SKIP: "It is left out; the next run looks at it again, unless the reason lasts.",
+    Action.FAIL: "It would fail: the run ends with exit code 1.",
+}
+
+CONTRACT = (
+    "Programs may rely on this document: keys are added, never changed or removed. Instants are "
+    "ISO 8601 in UTC.\n"
+)
+
+
+def plan_page() -> str:
+    """The page of the plan."""
+    return "\n".join([
+        "# The plan as JSON\n",
+        NOTE,
+        "What `snaploom plan OUTPUT -f PATH -o json` prints, also when it finds errors.\n",
+        CONTRACT,
+        table(["key", "meaning"], [[f"`{key}`", text] for key, text in PLAN_KEYS.items()]),
+        "## Actions\n",
+        table(["action", "meaning"], [[f"`{a.value}`", ACTIONS[a]] for a in Action]),
+        "## Example\n",
+        block("sh", _command("plan", f"--now {NOW}")),
+        block("json", sample("plan.json")),
+    ])  # fmt: skip
+
+
+def report_page() -> str:
+    """The page of the Report."""
+    schema = document_schema(Report)
+    return "\n".join([
+        "# The Report as JSON\n",
+        NOTE,
+        "What `snaploom run OUTPUT -f PATH -o json` prints when it ends, however it ends; with "
+        "several outputs, a list of them.\n",
+        CONTRACT,
+        "A field without a value is left out.\n",
+        "## Fields\n",
+        Sections(schema, has_bounds=False).text("Report"),
+        "## Example\n",
+        block("sh", _command("run", f"--now {NOW} --limit 1")),
+        block("json", sample("report.json")),
+    ])  # fmt: skip
+
+
+def sample(name: str) -> str:
+    """A document as `snaploom` printed it."""
+    return (SAMPLES / name).read_text(encoding="utf-8")
+
+
+def _command(command: str, options: str) -> str:
+    return f"snaploom {command} customer-wide -f examples/customer {options} -o json"

@@ -1,0 +1,24 @@
+"""The page that lists decisions, by their headings, so that none is forgotten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from generation.markdown import NOTE
+
+FOLDER = Path(__file__).parents[1] / "decisions"
+
+
+def decisions_page() -> str:
+    """The page."""
+    lines = [f"- [{_title(path)}](decisions/{path.name})\n" for path in sorted(FOLDER.glob("*.md"))]
+    return "\n".join([
+        "# Decisions\n",
+        NOTE,
+        "What was chosen among alternatives, and why; one page a decision.\n",
+        "".join(lines),
+    ])  # fmt: skip
+
+
+def _title(path: Path) -> str:
+    return path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")

@@ -1,0 +1,61 @@
+"""The page of an output folder: the names in it, and the documents of its log."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+from generation.markdown import NOTE, block, table
+from generation.models import Sections, document_schema
+from snaploom.models.base import ApiModel
+from snaploom.models.enumdocs import one_line
+from snaploom.storage import layout
+from snaploom.storage.entries import (
+    Claim,
+    Configure,
+    Publish,
+    Replace,
+    Revoke,
+    Tombstone,
+)
+
+ENTRIES: tuple[type[ApiModel], ...] = (Configure, Publish, Replace, Tombstone, Claim, Revoke)
+"""Kinds of entries, in the order in which a folder meets them."""
+
+
+def folder_page() -> str:
+    """The page."""
+    schemas = [document_schema(entry) for entry in ENTRIES]
+    rows = [
+        [f"`{entry.model_fields['action'].default}`", f"[{entry.__name__}](#{_anchor(entry)})",
+         one_line(entry.__doc__ or "")]
+        for entry in ENTRIES
+    ]  # fmt: skip
+    return "\n".join([
+        "# The output folder\n",
+        NOTE,
+        "What `outputFolder.folderUri` holds after a run. `snaploom.read` needs nothing else, and "
+        "nothing in it names the machine that wrote it: a folder can be copied as a whole.\n",
+        block("text", _tree()),
+        "`<run>` begins with the time at which the run started, as in "
+        "`20200131T093000123Z-5be2a84c07d1`. Names of data files are never used twice.\n",
+        "## The manifest log\n",
+        "`metadata/manifest/` is the truth: what it does not name is not published, whatever "
+        "files lie in `data/`. Each entry is one immutable JSON document, numbered from 1 without "
+        "gaps, written by put-if-absent. Folding them in order gives the state; a checkpoint is "
+        "such a state, saved to spare reading. An entry whose `format` is newer than the reader "
+        "knows is refused.\n",
+        table(["`action`", "entry", "what it says"], rows),
+        "## Entries\n",
+        "Instants are text, ISO 8601 in UTC.\n",
+        Sections(*schemas, has_bounds=False).text(*(entry.__name__ for entry in ENTRIES)),
+    ])  # fmt: skip
+
+
+def _anchor(entry: type[ApiModel]) -> str:
+    return entry.__name__.lower()
+
+
+def _tree() -> str:
+    text = inspect.getdoc(layout) or ""
+    return re.sub(r" \(D\d+\)", "", text.split("```")[1].strip("\n"))

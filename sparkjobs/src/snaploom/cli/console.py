@@ -1,0 +1,124 @@
+"""Where text goes: results to standard output, everything about them to standard error.
+
+Colours follow the terminal and NO_COLOR; with `-o json` standard output carries one document and
+nothing else, so that it can be piped.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import TextIO
+
+from pydantic import JsonValue
+from rich.console import Console
+from rich.text import Text
+
+from snaploom.errors import SnaploomError
+from snaploom.models.codes import make_finding
+from snaploom.models.finding import Finding, InvalidDeclarations
+
+PIPE_WIDTH = 400
+"""Columns of a table that is not on a terminal: more than any of ours has."""
+
+
+class OutputForm(StrEnum):
+    """Form of a command's result."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def result_console() -> Console:
+    """For results."""
+    return _console(sys.stdout)
+
+
+def message_console() -> Console:
+    """For progress, findings and errors."""
+    return _console(sys.stderr)
+
+
+def _console(stream: TextIO) -> Console:
+    """Lines are never wrapped and tables never cut in a pipe, so that tools can read them."""
+    width = None if stream.isatty() else PIPE_WIDTH
+    return Console(file=stream, soft_wrap=True, highlight=False, width=width)
+
+
+def print_json(document: JsonValue) -> None:
+    """One JSON document on standard output."""
+    print(json.dumps(document, indent=2, ensure_ascii=False), flush=True)  # noqa: T201 - the result
+
+
+def print_findings(findings: Iterable[Finding], console: Console) -> None:
+    """Findings for people: where, what, found, expected and what to do."""
+    for finding in findings:
+        style = "bold red" if finding.is_error else "bold yellow"
+        console.print(_heading(finding.severity.value.lower(), finding.code, finding, style))
+        _print_body(finding, console)
+
+
+def _heading(severity: str, name: str, finding: Finding, style: str) -> Text:
+    place = finding.file
+    if place and finding.line:
+        place += f":{finding.line}:{finding.column}"
+    about = "".join(f" {part}" for part in (place, finding.resource, finding.path) if part)
+    return Text.assemble((f"{severity} {name}", style), about)
+
+
+def _print_body(finding: Finding, console: Console) -> None:
+    console.print(Text(f"  {finding.message}"))
+    for label, text in (
+        ("found", finding.found),
+        ("expected", finding.expected),
+        ("fix", finding.hint),
+    ):
+        if text:
+            console.print(Text.assemble((f"  {label + ':':<10}", "dim"), _indented(text)))
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n" + " " * 12)
+
+
+def summary_of(findings: Iterable[Finding]) -> str:
+    """`2 errors, 1 warning`."""
+    listed = list(findings)
+    errors = sum(finding.is_error for finding in listed)
+    return f"{_count(errors, 'error')}, {_count(len(listed) - errors, 'warning')}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def print_error(error: SnaploomError, place: Callable[[Finding], Finding] = lambda f: f) -> None:
+    """An error for people, on standard error, in the form of a finding.
+
+    Args:
+        error: what was raised.
+        place: adds file and line to what is about a declared resource.
+    """
+    console = message_console()
+    if isinstance(error, InvalidDeclarations):
+        print_findings(error.findings, console)
+        console.print(summary_of(error.findings), style="bold")
+        return
+    finding = place(preflight_finding(error))
+    console.print(_heading("error", error.reason, finding, "bold red"))
+    _print_body(finding, console)
+
+
+def preflight_finding(error: SnaploomError, reason: str = "") -> Finding:
+    """An error that is not about declarations alone, as a finding."""
+    return make_finding(
+        "SL192",
+        f"{reason}: {error.message}" if reason else error.message,
+        resource=error.resource or "",
+        path=error.path or "",
+        found=error.found or "",
+        expected=error.expected or "",
+        hint=error.hint or f"see {error.reason} in the reference of reasons",
+    )

@@ -1,0 +1,52 @@
+"""What a person reads when a command fails, and the exit code of it."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Sequence
+
+from cyclopts import CycloptsError
+
+from snaploom.cli.console import message_console, print_error
+from snaploom.errors import SnaploomError
+from snaploom.models.codes import make_finding
+from snaploom.models.finding import InvalidDeclarations
+
+INTERNAL_ERROR = 1
+DEBUG_VARIABLE = "SNAPLOOM_DEBUG"
+
+
+def tell_failure(error: Exception, arguments: Sequence[str]) -> int:
+    """Tell on standard error what went wrong with a command line; the exit code."""
+    if isinstance(error, CycloptsError):
+        error = _misused(error, arguments)
+    if isinstance(error, SnaploomError):
+        print_error(error)
+        return error.exit_code
+    return _internal_error(error)
+
+
+def _misused(error: CycloptsError, arguments: Sequence[str]) -> InvalidDeclarations:
+    """What the command line itself refuses, in the form of every other error."""
+    finding = make_finding(
+        "SL191",
+        " ".join(str(error).split()),
+        found=" ".join(["snaploom", *arguments]),
+        hint=f"see {' '.join(('snaploom', *(error.command_chain or ()), '--help'))}",
+    )
+    return InvalidDeclarations([finding])
+
+
+def _internal_error(error: Exception) -> int:
+    console = message_console()
+    first = str(error).splitlines()[0] if str(error) else ""
+    summary = f"internal error: {type(error).__name__}: {first}"
+    console.print(summary, style="bold red", markup=False)
+    if os.environ.get(DEBUG_VARIABLE):
+        console.print("".join(traceback.format_exception(error)), markup=False)
+    else:
+        console.print(
+            f"This is a fault of Snaploom. Set {DEBUG_VARIABLE}=1 to see where, and report it."
+        )
+    return INTERNAL_ERROR

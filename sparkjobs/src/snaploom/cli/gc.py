@@ -1,0 +1,96 @@
+"""`snaploom gc`: removes what crashed runs and deleted snapshots left behind, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Annotated
+
+from cyclopts import Parameter
+from pydantic import JsonValue
+from rich.console import Console
+from rich.table import Table
+
+import snaploom
+from snaploom.cli.console import OutputForm, print_json, result_console
+from snaploom.cli.options import Form, Now, folder_uri, instant_of
+from snaploom.models.times import NANOS_PER_MICROSECOND, now
+from snaploom.storage.folder import open_folder
+from snaploom.storage.gc import Garbage, Verdict, collect_garbage, find_garbage
+from snaploom.storage.layout import new_run_id
+from snaploom.storage.run import Run
+from snaploom.storage.stores import open_store
+
+DEFAULT_GRACE = timedelta(hours=1)
+"""The default of `outputFolder.readerGrace`."""
+
+
+def gc(
+    folder: Annotated[str, Parameter(name="FOLDER", help="URI or absolute path of an output.")],
+    /,
+    *,
+    grace: Annotated[
+        timedelta,
+        Parameter(
+            help="How long leftovers and deleted files stay: `90m`, `2h`, `1d`; an hour by default."
+        ),
+    ] = DEFAULT_GRACE,
+    dry_run: Annotated[bool, Parameter(help="Only list what would be removed.")] = False,
+    now_text: Now = None,
+    output: Form = OutputForm.TEXT,
+) -> int:
+    """Remove files that no snapshot refers to: staging, uncommitted and deleted ones.
+
+    Runs that did not commit their files are revoked first, so that nothing is ever removed under a
+    run that could still publish it. Files that Snaploom did not write are listed and kept.
+    """
+    moment = instant_of(now_text)
+    opened = open_folder(open_store(folder_uri(folder), create=False))
+    nanos = int(grace / timedelta(microseconds=1)) * NANOS_PER_MICROSECOND
+    found = find_garbage(opened.store, opened.log.read(), moment, nanos)
+    removed: Sequence[Garbage] = ()
+    if not dry_run:
+        run = Run(new_run_id(moment), snaploom.__version__, now)
+        removed = collect_garbage(opened, found, run)
+    if output is OutputForm.JSON:
+        print_json(_document(opened.store.uri, found, removed))
+    else:
+        _print(result_console(), found, removed, dry_run)
+    return 0
+
+
+def _document(uri: str, found: Sequence[Garbage], removed: Sequence[Garbage]) -> JsonValue:
+    gone = {item.key for item in removed}
+    return {
+        "folder": uri,
+        "removed": len(removed),
+        "garbage": [
+            {
+                "key": item.key,
+                "kind": item.kind.value,
+                "verdict": item.verdict.value,
+                "bytes": item.size,
+                "runId": item.run_id,
+                "why": item.why,
+                "removed": item.key in gone,
+            }
+            for item in found
+        ],
+    }
+
+
+def _print(
+    console: Console, found: Sequence[Garbage], removed: Sequence[Garbage], dry_run: bool
+) -> None:
+    if not found:
+        console.print("Nothing to remove.")
+        return
+    table = Table("what", "file", "bytes", "why", box=None, pad_edge=False)
+    gone = {item.key for item in removed}
+    for item in found:
+        would_go = item.verdict is Verdict.REMOVE
+        what = "removed" if item.key in gone else "would go" if dry_run and would_go else "kept"
+        table.add_row(what, item.key, str(item.size), item.why)
+    console.print(table)
+    size = sum(item.size for item in removed)
+    console.print(f"{len(removed)} of {len(found)} files removed, {size} bytes.")

@@ -1,0 +1,100 @@
+"""`snaploom`: finds the command, runs it, and turns every outcome into an exit code.
+
+Commands are named by dotted path and imported when called, so that `--help` stays light. Other
+packages add theirs through the entry-point group `snaploom.commands` (ruling D21).
+
+Exit codes: 0 done, or nothing to do; 1 failed; 2 not valid; 3 every error is an ambiguous or
+unreachable join tree; 4 lease not obtained and the snapshot still unpublished; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib.metadata import entry_points
+from types import FrameType
+from typing import Protocol, cast
+
+from cyclopts import App, Parameter
+
+import snaploom
+from snaploom import lazy
+
+COMMANDS = (
+    ("init", "snaploom.cli.init:init", "Write a small model to start from."),
+    ("validate", "snaploom.cli.validate:validate", "Check declarations, without touching data."),
+    ("plan", "snaploom.cli.plan:plan", "Show the join tree, and what a run would publish."),
+    ("run", "snaploom.cli.run:run", "Weave and publish every snapshot that is due."),
+    ("snapshots", "snaploom.cli.snapshots:snapshots", "List what an output has published."),
+    ("graph", "snaploom.cli.graph:graph", "Draw sources, relationships and the join tree."),
+    ("gc", "snaploom.cli.gc:gc", "Remove what crashed runs and deleted snapshots left behind."),
+    ("schema", "snaploom.cli.schema:schema", "Write JSON Schemas for editors."),
+    ("crds", "snaploom.cli.crds:crds", "Write or check the Kubernetes resource definitions."),
+)
+ENTRY_POINTS = "snaploom.commands"
+INTERRUPTED = 130
+
+
+class TellFailure(Protocol):
+    """`snaploom.cli.failures.tell_failure`, which brings the models along."""
+
+    def __call__(self, error: Exception, arguments: Sequence[str]) -> int:
+        """Tell what went wrong; the exit code."""
+        ...
+
+
+def build_app() -> App:
+    """The command line as an object; also what the reference pages are generated from."""
+    app = App(
+        name="snaploom",
+        help="Weaves declared data sources into wide, point-in-time tables on Spark.",
+        version=snaploom.__version__,
+        help_format="markdown",
+        default_parameter=Parameter(negative=(), show_default=False),
+        suppress_keyboard_interrupt=False,
+        help_epilogue="Exit codes: 0 done, 1 failed, 2 not valid, 3 no unique join tree, "
+        "4 lease not obtained, 130 interrupted.",
+    )
+    for name, target, summary in COMMANDS:
+        app.command(target, name=name, help=summary)
+    for entry in entry_points(group=ENTRY_POINTS):
+        app.command(entry.value, name=entry.name)
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and exit; no traceback reaches a user."""
+    signal.signal(signal.SIGTERM, _end_as_by_key)
+    sys.exit(run_command(sys.argv[1:] if arguments is None else list(arguments)))
+
+
+def _end_as_by_key(_signal: int, _frame: FrameType | None) -> None:
+    """SIGTERM ends a command as Ctrl-C does; `run` hears both in its own way, once it is up."""
+    raise KeyboardInterrupt
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code."""
+    try:
+        outcome = build_app()(
+            list(arguments),
+            result_action="return_value",
+            exit_on_error=False,
+            print_error=False,
+        )
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)  # noqa: T201 - nothing else is needed any more
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output went away, as `head` does; there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # noqa: BLE001 - the last resort: no traceback reaches a user
+        return cast(TellFailure, lazy.resolve(lazy.FAILURES))(error, arguments)
+    return outcome if isinstance(outcome, int) else 0
+
+
+if __name__ == "__main__":
+    main()

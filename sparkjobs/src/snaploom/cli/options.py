@@ -1,0 +1,92 @@
+"""Options that several commands share, so that they are spelt and explained alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from snaploom.cli.console import OutputForm
+from snaploom.errors import FolderNotWritable
+from snaploom.models.codes import make_finding
+from snaploom.models.finding import InvalidDeclarations
+from snaploom.models.times import EpochNanos, now, parse_instant
+
+Files = Annotated[
+    list[Path],
+    Parameter(
+        name=["--file", "-f"],
+        consume_multiple=True,
+        help="YAML files and folders with the declarations.",
+    ),
+]
+Form = Annotated[
+    OutputForm,
+    Parameter(name=["--output", "-o"], show_default=True, help="Form of the result."),
+]
+Now = Annotated[
+    str | None,
+    Parameter(
+        name="--now",
+        help="Time to plan for, ISO 8601 with `Z` or an offset; omitted, the present.",
+    ),
+]
+
+
+def instant_of(text: str | None) -> EpochNanos:
+    """The instant that `--now` names, or the present.
+
+    Raises:
+        InvalidDeclarations: it is not a time.
+    """
+    if text is None:
+        return now()
+    try:
+        return parse_instant(text)
+    except ValueError:
+        finding = make_finding(
+            "SL191",
+            "this is not a time",
+            path="--now",
+            found=text,
+            expected="ISO 8601 with Z or an offset, such as 2020-01-31T00:00:00Z",
+            hint=_time_hint(text),
+        )
+        raise InvalidDeclarations([finding]) from None
+
+
+def _time_hint(text: str) -> str:
+    for ending in ("Z", "T00:00:00Z"):
+        try:
+            parse_instant(text + ending)
+        except ValueError:
+            continue
+        return f"write {text}{ending} if UTC is meant"
+    return "leave it out to plan for the present"
+
+
+def folder_uri(place: str) -> str:
+    """The URI of a folder as a person names it: a relative path of a folder counts from here."""
+    path = Path(place)
+    return f"{path.absolute()}/" if path.is_dir() else place
+
+
+@contextmanager
+def writing_to(folder: Path) -> Iterator[None]:
+    """Turn what the file system refuses into an error of Snaploom.
+
+    Raises:
+        FolderNotWritable: something in the folder, or the folder itself, cannot be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise FolderNotWritable(
+            "this folder cannot be written",
+            found=f"{error.strerror or error} at {error.filename or folder}",
+            expected="a folder that this process may write to, with room for the files",
+            hint="name another one, or check permissions, mount options and free space",
+        ) from error

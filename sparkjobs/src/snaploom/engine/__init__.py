@@ -1,0 +1,1 @@
+"""The engine: Spark does the reading, weaving and writing; the session is always handed in."""

@@ -1,0 +1,222 @@
+"""Spark's failures as errors of Snaploom: one line, no stack trace, and what to do.
+
+Spark names most failures by a condition in brackets, such as `[FAILED_READ_FILE.NO_HINT]`; the
+outermost exception is often only "a task failed", so the whole chain of causes is searched and the
+first rule that knows a condition decides. What no rule knows stays a failure with its own text.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from snaploom.errors import (
+    FolderNotWritable,
+    Interrupted,
+    SnaploomError,
+    SourceError,
+    SourceNotReadable,
+    SourceSchemaInvalid,
+)
+
+# PySpark logs every refused query with its stack trace; what it means is in the error.
+logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+
+LONGEST_MESSAGE = 600
+"""Characters of Spark's text that are kept: enough for the sentence, not for a plan."""
+DEEPEST_CAUSE = 12
+"""Causes that are followed; Spark nests five or six."""
+
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
+_FILE = re.compile(
+    r"(?:reading file|read file:|does not exist:|footer for file:?) ?'?"
+    r"((?:[A-Za-z][\w+.-]*:)?/.+?)'?(?=\.?\s*(?:SQLSTATE|Could not|Data type|File does|\n|$)|\. )"
+)
+_AFTER_MESSAGE = re.compile(r"\s*SQLSTATE:.*|\n.*", re.DOTALL)
+_ABOUT_FILE = re.compile(r"^Encountered error while reading file .+?\. (?=[A-Z])")
+"""The file stands under `found` as well, where it is easier to see."""
+_EXCEPTION_NAME = re.compile(r"^(?:(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): )+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    pattern: re.Pattern[str]
+    error: type[SnaploomError]
+    hint: str
+    expected: str | None = None
+    message: str | None = None
+    """What it means, where Spark's sentence only says what was found."""
+
+
+def _rule(
+    pattern: str,
+    error: type[SnaploomError],
+    hint: str,
+    expected: str | None = None,
+    message: str | None = None,
+) -> _Rule:
+    return _Rule(re.compile(pattern), error, hint, expected, message)
+
+
+_RULES = (
+    _rule(
+        r"No space left on device|Read-only file system|Disk quota exceeded",
+        FolderNotWritable,
+        "make room, or make the folder (and Spark's scratch folder) writable, and run again",
+        "folders that take writes, with room for the data",
+        "a folder refuses writes",
+    ),
+    _rule(
+        r"\[FAILED_READ_FILE\.PARQUET_COLUMN_DATA_TYPE_MISMATCH\]",
+        SourceSchemaInvalid,
+        "the file's type differs from the declared or inferred one: correct schemaFields, or "
+        "rewrite the file",
+        "files whose columns have the declared types",
+    ),
+    _rule(
+        r"\[(?:FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|MALFORMED_RECORD|MALFORMED_CSV_RECORD|"
+        r"UNABLE_TO_INFER_SCHEMA|INVALID_JSON_RECORD)|is not a Parquet file|"
+        r"Malformed ORC file|Not an Avro data file|Could not read file",
+        SourceNotReadable,
+        "the file is missing, truncated or not of the declared format: write it again, or take it "
+        "out of sourceUriGlobs",
+        "whole files of the declared format",
+    ),
+    _rule(
+        r"\[PATH_NOT_FOUND\]|FileNotFoundException|NoSuchFileException",
+        SourceNotReadable,
+        "a file vanished after it was listed: run again once the source is at rest",
+        "files that stay while they are read",
+    ),
+    _rule(
+        r"\[(?:AVRO_|KAFKA_)?DATA_SOURCE_NOT_(?:FOUND|ENABLED)\]",
+        SourceSchemaInvalid,
+        "name a format that this Spark has: parquet, orc, csv, json, avro, text, or the class of "
+        "one in its jars",
+        "a format that this Spark can read",
+    ),
+    _rule(
+        r"\[COLUMN_ALREADY_EXISTS|duplicate field\(s\).*case-insensitive",
+        SourceSchemaInvalid,
+        "rename one of the columns; names are compared ignoring case",
+        "names that differ in more than case",
+        "two columns have the same name",
+    ),
+    _rule(
+        r"\[AMBIGUOUS_",
+        SourceSchemaInvalid,
+        "say which of them is meant, by the alias of its source",
+        "names that mean one column",
+    ),
+    _rule(
+        r"\[(?:CAST_|ARITHMETIC_OVERFLOW|DIVIDE_BY_ZERO|NUMERIC_|INVALID_ARRAY_INDEX|"
+        r"CANNOT_PARSE_|INVALID_FRACTION|DATETIME_)",
+        SourceError,
+        "a value does not fit an expression of a query; use its try_ form (try_cast, try_divide)",
+        "values that the query can work with",
+    ),
+    _rule(
+        r"\[(?:UNRESOLVED_|TABLE_OR_VIEW_NOT_FOUND|PARSE_|DATATYPE_MISMATCH|MISSING_AGGREGATION|"
+        r"MISSING_GROUP_BY|UNSUPPORTED_|INVALID_|WRONG_NUM_ARGS|NOT_A_|GROUP_BY_|NESTED_AGG)",
+        SourceSchemaInvalid,
+        "correct the query or the expression for this schema",
+        "a query over columns that there are, of types that fit",
+    ),
+    _rule(
+        r"\[SPARK_JOB_CANCELLED\]|cancelled job group|part of cancelled|"
+        r"SparkContext was shut down|InterruptedException",
+        Interrupted,
+        "run again; nothing was published",
+    ),
+    _rule(
+        r"OutOfMemoryError|GC overhead limit",
+        SnaploomError,
+        "give the driver or the executors more memory",
+        "enough memory for the data",
+    ),
+)
+
+
+def translate(
+    error: Exception, *, resource: str | None = None, path: str | None = None
+) -> SnaploomError:
+    """The error of Snaploom that says what a failure of Spark means; never raises.
+
+    Args:
+        error: what Spark, py4j or Snaploom raised; an error of Snaploom is returned as it is.
+        resource: `Kind/name` of the resource at work, when it is known.
+        path: field path inside it.
+    """
+    if isinstance(error, SnaploomError):
+        return error
+    chain = tuple(_messages(error))
+    text = "\n".join(chain)
+    file = _FILE.search(text)
+    for rule in _RULES:
+        match = rule.pattern.search(text)
+        if match is not None:
+            sentence = condense(_line_at(text, match.start()))
+            found = _detail(chain, match, text) if file is None else f"in {file[1]}"
+            return rule.error(
+                rule.message or sentence,
+                resource=resource,
+                path=path,
+                found=sentence if rule.message else found,
+                expected=rule.expected,
+                hint=rule.hint,
+            )
+    return SnaploomError(
+        condense(chain[-1] if isinstance(error, Py4JJavaError) else chain[0]),
+        resource=resource,
+        path=path,
+    )
+
+
+def condense(message: str) -> str:
+    """The first sentence of a message of Spark, without condition, plan and SQL state."""
+    line = _AFTER_MESSAGE.sub("", message.strip())
+    line = _EXCEPTION_NAME.sub("", line)
+    condition = _CONDITION.match(line)
+    line = line[condition.end() if condition else 0 :].strip().rstrip(".")
+    line = _ABOUT_FILE.sub("a file cannot be read: ", line)
+    if len(line) > LONGEST_MESSAGE:
+        return line[: LONGEST_MESSAGE - 1] + "…"
+    return line or "Spark failed without saying why"
+
+
+def _line_at(text: str, position: int) -> str:
+    start = text.rfind("\n", 0, position) + 1
+    line = text[start:].split("\n", 1)[0]
+    bracket = _CONDITION.search(line)
+    return line[bracket.start() :] if bracket else line
+
+
+def _detail(chain: tuple[str, ...], match: re.Match[str], text: str) -> str | None:
+    """The deepest cause, when it says more than the line that is the message already."""
+    deepest = condense(chain[-1])
+    return None if deepest in condense(_line_at(text, match.start())) else deepest
+
+
+def _messages(error: Exception) -> Iterator[str]:
+    """What each exception of the chain says, outermost first, stack traces left out."""
+    if isinstance(error, Py4JJavaError):
+        yield from _java_messages(error.java_exception)
+        return
+    yield str(error)
+    origin = getattr(error, "_origin", None) if isinstance(error, PySparkException) else None
+    if isinstance(origin, JavaObject):
+        yield from _java_messages(origin)
+
+
+def _java_messages(throwable: JavaObject | None) -> Iterator[str]:
+    for _ in range(DEEPEST_CAUSE):
+        if throwable is None:
+            return
+        yield re.sub(r"\n\s+at .*", "", str(throwable.toString()))
+        throwable = throwable.getCause()

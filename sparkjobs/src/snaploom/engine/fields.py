@@ -1,0 +1,117 @@
+"""Fields of a Spark schema, found by a path and compared with a declared type.
+
+Names are compared ignoring case, as Spark does with `caseSensitive=false`; what is found keeps the
+case that it has in the data (ruling K22). A field of another type than declared counts as missing
+(`join.md` section 1.3), whatever its nullability and metadata.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pyspark.sql import types as spark
+
+from snaploom.engine.datatypes import to_spark
+from snaploom.models.common import DataType
+
+_PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A field of a schema."""
+
+    parts: tuple[str, ...]
+    """Names from the top level down, in the case of the data."""
+    data_type: spark.DataType
+    """Type of the field."""
+    metadata: dict[str, object]
+    """Metadata of the field."""
+
+    @property
+    def path(self) -> str:
+        """The names joined by `.`, as people write them."""
+        return ".".join(part if _is_plain(part) else quote(part) for part in self.parts)
+
+    @property
+    def expression(self) -> str:
+        """The field as Spark's parser reads it, every name quoted."""
+        return ".".join(quote(part) for part in self.parts)
+
+
+def quote(name: str) -> str:
+    """A name in backticks, so that Spark takes dots, spaces and backticks in it literally."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def split_path(path: str) -> tuple[str, ...] | None:
+    """The names of a path such as `a.b` or `` `a.b`.c ``; None when it is not one."""
+    parts: list[str] = []
+    position = 0
+    while True:
+        match = _PART.match(path, position)
+        if match is None:
+            return None
+        quoted, plain = match.groups()
+        parts.append(plain if quoted is None else quoted.replace("``", "`"))
+        position = match.end()
+        if position == len(path):
+            return tuple(parts)
+        if path[position] != ".":
+            return None
+        position += 1
+
+
+def find_field(schema: spark.StructType, path: str) -> Found | None:
+    """The field at a path, ignoring case; None when there is none.
+
+    A path leads through structs only, not into arrays and maps. A column whose own name contains a
+    dot is written in backticks, as in Spark.
+    """
+    names = split_path(path)
+    if names is None:
+        return None
+    found: list[str] = []
+    current: spark.DataType = schema
+    metadata: dict[str, object] = {}
+    for name in names:
+        field = _member(current, name)
+        if field is None:
+            return None
+        found.append(field.name)
+        current, metadata = field.dataType, dict(field.metadata or {})
+    return Found(tuple(found), current, metadata)
+
+
+def matches(declared: DataType, actual: spark.DataType) -> bool:
+    """Whether data of a type is what was declared, ignoring nullability, metadata and case."""
+    return _bare(to_spark(declared)) == _bare(actual)
+
+
+def _member(container: spark.DataType, name: str) -> spark.StructField | None:
+    if not isinstance(container, spark.StructType):
+        return None
+    wanted = fold_case(name)
+    return next((field for field in container.fields if fold_case(field.name) == wanted), None)
+
+
+def fold_case(name: str) -> str:
+    """The form in which names are compared: lower case, as Spark's own resolver has it."""
+    return name.lower()
+
+
+def _bare(data_type: spark.DataType) -> spark.DataType:
+    if isinstance(data_type, spark.StructType):
+        return spark.StructType(
+            [spark.StructField(fold_case(f.name), _bare(f.dataType)) for f in data_type.fields]
+        )
+    if isinstance(data_type, spark.ArrayType):
+        return spark.ArrayType(_bare(data_type.elementType))
+    if isinstance(data_type, spark.MapType):
+        return spark.MapType(_bare(data_type.keyType), _bare(data_type.valueType))
+    return data_type
+
+
+def _is_plain(name: str) -> bool:
+    return re.fullmatch(r"\w+", name) is not None

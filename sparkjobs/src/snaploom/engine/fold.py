@@ -1,0 +1,233 @@
+"""Folding: a join tree and one frame a node become one nested frame (`join.md` sections 2.3, 2.4).
+
+Internal nodes are processed in descending number, so that every child is folded before its parent;
+all children of a node are joined and packed with one select, because plans that grow by a call a
+column take seconds to analyse. The left side stays flat until it is packed, so that a bare key is a
+column by itself and bucketed sources are not shuffled. The right side is packed *before* the join:
+no match then is NULL, not a struct of NULLs (ruling K7).
+
+Columns get names of our own on the way (`c<node>_<i>` data, `k<node>_<i>` keys, `n<node>` packed),
+unique in the whole tree: nothing can clash with a source's names, and none needs qualifying.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_, or_
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql import types as spark
+
+from snaploom.engine.collect import collect_groups
+from snaploom.engine.fields import quote
+from snaploom.engine.keys import JoinKey, KeyPart, join_keys, refuse_broken_keys
+from snaploom.engine.probes import Point, Probe, rows_counter
+from snaploom.errors import SourceSchemaInvalid
+from snaploom.models.datarelationship import DataRelationship
+from snaploom.planning.tree import JoinNode, JoinTree
+
+JoinListener = Callable[[int, int, JoinNode], None]
+"""Told of every join as it enters the plan: its number from 1, how many there are, its child."""
+
+DATA = "data"
+"""Field that holds a source's own columns (ruling K17: they never clash with children)."""
+
+
+@dataclass(frozen=True)
+class Weave:
+    """Everything that one snapshot is woven from."""
+
+    tree: JoinTree
+    """The join tree."""
+    frames: Mapping[str, DataFrame]
+    """The included nodes' rows, by field name."""
+    relationships: Mapping[str, DataRelationship]
+    """By name."""
+    nodes: tuple[JoinNode, ...] = field(init=False)
+    """The included nodes, in breadth-first order."""
+    keys: Mapping[int, JoinKey] = field(init=False)
+    """The key of every join, by the number of the child."""
+
+    def __post_init__(self) -> None:
+        """Leave out what has no frame, and what hangs on it."""
+        included: dict[int, JoinNode] = {}
+        for node in self.tree.nodes:
+            if node.field_name in self.frames and (
+                node.number == 0 or node.parent_number in included
+            ):
+                included[node.number] = node
+        schemas = {
+            node.field_name: self.frames[node.field_name].schema for node in included.values()
+        }
+        object.__setattr__(self, "nodes", tuple(included.values()))
+        object.__setattr__(self, "keys", join_keys(self.tree, schemas, self.relationships))
+
+    @property
+    def root(self) -> JoinNode:
+        """The root."""
+        return self.nodes[0]
+
+    @property
+    def joins(self) -> tuple[JoinNode, ...]:
+        """The joined nodes, in breadth-first order."""
+        return self.nodes[1:]
+
+    def children(self, number: int) -> tuple[JoinNode, ...]:
+        """The included children of a node, ordered by field name."""
+        return tuple(node for node in self.nodes if node.parent_number == number)
+
+
+def fold(weave: Weave, probe: Probe, on_join: JoinListener | None = None) -> DataFrame:
+    """Weave the nested frame: the root's `data`, then its children sorted by field name.
+
+    Nothing runs yet. Every row of the root is in the result exactly once, provided that the counts
+    which `probe` sees say so (`snaploom.engine.rowcounts`).
+
+    Raises:
+        SourceSchemaInvalid: Spark refuses a key expression, or a source's columns clash.
+    """
+    folded: dict[int, DataFrame] = {}
+    sides: dict[int, Side] = {}
+    joined = 0
+    for node in reversed(weave.nodes):
+        side = sides[node.number] = Side(weave, node)
+        frame = side.base()
+        if side.children:
+            frame = probe.at(Point(node.number, is_out=False), frame, side.in_counters())
+        for child in side.children:
+            joined += 1
+            if on_join is not None:
+                on_join(joined, len(weave.joins), child)
+            right = folded.pop(child.number)
+            frame = frame.join(right, side.condition(child, sides[child.number]), "left")
+        frame = side.packed(frame)
+        frame = probe.at(Point(node.number, is_out=True), frame, side.out_counters())
+        folded[node.number] = side.grouped(frame)
+    return folded[0]
+
+
+class Side:
+    """One node while it is folded: the names of its columns and how they are made."""
+
+    def __init__(self, weave: Weave, node: JoinNode) -> None:
+        self.node = node
+        self.children = weave.children(node.number)
+        self.source = weave.frames[node.field_name]
+        self.schema = self.source.schema
+        self.flat = [f"c{node.number}_{i}" for i in range(len(self.schema.fields))]
+        self.packed_name = f"n{node.number}"
+        self._weave = weave
+        self._names: dict[tuple[str, spark.DataType | None], str] = {}
+        for child in self.children:
+            self.left_keys(child)
+        self.own_keys = self._own_keys()
+
+    def left_keys(self, child: JoinNode) -> list[str]:
+        """Names of the columns that hold the key of a child's join; equal keys share columns."""
+        return [self._key_name(part) for part in self._weave.keys[child.number].left]
+
+    def _own_keys(self) -> list[str]:
+        """Names of the columns that hold the key by which this node is joined."""
+        if self.node.number == 0:
+            return []
+        return [self._key_name(part) for part in self._weave.keys[self.node.number].right]
+
+    def _key_name(self, part: KeyPart) -> str:
+        if self.children and part.cast is None and part.field and len(part.field.parts) == 1:
+            return self.flat[self.schema.names.index(part.field.parts[0])]
+        identity = (part.expression, part.cast)
+        return self._names.setdefault(identity, f"k{self.node.number}_{len(self._names)}")
+
+    def base(self) -> DataFrame:
+        """The source's columns, flat for a left side and packed for a leaf, with the keys."""
+        raw = [sf.col(quote(name)) for name in self.schema.names]
+        if self.children:
+            own = [c.alias(name) for c, name in zip(raw, self.flat, strict=True)]
+        elif self.node.number == 0:
+            own = [sf.struct(*raw).alias(DATA)]
+        else:
+            own = [sf.struct(sf.struct(*raw).alias(DATA)).alias(self.packed_name)]
+        try:
+            return self.source.select(*own, *self._key_columns())
+        except AnalysisException as refusal:
+            refuse_broken_keys(self.source, self.node, self._parts_by_relationship())
+            raise SourceSchemaInvalid(
+                "Spark cannot select the columns of this source",
+                resource=f"DataSource/{self.node.source}",
+                found=str(refusal).splitlines()[0],
+                expected="columns whose names are unique, ignoring case",
+                hint="rename the columns by a virtual source",
+            ) from refusal
+
+    def packed(self, frame: DataFrame) -> DataFrame:
+        """Data and children in one struct beside the node's own key; for the root side by side."""
+        if not self.children:
+            return frame
+        data = sf.struct(
+            *(
+                sf.col(flat).alias(name)
+                for flat, name in zip(self.flat, self.schema.names, strict=True)
+            )
+        ).alias(DATA)
+        fields = [data, *(sf.col(f"n{c.number}").alias(c.field_name) for c in self.children)]
+        if self.node.number == 0:
+            return frame.select(*fields)
+        return frame.select(sf.struct(*fields).alias(self.packed_name), *map(sf.col, self.own_keys))
+
+    def grouped(self, frame: DataFrame) -> DataFrame:
+        """One row a key, where the node is grouped."""
+        if not self.node.group_by:
+            return frame
+        return collect_groups(frame, self.own_keys, self.packed_name)
+
+    def condition(self, child: JoinNode, right: Side) -> Column:
+        """The join condition of a child; NULL equals nothing."""
+        pairs = zip(self.left_keys(child), right.own_keys, strict=True)
+        return reduce(and_, [sf.col(a) == sf.col(b) for a, b in pairs])
+
+    def in_counters(self) -> Sequence[Column]:
+        """What is counted before the first join."""
+        nulls = [_null_counter(self.left_keys(child), child.number) for child in self.children]
+        return [rows_counter(), *nulls]
+
+    def out_counters(self) -> Sequence[Column]:
+        """What is counted when the node is packed."""
+        counters = [rows_counter()]
+        for child in self.children:
+            place = sf.col(child.field_name)
+            if self.node.number != 0:
+                place = sf.col(self.packed_name).getField(child.field_name)
+            counters.append(sf.count_if(place.isNotNull()).alias(f"matched_{child.number}"))
+        if self.own_keys:
+            counters.append(_null_counter(self.own_keys, self.node.number))
+        return counters
+
+    def _key_columns(self) -> list[Column]:
+        return [
+            part.column().alias(self._names[part.expression, part.cast])
+            for part in self._unique_parts()
+        ]
+
+    def _unique_parts(self) -> Iterable[KeyPart]:
+        parts = {
+            (p.expression, p.cast): p for ps in self._parts_by_relationship().values() for p in ps
+        }
+        return [part for identity, part in parts.items() if identity in self._names]
+
+    def _parts_by_relationship(self) -> dict[str, list[KeyPart]]:
+        parts: dict[str, list[KeyPart]] = {}
+        for child in self.children:
+            parts.setdefault(child.relationship, []).extend(self._weave.keys[child.number].left)
+        if self.node.number != 0:
+            own = self._weave.keys[self.node.number].right
+            parts.setdefault(self.node.relationship, []).extend(own)
+        return parts
+
+
+def _null_counter(keys: Sequence[str], number: int) -> Column:
+    """Counts the rows in which one of the key columns is NULL."""
+    return sf.count_if(reduce(or_, [sf.col(key).isNull() for key in keys])).alias(f"null_{number}")

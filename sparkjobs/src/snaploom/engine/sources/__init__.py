@@ -1,0 +1,1 @@
+"""Sources: which snapshots a declared source has, and the data of one of them."""

@@ -1,0 +1,159 @@
+"""Files of a source: what Hadoop's globs match, listed once and in one order.
+
+Files are listed here rather than by Spark, because snapshots are told apart by file: a snapshot is
+read from exactly its files. What Spark would not read is not listed either: folders, and names
+that begin with `_` (without `=`) or `.`. The same holds for folders that a wildcard reaches, so
+that nobody reads what another job is still writing into `_temporary` or `.staging`; a glob that
+spells such a folder out reads it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from py4j.java_collections import JavaArray
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from snaploom.engine.failures import translate
+from snaploom.errors import SourceNotReadable
+
+_log = logging.getLogger(__name__)
+
+_SPECIAL = re.compile(r"[{}\[\]*?\\]")
+_STATUS = re.compile(
+    r"\w+\{path=(?P<uri>[^;{}\n]+); isDirectory=(?P<folder>true|false)"
+    r"(?:; length=(?P<length>\d+); replication=\d+; blocksize=\d+)?"
+    r"; modification_time=(?P<modified>\d+);"
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ListedFile:
+    """One file, or folder that a glob matches, as its file system describes it."""
+
+    uri: str
+    """As Hadoop's `Path` prints it: names as they are on disk, nothing escaped."""
+    length: int
+    """Bytes."""
+    modified: int
+    """Milliseconds since the epoch."""
+    folder: bool = False
+    """Whether it is a folder; no list of files has one."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the URI."""
+        return self.uri.rsplit("/", 1)[-1]
+
+
+def list_files(spark: SparkSession, globs: Iterable[str], resource: str) -> tuple[ListedFile, ...]:
+    """The files that match any of the globs, each once, sorted by URI; none is no fault.
+
+    Raises:
+        SourceNotReadable: a glob is malformed, or its file system cannot be asked.
+    """
+    found: dict[str, ListedFile] = {}
+    for glob in globs:
+        statuses = _matches(spark, glob, resource)
+        found.update((s.uri, s) for s in statuses if not s.folder and not is_hidden(s.uri, glob))
+        if statuses and all(status.folder for status in statuses):
+            _log.warning(
+                "%s: %s matches folders only, which are passed over; add /* for their files",
+                resource,
+                glob,
+            )
+    return tuple(sorted(found.values()))
+
+
+def fingerprint(files: Iterable[ListedFile]) -> str:
+    """A hash that changes when a file comes, goes, or is written again."""
+    rows = [[file.uri, file.length, file.modified] for file in sorted(files)]
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+
+
+def escape_glob(uri: str) -> str:
+    """The glob that matches this very file, for Spark's reader, which expands globs itself."""
+    return _SPECIAL.sub(lambda special: "\\" + special[0], uri)
+
+
+def exists(spark: SparkSession, uri: str) -> bool:
+    """Whether there is a file or folder at a URI."""
+    path, file_system = _open(spark, uri)
+    return bool(file_system.exists(path))
+
+
+def is_hidden(uri: str, glob: str) -> bool:
+    """Whether Spark's rule for names hides a file, or a folder that the glob's wildcards reach."""
+    *folders, name = uri.split("/")
+    if _is_hidden_name(name):
+        return True
+    fixed = re.split(r"[{}\[\]*?]", glob, maxsplit=1)[0]
+    reached = glob[fixed.rfind("/") + 1 :].count("/")
+    spelled = {part[0] for part in re.split(r"[/{,]", glob) if part[:1] in ("_", ".")}
+    return any(
+        _is_hidden_name(folder) and folder[0] not in spelled
+        for folder in folders[max(0, len(folders) - reached) :]
+    )
+
+
+def _is_hidden_name(name: str) -> bool:
+    return (
+        name.startswith(".")
+        or (name.startswith("_") and "=" not in name)
+        or name.endswith("._COPYING_")
+    )
+
+
+def _matches(spark: SparkSession, glob: str, resource: str) -> list[ListedFile]:
+    try:
+        path, file_system = _open(spark, glob)
+        statuses = file_system.globStatus(path)
+        # Null rather than empty where a glob without wildcards matches nothing.
+        return [] if statuses is None else list(_describe(spark, statuses))
+    except (Py4JError, PySparkException) as error:
+        cause = translate(error)
+        raise SourceNotReadable(
+            "files cannot be listed",
+            resource=resource,
+            path="spec.hdfsLike.sourceUriGlobs",
+            found=f"{glob}: {cause.message}",
+            expected="a glob of Hadoop's on a file system that can be reached; Hadoop cannot list "
+            "names that contain ':'",
+            hint=cause.hint,
+        ) from error
+
+
+def _open(spark: SparkSession, uri: str) -> tuple[JavaObject, JavaObject]:
+    jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]  # set once a session exists
+    path = jvm.org.apache.hadoop.fs.Path(uri)
+    return path, path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+
+
+def _describe(spark: SparkSession, statuses: JavaArray) -> Iterator[ListedFile]:
+    """Statuses of the JVM as plain data.
+
+    Every question to the JVM costs about 0.1 ms, so thousands of statuses are asked for in one
+    text. Its form is not promised, and a path may contain anything, the look of a status included:
+    unless the text has exactly one of each mark a status, each is asked by itself.
+    """
+    jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]  # set once a session exists
+    text = str(jvm.scala.runtime.ScalaRunTime.stringOf(statuses))
+    described = [s for s in _STATUS.finditer(text) if s["length"] or s["folder"] == "true"]
+    if {len(described), text.count("{"), text.count("; isDirectory=")} == {len(statuses)}:
+        for status in described:
+            size, modified = int(status["length"] or 0), int(status["modified"])
+            yield ListedFile(status["uri"], size, modified, status["folder"] == "true")
+        return
+    for status in statuses:
+        size, modified = int(status.getLen()), int(status.getModificationTime())
+        yield ListedFile(
+            str(status.getPath().toString()), size, modified, bool(status.isDirectory())
+        )

@@ -1,0 +1,322 @@
+"""The files of one source as Spark reads them, with the values that their paths give.
+
+A snapshot is one read of exactly its files, so that Spark infers one schema for all of them. What
+`sourceUriPrefix` captures becomes columns after those of the data: constants where all files of
+the read agree, otherwise looked up by the file that each row comes from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from urllib.parse import unquote
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql import types as spark_types
+
+from snaploom.engine.datatypes import struct_of
+from snaploom.engine.failures import translate
+from snaploom.engine.fields import fold_case, quote
+from snaploom.engine.formats import spark_format
+from snaploom.engine.sources.files import ListedFile, escape_glob, list_files
+from snaploom.engine.sources.instants import instant_of_date_time
+from snaploom.engine.sources.publishedfolder import only_live
+from snaploom.engine.sources.schemas import check_schema
+from snaploom.errors import (
+    SnapshotValueInvalid,
+    SourceFileUnmatched,
+    SourceNotReadable,
+    SourceSchemaInvalid,
+)
+from snaploom.models.datasource import HdfsLike
+from snaploom.models.times import NANOS_PER_MICROSECOND
+from snaploom.planning.prefix import (
+    Capture,
+    CapturedValue,
+    CapturedValueInvalid,
+    CaptureType,
+    UriPrefix,
+    normal_uri,
+)
+
+SHOWN = 20
+"""Files that one message names; with more, the rest is only counted."""
+NEVER_EMPTY = frozenset(["parquet", "avro"])
+"""Formats of which a file of zero bytes is no file. (Hive writes ORC files of zero bytes.)"""
+
+NAMES_IN_RECORDS = frozenset(["json", "xml"])
+"""Formats of which every record names its fields, and which Spark reads with regard to case."""
+
+_COLUMN_TYPES: Mapping[CaptureType, spark_types.DataType] = {
+    CaptureType.STRING: spark_types.StringType(),
+    CaptureType.INTEGER: spark_types.IntegerType(),
+    CaptureType.LONG: spark_types.LongType(),
+    CaptureType.ISO8601_DATE_TIME: spark_types.TimestampType(),
+}
+_FILE_OF_ROW = "__snaploom_file"
+_LOOKUP_KEY = "__snaploom_key"
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedFile:
+    """A file with the values that its path gives."""
+
+    file: ListedFile
+    values: Mapping[str, CapturedValue]
+
+
+@dataclass(frozen=True)
+class FileSet:
+    """The files of one `hdfsLike` source; listed once, when they are first asked for."""
+
+    spark: SparkSession
+    resource: str
+    """`Kind/name` of the source."""
+    declared: HdfsLike
+
+    @cached_property
+    def prefix(self) -> UriPrefix | None:
+        """The parsed `sourceUriPrefix`; validation has proved that it parses."""
+        text = self.declared.source_uri_prefix
+        return None if text is None else UriPrefix.parse(text)
+
+    @cached_property
+    def files(self) -> tuple[CapturedFile, ...]:
+        """Every file that the source has, by URI.
+
+        Raises:
+            SourceNotReadable: listing fails, or a file is empty where its format has no such files.
+            SourceFileUnmatched: a file does not begin with `sourceUriPrefix`.
+            SnapshotValueInvalid: a captured value is NULL or not of its type.
+        """
+        listed = list_files(self.spark, self.declared.source_uri_globs, self.resource)
+        files = only_live(self.spark, listed)
+        self._refuse_empty(files)
+        if self.prefix is None:
+            return tuple(CapturedFile(file, {}) for file in files)
+        return self._captured(self.prefix, files)
+
+    def read(self, files: Sequence[CapturedFile], without: str | None = None) -> DataFrame:
+        """One frame over some of the files: the data's columns, then the captured ones.
+
+        Args:
+            files: at least one.
+            without: name of a capture that is not to become a column.
+
+        Raises:
+            SourceNotReadable: Spark cannot read them.
+            SourceSchemaInvalid: columns clash, or have no type.
+        """
+        frame = self._load([file.file.uri for file in files])
+        check_schema(frame.schema, self.resource, "spec.hdfsLike")
+        if self.prefix is None:
+            return frame
+        self._refuse_clashes(frame.schema, self.prefix)
+        captures = [c for c in self.prefix.captures if without is None or not same(c.name, without)]
+        return self._with_captures(frame, captures, files) if captures else frame
+
+    def _captured(self, prefix: UriPrefix, files: Sequence[ListedFile]) -> tuple[CapturedFile, ...]:
+        captured: list[CapturedFile] = []
+        unmatched: list[str] = []
+        invalid: list[str] = []
+        for file in files:
+            try:
+                values = prefix.match(file.uri)
+            except CapturedValueInvalid as error:
+                invalid.append(f"{file.uri}: {error}")
+                continue
+            if values is None:
+                unmatched.append(file.uri)
+            else:
+                captured.append(CapturedFile(file, values))
+        if unmatched:
+            raise SourceFileUnmatched(
+                f"{len(unmatched)} of {len(files)} files do not begin with the prefix",
+                resource=self.resource,
+                path="spec.hdfsLike.sourceUriPrefix",
+                found=shown(unmatched),
+                expected=prefix.text,
+                hint="make sourceUriGlobs match fewer files, or the prefix more",
+            )
+        if invalid:
+            raise SnapshotValueInvalid(
+                f"{len(invalid)} of {len(files)} files have a path with a value that cannot be "
+                "read",
+                resource=self.resource,
+                path="spec.hdfsLike.sourceUriPrefix",
+                found=shown(invalid),
+                expected=prefix.text,
+                hint="rename the folders, or make sourceUriGlobs leave them out",
+            )
+        return tuple(captured)
+
+    def _refuse_empty(self, files: Sequence[ListedFile]) -> None:
+        if self.declared.format.lower() not in NEVER_EMPTY:
+            return
+        empty = [file.uri for file in files if file.length == 0]
+        if empty:
+            raise SourceNotReadable(
+                f"{len(empty)} of {len(files)} files have zero bytes, which is not "
+                f"{self.declared.format}: they were cut short",
+                resource=self.resource,
+                path="spec.hdfsLike.sourceUriGlobs",
+                found=shown(empty),
+                expected=f"whole {self.declared.format} files",
+                hint="write them again, or remove them",
+            )
+
+    def _load(self, uris: Sequence[str]) -> DataFrame:
+        paths = [escape_glob(uri) for uri in uris]
+        try:
+            schema = self._schema(paths)
+            reader = self._reader(self.spark)
+            frame = (reader if schema is None else reader.schema(schema)).load(paths)
+            names = frame.schema.names
+        except (PySparkException, Py4JError) as error:
+            raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
+        if names == ["_corrupt_record"] and self.declared.schema_fields is None:
+            raise SourceNotReadable(
+                f"no record of these files is {self.declared.format}",
+                resource=self.resource,
+                path="spec.hdfsLike.format",
+                found=shown(uris),
+                hint="correct format or formatOptions, or declare schemaFields",
+            )
+        return frame
+
+    def _reader(self, spark: SparkSession) -> DataFrameReader:
+        reader = spark.read.format(spark_format(self.declared.format))
+        return reader.options(**dict(self.declared.format_options))
+
+    def _schema(self, paths: list[str]) -> spark_types.StructType | None:
+        """The schema to read with; None to leave it to the format.
+
+        Ignoring case, Spark infers one column from `id` in one record and `ID` in another, and then
+        reads only one of the two: the rest is NULL. So names are inferred as they are, and refused
+        where they clash.
+        """
+        if self.declared.schema_fields is not None:
+            return struct_of(self.declared.schema_fields)
+        if self.declared.format.lower() not in NAMES_IN_RECORDS:
+            return None
+        schema = self._reader(_case_sensitive(self.spark)).load(paths).schema
+        check_schema(schema, self.resource, "spec.hdfsLike")
+        return schema
+
+    def _refuse_clashes(self, schema: spark_types.StructType, prefix: UriPrefix) -> None:
+        columns = {fold_case(name): name for name in schema.names}
+        clashes = [name for name in prefix.names if fold_case(name) in columns]
+        if clashes:
+            raise SourceSchemaInvalid(
+                "sourceUriPrefix captures a name that the data has as a column",
+                resource=self.resource,
+                path="spec.hdfsLike.sourceUriPrefix",
+                found=", ".join(
+                    f"{name} and column {columns[fold_case(name)]}" for name in clashes
+                ),
+                expected="names that the data does not have, ignoring case",
+                hint="rename the capture",
+            )
+
+    def _with_captures(
+        self, frame: DataFrame, captures: Sequence[Capture], files: Sequence[CapturedFile]
+    ) -> DataFrame:
+        rows = {file.file.uri: self._row(captures, file) for file in files}
+        data = [sf.col(quote(name)) for name in frame.schema.names]
+        if len(set(rows.values())) == 1:
+            row = next(iter(rows.values()))
+            constants = [
+                _constant(value, capture) for value, capture in zip(row, captures, strict=True)
+            ]
+            return frame.select(*data, *constants)
+        return self._looked_up(frame, data, captures, rows)
+
+    def _looked_up(
+        self,
+        frame: DataFrame,
+        data: Sequence[Column],
+        captures: Sequence[Capture],
+        rows: Mapping[str, tuple[CapturedValue, ...]],
+    ) -> DataFrame:
+        """Join each row with the captures of its file; a file that is not known fails loudly."""
+        by_uri = {normal_uri(uri): row for uri, row in rows.items()}
+        table = [
+            (_comparable(url), *by_uri[normal_uri(unquote(url))]) for url in frame.inputFiles()
+        ]
+        stored = [spark_types.StructField(_LOOKUP_KEY, spark_types.StringType(), nullable=False)]
+        stored += [
+            spark_types.StructField(c.name, _stored_type(c), nullable=False) for c in captures
+        ]
+        lookup = self.spark.createDataFrame(table, spark_types.StructType(stored))
+        of_row = sf.regexp_replace(
+            frame.metadataColumn("_metadata").getField("file_path"), "^file:/+", "file:/"
+        )
+        placed = frame.select(*data, of_row.alias(_FILE_OF_ROW)).join(
+            sf.broadcast(lookup), sf.col(_FILE_OF_ROW) == sf.col(_LOOKUP_KEY), "left"
+        )
+        unknown = sf.raise_error(sf.concat(sf.lit("no captures for "), sf.col(_FILE_OF_ROW)))
+        columns = [
+            sf.when(sf.col(_LOOKUP_KEY).isNull(), unknown.cast(_COLUMN_TYPES[c.type]))
+            .otherwise(_typed(sf.col(quote(c.name)), c))
+            .alias(c.name)
+            for c in captures
+        ]
+        return placed.select(*data, *columns)
+
+    def _row(self, captures: Sequence[Capture], file: CapturedFile) -> tuple[CapturedValue, ...]:
+        return tuple(self._stored(c, file.values[c.name]) for c in captures)
+
+    def _stored(self, capture: Capture, value: CapturedValue) -> CapturedValue:
+        """A captured time as microseconds, as Spark's timestamps are; everything else as it is."""
+        if capture.type is not CaptureType.ISO8601_DATE_TIME:
+            return value
+        settings = self.declared.snapshot.from_field_value
+        zone = "UTC" if settings is None else settings.default_timezone
+        return instant_of_date_time(str(value), zone) // NANOS_PER_MICROSECOND
+
+
+def _case_sensitive(session: SparkSession) -> SparkSession:
+    """A session like another one that tells `id` from `ID`; the other is left as it is."""
+    strict = session.newSession()
+    for key, value in session.conf.getAll.items():
+        if strict.conf.isModifiable(key):
+            strict.conf.set(key, value)
+    strict.conf.set("spark.sql.caseSensitive", "true")
+    return strict
+
+
+def same(left: str, right: str) -> bool:
+    """Whether two names are the same, ignoring case."""
+    return fold_case(left) == fold_case(right)
+
+
+def shown(items: Sequence[str]) -> str:
+    """The first items, one a line, and how many more there are."""
+    more = [f"… and {len(items) - SHOWN} more"] if len(items) > SHOWN else []
+    return "\n            ".join([*items[:SHOWN], *more])
+
+
+def _constant(value: CapturedValue, capture: Capture) -> Column:
+    return _typed(sf.lit(value).cast(_stored_type(capture)), capture).alias(capture.name)
+
+
+def _typed(stored: Column, capture: Capture) -> Column:
+    if capture.type is CaptureType.ISO8601_DATE_TIME:
+        return sf.timestamp_micros(stored)
+    return stored
+
+
+def _stored_type(capture: Capture) -> spark_types.DataType:
+    if capture.type is CaptureType.ISO8601_DATE_TIME:
+        return spark_types.LongType()
+    return _COLUMN_TYPES[capture.type]
+
+
+def _comparable(url: str) -> str:
+    """A file's URL with local ones in one form; Spark prints `file:/` here and `file:///` there."""
+    return re.sub("^file:/+", "file:/", url)

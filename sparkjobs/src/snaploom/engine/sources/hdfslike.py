@@ -1,0 +1,185 @@
+"""Readers of `hdfsLike` sources, one for each way to tell snapshots apart (`join.md` section 1.1).
+
+* by read time: everything there is, as one snapshot at the instant of the run;
+* by path: enumerated from the names of files alone, without opening one;
+* by column: enumerated by one pass over that column.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark.sql import DataFrame, SparkSession
+
+from snaploom.engine.sources.files import fingerprint
+from snaploom.engine.sources.fileset import CapturedFile, FileSet, shown
+from snaploom.engine.sources.instants import (
+    EXPECTED,
+    NotAnInstant,
+    instant_of,
+    instant_of_date_time,
+)
+from snaploom.engine.sources.port import SourceFrame, SourceReader
+from snaploom.engine.sources.snapshotcolumn import RawValue, SnapshotColumn
+from snaploom.errors import SnapshotMissing, SnapshotValueInvalid
+from snaploom.models.datasource import FromFieldValue, HdfsLike, TimeFormat
+from snaploom.models.times import EpochNanos, format_instant
+from snaploom.planning.intervals import READ_TIME, SourceSnapshots
+from snaploom.planning.prefix import CapturedValue, UriPrefix
+
+
+def open_hdfs_like(
+    spark: SparkSession, name: str, declared: HdfsLike, now: EpochNanos
+) -> SourceReader:
+    """The reader of a source of files; nothing is listed or read yet."""
+    files = FileSet(spark, f"DataSource/{name}", declared)
+    settings = declared.snapshot.from_field_value
+    if settings is None:
+        return ReadTimeReader(name, files, now)
+    if files.prefix is not None and files.prefix.capture(settings.field_name) is not None:
+        return PathReader(name, files, settings, files.prefix)
+    return ColumnReader(name, files, settings)
+
+
+@dataclass(frozen=True)
+class ReadTimeReader:
+    """All files are one snapshot, at the instant of the run."""
+
+    name: str
+    files: FileSet
+    now: EpochNanos
+
+    def listing(self) -> SourceSnapshots:
+        """What is there when it is read; nothing when there is no file."""
+        return READ_TIME if self.files.files else SourceSnapshots()
+
+    def read(self, snapshot: EpochNanos) -> SourceFrame:
+        """All files.
+
+        Raises:
+            SnapshotMissing: there are none, or another time is asked for.
+            SourceError: they cannot be read.
+        """
+        files = self.files.files
+        if not files or snapshot != self.now:
+            raise not_listed(self.name, snapshot)
+        return SourceFrame(self.files.read(files), snapshot, _fingerprint(files))
+
+
+@dataclass(frozen=True)
+class PathReader:
+    """The path of a file tells its snapshot."""
+
+    name: str
+    files: FileSet
+    settings: FromFieldValue
+    prefix: UriPrefix
+
+    def listing(self) -> SourceSnapshots:
+        """The instants that paths tell; no file is opened.
+
+        Raises:
+            SnapshotValueInvalid: a path tells none.
+        """
+        return SourceSnapshots.of(self._by_instant)
+
+    def read(self, snapshot: EpochNanos) -> SourceFrame:
+        """The files of one snapshot.
+
+        Raises:
+            SnapshotMissing: there are none.
+            SourceError: they cannot be read.
+        """
+        files = self._by_instant.get(snapshot)
+        if files is None:
+            raise not_listed(self.name, snapshot)
+        without = self.settings.field_name if self.settings.drop_field else None
+        return SourceFrame(self.files.read(files, without), snapshot, _fingerprint(files))
+
+    @cached_property
+    def _by_instant(self) -> Mapping[EpochNanos, tuple[CapturedFile, ...]]:
+        capture = self.prefix.capture(self.settings.field_name)
+        assert capture is not None  # open_hdfs_like chose this reader because of it
+        by_instant: dict[EpochNanos, list[CapturedFile]] = defaultdict(list)
+        invalid: list[str] = []
+        for file in self.files.files:
+            value = file.values[capture.name]
+            try:
+                by_instant[self._instant(value)].append(file)
+            except NotAnInstant:
+                invalid.append(f"{value!r} in {file.file.uri}")
+        if invalid:
+            raise SnapshotValueInvalid(
+                f"{len(invalid)} of {len(self.files.files)} files have a path whose "
+                f"{capture.name} is no snapshot time",
+                resource=f"DataSource/{self.name}",
+                path="spec.hdfsLike.snapshot.fromFieldValue.timeFormat",
+                found=shown(invalid),
+                expected=f"{EXPECTED[self.settings.time_format]} ({self.settings.time_format})",
+                hint="correct timeFormat or the names, or make sourceUriGlobs leave them out",
+            )
+        return {instant: tuple(files) for instant, files in by_instant.items()}
+
+    def _instant(self, value: CapturedValue) -> EpochNanos:
+        if self.settings.time_format is TimeFormat.TIMESTAMP:
+            # The one capture that is a timestamp is the one of an ISO 8601 text.
+            return instant_of_date_time(str(value), self.settings.default_timezone)
+        return instant_of(value, self.settings)
+
+
+@dataclass(frozen=True)
+class ColumnReader:
+    """A column of the data tells the snapshot of each row."""
+
+    name: str
+    files: FileSet
+    settings: FromFieldValue
+
+    def listing(self) -> SourceSnapshots:
+        """The distinct instants of the column; one pass over it, once.
+
+        Raises:
+            SnapshotValueInvalid: a row has NULL, or a value that is not of its format.
+            SourceError: the files cannot be read.
+        """
+        return SourceSnapshots.of(self._values)
+
+    def read(self, snapshot: EpochNanos) -> SourceFrame:
+        """The rows of one snapshot, out of all files.
+
+        Raises:
+            SnapshotMissing: there are none.
+        """
+        values = self._values.get(snapshot)
+        if values is None:
+            raise not_listed(self.name, snapshot)
+        frame = self._column.select(self._frame, values)
+        return SourceFrame(frame, snapshot, _fingerprint(self.files.files))
+
+    @cached_property
+    def _frame(self) -> DataFrame:
+        return self.files.read(self.files.files)
+
+    @cached_property
+    def _column(self) -> SnapshotColumn:
+        return SnapshotColumn.find(self._frame.schema, self.settings, self.files.resource)
+
+    @cached_property
+    def _values(self) -> Mapping[EpochNanos, tuple[RawValue, ...]]:
+        if not self.files.files:
+            return {}
+        return self._column.values(self._frame)
+
+
+def not_listed(name: str, snapshot: EpochNanos) -> SnapshotMissing:
+    """The error of a reader that is asked for what it does not have."""
+    return SnapshotMissing(
+        f"there is no snapshot of {format_instant(snapshot)}", resource=f"DataSource/{name}"
+    )
+
+
+def _fingerprint(files: tuple[CapturedFile, ...]) -> str:
+    return fingerprint(file.file for file in files)

@@ -1,0 +1,102 @@
+"""Snapshot values as instants: one rule for captures of paths and for columns, on the driver.
+
+Distinct snapshot values are few, so they are converted in Python by the rules of the planning
+calendar instead of Spark's, whose parsers stop at microseconds and read more forms than were
+declared (`join.md` sections 1.0 and 2.6).
+"""
+
+from __future__ import annotations
+
+import re
+
+from whenever import Date, OffsetDateTime, PlainDateTime
+
+from snaploom.models.datasource import FromFieldValue, TimeFormat
+from snaploom.models.times import NANOS_PER_MILLISECOND, NANOS_PER_SECOND, EpochNanos
+from snaploom.planning.calendar import (
+    FIRST_INSTANT,
+    LAST_INSTANT,
+    OutOfCalendar,
+    local_instant,
+)
+
+EXPECTED = {
+    TimeFormat.ISO8601_DATE: "a date such as 2020-01-31",
+    TimeFormat.ISO8601_DATE_TIME: "a date and time such as 2020-01-31T12:00:00Z",
+    TimeFormat.TIMESTAMP: "a timestamp",
+    TimeFormat.UNIX_MILLISECONDS: "whole milliseconds since 1970",
+    TimeFormat.UNIX_SECONDS: "whole seconds since 1970",
+}
+"""What a value of each format looks like, for messages."""
+
+_UNITS = {
+    TimeFormat.UNIX_MILLISECONDS: NANOS_PER_MILLISECOND,
+    TimeFormat.UNIX_SECONDS: NANOS_PER_SECOND,
+}
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
+
+
+class NotAnInstant(ValueError):
+    """A value is not of its format, or lies beyond the years 1 to 9999."""
+
+
+def instant_of(value: str | int, settings: FromFieldValue) -> EpochNanos:
+    """The instant that a text or a number tells in the declared format.
+
+    Raises:
+        NotAnInstant: the value is not of the format.
+    """
+    unit = _UNITS.get(settings.time_format)
+    if unit is not None:
+        return bounded(_whole(value) * unit)
+    if not isinstance(value, str):
+        raise NotAnInstant
+    if settings.time_format is TimeFormat.ISO8601_DATE:
+        return instant_of_date(value, settings.default_timezone)
+    return instant_of_date_time(value, settings.default_timezone)
+
+
+def instant_of_date(text: str, zone: str) -> EpochNanos:
+    """The start of a day in a zone; a midnight that the zone skips is the first moment after.
+
+    Raises:
+        NotAnInstant: the text is not an ISO 8601 date.
+    """
+    try:
+        day = Date.parse_iso(text)
+        return local_instant(PlainDateTime(day.year, day.month, day.day), zone)
+    except (ValueError, OutOfCalendar) as error:
+        raise NotAnInstant from error
+
+
+def instant_of_date_time(text: str, zone: str) -> EpochNanos:
+    """The instant of an ISO 8601 date-time; without an offset it is local time in the zone.
+
+    Raises:
+        NotAnInstant: the text is not one.
+    """
+    try:
+        return EpochNanos(OffsetDateTime.parse_iso(text).timestamp(unit="nanosecond"))
+    except ValueError:
+        pass
+    try:
+        return local_instant(PlainDateTime.parse_iso(text), zone)
+    except (ValueError, OutOfCalendar) as error:
+        raise NotAnInstant from error
+
+
+def bounded(nanos: int) -> EpochNanos:
+    """Nanoseconds as an instant.
+
+    Raises:
+        NotAnInstant: they lie beyond the calendar.
+    """
+    if not FIRST_INSTANT <= nanos <= LAST_INSTANT:
+        raise NotAnInstant
+    return EpochNanos(nanos)
+
+
+def _whole(value: str | int) -> int:
+    if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value) is None:
+        raise NotAnInstant
+    return int(value)

@@ -1,0 +1,49 @@
+"""What the rest of the engine knows of a source: its snapshots, and the data of one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+
+from snaploom.models.times import EpochNanos
+from snaploom.planning.intervals import SourceSnapshots
+
+
+@dataclass(frozen=True)
+class SourceFrame:
+    """The data of one snapshot; nothing but its schema has been read."""
+
+    frame: DataFrame
+    """The data, without the snapshot's field unless `dropField` is false."""
+    time: EpochNanos
+    """Time of the snapshot."""
+    fingerprint: str
+    """Changes when what would be read changes."""
+
+
+class SourceReader(Protocol):
+    """One source during one run; what it has listed once stays as it was."""
+
+    @property
+    def name(self) -> str:
+        """Name of the DataSource."""
+        ...
+
+    def listing(self) -> SourceSnapshots:
+        """The snapshots that there are.
+
+        Raises:
+            SourceError: a file, a snapshot value or the schema is not as declared.
+        """
+        ...
+
+    def read(self, snapshot: EpochNanos) -> SourceFrame:
+        """The data of a listed snapshot.
+
+        Raises:
+            SourceError: a file or the schema is not as declared.
+            SnapshotMissing: the snapshot is not listed.
+        """
+        ...

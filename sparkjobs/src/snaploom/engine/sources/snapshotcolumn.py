@@ -1,0 +1,259 @@
+"""The column that tells the snapshot of each row: its distinct values, and a filter by them.
+
+Values leave Spark as the text or whole number that they are, never through a Python date, become
+instants by the rules of `instants`, and rows are chosen by the raw values again. So one instant
+may be written in several ways (`2020-01-01T00:00Z`, `...+00:00`), nothing is rounded, and Spark
+can push the filter down to the files.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql import types as spark
+from whenever import Date
+
+from snaploom.engine.failures import translate
+from snaploom.engine.fields import Found, find_field, quote
+from snaploom.engine.sources.instants import (
+    EXPECTED,
+    NotAnInstant,
+    bounded,
+    instant_of,
+    instant_of_date,
+    instant_of_date_time,
+)
+from snaploom.errors import SnapshotValueInvalid, SourceSchemaInvalid
+from snaploom.models.datasource import FromFieldValue, TimeFormat
+from snaploom.models.times import NANOS_PER_MICROSECOND, EpochNanos
+
+RawValue = str | int
+
+MOST_VALUES = 1_000_000
+"""Distinct values of a snapshot column: an hourly snapshot for a century is fewer; a column with
+more is an identifier or a measure, and must not fill the driver."""
+SAMPLES = 5
+"""Values that a message quotes."""
+
+_UNIX_EPOCH = Date(1970, 1, 1)
+_WHOLE = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
+_UNIX = (TimeFormat.UNIX_MILLISECONDS, TimeFormat.UNIX_SECONDS)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """How values of one type leave Spark, become instants, and are asked for again."""
+
+    raw: Column
+    instant: Callable[[RawValue], EpochNanos]
+    literal: Callable[[RawValue], Column]
+
+
+@dataclass(frozen=True)
+class SnapshotColumn:
+    """The snapshot field of one source, found in its data."""
+
+    resource: str
+    """`Kind/name` of the source."""
+    settings: FromFieldValue
+    field: Found
+
+    @classmethod
+    def find(
+        cls, schema: spark.StructType, settings: FromFieldValue, resource: str
+    ) -> SnapshotColumn:
+        """The declared field in a schema.
+
+        Raises:
+            SourceSchemaInvalid: there is no such field.
+            SnapshotValueInvalid: its type cannot hold the declared format.
+        """
+        found = find_field(schema, settings.field_name)
+        if found is None:
+            raise SourceSchemaInvalid(
+                "the snapshot field is neither a column of the data nor captured by "
+                "sourceUriPrefix",
+                resource=resource,
+                path=_PATH + "fieldName",
+                found=f"columns {', '.join(schema.names)}",
+                expected=settings.field_name,
+                hint="correct fieldName; write a column whose own name contains a dot in backticks",
+            )
+        column = cls(resource, settings, found)
+        column._reading()
+        return column
+
+    def values(self, frame: DataFrame) -> Mapping[EpochNanos, tuple[RawValue, ...]]:
+        """The raw values of every snapshot; one pass over the column.
+
+        Raises:
+            SnapshotValueInvalid: rows have NULL, or a value that is not of its format.
+            SourceError: the files cannot be read.
+        """
+        reading = self._reading()
+        counted = frame.select(reading.raw.alias("value")).groupBy("value").count()
+        try:
+            rows = counted.limit(MOST_VALUES + 1).collect()
+        except (PySparkException, Py4JError) as error:
+            raise translate(error, resource=self.resource, path=_PATH + "fieldName") from error
+        if len(rows) > MOST_VALUES:
+            raise SnapshotValueInvalid(
+                f"column {self.field.path} has more than {MOST_VALUES:,} different values",
+                resource=self.resource,
+                path=_PATH + "fieldName",
+                expected="a column that is equal in all rows of a snapshot",
+            )
+        by_instant: dict[EpochNanos, list[RawValue]] = defaultdict(list)
+        invalid: list[tuple[RawValue | None, int]] = []
+        for value, count in rows:
+            try:
+                by_instant[_converted(reading, value)].append(value)
+            except NotAnInstant:
+                invalid.append((value, count))
+        if invalid:
+            raise self._invalid(invalid)
+        return {instant: tuple(sorted(by_instant[instant])) for instant in sorted(by_instant)}
+
+    def select(self, frame: DataFrame, values: Sequence[RawValue]) -> DataFrame:
+        """The rows with one of the values, without the field where it is to be dropped.
+
+        Raises:
+            SourceSchemaInvalid: the field is all that its struct has.
+        """
+        literal = self._reading().literal
+        column = sf.col(self.field.expression)
+        rows = frame.where(reduce(or_, (column == literal(value) for value in values)))
+        return self._dropped(rows) if self.settings.drop_field else rows
+
+    def _dropped(self, frame: DataFrame) -> DataFrame:
+        top, *below = self.field.parts
+        columns = [
+            sf.col(quote(field.name)) for field in frame.schema.fields if below or field.name != top
+        ]
+        if not below:
+            return frame.select(*columns)
+        position = frame.schema.names.index(top)
+        metadata = frame.schema.fields[position].metadata
+        columns[position] = (
+            columns[position]
+            .dropFields(".".join(quote(part) for part in below))
+            .alias(top, metadata=metadata)
+        )
+        try:
+            return frame.select(*columns)
+        except PySparkException as error:
+            raise SourceSchemaInvalid(
+                f"dropField would leave nothing of a struct: {translate(error).message}",
+                resource=self.resource,
+                path=_PATH + "dropField",
+                found=self.field.path,
+                hint="set dropField to false",
+            ) from error
+
+    def _reading(self) -> _Reading:
+        column, time_format = sf.col(self.field.expression), self.settings.time_format
+        data_type = self.field.data_type
+        if isinstance(data_type, spark.StringType) and time_format in (
+            TimeFormat.ISO8601_DATE,
+            TimeFormat.ISO8601_DATE_TIME,
+        ):
+            return _Reading(column, self._as_declared, sf.lit)
+        if isinstance(data_type, spark.DateType) and time_format is TimeFormat.ISO8601_DATE:
+            return _Reading(sf.unix_date(column), self._from_days, _date)
+        if isinstance(data_type, spark.TimestampType) and time_format is TimeFormat.TIMESTAMP:
+            return _Reading(sf.unix_micros(column), _from_micros, _timestamp)
+        if isinstance(data_type, spark.TimestampNTZType) and time_format is TimeFormat.TIMESTAMP:
+            return _Reading(column.cast("string"), self._from_local, _local_timestamp)
+        if time_format in _UNIX and isinstance(data_type, _WHOLE):
+            return _Reading(column, self._as_declared, lambda value: _number(value, data_type))
+        if (
+            time_format in _UNIX
+            and isinstance(data_type, spark.DecimalType)
+            and data_type.scale == 0
+        ):
+            return _Reading(
+                column.cast("string"), self._as_declared, lambda value: _number(value, data_type)
+            )
+        raise SnapshotValueInvalid(
+            f"column {self.field.path} has a type that {time_format} cannot read",
+            resource=self.resource,
+            path=_PATH + "timeFormat",
+            found=data_type.simpleString(),
+            expected=_ACCEPTED[time_format],
+            hint="choose the timeFormat of this column, or declare its type in schemaFields",
+        )
+
+    def _as_declared(self, value: RawValue) -> EpochNanos:
+        return instant_of(value, self.settings)
+
+    def _from_days(self, days: RawValue) -> EpochNanos:
+        try:
+            day = _UNIX_EPOCH.add(days=int(days))
+        except ValueError as error:
+            raise NotAnInstant from error
+        return instant_of_date(day.format_iso(), self.settings.default_timezone)
+
+    def _from_local(self, text: RawValue) -> EpochNanos:
+        return instant_of_date_time(str(text), self.settings.default_timezone)
+
+    def _invalid(self, invalid: Sequence[tuple[RawValue | None, int]]) -> SnapshotValueInvalid:
+        rows = sum(count for _, count in invalid)
+        ordered = sorted(invalid, key=lambda pair: (-pair[1], str(pair[0])))
+        quoted = [
+            f"{'NULL' if value is None else repr(value)} ({count:,} row{'' if count == 1 else 's'})"
+            for value, count in ordered[:SAMPLES]
+        ]
+        more = [f"and {len(invalid) - SAMPLES} more values"] if len(invalid) > SAMPLES else []
+        return SnapshotValueInvalid(
+            f"{rows:,} row{' has' if rows == 1 else 's have'} a snapshot value in column "
+            f"{self.field.path} that cannot be read",
+            resource=self.resource,
+            path=_PATH + "fieldName",
+            found=", ".join([*quoted, *more]),
+            expected=f"{EXPECTED[self.settings.time_format]} ({self.settings.time_format})",
+            hint="correct the data or timeFormat; rows are never left out silently",
+        )
+
+
+_PATH = "spec.hdfsLike.snapshot.fromFieldValue."
+_ACCEPTED = {
+    TimeFormat.ISO8601_DATE: "string or date",
+    TimeFormat.ISO8601_DATE_TIME: "string",
+    TimeFormat.TIMESTAMP: "timestamp or timestamp_ntz",
+    TimeFormat.UNIX_MILLISECONDS: "tinyint, smallint, int, bigint or decimal(n,0)",
+    TimeFormat.UNIX_SECONDS: "tinyint, smallint, int, bigint or decimal(n,0)",
+}
+
+
+def _converted(reading: _Reading, value: RawValue | None) -> EpochNanos:
+    if value is None:
+        raise NotAnInstant
+    return reading.instant(value)
+
+
+def _from_micros(micros: RawValue) -> EpochNanos:
+    return bounded(int(micros) * NANOS_PER_MICROSECOND)
+
+
+def _date(days: RawValue) -> Column:
+    return sf.date_from_unix_date(sf.lit(days))
+
+
+def _timestamp(micros: RawValue) -> Column:
+    return sf.timestamp_micros(sf.lit(micros).cast("bigint"))
+
+
+def _local_timestamp(text: RawValue) -> Column:
+    return sf.lit(text).cast("timestamp_ntz")
+
+
+def _number(value: RawValue, data_type: spark.DataType) -> Column:
+    return sf.lit(str(value)).cast(data_type)

@@ -1,0 +1,149 @@
+"""Writing a woven frame into a staging folder, in each format with each compression.
+
+Everything is an option of the one write: the session is shared with readers and other outputs.
+Success is the return of this call and nothing in the folder, so no `_SUCCESS` is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as spark
+
+from snaploom.engine.outputschema import refuse_unwritable
+from snaploom.errors import SourceSchemaInvalid
+from snaploom.models.outputfolder import UNWRITABLE, DataCompression, DataFormat
+
+SPARK_FORMATS: Mapping[DataFormat, str] = {
+    DataFormat.PARQUET: "parquet",
+    DataFormat.AVRO: "org.apache.spark.sql.avro.AvroFileFormat",  # the short name needs a jar (D22)
+    DataFormat.JSONL: "json",
+}
+"""What Spark calls each format."""
+
+_CODECS: Mapping[DataFormat, Mapping[DataCompression, str]] = {
+    DataFormat.PARQUET: {
+        DataCompression.SNAPPY: "snappy",
+        DataCompression.ZSTD: "zstd",
+        DataCompression.GZIP: "gzip",
+        DataCompression.NONE: "uncompressed",
+    },
+    DataFormat.AVRO: {
+        DataCompression.SNAPPY: "snappy",
+        DataCompression.ZSTD: "zstandard",
+        DataCompression.NONE: "uncompressed",
+    },
+    DataFormat.JSONL: {
+        DataCompression.SNAPPY: "snappy",
+        DataCompression.GZIP: "gzip",
+        DataCompression.NONE: "none",
+    },
+}
+
+_JSON_OPTIONS: Mapping[str, str] = {
+    # Spark's defaults write milliseconds, and would lose the last three digits without a word.
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "timeZone": "UTC",
+}
+
+READ_OPTIONS: Mapping[DataFormat, Mapping[str, str]] = {
+    DataFormat.PARQUET: {},
+    DataFormat.AVRO: {},
+    DataFormat.JSONL: {**_JSON_OPTIONS, "mode": "FAILFAST"},
+}
+"""What Spark must know to read back what was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """How Spark is told to write."""
+
+    format: str
+    """Name or class of the data source."""
+    options: Mapping[str, str]
+    """Options of this write."""
+
+
+def write_options(data_format: DataFormat, compression: DataCompression) -> WriteOptions:
+    """How a format is written with a compression; validation refuses what is not here (D44).
+
+    Raises:
+        KeyError: for a pair that Spark cannot write, and for ICEBERG.
+    """
+    assert (data_format, compression) not in UNWRITABLE
+    options = {
+        "compression": _CODECS[data_format][compression],
+        "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    }
+    if data_format is DataFormat.JSONL:
+        options |= _JSON_OPTIONS
+    return WriteOptions(SPARK_FORMATS[data_format], options)
+
+
+def write_frame(
+    frame: DataFrame, uri: str, data_format: DataFormat, compression: DataCompression
+) -> spark.StructType:
+    """Write a frame into a folder that does not exist yet; returns the schema as the files have it.
+
+    Errors of the job itself (a broken source file, a full disk) pass through.
+
+    Raises:
+        SourceSchemaInvalid: the format cannot hold the schema.
+    """
+    refuse_unwritable(frame.schema, data_format)
+    how = write_options(data_format, compression)
+    writer = frame.write.format(how.format).options(**how.options).mode("error")
+    try:
+        writer.save(uri)
+    except AnalysisException as refusal:
+        if not (refusal.getCondition() or "").startswith("UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE"):
+            raise
+        raise SourceSchemaInvalid(
+            f"{data_format.value} cannot hold a column of this type",
+            found=str(refusal).splitlines()[0],
+            expected=f"types that {data_format.value} files can hold",
+            hint="cast the column in a simpleVirtual source, or leave it out",
+        ) from refusal
+    return written_schema(frame.schema, data_format)
+
+
+def count_written(
+    spark_session: SparkSession, uri: str, data_format: DataFormat, schema: spark.StructType
+) -> int:
+    """Rows of the files in a folder, counted from the files (Parquet: from their footers)."""
+    reader = spark_session.read.format(SPARK_FORMATS[data_format]).schema(schema)
+    return reader.load(uri).count()
+
+
+def written_schema(schema: spark.StructType, data_format: DataFormat) -> spark.StructType:
+    """The schema that gives back what was written: Avro has no integers below 32 bits."""
+    if data_format is not DataFormat.AVRO:
+        return schema
+    widened = _widened(schema)
+    assert isinstance(widened, spark.StructType)
+    return widened
+
+
+def _widened(data_type: spark.DataType) -> spark.DataType:
+    match data_type:
+        case spark.ByteType() | spark.ShortType():
+            return spark.IntegerType()
+        case spark.ArrayType():
+            return spark.ArrayType(_widened(data_type.elementType), data_type.containsNull)
+        case spark.MapType():
+            return spark.MapType(
+                data_type.keyType, _widened(data_type.valueType), data_type.valueContainsNull
+            )
+        case spark.StructType():
+            return spark.StructType(
+                [
+                    spark.StructField(f.name, _widened(f.dataType), f.nullable, f.metadata)
+                    for f in data_type.fields
+                ]
+            )
+        case _:
+            return data_type

@@ -1,0 +1,236 @@
+"""Every error that Snaploom raises on purpose, in one tree with one root.
+
+```
+SnaploomError
+├── InvalidDeclarations       carries the findings (snaploom.models.finding)
+│   └── NoUniqueJoinTree      every error is an ambiguous or unreachable join tree
+├── CronNotBuilt              declared, and not built yet (snaploom.planning.intervals)
+├── SparkNotStarted           no Java, or a configuration that Spark refuses (snaploom.jobs.session)
+├── SparkStopped              shut down under a run (snaploom.jobs.sparkfailures)
+├── SourceError
+│   ├── SourceNotReadable     a file is missing, truncated or not of its declared format
+│   ├── SourceFileUnmatched   a listed file does not start with `sourceUriPrefix`
+│   ├── SnapshotValueInvalid  a snapshot value is NULL or cannot be parsed
+│   ├── SourceSchemaInvalid   columns that clash, or a query that Spark refuses
+│   ├── SnapshotMissing       no snapshot in the window, and the mode is ERROR
+│   ├── FieldMissing          a join or groupBy field is absent, and the mode is ERROR
+│   └── SourceNotBuilt        declared, and not built yet (snaploom.engine.sources.opening)
+├── RowsMultiplied            a join met a right key twice
+├── PublicationError
+│   ├── FolderNotOurs         not empty, and not made by Snaploom
+│   ├── FolderNotWritable     read-only, full, or otherwise refusing
+│   ├── ImmutableSettingChanged
+│   ├── HistoryIncompatible   structure or types contradict what is published
+│   └── RunRevoked            another run took this run's files away (ruling D27)
+├── StorageError
+│   ├── ObjectNotFound
+│   ├── ObjectAlreadyExists   the put-if-absent was lost
+│   ├── StoreNotSafe          the store's put-if-absent failed its self-test
+│   ├── UnsupportedStore      no store for a URI's scheme (snaploom.storage.stores)
+│   ├── CommitOutcomeUnknown  the store stopped answering (snaploom.storage.manifest)
+│   ├── CommitContended       other writers took every number (snaploom.storage.manifest)
+│   ├── ManifestCorrupt
+│   └── FormatTooNew          written by a newer Snaploom (ruling D19)
+├── LeaseNotObtained
+└── Interrupted               Ctrl-C or SIGTERM
+```
+
+Each class says three things that callers need without reading messages: `reason` (the CamelCase
+reason of a Kubernetes condition), `retryable` (is it worth trying again with nothing changed?)
+and `exit_code` (of the command line). An instance can name resource, field path, found, expected
+and a hint, so that the text a user reads is always of one shape.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class SnaploomError(Exception):
+    """Root of the tree; `except SnaploomError` catches all that Snaploom raises on purpose.
+
+    Args:
+        message: what happened, one sentence without a final full stop.
+        resource: `Kind/name` of the resource concerned.
+        path: field path inside the resource, such as `spec.dataModel.maxDepth`.
+        found: what was found, as the user would recognise it.
+        expected: what would have been right.
+        hint: what to do now.
+    """
+
+    reason: ClassVar[str] = "Failed"
+    retryable: ClassVar[bool] = False
+    exit_code: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        resource: str | None = None,
+        path: str | None = None,
+        found: str | None = None,
+        expected: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.resource = resource
+        self.path = path
+        self.found = found
+        self.expected = expected
+        self.hint = hint
+
+    def __str__(self) -> str:
+        place = " ".join(part for part in (self.resource, self.path) if part)
+        lines = [f"{place}: {self.message}" if place else self.message]
+        if self.found is not None:
+            lines.append(f"  found:    {self.found}")
+        if self.expected is not None:
+            lines.append(f"  expected: {self.expected}")
+        if self.hint is not None:
+            lines.append(f"  fix:      {self.hint}")
+        return "\n".join(lines)
+
+
+class SourceError(SnaploomError):
+    """Data of a source is not what the declarations say."""
+
+    reason = "SourceFailed"
+
+
+class SourceNotReadable(SourceError):
+    """A file of a source cannot be read: missing, truncated, or not of its declared format."""
+
+    reason = "SourceNotReadable"
+    retryable = True
+
+
+class SourceFileUnmatched(SourceError):
+    """A listed file does not start with `sourceUriPrefix`; no file is ever dropped silently."""
+
+    reason = "SourceFileUnmatched"
+
+
+class SnapshotValueInvalid(SourceError):
+    """A snapshot value is NULL, cannot be parsed, or has a type that its format cannot hold."""
+
+    reason = "SnapshotValueInvalid"
+
+
+class SourceSchemaInvalid(SourceError):
+    """Columns of a source clash, or a query over it is refused by Spark."""
+
+    reason = "SourceSchemaInvalid"
+
+
+class SnapshotMissing(SourceError):
+    """No snapshot of a source lies in its window and `snapshotMissingMode` is ERROR."""
+
+    reason = "SnapshotMissing"
+    retryable = True
+
+
+class FieldMissing(SourceError):
+    """A join or groupBy field is absent (or of another type) and its missing mode is ERROR."""
+
+    reason = "FieldMissing"
+
+
+class RowsMultiplied(SnaploomError):
+    """A left join returned more rows than it received: a right key matched twice."""
+
+    reason = "RowsMultiplied"
+
+
+class PublicationError(SnaploomError):
+    """A snapshot cannot be published into its folder."""
+
+    reason = "PublicationFailed"
+
+
+class FolderNotOurs(PublicationError):
+    """The output folder is neither empty nor one that Snaploom made."""
+
+    reason = "FolderNotOurs"
+
+
+class FolderNotWritable(PublicationError):
+    """The output folder refuses writes: read-only, full, or not allowed."""
+
+    reason = "FolderNotWritable"
+    retryable = True
+
+
+class ImmutableSettingChanged(PublicationError):
+    """A setting that is fixed by the first publication differs from the folder's."""
+
+    reason = "ImmutableSettingChanged"
+
+
+class HistoryIncompatible(PublicationError):
+    """Structure or types contradict the snapshots that are already published."""
+
+    reason = "HistoryIncompatible"
+
+
+class RunRevoked(PublicationError):
+    """Another run revoked this one before touching its files (ruling D27)."""
+
+    reason = "RunRevoked"
+    retryable = True
+
+
+class StorageError(SnaploomError):
+    """An object store answered with a failure."""
+
+    reason = "StorageFailed"
+    retryable = True
+
+
+class ObjectNotFound(StorageError):
+    """There is no object under this key."""
+
+    reason = "ObjectNotFound"
+
+
+class ObjectAlreadyExists(StorageError):
+    """An object is already under this key: the put-if-absent was lost."""
+
+    reason = "ObjectAlreadyExists"
+
+
+class StoreNotSafe(StorageError):
+    """The store's put-if-absent let two writers win, so that publishing there is not safe."""
+
+    reason = "StoreNotSafe"
+    retryable = False
+
+
+class ManifestCorrupt(StorageError):
+    """An entry of the manifest log cannot be parsed or contradicts the ones before it."""
+
+    reason = "ManifestCorrupt"
+    retryable = False
+
+
+class FormatTooNew(StorageError):
+    """A document was written by a newer Snaploom (ruling D19)."""
+
+    reason = "FormatTooNew"
+    retryable = False
+
+
+class LeaseNotObtained(SnaploomError):
+    """Another run holds the lease and the snapshot is still unpublished."""
+
+    reason = "LeaseNotObtained"
+    retryable = True
+    exit_code = 4
+
+
+class Interrupted(SnaploomError):
+    """The run was stopped by Ctrl-C or SIGTERM; nothing was left half published."""
+
+    reason = "Interrupted"
+    retryable = True
+    exit_code = 130

@@ -1,0 +1,1 @@
+"""Jobs: what a laptop and a cluster run. The only layer that builds a SparkSession."""

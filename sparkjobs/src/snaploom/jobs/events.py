@@ -1,0 +1,79 @@
+"""What a run tells while it works: small frozen events, in the order in which things happen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from snaploom.models.report import SnapshotReport, Unpublished
+from snaploom.models.times import EpochNanos
+
+
+@dataclass(frozen=True)
+class RunPlanned:
+    """It is known what will be visited."""
+
+    output: str
+    snapshots: int
+    joins: int
+
+
+@dataclass(frozen=True)
+class SnapshotStarted:
+    """A snapshot is being woven."""
+
+    number: int
+    snapshots: int
+    time: EpochNanos
+
+
+@dataclass(frozen=True)
+class JoinPlanned:
+    """One more join is part of the snapshot's Spark plan."""
+
+    number: int
+    joins: int
+    field_name: str
+
+
+@dataclass(frozen=True)
+class TasksDone:
+    """How far Spark is with the snapshot."""
+
+    done: int
+    tasks: int
+
+
+@dataclass(frozen=True)
+class SnapshotPublished:
+    """A snapshot is live."""
+
+    report: SnapshotReport
+
+
+@dataclass(frozen=True)
+class SnapshotLeftOut:
+    """A snapshot was skipped or failed."""
+
+    outcome: Unpublished
+    is_failure: bool
+
+
+@dataclass(frozen=True)
+class Warned:
+    """Something that a person should know, and that stops nothing."""
+
+    message: str
+
+
+Event = (
+    RunPlanned
+    | SnapshotStarted
+    | JoinPlanned
+    | TasksDone
+    | SnapshotPublished
+    | SnapshotLeftOut
+    | Warned
+)
+Tell = Callable[[Event], None]
+"""Takes an event; must not raise and must not block."""

@@ -1,0 +1,83 @@
+"""What the caller of a job decides: time, limits, who is told, and how to stop it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from snaploom.engine.retries import TaskProgress, task_progress
+from snaploom.jobs.events import Tell
+from snaploom.jobs.interruption import Interruption
+from snaploom.jobs.sparkfailures import SPARK_FAILURES, translated
+from snaploom.models.times import EpochNanos
+from snaploom.storage.run import CrashPoint
+
+
+class JobGroup:
+    """The Spark jobs of what is being done now: watched for progress, cancelled on interruption."""
+
+    def __init__(self) -> None:
+        """No group yet."""
+        self._current: tuple[SparkSession, str] | None = None
+
+    def enter(self, spark: SparkSession, name: str, description: str) -> None:
+        """Put the jobs that this thread starts from here on into a group of their own."""
+        with translated():
+            spark.sparkContext.setJobGroup(name, description, interruptOnCancel=True)
+        self._current = spark, name
+
+    @property
+    def name(self) -> str:
+        """The group entered last; empty before the first."""
+        return self._current[1] if self._current else ""
+
+    def cancel(self) -> None:
+        """Cancel the jobs of the group; may be called from another thread."""
+        if self._current is not None:
+            spark, name = self._current
+            with suppress(*SPARK_FAILURES):  # Spark that is gone runs nothing any more
+                spark.sparkContext.cancelJobGroup(name)
+
+    @property
+    def is_spark_gone(self) -> bool:
+        """Whether the session at work was shut down, or its process has ended."""
+        if self._current is None:
+            return False
+        try:
+            return bool(self._current[0].sparkContext._jsc.sc().isStopped())
+        except SPARK_FAILURES:
+            return True
+
+    def progress(self) -> TaskProgress:
+        """How far the group is; may be called from another thread."""
+        if self._current is not None:
+            with suppress(*SPARK_FAILURES):
+                return task_progress(*self._current)
+        return TaskProgress(0, 0)
+
+
+def _pass_by(_point: CrashPoint) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the caller decides about a run."""
+
+    now: EpochNanos
+    """The instant of planning."""
+    clock: Callable[[], EpochNanos]
+    """The wall clock, for what is told."""
+    tell: Tell
+    """Takes the events."""
+    interruption: Interruption = field(default_factory=Interruption)
+    """Whether somebody asked to stop."""
+    group: JobGroup = field(default_factory=JobGroup)
+    """The Spark jobs of what is being done now."""
+    limit: int | None = None
+    """Snapshots to publish at most."""
+    reached: Callable[[CrashPoint], None] = _pass_by
+    """Called at every crash point; does nothing except in tests."""

@@ -1,0 +1,85 @@
+"""Events, findings and errors as plain lines, for logs and pipes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from snaploom.errors import SnaploomError
+from snaploom.jobs.events import (
+    Event,
+    JoinPlanned,
+    RunPlanned,
+    SnapshotLeftOut,
+    SnapshotPublished,
+    SnapshotStarted,
+    Warned,
+)
+from snaploom.models.finding import Finding, InvalidDeclarations
+from snaploom.models.times import format_instant
+
+
+class EventLines:
+    """A line for every event but those that come several times a second."""
+
+    def __init__(self) -> None:
+        """Nothing was told yet."""
+        self._place = ""
+
+    def line(self, event: Event) -> str | None:
+        """The line of an event; None for one that has none."""
+        match event:
+            case RunPlanned(output, snapshots, joins):
+                return (
+                    f"{output}: {_number(snapshots, 'snapshot')} due, {_number(joins, 'join')} each"
+                )
+            case SnapshotStarted(number, snapshots, time):
+                self._place = f"snapshot {number} of {snapshots}"
+                return f"{self._place}: {format_instant(time)}"
+            case JoinPlanned(number, joins, field_name) if number == joins:
+                return (
+                    f"{self._place}: {_number(joins, 'join')} planned, last {field_name}; weaving"
+                )
+        return outcome_line(event)
+
+
+def outcome_line(event: Event) -> str | None:
+    """The line of an event that tells how something ended; None for the others."""
+    match event:
+        case SnapshotPublished(report):
+            return f"published {report.time}: {report.rows:,} rows in {report.seconds:.1f} s"
+        case SnapshotLeftOut(outcome, is_failure) if is_failure:
+            return f"failed {outcome.time} ({outcome.reason.value})\n{outcome.message}"
+        case Warned(message):
+            return f"warning: {message}"
+    return None
+
+
+def error_lines(error: SnaploomError) -> Iterator[str]:
+    """An error as lines, every finding that it carries by itself."""
+    if isinstance(error, InvalidDeclarations):
+        yield from finding_lines(error.findings)
+    else:
+        yield f"error {error.reason}: {error}"
+
+
+def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
+    """Findings as lines: where, what, found, expected and what to do."""
+    for finding in findings:
+        place = f"{finding.file}:{finding.line}:{finding.column}" if finding.line else finding.file
+        parts = (
+            finding.severity.value.lower(),
+            finding.code,
+            place,
+            finding.resource,
+            finding.path,
+        )
+        yield " ".join(part for part in parts if part)
+        yield f"  {finding.message}"
+        details = (("found", finding.found), ("expected", finding.expected), ("fix", finding.hint))
+        for label, text in details:
+            if text:
+                yield f"  {label + ':':<10}{text}"
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

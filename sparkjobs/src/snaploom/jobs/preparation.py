@@ -1,0 +1,158 @@
+"""Before a run: preflight of folder and sources, then the plan (ruling D11).
+
+`plan` without `--offline` shows what this finds, `run` begins with it; nothing is written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from snaploom.engine.sources.opening import open_source
+from snaploom.engine.sources.port import SourceReader
+from snaploom.errors import HistoryIncompatible
+from snaploom.jobs.declarations import refuse
+from snaploom.jobs.sparkfailures import translated
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.times import EpochNanos
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.compatibility import (
+    Structure,
+    StructureNode,
+    merge_structures,
+    structure_from,
+    structure_of,
+)
+from snaploom.planning.intervals import SourceSnapshots
+from snaploom.planning.partition import hive_of
+from snaploom.planning.plan import PublishedState, RunPlan, plan_offline, plan_run
+from snaploom.planning.retention import HeldSnapshot
+from snaploom.planning.tree import JoinTree
+from snaploom.storage.entries import FolderIdentity, FolderSettings, ModelNode
+from snaploom.storage.folder import inspect_folder
+from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.state import FolderState
+from snaploom.storage.stores import open_store
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All that a run needs to begin."""
+
+    bundle: Bundle
+    plan: RunPlan
+    readers: Mapping[str, SourceReader]
+    """By name of the source; what each listed stays as it is for this run."""
+    state: FolderState
+    """What the folder held when the plan was made."""
+
+
+def prepare(
+    spark: SparkSession, bundle: Bundle, now: EpochNanos, limit: int | None = None
+) -> Prepared:
+    """Look at folder and sources, and plan.
+
+    Raises:
+        NoUniqueJoinTree: the join tree is ambiguous or does not reach every source.
+        InvalidDeclarations: anything else that the plan finds wrong.
+        PublicationError: the folder is not ours, or contradicts the declarations.
+        SourceError: a source cannot be listed.
+    """
+    output = bundle.output
+    offline = plan_offline(bundle)
+    refuse(offline.findings)
+    state = inspect_folder(
+        folder_store(output),
+        folder_settings(output),
+        folder_identity(output),
+        accept_root_change=output.spec.run.accept_root_change,
+    )
+    refuse_structure(output, state, offline.tree)
+    readers = {
+        node.source: open_source(spark, bundle, node.source, now) for node in offline.tree.nodes
+    }
+    listings = {name: _listing(reader) for name, reader in readers.items()}
+    plan = plan_run(bundle, listings, published_state(state), now, limit)
+    refuse(plan.findings)
+    return Prepared(bundle, plan, readers, state)
+
+
+def folder_store(output: OutputDataset, *, create: bool = False) -> ObjectStore:
+    """The store of an output's folder."""
+    return open_store(output.spec.output_folder.folder_uri, create=create)
+
+
+def folder_settings(output: OutputDataset) -> FolderSettings:
+    """What the first publication fixes for ever."""
+    folder = output.spec.output_folder
+    hive = hive_of(folder)
+    return FolderSettings(
+        data_format=folder.data_format.value,
+        data_compression=folder.data_compression.value,
+        partition_field_name=hive.field_name,
+        timestamp_format=hive.timestamp_format.value,
+        output_timezone=hive.output_timezone,
+    )
+
+
+def folder_identity(output: OutputDataset) -> FolderIdentity:
+    """Whose folder it is."""
+    return FolderIdentity(
+        output=output.name, root=output.spec.data_model.root_data_source.data_source
+    )
+
+
+def published_state(state: FolderState) -> PublishedState:
+    """What planning must know of a folder."""
+    return PublishedState(
+        tuple(HeldSnapshot(record.time, record.created_at) for record in state.snapshots),
+        tuple(sorted(state.tombstoned_times)),
+    )
+
+
+def model_nodes(tree: JoinTree) -> tuple[ModelNode, ...]:
+    """The tree as the manifest keeps it."""
+    return tuple(
+        ModelNode(
+            field_name=node.field_name,
+            parent=node.parent,
+            group_by=node.group_by,
+            source=node.source,
+            relationship=node.relationship,
+        )
+        for node in tree.nodes
+    )
+
+
+def refuse_structure(output: OutputDataset, state: FolderState, tree: JoinTree) -> None:
+    """Compare the tree with everything that was ever published.
+
+    Raises:
+        HistoryIncompatible: a field moved, or is grouped otherwise.
+    """
+    merge = merge_structures(_history(state), structure_of(tree))
+    if merge.conflicts:
+        raise HistoryIncompatible(
+            "the join tree contradicts what is published",
+            resource=output.identity,
+            path="spec.dataModel",
+            found="; ".join(str(conflict) for conflict in merge.conflicts),
+            expected="every field joined where it was, and grouped as it was",
+            hint="restore the declarations, give the changed source a new fieldName, or publish "
+            "to a new folder",
+        )
+
+
+def _history(state: FolderState) -> Structure:
+    return structure_from(
+        StructureNode(node.field_name, node.parent, node.group_by, node.source, node.relationship)
+        for node in state.merged_model.values()
+        if node.field_name
+    )
+
+
+def _listing(reader: SourceReader) -> SourceSnapshots:
+    with translated(f"DataSource/{reader.name}"):
+        return reader.listing()

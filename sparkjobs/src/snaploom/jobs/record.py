@@ -1,0 +1,239 @@
+"""What a run has done so far: told at once as events, and in the end as its Report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import snaploom
+from snaploom.errors import (
+    HistoryIncompatible,
+    Interrupted,
+    PublicationError,
+    RowsMultiplied,
+    SnaploomError,
+    SnapshotMissing,
+    SourceError,
+    StorageError,
+)
+from snaploom.jobs.events import RunPlanned, SnapshotLeftOut, SnapshotPublished, Warned
+from snaploom.jobs.job import Job
+from snaploom.models.finding import Finding, InvalidDeclarations
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.report import (
+    ManifestPointer,
+    Report,
+    RunPhase,
+    SnapshotReason,
+    SnapshotReport,
+    Unpublished,
+)
+from snaploom.models.times import format_instant
+from snaploom.planning.plan import PlannedSnapshot, RunPlan
+from snaploom.storage.entries import SnapshotRecord
+
+LONGEST_MESSAGE = 32_768
+"""Characters that the Report takes for one message."""
+
+
+@dataclass(frozen=True)
+class SessionFacts:
+    """What the Report tells of the session; asked before the run, which Spark may not survive."""
+
+    version: str
+    """Version of Spark."""
+    settings: Mapping[str, str]
+    """Settings that results depend on."""
+
+
+class RunRecord:
+    """The outcome of every planned snapshot of one run."""
+
+    def __init__(self, output: OutputDataset, run_id: str, job: Job, session: SessionFacts) -> None:
+        """Nothing has happened yet."""
+        self._session = session
+        self._output = output
+        self._run_id = run_id
+        self._job = job
+        self._started = job.clock()
+        self._plan_hash = ""
+        self._findings: tuple[Finding, ...] = ()
+        self._sequence: int | None = None
+        self._published: list[SnapshotReport] = []
+        self._skipped: list[Unpublished] = []
+        self._failed: list[Unpublished] = []
+        self._stopped_by: SnaploomError | None = None
+
+    def plan(self, plan: RunPlan, due: int, sequence: int) -> None:
+        """It is known what will be visited.
+
+        Args:
+            plan: what was planned.
+            due: number of snapshots to publish.
+            sequence: newest entry of the folder's manifest.
+        """
+        self._plan_hash = plan.hash
+        self._findings = plan.findings
+        self._sequence = sequence
+        self._job.tell(RunPlanned(self._output.name, due, len(plan.tree.joins)))
+
+    def see_sequence(self, sequence: int) -> None:
+        """There is a newer entry in the folder's manifest."""
+        self._sequence = sequence
+
+    def publish(self, record: SnapshotRecord, seconds: float, warnings: Sequence[str]) -> None:
+        """A snapshot is live."""
+        report = SnapshotReport(
+            time=format_instant(record.time),
+            partition=record.partition,
+            rows=record.rows,
+            files=len(record.files),
+            bytes=sum(file.bytes for file in record.files),
+            seconds=round(seconds, 3),
+            sequence=record.seq,
+            sources=record.sources,
+            joins=record.joins,
+            excluded=record.excluded,
+            warnings=tuple(clipped(warning) for warning in warnings),
+        )
+        self._published.append(report)
+        for warning in warnings:
+            self.warn(f"{report.time}: {warning}")
+        self._job.tell(SnapshotPublished(report))
+
+    def leave_out(
+        self, planned: PlannedSnapshot, reason: SnapshotReason, message: str, *, warn: bool = False
+    ) -> None:
+        """A snapshot is skipped, or left for the next run."""
+        outcome = _unpublished(planned, reason, message)
+        self._skipped.append(outcome)
+        self._job.tell(SnapshotLeftOut(outcome, is_failure=False))
+        if warn:
+            self.warn(f"{outcome.time} is skipped: {message}")
+
+    def fail(
+        self,
+        planned: PlannedSnapshot,
+        reason: SnapshotReason,
+        message: str,
+        *,
+        resource: str = "",
+        path: str = "",
+    ) -> None:
+        """A snapshot that was due cannot be published, because of a field of a resource."""
+        outcome = _unpublished(planned, reason, message, resource, path)
+        self._failed.append(outcome)
+        self._job.tell(SnapshotLeftOut(outcome, is_failure=True))
+
+    def give_up(
+        self,
+        remaining: Sequence[PlannedSnapshot],
+        error: SnaploomError,
+        reason: SnapshotReason | None = None,
+    ) -> None:
+        """The first of the remaining snapshots failed, or was interrupted; the rest is left.
+
+        Args:
+            remaining: the snapshots that were due and are not done, the failed one first.
+            error: what went wrong.
+            reason: the same for machines; omitted, what the kind of error says.
+        """
+        if isinstance(error, Interrupted):
+            self.stop(error)
+            for planned in remaining:
+                self.leave_out(planned, SnapshotReason.INTERRUPTED, error.message)
+            return
+        self.fail(
+            remaining[0],
+            reason or reason_of(error),
+            str(error),
+            resource=error.resource or self._output.identity,
+            path=error.path or "",
+        )
+        for planned in remaining[1:]:
+            self.leave_out(planned, SnapshotReason.EARLIER_FAILURE, f"after: {error.message}")
+
+    def stop(self, error: SnaploomError) -> None:
+        """The run ends early, for a reason that is not one snapshot's."""
+        self._stopped_by = error
+        if isinstance(error, InvalidDeclarations):
+            known = set(self._findings)
+            self._findings += tuple(f for f in error.findings if f not in known)
+
+    def warn(self, message: str) -> None:
+        """Something that a person should know, and that stops nothing."""
+        self._job.tell(Warned(message))
+
+    def report(self) -> Report:
+        """All of it, now that the run has ended."""
+        pointer = None
+        if self._sequence is not None:
+            uri = self._output.spec.output_folder.folder_uri
+            pointer = ManifestPointer(uri=uri, sequence=self._sequence)
+        return Report(
+            output=self._output.name,
+            uid=self._output.metadata.uid or "",
+            run_id=self._run_id,
+            phase=self._phase(),
+            started_at=format_instant(self._started),
+            finished_at=format_instant(self._job.clock()),
+            plan_hash=self._plan_hash,
+            snapshots=tuple(self._published),
+            skipped=tuple(self._skipped),
+            failed=tuple(self._failed),
+            manifest=pointer,
+            findings=self._findings,
+            message=self._message(),
+            session=dict(self._session.settings),
+            tool_version=snaploom.__version__,
+            spark_version=self._session.version,
+        )
+
+    def _phase(self) -> RunPhase:
+        if isinstance(self._stopped_by, Interrupted):
+            return RunPhase.INTERRUPTED
+        return RunPhase.FAILED if self._stopped_by or self._failed else RunPhase.SUCCEEDED
+
+    def _message(self) -> str:
+        if self._stopped_by is not None:
+            return clipped(str(self._stopped_by))
+        return self._failed[0].message if self._failed else ""
+
+
+def clipped(message: str) -> str:
+    """A message no longer than the Report takes."""
+    return message if len(message) <= LONGEST_MESSAGE else message[: LONGEST_MESSAGE - 1] + "…"
+
+
+def _unpublished(
+    planned: PlannedSnapshot,
+    reason: SnapshotReason,
+    message: str,
+    resource: str = "",
+    path: str = "",
+) -> Unpublished:
+    return Unpublished(
+        time=format_instant(planned.time),
+        partition=planned.partition,
+        reason=reason,
+        message=clipped(message),
+        resource=resource,
+        path=path,
+    )
+
+
+_REASONS: tuple[tuple[type[SnaploomError], SnapshotReason], ...] = (
+    (RowsMultiplied, SnapshotReason.ROWS_MULTIPLIED),
+    (HistoryIncompatible, SnapshotReason.HISTORY_INCOMPATIBLE),
+    (SnapshotMissing, SnapshotReason.SNAPSHOT_MISSING),
+    (SourceError, SnapshotReason.SOURCE_FAILED),
+    (PublicationError, SnapshotReason.PUBLICATION_FAILED),
+    (StorageError, SnapshotReason.PUBLICATION_FAILED),
+)
+
+
+def reason_of(error: SnaploomError) -> SnapshotReason:
+    """Why a snapshot failed, in the Report's words."""
+    return next(
+        (reason for kind, reason in _REASONS if isinstance(error, kind)), SnapshotReason.FAILED
+    )

@@ -1,0 +1,53 @@
+"""Deletion of old snapshots after a publication: a tombstone in the log; files follow by `gc`."""
+
+from __future__ import annotations
+
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.times import EpochNanos
+from snaploom.planning.intervals import settings_of
+from snaploom.planning.retention import HeldSnapshot, Removal, removals
+from snaploom.storage.entries import Tombstone
+from snaploom.storage.folder import Folder
+from snaploom.storage.run import Run
+from snaploom.storage.state import FolderState, tombstone_of
+
+
+def delete_old_snapshots(
+    folder: Folder, run: Run, output: OutputDataset, now: EpochNanos
+) -> tuple[EpochNanos, ...]:
+    """End every snapshot that `snapshotAutoDelete` does not keep; the times that went.
+
+    Readers that pinned an older manifest keep their files until `readerGrace` has passed and
+    somebody runs `gc`; planning never weaves an ended snapshot again.
+    """
+    gone: tuple[Removal, ...] = ()
+
+    def tombstone(state: FolderState) -> Tombstone | None:
+        nonlocal gone
+        gone = _removals(output, state, now)
+        if not gone:
+            return None
+        seq, moment = state.next_seq, run.clock()
+        return Tombstone(
+            seq=seq,
+            run_id=run.run_id,
+            written_at=moment,
+            tool_version=run.tool_version,
+            snapshots=tuple(
+                tombstone_of(
+                    state.live[removal.time], seq=seq, rule=removal.rule.value, deleted_at=moment
+                )
+                for removal in gone
+            ),
+        )
+
+    if _removals(output, folder.log.read(), now):
+        folder.log.commit(tombstone)
+    return tuple(removal.time for removal in gone)
+
+
+def _removals(output: OutputDataset, state: FolderState, now: EpochNanos) -> tuple[Removal, ...]:
+    periods = settings_of(output.spec.data_model.root_data_source.snapshot_filter).intervals
+    held = [HeldSnapshot(record.time, record.created_at) for record in state.snapshots]
+    rules = output.spec.output_folder.snapshot_auto_delete
+    return removals(rules, held, now, periods)

@@ -1,0 +1,140 @@
+"""The only place that builds a SparkSession.
+
+Under `spark-submit`, and in a cluster, master, memory and executors are the submitter's. On a
+laptop there is nobody else to choose: all cores, no web pages, and a quiet console, since what
+people should see is told by Snaploom itself.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from tempfile import TemporaryFile, gettempdir
+
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from snaploom.engine.settings import SESSION_SETTINGS
+from snaploom.errors import SnaploomError
+from snaploom.models.run import RunSettings
+
+LAPTOP_SETTINGS: Mapping[str, str] = {
+    "spark.master": "local[*]",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    # Four tasks a core: enough to balance, far fewer than Spark's 200 for small data.
+    "spark.sql.shuffle.partitions": str(4 * (os.cpu_count() or 2)),
+    "spark.sql.warehouse.dir": f"{gettempdir()}/snaploom-warehouse",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+"""What a laptop's session has unless the resource's `run.spark` says otherwise."""
+
+RESULT_SETTINGS: Mapping[str, str] = {"spark.sql.session.timeZone": "UTC"}
+"""What the result of a query depends on unless `run.spark` says otherwise: without it, `to_date` of
+a timestamp would give another day on a machine elsewhere."""
+
+_THREAD = re.compile(r'^Exception in thread "[^"]*" (?:[\w.$]+: )?')
+
+DEBUG_VARIABLE = "SNAPLOOM_DEBUG"
+"""Environment variable that lets Spark speak."""
+
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Environment variable by which `spark-submit` tells a Python program that it started its JVM."""
+
+
+class SparkNotStarted(SnaploomError):
+    """There is no Spark, or it cannot start."""
+
+    reason = "SparkNotStarted"
+    retryable = True
+
+
+def build_session(name: str, run: RunSettings) -> SparkSession:
+    """The session of this process, made when there is none, with the settings that we need.
+
+    Args:
+        name: of the application.
+        run: the resource's run settings; its Spark configuration wins over ours, except for the
+            settings that correctness rests on.
+
+    Raises:
+        SparkNotStarted: no Java, or a configuration that Spark refuses.
+    """
+    settings = dict(RESULT_SETTINGS)
+    if not _is_submitted():
+        settings.update(LAPTOP_SETTINGS)
+    settings.update(configured(run))
+    settings.update({setting.name: setting.value for setting in SESSION_SETTINGS})
+    settings.setdefault("spark.pyspark.python", sys.executable)
+    if not _is_submitted() and SparkContext._active_spark_context is None:
+        _start_quietly(name, settings)
+    builder = SparkSession.Builder().appName(name)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except (PySparkException, Py4JError, OSError) as error:
+        raise _not_started(str(error)) from error
+
+
+def _is_submitted() -> bool:
+    return SUBMITTED in os.environ
+
+
+def _start_quietly(name: str, settings: Mapping[str, str]) -> None:
+    """Start Spark's JVM with what it prints kept back, and shown only if it fails.
+
+    The JVM inherits the file, and goes on writing into it after this process closed its own.
+    """
+    conf = SparkConf(loadDefaults=False).setAppName(name).setAll(list(settings.items()))
+    if os.environ.get(DEBUG_VARIABLE):
+        SparkContext(conf=conf).setLogLevel("WARN")
+        return
+    with TemporaryFile(mode="w+", encoding="utf-8", errors="replace") as printed:
+        try:
+            kept_back = {"stdout": printed, "stderr": printed}
+            gateway = launch_gateway(conf, kept_back)  # type: ignore[no-untyped-call]
+            SparkContext(conf=conf, gateway=gateway).setLogLevel("OFF")
+        except (PySparkException, Py4JError, OSError) as error:
+            printed.seek(0)
+            raise _not_started(_cause(printed.read()) or str(error)) from error
+
+
+def _cause(printed: str) -> str:
+    """The line that tells why a JVM ended: its first error, else the first thing it said."""
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    telling = [line for line in lines if "Exception" in line or "rror" in line]
+    said = [line for line in lines if "WARN" not in line]
+    return _THREAD.sub("", next(iter((*telling, *said)), ""))
+
+
+def _not_started(found: str) -> SparkNotStarted:
+    return SparkNotStarted(
+        "Spark did not start",
+        found=found.splitlines()[0] if found else "no message",
+        expected="Java 17 or newer, and a configuration that Spark accepts",
+        hint="run 'java -version'; then look at run.spark.sparkConf",
+    )
+
+
+def told_settings(spark: SparkSession) -> dict[str, str]:
+    """The settings that results depend on, as a session has them, for the Report (ruling D10)."""
+    names = (*(setting.name for setting in SESSION_SETTINGS), *RESULT_SETTINGS)
+    return {name: spark.conf.get(name, "") or "" for name in names}
+
+
+def configured(run: RunSettings) -> dict[str, str]:
+    """The Spark configuration that a resource asks for."""
+    if run.spark is None:
+        return {}
+    settings = dict(run.spark.spark_conf)
+    if run.spark.driver is not None and run.spark.driver.memory is not None:
+        settings["spark.driver.memory"] = run.spark.driver.memory
+    return settings

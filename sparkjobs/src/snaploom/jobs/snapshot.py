@@ -1,0 +1,196 @@
+"""The weaving of one snapshot: visit its steps, count, stage, publish."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import monotonic
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from snaploom.engine.fold import Weave
+from snaploom.engine.retries import await_tasks
+from snaploom.engine.rowcounts import RowCounts, Weaving, null_key_warnings
+from snaploom.engine.schemachecks import MissingField, SchemaOutcome, check_schemas
+from snaploom.engine.sources.port import SourceFrame
+from snaploom.engine.write import count_written, write_frame
+from snaploom.jobs.events import JoinPlanned
+from snaploom.jobs.job import Job
+from snaploom.jobs.preparation import Prepared, model_nodes, refuse_structure
+from snaploom.jobs.schemahistory import SchemaHistory
+from snaploom.jobs.sparkfailures import translated
+from snaploom.models.report import Exclusion, SourceSnapshot
+from snaploom.models.times import format_instant
+from snaploom.planning.plan import PlannedSnapshot
+from snaploom.planning.steps import ReadSource
+from snaploom.storage.entries import SnapshotRecord
+from snaploom.storage.folder import Folder
+from snaploom.storage.publication import (
+    AlreadyPublished,
+    Published,
+    SnapshotTarget,
+    WriteResult,
+    publish,
+)
+from snaploom.storage.run import Run
+from snaploom.storage.state import FolderState
+
+TASK_PATIENCE = 10.0
+"""Seconds to wait for tasks that were told to end: Spark's own interrupt at the next row or batch,
+an expression that takes longer is left behind, and its file to `snaploom gc`."""
+
+
+class SnapshotWeaver:
+    """Weaves one snapshot after the other into a folder."""
+
+    def __init__(
+        self, spark: SparkSession, prepared: Prepared, run: Run, job: Job, folder: Folder
+    ) -> None:
+        """Index the declarations that every snapshot needs."""
+        self.run = run
+        self.job = job
+        self.folder = folder
+        self.output = prepared.bundle.output
+        self.warnings: tuple[str, ...] = ()
+        """What a person should know of the latest snapshot."""
+        self.seconds = 0.0
+        """Wall time of the latest snapshot."""
+        self._spark = spark
+        self._prepared = prepared
+        self._history = SchemaHistory(folder.store)
+        others = self.output.spec.data_model.other_data_sources
+        self._others = {other.field_name: other for other in others}
+        self._relationships = {r.name: r for r in prepared.bundle.data_relationships}
+
+    def weave(
+        self, planned: PlannedSnapshot, group: str
+    ) -> Published | AlreadyPublished | MissingField:
+        """Weave and publish a planned snapshot.
+
+        Args:
+            planned: what is to be woven.
+            group: name for the group of its Spark jobs.
+
+        Returns:
+            How it was published; or the field that is missing, where that fails or skips the
+            snapshot: nothing was written then.
+
+        Raises:
+            SnaploomError: whatever went wrong, in Snaploom's words.
+        """
+        started = monotonic()
+        self.warnings = ()
+        name = f"{self.output.identity}: snapshot {format_instant(planned.time)}"
+        self.job.group.enter(self._spark, group, name)
+        try:
+            with translated():
+                return self._weave(planned)
+        finally:
+            self.seconds = monotonic() - started
+
+    def _weave(self, planned: PlannedSnapshot) -> Published | AlreadyPublished | MissingField:
+        read = {
+            step.field_name: self._read(step)
+            for step in planned.steps
+            if isinstance(step, ReadSource)
+        }
+        plan = self._prepared.plan
+        schemas = {name: item.frame.schema for name, item in read.items()}
+        outcome = check_schemas(plan.tree, schemas, self._others, self._relationships)
+        if outcome.stop is not None:
+            return outcome.stop
+        left_out = {exclusion.field_name for exclusion in outcome.excluded}
+        used = {name: item for name, item in read.items() if name not in left_out}
+        target = SnapshotTarget(planned.time, planned.partition, plan.hash, model_nodes(plan.tree))
+        return publish(
+            self.folder,
+            self.run,
+            target,
+            lambda uri: self._write(planned, used, outcome, uri),
+            self._revalidate,
+        )
+
+    def _read(self, step: ReadSource) -> SourceFrame:
+        with translated(f"DataSource/{step.source}"):
+            return self._prepared.readers[step.source].read(step.time)
+
+    def _write(
+        self,
+        planned: PlannedSnapshot,
+        used: Mapping[str, SourceFrame],
+        outcome: SchemaOutcome,
+        uri: str,
+    ) -> WriteResult:
+        weaving = self._weaving(used)
+        schema = weaving.frame.schema.json()
+        self._history.refuse(self.output, self.folder.log.read(), planned.time, schema)
+        self.job.interruption.check()
+        try:
+            written, counts = self._write_and_count(weaving, uri)
+        except BaseException:
+            # Tasks outlive the job that failed; what they write must not come after the cleaning.
+            await_tasks(self._spark, TASK_PATIENCE)
+            raise
+        ratios = {name: other.warn_null_key_ratio for name, other in self._others.items()}
+        self.warnings = (
+            *_planned_warnings(planned),
+            *outcome.warnings,
+            *null_key_warnings(counts.joins, ratios),
+        )
+        return WriteResult(
+            rows=counts.rows,
+            schema=written.json(),
+            sources=_sources(planned, used),
+            excluded=(*_planned_exclusions(planned), *outcome.excluded),
+            joins=counts.joins,
+            spark_version=self._spark.version,
+        )
+
+    def _weaving(self, used: Mapping[str, SourceFrame]) -> Weaving:
+        frames = {name: item.frame for name, item in used.items()}
+        return Weaving(
+            Weave(self._prepared.plan.tree, frames, self._relationships),
+            lambda number, joins, node: self.job.tell(JoinPlanned(number, joins, node.field_name)),
+        )
+
+    def _write_and_count(self, weaving: Weaving, uri: str) -> tuple[StructType, RowCounts]:
+        folder = self.output.spec.output_folder
+        schema = write_frame(weaving.frame, uri, folder.data_format, folder.data_compression)
+        counts = weaving.settle(
+            self._spark,
+            self.job.group.name,
+            lambda: count_written(self._spark, uri, folder.data_format, schema),
+        )
+        return schema, counts
+
+    def _revalidate(self, state: FolderState, record: SnapshotRecord) -> None:
+        refuse_structure(self.output, state, self._prepared.plan.tree)
+        self._history.refuse_record(self.output, state, record)
+
+
+def _sources(
+    planned: PlannedSnapshot, used: Mapping[str, SourceFrame]
+) -> tuple[SourceSnapshot, ...]:
+    return tuple(
+        SourceSnapshot(
+            field_name=step.field_name,
+            source=step.source,
+            time=format_instant(used[step.field_name].time),
+            fingerprint=used[step.field_name].fingerprint,
+        )
+        for step in planned.steps
+        if isinstance(step, ReadSource) and step.field_name in used
+    )
+
+
+def _planned_exclusions(planned: PlannedSnapshot) -> tuple[Exclusion, ...]:
+    return tuple(
+        Exclusion(field_name=left.field_name, reason=left.reason, message=left.message)
+        for left in planned.excluded
+    )
+
+
+def _planned_warnings(planned: PlannedSnapshot) -> tuple[str, ...]:
+    return tuple(
+        f"`{left.field_name}` is left out: {left.message}" for left in planned.excluded if left.warn
+    )

@@ -1,0 +1,93 @@
+"""The seed's way: `spark-submit .../snaploom/jobs/submit.py --config a.yaml b.yaml` (ruling D23).
+
+Weaves every OutputDataset that the files declare. Lines for people go to standard error; standard
+output has one Report in JSON a line. `spark-submit` merges the two streams of a program; Reports
+are the lines that begin with `{`. Exit codes are those of `snaploom run --all`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from snaploom.errors import SnaploomError
+from snaploom.jobs.declarations import Declarations, read_declarations, runnable_bundles
+from snaploom.jobs.events import Event
+from snaploom.jobs.exitcodes import combined_exit_code, report_exit_code, unstarted_report
+from snaploom.jobs.interruption import Interruption, hearing_signals
+from snaploom.jobs.lines import EventLines, error_lines, finding_lines
+from snaploom.jobs.outputs import weave_outputs
+from snaploom.models.report import Report
+from snaploom.models.times import EpochNanos, now, parse_instant
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Weave every output of some files; the exit code."""
+    asked = _parser().parse_args(arguments)
+    moment = now() if asked.now is None else asked.now
+    with hearing_signals() as interruption:
+        declarations = read_declarations(asked.config)
+        try:
+            reports = _weave(declarations, moment, asked.limit, interruption)
+        except SnaploomError as error:
+            _say(error_lines(error))
+            names = declarations.output_names
+            _print_reports(unstarted_report(name, moment, error) for name in names)
+            return error.exit_code
+    for report in reports:
+        _say(finding_lines(declarations.placed(report.findings)))
+        if report.message:
+            _say([f"error {report.output}: {report.message}"])
+    _print_reports(reports)
+    return combined_exit_code([report_exit_code(report) for report in reports])
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Weave and publish every snapshot that is due.")
+    parser.add_argument(
+        "--config", nargs="+", required=True, type=Path, help="YAML files and folders"
+    )
+    parser.add_argument("--now", type=parse_instant, help="time to plan for; omitted, the present")
+    parser.add_argument("--limit", type=_positive, help="snapshots to publish at most, an output")
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError("expected a number from 1")
+    return number
+
+
+def _weave(
+    declarations: Declarations, moment: EpochNanos, limit: int | None, interruption: Interruption
+) -> tuple[Report, ...]:
+    bundles, warnings = runnable_bundles(declarations, declarations.output_names)
+    _say(finding_lines(warnings))
+    lines = EventLines()
+
+    def tell(event: Event) -> None:
+        line = lines.line(event)
+        if line is not None:
+            _say([line])
+
+    return weave_outputs(bundles, moment, limit, tell, lambda: None, interruption)
+
+
+def _say(lines: Iterable[str]) -> None:
+    for line in lines:
+        sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def _print_reports(reports: Iterable[Report]) -> None:
+    for report in reports:
+        sys.stdout.write(json.dumps(report.dump(), ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+"""The weaving of outputs: visit the steps of the plan, publish each snapshot, tell the Report.
+
+Snapshots of one output are woven one after the other, and each is one atomic publication. A
+snapshot that fails ends the run of its output: what is committed stays, what is left is for the
+next run (`join.md` section 2.6). What is known to fail fails before anything is written (K18).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+import snaploom
+from snaploom.engine.schemachecks import MissingField
+from snaploom.errors import Interrupted, SnaploomError, StorageError
+from snaploom.jobs.events import SnapshotStarted
+from snaploom.jobs.job import Job
+from snaploom.jobs.preparation import (
+    Prepared,
+    folder_identity,
+    folder_settings,
+    folder_store,
+    prepare,
+)
+from snaploom.jobs.record import RunRecord, SessionFacts
+from snaploom.jobs.retention import delete_old_snapshots
+from snaploom.jobs.session import told_settings
+from snaploom.jobs.snapshot import SnapshotWeaver
+from snaploom.jobs.sparkfailures import SparkStopped
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.report import Report, SnapshotReason
+from snaploom.models.times import format_instant
+from snaploom.planning.availability import Action
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.plan import PlannedSnapshot
+from snaploom.storage.folder import Folder, prepare_folder
+from snaploom.storage.layout import new_run_id
+from snaploom.storage.publication import AlreadyPublished
+from snaploom.storage.run import Run
+
+
+def weave_output(spark: SparkSession, bundle: Bundle, job: Job) -> Report:
+    """Weave and publish every snapshot of one output that is due.
+
+    Whatever goes wrong is in the Report; only faults of Snaploom itself are raised.
+    """
+    output = bundle.output
+    run = Run(new_run_id(job.clock()), snaploom.__version__, job.clock, job.reached)
+    facts = SessionFacts(spark.version, told_settings(spark))
+    record = RunRecord(output, run.run_id, job, facts)
+    try:
+        job.interruption.check()
+        job.group.enter(spark, f"{run.run_id}-plan", f"{output.identity}: listing sources")
+        prepared = prepare(spark, bundle, job.now, job.limit)
+        _visit(spark, prepared, run, job, record)
+    except SnaploomError as error:
+        record.stop(_reason_behind(job, error))
+    return record.report()
+
+
+def _visit(spark: SparkSession, prepared: Prepared, run: Run, job: Job, record: RunRecord) -> None:
+    snapshots = prepared.plan.snapshots or ()
+    due = [planned for planned in snapshots if planned.action is Action.PUBLISH]
+    failing = [planned for planned in snapshots if planned.action is Action.FAIL]
+    record.plan(prepared.plan, len(due), prepared.state.seq)
+    for planned in snapshots:
+        if planned.action is Action.SKIP:
+            record.leave_out(planned, planned.reason, planned.message, warn=planned.warn)
+    for planned in failing:
+        record.fail(planned, planned.reason, planned.message)
+    if failing:
+        for planned in due:
+            message = f"left for the next run: {failing[0].message}"
+            record.leave_out(planned, SnapshotReason.EARLIER_FAILURE, message)
+    elif due:
+        _weave(due, spark, prepared, run, job, record)
+
+
+def _weave(
+    due: Sequence[PlannedSnapshot],
+    spark: SparkSession,
+    prepared: Prepared,
+    run: Run,
+    job: Job,
+    record: RunRecord,
+) -> None:
+    output = prepared.bundle.output
+    try:
+        folder = _begin(output, run)
+    except SnaploomError as error:
+        record.give_up(due, _reason_behind(job, error))
+        return
+    weaver = SnapshotWeaver(spark, prepared, run, job, folder)
+    for index, planned in enumerate(due):
+        job.tell(SnapshotStarted(index + 1, len(due), planned.time))
+        try:
+            job.interruption.check()
+            stopped = _weave_one(weaver, planned, f"{run.run_id}-{index}", record)
+        except SnaploomError as error:
+            record.give_up(due[index:], _reason_behind(job, error))
+            break
+        if stopped is not None:
+            reason = SnapshotReason(stopped.reason.value)
+            record.give_up(due[index:], stopped.error(), reason)
+            break
+    _see_newest(folder, record)
+
+
+def _begin(output: OutputDataset, run: Run) -> Folder:
+    return prepare_folder(
+        folder_store(output, create=True),
+        folder_settings(output),
+        folder_identity(output),
+        run,
+        accept_root_change=output.spec.run.accept_root_change,
+    )
+
+
+def _weave_one(
+    weaver: SnapshotWeaver, planned: PlannedSnapshot, group: str, record: RunRecord
+) -> MissingField | None:
+    """Weave one snapshot and record its outcome; a missing field whose mode is ERROR is left."""
+    outcome = weaver.weave(planned, group)
+    if isinstance(outcome, MissingField):
+        if not outcome.mode.skips:
+            return outcome
+        reason = SnapshotReason(outcome.reason.value)
+        record.leave_out(planned, reason, outcome.message, warn=outcome.mode.warns)
+    elif isinstance(outcome, AlreadyPublished):
+        message = f"run {outcome.record.run_id} published it meanwhile"
+        record.leave_out(planned, SnapshotReason.ALREADY_PUBLISHED, message)
+    else:
+        record.publish(outcome.record, weaver.seconds, weaver.warnings)
+        _delete_old(weaver, record)
+    return None
+
+
+def _delete_old(weaver: SnapshotWeaver, record: RunRecord) -> None:
+    """Apply retention; the snapshot is published whatever comes of it."""
+    try:
+        gone = delete_old_snapshots(weaver.folder, weaver.run, weaver.output, weaver.job.now)
+    except SnaploomError as error:
+        record.warn(
+            f"old snapshots were not deleted, which the next publication tries again: "
+            f"{error.message}"
+        )
+        return
+    for time in gone:
+        record.warn(f"deleted snapshot {format_instant(time)} (snapshotAutoDelete)")
+
+
+def _see_newest(folder: Folder, record: RunRecord) -> None:
+    """Let the Report point to the manifest as it is now; what was published is known anyway."""
+    try:
+        record.see_sequence(folder.log.read().seq)
+    except StorageError as error:
+        record.warn(f"the manifest cannot be read any more: {error.message}")
+
+
+def _reason_behind(job: Job, error: SnaploomError) -> SnaploomError:
+    """Whatever goes wrong after somebody asked to stop, or Spark went, went wrong because of it."""
+    try:
+        job.interruption.check()
+    except Interrupted as interrupted:
+        return interrupted
+    if not job.group.is_spark_gone:
+        return error
+    return SparkStopped(
+        "Spark was shut down while the run was at work",
+        hint="run again; what was published stays, and nothing is half published",
+    )

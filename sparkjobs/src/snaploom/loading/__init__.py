@@ -1,0 +1,1 @@
+"""YAML and JSON files to typed resources, with the position of every key and value kept."""

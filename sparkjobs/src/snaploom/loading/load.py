@@ -1,0 +1,160 @@
+"""`load`: files and folders to typed resources, every fault at once, every position kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from snaploom.loading.composer import Document, Fault, compose
+from snaploom.loading.documents import Read, members, read_resource
+from snaploom.loading.files import SourceText, read_files
+from snaploom.loading.nodes import Node, Position, position_of, split_path
+from snaploom.models.codes import make_finding
+from snaploom.models.finding import Finding, errors_of
+from snaploom.models.resource import Resource
+
+
+@dataclass(frozen=True)
+class Located:
+    """A resource, and where it is declared."""
+
+    resource: Resource
+    file: str
+    node: Node
+    at: Position
+
+    def position(self, path: str) -> Position:
+        """Where a field path stands; the nearest place above it when it does not exist."""
+        return position_of(self.node, self.at, split_path(path))
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What files declare, and what is wrong with them."""
+
+    located: tuple[Located, ...]
+    findings: tuple[Finding, ...]
+    broken: frozenset[str]
+    """Identities (`Kind/name`) of what is declared but has faults, so that references to it are
+    not reported as well."""
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """The resources, in the order of files and documents."""
+        return tuple(item.resource for item in self.located)
+
+    @cached_property
+    def _by_identity(self) -> dict[str, Located]:
+        return {item.resource.identity: item for item in reversed(self.located)}
+
+    def placed(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        """Findings about the resources, with file, line and column filled in."""
+        return tuple(self._placed(finding) for finding in findings)
+
+    def _placed(self, finding: Finding) -> Finding:
+        item = self._by_identity.get(finding.resource)
+        if item is None or finding.line:
+            return finding
+        return _at(finding, item.file, item.position(finding.path))
+
+
+def load(paths: Sequence[Path]) -> Loaded:
+    """Read the resources of files and folders; never raises for what the files contain."""
+    texts, faults = read_files(paths)
+    found: list[Located] = []
+    findings = list(faults)
+    broken: set[str] = set()
+    for text in texts:
+        for read, item in _read_text(text, findings):
+            findings.extend(read.findings)
+            if item is not None:
+                found.append(item)
+            elif read.identity:
+                broken.add(read.identity)
+    unique, duplicates = _without_duplicates(found)
+    findings.extend(duplicates)
+    if not unique and not errors_of(findings):
+        findings.append(_nothing_found(paths))
+    return Loaded(unique, tuple(findings), frozenset(broken))
+
+
+def _read_text(
+    source: SourceText, findings: list[Finding]
+) -> Iterable[tuple[Read, Located | None]]:
+    composed = compose(source.text)
+    for document in composed.documents:
+        yield from _read_document(source, document)
+    if composed.fault is not None:
+        findings.append(_fault_finding(composed.fault, source.file, ""))
+
+
+def _read_document(source: SourceText, document: Document) -> Iterable[tuple[Read, Located | None]]:
+    first = ""
+    for at, node in members(document.node, document.at):
+        read = read_resource(node)
+        first = first or read.identity
+        placed = tuple(
+            _at(finding, source.file, position_of(node, at, split_path(finding.path)))
+            for finding in read.findings
+        )
+        located = Located(read.resource, source.file, node, at) if read.resource else None
+        yield Read(read.identity, read.resource, placed), located
+    if document.faults:
+        faults = tuple(_fault_finding(fault, source.file, first) for fault in document.faults)
+        yield Read("", None, faults), None
+
+
+def _fault_finding(fault: Fault, file: str, resource: str) -> Finding:
+    finding = make_finding(
+        fault.code,
+        fault.message,
+        resource=resource,
+        path=fault.path,
+        found=fault.found,
+        expected=fault.expected,
+        hint=fault.hint,
+    )
+    return _at(finding, file, fault.at)
+
+
+def _without_duplicates(found: list[Located]) -> tuple[tuple[Located, ...], list[Finding]]:
+    first: dict[tuple[str | None, str], Located] = {}
+    duplicates: list[Finding] = []
+    for item in found:
+        key = (item.resource.metadata.namespace, item.resource.identity)
+        if key in first:
+            duplicates.append(_duplicate(item, first[key]))
+        else:
+            first[key] = item
+    return tuple(first.values()), duplicates
+
+
+def _duplicate(item: Located, first: Located) -> Finding:
+    here, there = item.position("metadata.name"), first.position("metadata.name")
+    finding = make_finding(
+        "SL118",
+        "this resource is declared twice",
+        resource=item.resource.identity,
+        path="metadata.name",
+        found=f"{first.file} line {there.line}, and {item.file} line {here.line}",
+        expected="one declaration of each kind and name",
+        hint="remove or rename one of the two",
+    )
+    return _at(finding, item.file, here)
+
+
+def _nothing_found(paths: Sequence[Path]) -> Finding:
+    return make_finding(
+        "SL119",
+        "there is no resource of snaploom.io in what was given",
+        found=", ".join(str(path) for path in paths) or "no path",
+        expected="files that declare resources; in folders, those ending in .yaml or .yml",
+    )
+
+
+def _at(finding: Finding, file: str, position: Position) -> Finding:
+    return finding.model_copy(
+        update={"file": file, "line": position.line, "column": position.column}
+    )

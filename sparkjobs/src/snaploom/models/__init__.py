@@ -1,0 +1,1 @@
+"""The models of the API: declarations, status, report and findings."""

@@ -1,0 +1,170 @@
+"""What every model of the API shares: naming, strictness, and what a schema cannot say by itself.
+
+All models are frozen and reject unknown keys; outside they are camelCase, inside snake_case. Each
+field is followed by a string that becomes its description in CRDs, editor schemas and reference.
+Kubernetes needs three things that JSON Schema lacks: the merge behaviour of lists (`ListType`),
+rules that span fields (`CelRule`) and a bound on every string and list (ruling D46). They live on
+the models, so that the generated CRDs never say something the parser does not.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    JsonValue,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+CONTRADICTION: Final = "contradiction"
+"""Error type of every rule between fields of one model; its message is written for people."""
+
+ONE_OF_KEYWORD = "x-snaploom-one-of"
+"""Keyword of the models' JSON Schemas that names the fields of which exactly one must be given."""
+
+
+@dataclass(frozen=True)
+class CelRule:
+    """A rule that the API server evaluates (Common Expression Language), with its message."""
+
+    rule: str
+    message: str
+
+
+@dataclass(frozen=True)
+class ListType:
+    """How Kubernetes merges a list: `map` by keys, `set` of scalars, or `atomic` as a whole.
+
+    A `map` or `set` with two equal members is refused by the API server; the same is refused here.
+    """
+
+    kind: Literal["map", "set", "atomic"]
+    keys: tuple[str, ...] = ()
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        schema = handler(source)
+        if self.kind == "atomic":
+            return schema
+        return core_schema.no_info_after_validator_function(self._refuse_duplicates, schema)
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        result = handler(schema)
+        result["x-kubernetes-list-type"] = self.kind
+        if self.keys:
+            result["x-kubernetes-list-map-keys"] = list(self.keys)
+        return result
+
+    def _refuse_duplicates(self, members: tuple[Any, ...]) -> tuple[Any, ...]:
+        seen: dict[Any, int] = {}
+        for index, member in enumerate(members):
+            key = member if self.kind == "set" else self._key_of(member)
+            if key in seen:
+                raise PydanticCustomError(
+                    "duplicate_member",
+                    "members {first} and {second} are both {key}; each may be listed once",
+                    {"first": seen[key], "second": index, "key": _display(key)},
+                )
+            seen[key] = index
+        return members
+
+    def _key_of(self, member: BaseModel) -> tuple[Any, ...]:
+        by_alias = {field.alias or name: name for name, field in type(member).model_fields.items()}
+        return tuple(getattr(member, by_alias[key]) for key in self.keys)
+
+
+def _display(key: object) -> str:
+    parts = key if isinstance(key, tuple) else (key,)
+    return ", ".join(str(part) for part in parts)
+
+
+class ApiModel(BaseModel):
+    """Base of every model that is read from, or written to, YAML or JSON."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
+        allow_inf_nan=False,
+    )
+
+    one_of: ClassVar[tuple[str, ...]] = ()
+    """Names (outside form) of the fields of which exactly one must be given; empty for none."""
+    one_of_by_count: ClassVar[bool] = False
+    """Whether the API server counts properties instead of evaluating a rule, which costs nothing;
+    only where `one_of` names every field, for models that stand deep under lists."""
+    cel_rules: ClassVar[tuple[CelRule, ...]] = ()
+    """Rules for the API server beyond `one_of`; each has a twin among the model's validators."""
+
+    @classmethod
+    def parse(cls, raw: JsonValue) -> Self:
+        """Parse plain data as it stands in YAML or JSON: camelCase keys only, no conversions.
+
+        Raises:
+            pydantic.ValidationError: with every fault, not only the first.
+        """
+        return cls.model_validate_json(json.dumps(raw), strict=True, by_alias=True, by_name=False)
+
+    def dump(self) -> dict[str, JsonValue]:
+        """Plain data for YAML or JSON: camelCase keys, what is None left out, defaults written."""
+        result: dict[str, JsonValue] = self.model_dump(
+            mode="json", by_alias=True, exclude_none=True
+        )
+        return result
+
+    def dump_json(self) -> str:
+        """Canonical JSON: sorted keys, no spaces; equal models give equal text."""
+        return json.dumps(self.dump(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        if self.one_of:
+            names = {field.alias or name: name for name, field in type(self).model_fields.items()}
+            given = [alias for alias in self.one_of if getattr(self, names[alias]) is not None]
+            if len(given) != 1:
+                raise PydanticCustomError(
+                    "one_of",
+                    "expected exactly one of {expected}, found {found}",
+                    {
+                        "expected": ", ".join(self.one_of),
+                        "found": " and ".join(given) if given else "none",
+                    },
+                )
+        return self
+
+    @classmethod
+    def variant_of(cls, value: ApiModel) -> str:
+        """The name (outside form) of the one field of a `one_of` model that is given."""
+        names = {field.alias or name: name for name, field in type(value).model_fields.items()}
+        return next(a for a in value.one_of if getattr(value, names[a]) is not None)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        result = handler(schema)
+        target = handler.resolve_ref_schema(result)
+        if cls.one_of and not cls.one_of_by_count:
+            target[ONE_OF_KEYWORD] = list(cls.one_of)
+        elif cls.one_of:
+            target["minProperties"] = target["maxProperties"] = 1
+        if cls.cel_rules:
+            target["x-kubernetes-validations"] = [
+                {"rule": rule.rule, "message": rule.message} for rule in cls.cel_rules
+            ]
+        return result

@@ -1,0 +1,327 @@
+"""Fragments that several kinds share: bounded text, time offsets, data types, status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, ClassVar, Literal, Self
+
+from annotated_types import Ge, Le, MaxLen, MinLen
+from pydantic import Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from snaploom.models.base import CONTRADICTION, ApiModel, CelRule, ListType
+
+GROUP = "snaploom.io"
+VERSION = "v1alpha1"
+API_VERSION: Literal["snaploom.io/v1alpha1"] = "snaploom.io/v1alpha1"
+
+# Bounds (ruling D46). They are generous for people and small enough for the API server's CEL cost
+# estimate, which multiplies the bounds of every list that a rule stands under.
+ResourceName = Annotated[
+    str,
+    StringConstraints(
+        min_length=1, max_length=253, pattern=r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+    ),
+]
+"""Name of a resource. Kubernetes allows lower case, digits, `-` and `.` only; on a laptop `_` and
+upper case work too (with a warning), because the seed's own examples use them."""
+ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+"""A column, or a path into structs such as `address.country`; matched ignoring case."""
+FieldName = Annotated[
+    str, StringConstraints(min_length=1, max_length=255, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+]
+"""Name of a field of the output."""
+Alias = Annotated[
+    str, StringConstraints(min_length=1, max_length=255, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+]
+"""Name under which a query reads a source."""
+ShortText = Annotated[str, StringConstraints(max_length=1024)]
+MessageText = Annotated[str, StringConstraints(max_length=32768)]
+SqlText = Annotated[str, StringConstraints(min_length=1, max_length=65536)]
+RegexText = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+UriText = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
+TimeZoneName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+"""Name from the tz database, such as `Australia/Melbourne`."""
+TimestampText = Annotated[str, StringConstraints(min_length=1, max_length=40)]
+"""ISO 8601 date-time with `Z` or an offset."""
+StringMap = Annotated[
+    Mapping[
+        Annotated[str, StringConstraints(max_length=512)],
+        Annotated[str, StringConstraints(max_length=8192)],
+    ],
+    MaxLen(256),
+]
+Seconds = Annotated[int, Ge(0), Le(31_536_000)]
+Atomic = ListType("atomic")
+Unique = ListType("set")
+
+
+class MissingMode(StrEnum):
+    """What to do when something that a source needs is absent for one snapshot."""
+
+    ERROR = "ERROR"
+    """The run fails and does not publish the snapshot."""
+    CONTINUE_IGNORE = "CONTINUE_IGNORE"
+    """The snapshot is published without the source and all that is joined to it."""
+    CONTINUE_WARN = "CONTINUE_WARN"
+    """Like CONTINUE_IGNORE, with a warning."""
+    SKIP_IGNORE = "SKIP_IGNORE"
+    """The snapshot is left out and tried again by the next run."""
+    SKIP_WARN = "SKIP_WARN"
+    """Like SKIP_IGNORE, with a warning."""
+
+    @property
+    def continues(self) -> bool:
+        """The source and all below it are left out of the snapshot."""
+        return self in (MissingMode.CONTINUE_IGNORE, MissingMode.CONTINUE_WARN)
+
+    @property
+    def skips(self) -> bool:
+        """The whole snapshot is left out, and tried again by the next run."""
+        return self in (MissingMode.SKIP_IGNORE, MissingMode.SKIP_WARN)
+
+    @property
+    def warns(self) -> bool:
+        """The outcome is logged as a warning rather than not at all."""
+        return self in (MissingMode.CONTINUE_WARN, MissingMode.SKIP_WARN)
+
+
+class PathMissingMode(StrEnum):
+    """What to do when no relationship leads from the root to a source."""
+
+    ERROR = "ERROR"
+    """The declarations are refused."""
+    CONTINUE_IGNORE = "CONTINUE_IGNORE"
+    """The output does without the source."""
+    CONTINUE_WARN = "CONTINUE_WARN"
+    """Like CONTINUE_IGNORE, with a warning."""
+
+
+class Preference(StrEnum):
+    """Which snapshot to take when several qualify."""
+
+    NEWEST = "NEWEST"
+    """The latest one."""
+    OLDEST = "OLDEST"
+    """The earliest one."""
+
+
+class CheckMode(StrEnum):
+    """What an unmet expectation does: fail before publication, or warn and publish."""
+
+    FAIL = "FAIL"
+    """The snapshot is not published and the run fails."""
+    WARN = "WARN"
+    """The snapshot is published, with a warning."""
+
+
+OffsetPart = Annotated[int, Ge(0), Le(1_000_000_000_000)]
+
+
+class TimeOffset(ApiModel):
+    """A calendar length; its parts are applied from year to nano, in a time zone.
+
+    A day is a calendar day (23 to 25 hours where clocks change); an hour is always 60 minutes.
+    """
+
+    nano: OffsetPart = 0
+    """Nanoseconds."""
+    second: OffsetPart = 0
+    """Seconds."""
+    minute: OffsetPart = 0
+    """Minutes."""
+    hour: OffsetPart = 0
+    """Hours of 60 minutes."""
+    day: OffsetPart = 0
+    """Calendar days."""
+    week: OffsetPart = 0
+    """Calendar weeks."""
+    month: OffsetPart = 0
+    """Calendar months; the day is clipped to the month's last."""
+    year: OffsetPart = 0
+    """Calendar years; 29 February is clipped to 28."""
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether every part is zero."""
+        return not any(self.model_dump().values())
+
+
+def longer_than_nothing(field: str) -> CelRule:
+    """The rule that an offset is not zero; its twin is `refuse_nothing`."""
+    parts = ("year", "month", "week", "day", "hour", "minute", "second", "nano")
+    given = " || ".join(f"(has(self.{field}.{part}) && self.{field}.{part} > 0)" for part in parts)
+    return CelRule(given, f"{field} must be longer than nothing")
+
+
+def refuse_nothing(field: str, offset: TimeOffset) -> None:
+    """Refuse an offset of which every part is zero.
+
+    Raises:
+        PydanticCustomError: it is zero.
+    """
+    if offset.is_zero:
+        raise PydanticCustomError(
+            CONTRADICTION,
+            "{field} must be longer than nothing; every part is 0",
+            {"field": field},
+        )
+
+
+class Empty(ApiModel):
+    """An object without fields, written `{}`."""
+
+
+class DecimalType(ApiModel):
+    """An exact number."""
+
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (
+        CelRule("self.scale <= self.precision", "scale must not exceed precision"),
+    )
+
+    precision: Annotated[int, Ge(1), Le(38)]
+    """Digits in all."""
+    scale: Annotated[int, Ge(0), Le(38)]
+    """Digits after the point; no more than `precision`."""
+
+    @model_validator(mode="after")
+    def _scale_within_precision(self) -> Self:
+        if self.scale > self.precision:
+            raise PydanticCustomError(
+                CONTRADICTION,
+                "scale must not exceed precision; found scale {scale} and precision {precision}",
+                {"scale": self.scale, "precision": self.precision},
+            )
+        return self
+
+
+class ArrayType(ApiModel):
+    """A list of values of one type."""
+
+    element_type: DataType
+    """Type of the elements."""
+    contains_null: bool = True
+    """Whether elements may be NULL."""
+
+
+class MapType(ApiModel):
+    """Values by key."""
+
+    key_type: DataType
+    """Type of the keys."""
+    value_type: DataType
+    """Type of the values."""
+    value_contains_null: bool = True
+    """Whether values may be NULL."""
+
+
+class SchemaField(ApiModel):
+    """A named field with its type."""
+
+    name: ColumnName
+    """Name of the field."""
+    data_type: DataType
+    """Type of the field."""
+    nullable: bool = True
+    """Whether the field may be NULL."""
+    metadata: StringMap = Field(default_factory=dict)
+    """Metadata attached to the field."""
+
+
+class StructType(ApiModel):
+    """Named fields."""
+
+    fields_: Annotated[tuple[SchemaField, ...], MinLen(1), MaxLen(2000), Atomic] = Field(
+        alias="fields"
+    )
+    """The fields, in order."""
+
+
+class DataType(ApiModel):
+    """A Spark data type, tagged by its name, such as `{string: {}}`."""
+
+    one_of_by_count = True
+    one_of: ClassVar[tuple[str, ...]] = (
+        "array", "binary", "boolean", "byte", "calendarInterval", "date", "decimal", "double",
+        "float", "integer", "long", "map", "null", "short", "string", "struct", "timestamp",
+    )  # fmt: skip
+
+    array: ArrayType | None = None
+    """A list of values of one type."""
+    binary: Empty | None = None
+    """Bytes."""
+    boolean: Empty | None = None
+    """True or false."""
+    byte: Empty | None = None
+    """Whole number of 8 bits."""
+    calendar_interval: Empty | None = None
+    """Months, days and microseconds."""
+    date: Empty | None = None
+    """A day without a time zone."""
+    decimal: DecimalType | None = None
+    """An exact number."""
+    double: Empty | None = None
+    """Floating point number of 64 bits."""
+    float_: Empty | None = Field(default=None, alias="float")
+    """Floating point number of 32 bits."""
+    integer: Empty | None = None
+    """Whole number of 32 bits."""
+    long: Empty | None = None
+    """Whole number of 64 bits."""
+    map_: MapType | None = Field(default=None, alias="map")
+    """Values by key."""
+    null: Empty | None = None
+    """Always NULL."""
+    short: Empty | None = None
+    """Whole number of 16 bits."""
+    string: Empty | None = None
+    """Text."""
+    struct: StructType | None = None
+    """Named fields."""
+    timestamp: Empty | None = None
+    """An instant, to microseconds."""
+
+
+STRING = DataType(string=Empty())
+
+
+class ConditionStatus(StrEnum):
+    """Whether a condition holds."""
+
+    TRUE = "True"
+    """It holds."""
+    FALSE = "False"
+    """It does not hold."""
+    UNKNOWN = "Unknown"
+    """It is not known yet."""
+
+
+class Condition(ApiModel):
+    """One aspect of a resource's state, in the form of Kubernetes' own conditions."""
+
+    type: Annotated[str, StringConstraints(min_length=1, max_length=316)]
+    """Ready, Reconciling, Stalled, Validated, Planned, SnapshotFresh, IndexFresh or Suspended."""
+    status: ConditionStatus
+    """Whether the condition holds."""
+    observed_generation: Annotated[int, Ge(0)] | None = None
+    """Generation of the spec that this was computed from."""
+    last_transition_time: TimestampText
+    """When the status last changed."""
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+    """Stable CamelCase reason, documented in the reference."""
+    message: MessageText = ""
+    """What a person should know, and do."""
+
+
+class ResourceStatus(ApiModel):
+    """What the status of every kind has."""
+
+    observed_generation: Annotated[int, Ge(0)] | None = None
+    """Generation of the spec that this status was computed from."""
+    conditions: Annotated[tuple[Condition, ...], MaxLen(16), ListType("map", keys=("type",))] = ()
+    """Aspects of the state; wait for `Ready`."""
+
+
+for _model in (ArrayType, MapType, SchemaField, StructType, DataType):
+    _model.model_rebuild()

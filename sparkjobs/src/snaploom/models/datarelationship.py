@@ -1,0 +1,107 @@
+"""DataRelationship: which columns of different sources mean the same entity."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal, Self
+
+from annotated_types import MaxLen, MinLen
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from snaploom.models.base import CONTRADICTION, ApiModel, CelRule
+from snaploom.models.common import (
+    STRING,
+    Atomic,
+    ColumnName,
+    DataType,
+    ResourceName,
+    ResourceStatus,
+    SqlText,
+    Unique,
+)
+from snaploom.models.datasource import UsedBy
+from snaploom.models.resource import Resource
+
+
+class KeyField(ApiModel):
+    """A column that a key is made of."""
+
+    field_name: ColumnName
+    """The column, or a path into structs such as `address.country`."""
+    data_type: DataType
+    """Its type; where the data has another one, the field counts as missing."""
+
+
+class KeyComponent(ApiModel):
+    """One component of a key."""
+
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(
+            "has(self.query) || size(self.fields) == 1",
+            "a component of several fields needs a query",
+        ),
+    )
+
+    fields_: Annotated[tuple[KeyField, ...], MinLen(1), MaxLen(16), Atomic] = Field(alias="fields")
+    """The columns that the component is made of."""
+    query: SqlText | None = None
+    """SQL expression over exactly these fields; omitted, the single field itself."""
+    cast_data_type: DataType = STRING
+    """Type in which both sides are compared; omitted, string. What cannot be cast is NULL and
+    matches nothing."""
+
+    @model_validator(mode="after")
+    def _query_for_several_fields(self) -> Self:
+        if self.query is None and len(self.fields_) != 1:
+            raise PydanticCustomError(
+                CONTRADICTION,
+                "a component of several fields needs a query; found {count} fields and no query",
+                {"count": len(self.fields_)},
+            )
+        return self
+
+
+class Representation(ApiModel):
+    """How some sources write the key."""
+
+    data_sources: Annotated[tuple[ResourceName, ...], MinLen(1), MaxLen(2000), Unique]
+    """The sources that write it so."""
+    join_key: Annotated[tuple[KeyComponent, ...], MinLen(1), MaxLen(16), Atomic]
+    """The key's components, in the same order in every representation."""
+
+
+class DataRelationshipSpec(ApiModel):
+    """One entity key, as each source writes it."""
+
+    representations: Annotated[tuple[Representation, ...], MinLen(1), MaxLen(2000), Atomic]
+    """The ways in which the key is written; a source appears in at most one."""
+
+    @property
+    def data_sources(self) -> tuple[str, ...]:
+        """Every source that has this key, in the order of the spec."""
+        return tuple(name for r in self.representations for name in r.data_sources)
+
+    def join_key_of(self, source: str) -> tuple[KeyComponent, ...] | None:
+        """The key as one source writes it; None where the source does not have it."""
+        for representation in self.representations:
+            if source in representation.data_sources:
+                return representation.join_key
+        return None
+
+
+class DataRelationshipStatus(ResourceStatus):
+    """What is known about a relationship."""
+
+    used_by: UsedBy | None = None
+    """Who refers to it."""
+
+
+class DataRelationship(Resource):
+    """Which columns of different sources mean the same entity."""
+
+    kind: Literal["DataRelationship"] = "DataRelationship"
+    """Name of the kind."""
+    spec: DataRelationshipSpec
+    """One entity key, as each source writes it."""
+    status: DataRelationshipStatus | None = None
+    """What is known about it; written by the operator."""

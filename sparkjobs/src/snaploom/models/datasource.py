@@ -1,0 +1,334 @@
+"""DataSource: where data is, and how to tell its snapshots apart."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, Literal, Self
+
+from annotated_types import Ge, Le, MaxLen, MinLen
+from pydantic import Field, SecretStr, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from snaploom.models.base import CONTRADICTION, ApiModel, CelRule, ListType
+from snaploom.models.common import (
+    Alias,
+    Atomic,
+    ColumnName,
+    ResourceName,
+    ResourceStatus,
+    SchemaField,
+    ShortText,
+    SqlText,
+    StringMap,
+    TimestampText,
+    TimeZoneName,
+    Unique,
+    UriText,
+)
+from snaploom.models.resource import Resource
+
+References = Annotated[tuple[ResourceName, ...], MaxLen(64), Unique]
+
+
+class TimeFormat(StrEnum):
+    """How a column tells the time of a snapshot."""
+
+    ISO8601_DATE = "ISO8601_DATE"
+    """Text such as `2020-01-31`, or a date: midnight in `defaultTimezone`."""
+    ISO8601_DATE_TIME = "ISO8601_DATE_TIME"
+    """Text such as `2020-01-31T12:00:00Z`; without an offset it is in `defaultTimezone`."""
+    TIMESTAMP = "TIMESTAMP"
+    """A timestamp; one without time zone is in `defaultTimezone`."""
+    UNIX_MILLISECONDS = "UNIX_MILLISECONDS"
+    """Whole milliseconds since 1970."""
+    UNIX_SECONDS = "UNIX_SECONDS"
+    """Whole seconds since 1970."""
+
+
+class FromFieldValue(ApiModel):
+    """The snapshot of a row, or of a file, is the value of a field."""
+
+    field_name: ColumnName
+    """The field; either a column of the data or a capture of `sourceUriPrefix`."""
+    time_format: TimeFormat
+    """How the field tells the time."""
+    default_timezone: TimeZoneName = "UTC"
+    """Zone of dates, and of times without an offset."""
+    drop_field: bool = True
+    """Whether to leave the field out of the data."""
+
+
+class FromReadTime(ApiModel):
+    """There is one snapshot: what is there when it is read."""
+
+
+class SnapshotSettings(ApiModel):
+    """How the snapshots of a source are told apart."""
+
+    one_of: ClassVar[tuple[str, ...]] = ("fromFieldValue", "fromReadTime")
+
+    from_field_value: FromFieldValue | None = None
+    """The snapshot is the value of a field."""
+    from_read_time: FromReadTime | None = None
+    """There is one snapshot: what is there when it is read."""
+
+
+class HdfsLike(ApiModel):
+    """Files on anything that Hadoop calls a file system."""
+
+    format: Annotated[str, StringConstraints(min_length=1, max_length=255)]
+    """Any format that Spark reads, such as `parquet`, `orc`, `csv`, `json`, `avro`, `text`."""
+    format_options: StringMap = Field(default_factory=dict)
+    """Options of the format, as Spark's reader takes them."""
+    source_uri_globs: Annotated[tuple[UriText, ...], MinLen(1), MaxLen(256), Atomic]
+    """Hadoop globs of the files; folders that match are passed over."""
+    source_uri_prefix: UriText | None = None
+    """What every file begins with, with captures `{NAME:TYPE}` (STRING, INTEGER, LONG or
+    ISO8601_DATE_TIME) that become columns; `{{` and `}}` stand for braces."""
+    snapshot: SnapshotSettings
+    """How snapshots are told apart."""
+    schema_fields: Annotated[tuple[SchemaField, ...], MaxLen(2000), Atomic] | None = None
+    """The schema; omitted, Spark infers it."""
+    metadata_applicators: References = ()
+    """MetadataApplicators to apply, in order."""
+    field_transformers: References = ()
+    """FieldTransformers to apply, in order, before the applicators."""
+
+
+class JdbcDriver(StrEnum):
+    """Databases whose drivers and options are known."""
+
+    POSTGRESQL = "POSTGRESQL"
+    """PostgreSQL."""
+    MYSQL = "MYSQL"
+    """MySQL."""
+    MARIADB = "MARIADB"
+    """MariaDB."""
+    SQLSERVER = "SQLSERVER"
+    """Microsoft SQL Server."""
+    ORACLE = "ORACLE"
+    """Oracle Database."""
+    SQLITE = "SQLITE"
+    """SQLite; `database` is a file."""
+    H2 = "H2"
+    """H2, embedded or as a server."""
+    DUCKDB = "DUCKDB"
+    """DuckDB; `database` is a file."""
+
+
+class FromPlaintext(ApiModel):
+    """Credentials in the spec itself: for a laptop only, refused by a cluster (ruling D41)."""
+
+    user: ShortText
+    """User name."""
+    password: Annotated[SecretStr, MaxLen(1024)]
+    """Password; never printed."""
+
+
+class FromEnvironment(ApiModel):
+    """Credentials from environment variables of the driver."""
+
+    user_variable: ShortText
+    """Variable that holds the user name."""
+    password_variable: ShortText
+    """Variable that holds the password."""
+
+
+class FromSecret(ApiModel):
+    """Credentials from a Secret of the same namespace, mounted into the job and nothing else."""
+
+    name: ResourceName
+    """Name of the Secret."""
+    user_key: ShortText = "username"
+    """Key of the user name."""
+    password_key: ShortText = "password"
+    """Key of the password."""
+
+
+class Credentials(ApiModel):
+    """Where user name and password come from."""
+
+    one_of: ClassVar[tuple[str, ...]] = ("fromEnvironment", "fromSecret", "fromPlaintext")
+
+    from_environment: FromEnvironment | None = None
+    """From environment variables of the driver."""
+    from_secret: FromSecret | None = None
+    """From a Secret of the same namespace."""
+    from_plaintext: FromPlaintext | None = None
+    """In the spec itself: for a laptop only."""
+
+
+class Jdbc(ApiModel):
+    """A table of a database (ruling D1)."""
+
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(
+            "!has(self.url) || !(has(self.host) || has(self.port) || has(self.database))",
+            "give either url or host, port and database",
+        ),
+        CelRule("has(self.url) || has(self.database)", "give database (or url, where allowed)"),
+    )
+
+    driver: JdbcDriver
+    """The kind of database."""
+    host: Annotated[str, StringConstraints(min_length=1, max_length=253)] | None = None
+    """Host name; not for embedded databases."""
+    port: Annotated[int, Ge(1), Le(65535)] | None = None
+    """Port; omitted, the driver's usual one."""
+    database: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = None
+    """Name of the database, or the file of an embedded one."""
+    options: StringMap = Field(default_factory=dict)
+    """Options of the connection, out of the driver's allowed ones."""
+    url: UriText | None = None
+    """A whole JDBC URL; only where the settings allow one."""
+    driver_class: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = None
+    """Class of the driver; omitted, the usual one."""
+    credentials: Credentials
+    """Where user name and password come from."""
+    table_reference: Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+    """The table, as the database names it."""
+    table_predicates: Annotated[
+        tuple[Annotated[str, StringConstraints(min_length=1, max_length=4096)], ...],
+        MaxLen(1000),
+        Atomic,
+    ] = ()
+    """Conditions that split the table for parallel reading; together they must cover all rows, and
+    no row may meet two."""
+    snapshot: SnapshotSettings
+    """How snapshots are told apart."""
+    schema_fields: Annotated[tuple[SchemaField, ...], MaxLen(2000), Atomic] | None = None
+    """The schema; omitted, Spark infers it."""
+    metadata_applicators: References = ()
+    """MetadataApplicators to apply, in order."""
+    field_transformers: References = ()
+    """FieldTransformers to apply, in order, before the applicators."""
+
+    @model_validator(mode="after")
+    def _one_way_to_connect(self) -> Self:
+        parts = (self.host, self.port, self.database)
+        if self.url is not None and any(part is not None for part in parts):
+            raise PydanticCustomError(CONTRADICTION, "give either url or host, port and database")
+        if self.url is None and self.database is None:
+            raise PydanticCustomError(CONTRADICTION, "give database (or url, where allowed)")
+        return self
+
+
+class SimpleVirtual(ApiModel):
+    """A query over one physical source; it has the snapshots of that source."""
+
+    data_source: ResourceName
+    """The DataSource that is read; it must not be virtual."""
+    alias: Alias
+    """Name under which the query reads it."""
+    data_query: SqlText
+    """A SELECT with WHERE and GROUP BY at most, over the alias."""
+    metadata_applicators: References = ()
+    """MetadataApplicators to apply, in order."""
+    field_transformers: References = ()
+    """FieldTransformers to apply, in order, before the applicators."""
+
+
+class AliasedSource(ApiModel):
+    """A source, under the name by which queries read it."""
+
+    data_source: ResourceName
+    """The DataSource that is read."""
+    alias: Alias
+    """Name under which queries read it."""
+
+
+class ComplexVirtual(ApiModel):
+    """A query over the latest snapshot of several sources, valid for intervals of time."""
+
+    data_sources: Annotated[
+        tuple[AliasedSource, ...], MinLen(1), MaxLen(64), ListType("map", keys=("alias",))
+    ]
+    """The sources that the queries read."""
+    snapshot_query: SqlText
+    """A query that returns `interval_start` and `interval_end` (long, milliseconds since 1970),
+    both inclusive: the times for which there is a snapshot."""
+    data_query: SqlText
+    """A query that contains `{{ SNAPSHOT | UNIX_SECONDS }}` or `{{ SNAPSHOT | UNIX_MILLISECONDS }}`
+    and returns the data as of that time."""
+    metadata_applicators: References = ()
+    """MetadataApplicators to apply, in order."""
+    field_transformers: References = ()
+    """FieldTransformers to apply, in order, before the applicators."""
+
+
+Variant = HdfsLike | Jdbc | SimpleVirtual | ComplexVirtual
+
+
+class DataSourceSpec(ApiModel):
+    """Exactly one kind of source."""
+
+    one_of: ClassVar[tuple[str, ...]] = ("hdfsLike", "jdbc", "simpleVirtual", "complexVirtual")
+
+    hdfs_like: HdfsLike | None = None
+    """Files on anything that Hadoop calls a file system."""
+    jdbc: Jdbc | None = None
+    """A table of a database."""
+    simple_virtual: SimpleVirtual | None = None
+    """A query over one physical source."""
+    complex_virtual: ComplexVirtual | None = None
+    """A query over the latest snapshot of several sources."""
+
+    @property
+    def variant(self) -> Variant:
+        """The one variant that is given."""
+        given = self.hdfs_like or self.jdbc or self.simple_virtual or self.complex_virtual
+        assert given is not None  # guaranteed by one_of
+        return given
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Names of the sources that a virtual source reads; empty for a physical one."""
+        if self.simple_virtual is not None:
+            return (self.simple_virtual.data_source,)
+        if self.complex_virtual is not None:
+            return tuple(source.data_source for source in self.complex_virtual.data_sources)
+        return ()
+
+
+class UsedBy(ApiModel):
+    """Who refers to a resource."""
+
+    count: Annotated[int, Ge(0)]
+    """Number of resources."""
+    names: Annotated[tuple[ShortText, ...], MaxLen(20), Unique] = ()
+    """The first of them, as `Kind/name`."""
+
+
+class LastSeen(ApiModel):
+    """What the latest run saw of a source."""
+
+    run: ShortText
+    """The run."""
+    at: TimestampText
+    """When it looked."""
+    latest_snapshot: TimestampText | None = None
+    """Newest snapshot that it saw."""
+    snapshots: Annotated[int, Ge(0)] | None = None
+    """Number of snapshots that it saw."""
+    schema_fingerprint: ShortText | None = None
+    """Hash of the schema that it saw."""
+
+
+class DataSourceStatus(ResourceStatus):
+    """What is known about a source."""
+
+    used_by: UsedBy | None = None
+    """Who refers to it."""
+    last_seen: LastSeen | None = None
+    """What the latest run saw of it."""
+
+
+class DataSource(Resource):
+    """Where data is, and how to tell its snapshots apart."""
+
+    kind: Literal["DataSource"] = "DataSource"
+    """Name of the kind."""
+    spec: DataSourceSpec
+    """Exactly one kind of source."""
+    status: DataSourceStatus | None = None
+    """What is known about it; written by the operator."""

@@ -1,0 +1,147 @@
+"""FieldTransformer: renames, casts, expressions and drops, reusable by many sources (ruling D5)."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal, Self
+
+from annotated_types import MaxLen, MinLen
+from pydantic import Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from snaploom.models.base import CONTRADICTION, ApiModel, CelRule
+from snaploom.models.common import (
+    Atomic,
+    DataType,
+    Empty,
+    RegexText,
+    ResourceStatus,
+    SqlText,
+    StringMap,
+    TimestampText,
+)
+from snaploom.models.datasource import UsedBy
+from snaploom.models.resource import Resource
+
+
+class TransformerSelector(ApiModel):
+    """Selects fields by coordinate, by metadata, or by both."""
+
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(
+            "has(self.coordinateIncludeRegex) || has(self.coordinateExcludeRegex) || "
+            "has(self.metadata)",
+            "give coordinateIncludeRegex, coordinateExcludeRegex or metadata",
+        ),
+    )
+
+    coordinate_include_regex: RegexText | None = None
+    """Fields whose coordinate contains a match; omitted, all."""
+    coordinate_exclude_regex: RegexText | None = None
+    """Fields whose coordinate contains a match are left out."""
+    metadata: StringMap | None = None
+    """Fields whose metadata has all these keys with these values."""
+
+    @model_validator(mode="after")
+    def _selects_something(self) -> Self:
+        given = (self.coordinate_include_regex, self.coordinate_exclude_regex, self.metadata)
+        if all(part is None for part in given):
+            raise PydanticCustomError(
+                CONTRADICTION,
+                "give coordinateIncludeRegex, coordinateExcludeRegex or metadata",
+            )
+        return self
+
+
+class Rename(ApiModel):
+    """Gives fields a new name: a fixed one, or one made by a pattern."""
+
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(
+            "has(self.to) != (has(self.pattern) && has(self.replacement)) && "
+            "has(self.pattern) == has(self.replacement)",
+            "give either to, or pattern and replacement",
+        ),
+    )
+
+    to: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = None
+    """The new name."""
+    pattern: RegexText | None = None
+    """Regular expression that is replaced wherever it is found in the name."""
+    replacement: Annotated[str, StringConstraints(max_length=512)] | None = None
+    """What it is replaced by; groups are `$1`, `$2` and so on."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        by_pattern = (self.pattern is not None, self.replacement is not None)
+        if by_pattern not in ((True, True), (False, False)) or (self.to is None) != all(by_pattern):
+            raise PydanticCustomError(CONTRADICTION, "give either to, or pattern and replacement")
+        return self
+
+
+class Cast(ApiModel):
+    """Changes the type of fields; what cannot be cast becomes NULL."""
+
+    data_type: DataType
+    """The new type."""
+
+
+class Expression(ApiModel):
+    """Computes fields anew."""
+
+    sql: SqlText
+    """SQL expression over `value`, the field's own value."""
+
+
+class SnapshotRange(ApiModel):
+    """Snapshots from one time up to, and without, another."""
+
+    from_: TimestampText | None = Field(default=None, alias="from")
+    """First snapshot; omitted, from the beginning."""
+    to: TimestampText | None = None
+    """First snapshot no longer in the range; omitted, without end."""
+
+
+class Transformer(ApiModel):
+    """One change of fields."""
+
+    one_of: ClassVar[tuple[str, ...]] = ("rename", "cast", "expression", "drop")
+
+    rename: Rename | None = None
+    """Gives fields a new name."""
+    cast: Cast | None = None
+    """Changes the type of fields."""
+    expression: Expression | None = None
+    """Computes fields anew."""
+    drop: Empty | None = None
+    """Leaves fields out."""
+    selectors: Annotated[tuple[TransformerSelector, ...], MinLen(1), MaxLen(64), Atomic]
+    """The fields: those that any selector selects."""
+    replace_inputs: bool = True
+    """Whether the result takes the place of the field, or stands beside it."""
+    snapshot_range: SnapshotRange | None = None
+    """Snapshots that are changed; omitted, all."""
+
+
+class FieldTransformerSpec(ApiModel):
+    """Changes of fields, one after the other."""
+
+    transformers: Annotated[tuple[Transformer, ...], MinLen(1), MaxLen(64), Atomic]
+    """The changes, in order."""
+
+
+class FieldTransformerStatus(ResourceStatus):
+    """What is known about a transformer."""
+
+    used_by: UsedBy | None = None
+    """Who refers to it."""
+
+
+class FieldTransformer(Resource):
+    """Renames, casts, expressions and drops of fields, reusable by many sources."""
+
+    kind: Literal["FieldTransformer"] = "FieldTransformer"
+    """Name of the kind."""
+    spec: FieldTransformerSpec
+    """Changes of fields, one after the other."""
+    status: FieldTransformerStatus | None = None
+    """What is known about it; written by the operator."""

@@ -1,0 +1,74 @@
+"""Findings: what is wrong, or doubtful, with declarations, in one shape for every caller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from snaploom.errors import SnaploomError
+from snaploom.models.base import ApiModel
+
+
+class Severity(StrEnum):
+    """Whether a finding stops the work."""
+
+    ERROR = "ERROR"
+    """The work cannot go on."""
+    WARNING = "WARNING"
+    """The work goes on."""
+
+
+class Finding(ApiModel):
+    """One thing that is wrong or doubtful, where it stands, and what to do about it."""
+
+    code: str
+    """Stable code, `SL` and three digits; `snaploom.models.codes` documents each."""
+    severity: Severity
+    """ERROR stops the work, WARNING does not."""
+    resource: str
+    """`Kind/name`; empty when the fault is in a file before any resource could be read."""
+    path: str = ""
+    """Field path inside the resource, such as `spec.dataModel.maxDepth`."""
+    message: str
+    """What is wrong, one sentence."""
+    hint: str = ""
+    """What to do."""
+    found: str = ""
+    """What was found, as the user would recognise it."""
+    expected: str = ""
+    """What would have been right."""
+    file: str = ""
+    """The file, as the user named it; empty when it came from a cluster."""
+    line: int = 0
+    """Line in the file, from 1; 0 when unknown."""
+    column: int = 0
+    """Column in the line, from 1; 0 when unknown."""
+
+    @property
+    def is_error(self) -> bool:
+        """Whether this finding stops the work."""
+        return self.severity is Severity.ERROR
+
+
+def errors_of(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Only the findings that stop the work."""
+    return tuple(finding for finding in findings if finding.is_error)
+
+
+class InvalidDeclarations(SnaploomError):
+    """Declarations that cannot be worked with; carries every finding, not only the first."""
+
+    reason = "Invalid"
+    exit_code = 2
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self.findings = tuple(findings)
+        errors = errors_of(self.findings)
+        super().__init__("; ".join(f"{f.resource} {f.path}: {f.message}" for f in errors))
+
+
+class NoUniqueJoinTree(InvalidDeclarations):
+    """Every error is an ambiguous or an unreachable join tree."""
+
+    reason = "NoUniqueJoinTree"
+    exit_code = 3

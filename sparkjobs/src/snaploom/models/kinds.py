@@ -1,0 +1,97 @@
+"""The six kinds: names, plurals, short names and printer columns, in the order of dependence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from snaploom.models.datarelationship import DataRelationship
+from snaploom.models.datasource import DataSource
+from snaploom.models.fieldtransformer import FieldTransformer
+from snaploom.models.metadataapplicator import MetadataApplicator
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.resource import Resource
+from snaploom.models.skippingindex import SkippingIndex
+
+CATEGORY = "snaploom"
+"""`kubectl get snaploom` lists every kind."""
+
+AnyResource = (
+    DataSource
+    | DataRelationship
+    | MetadataApplicator
+    | FieldTransformer
+    | OutputDataset
+    | SkippingIndex
+)
+
+
+@dataclass(frozen=True)
+class PrinterColumn:
+    """A column of `kubectl get`; priority 1 shows under `-o wide` only."""
+
+    name: str
+    json_path: str
+    type: str = "string"
+    priority: int = 0
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What Kubernetes must know about a kind besides its schema."""
+
+    name: str
+    plural: str
+    short_name: str
+    model: type[Resource]
+    columns: tuple[PrinterColumn, ...]
+
+    @property
+    def singular(self) -> str:
+        """Singular name, in lower case."""
+        return self.name.lower()
+
+
+_READY = PrinterColumn("Ready", '.status.conditions[?(@.type=="Ready")].status')
+_REASON = PrinterColumn("Reason", '.status.conditions[?(@.type=="Ready")].reason')
+_MESSAGE = PrinterColumn("Message", '.status.conditions[?(@.type=="Ready")].message', priority=1)
+_AGE = PrinterColumn("Age", ".metadata.creationTimestamp", type="date")
+_USED_BY = PrinterColumn("Used-By", ".status.usedBy.count", type="integer")
+_LAST_RUN = PrinterColumn("Last-Run", ".status.lastRun.phase")
+
+KINDS = (
+    Kind(
+        "MetadataApplicator", "metadataapplicators", "mapp", MetadataApplicator,
+        (_READY, _REASON, _USED_BY, _AGE, _MESSAGE),
+    ),
+    Kind(
+        "FieldTransformer", "fieldtransformers", "ftr", FieldTransformer,
+        (_READY, _REASON, _USED_BY, _AGE, _MESSAGE),
+    ),
+    Kind(
+        "DataSource", "datasources", "dsrc", DataSource,
+        (
+            _READY, _REASON, PrinterColumn("Snapshot", ".status.lastSeen.latestSnapshot"),
+            _USED_BY, _AGE, _MESSAGE,
+        ),
+    ),
+    Kind(
+        "DataRelationship", "datarelationships", "drel", DataRelationship,
+        (_READY, _REASON, _USED_BY, _AGE, _MESSAGE),
+    ),
+    Kind(
+        "OutputDataset", "outputdatasets", "ods", OutputDataset,
+        (
+            _READY, _REASON, PrinterColumn("Snapshot", ".status.latestSnapshot.time"),
+            _LAST_RUN, _AGE, PrinterColumn("Next", ".status.nextRunTime", priority=1), _MESSAGE,
+        ),
+    ),
+    Kind(
+        "SkippingIndex", "skippingindexes", "skix", SkippingIndex,
+        (
+            _READY, _REASON, PrinterColumn("State", ".status.state"), _LAST_RUN, _AGE,
+            PrinterColumn("Stale", ".status.files.stale", type="integer", priority=1), _MESSAGE,
+        ),
+    ),
+)  # fmt: skip
+
+KIND_BY_NAME = {kind.name: kind for kind in KINDS}

@@ -1,0 +1,372 @@
+"""OutputDataset: what to weave together, how often, and where to publish it."""
+
+from __future__ import annotations
+
+from calendar import monthrange
+from typing import Annotated, ClassVar, Literal, Self
+
+from annotated_types import Ge, Le, MaxLen, MinLen
+from pydantic import Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from snaploom.models.base import CONTRADICTION, ApiModel, CelRule, ListType
+from snaploom.models.common import (
+    Atomic,
+    CheckMode,
+    ColumnName,
+    FieldName,
+    MissingMode,
+    PathMissingMode,
+    Preference,
+    ResourceName,
+    ResourceStatus,
+    ShortText,
+    SqlText,
+    TimeOffset,
+    TimestampText,
+    TimeZoneName,
+    Unique,
+    longer_than_nothing,
+    refuse_nothing,
+)
+from snaploom.models.outputfolder import OutputFolder
+from snaploom.models.report import (
+    Exclusion,
+    JoinMeasures,
+    ManifestPointer,
+    SourceSnapshot,
+)
+from snaploom.models.resource import Resource
+from snaploom.models.run import CronText, CurrentRun, LastRun, RunSettings
+
+Columns = Annotated[tuple[ColumnName, ...], MaxLen(32), Unique]
+
+
+class LocalDateTime(ApiModel):
+    """A local time in a zone; all eight parts are required."""
+
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(
+            "self.day <= (self.month == 2 ? "
+            "(self.year % 4 == 0 && (self.year % 100 != 0 || self.year % 400 == 0) ? 29 : 28) : "
+            "(self.month in [4, 6, 9, 11] ? 30 : 31))",
+            "the month has no such day",
+        ),
+    )
+
+    year: Annotated[int, Ge(1), Le(9999)]
+    """Year."""
+    month: Annotated[int, Ge(1), Le(12)]
+    """Month."""
+    day: Annotated[int, Ge(1), Le(31)]
+    """Day of the month."""
+    hour: Annotated[int, Ge(0), Le(23)]
+    """Hour."""
+    minute: Annotated[int, Ge(0), Le(59)]
+    """Minute."""
+    second: Annotated[int, Ge(0), Le(59)]
+    """Second."""
+    nano: Annotated[int, Ge(0), Le(999_999_999)]
+    """Nanosecond."""
+    timezone: TimeZoneName
+    """Zone of this time and of every calendar length of the OutputDataset."""
+
+    @model_validator(mode="after")
+    def _day_exists(self) -> Self:
+        days = monthrange(self.year, self.month)[1]
+        if self.day > days:
+            raise PydanticCustomError(
+                CONTRADICTION,
+                "the month has no such day; found {day}, and {year}-{month} has {days}",
+                {"day": self.day, "year": self.year, "month": f"{self.month:02d}", "days": days},
+            )
+        return self
+
+
+class ExcludedInterval(ApiModel):
+    """Times that are left out, from one up to, and without, another."""
+
+    from_: TimestampText = Field(alias="from")
+    """First time that is left out."""
+    to: TimestampText
+    """First time that is no longer left out."""
+
+
+ExcludedIntervals = Annotated[tuple[ExcludedInterval, ...], MaxLen(256), Atomic]
+
+
+class IntervalRules(ApiModel):
+    """What intervals of both forms have in common."""
+
+    preference: Preference = Preference.NEWEST
+    """Which snapshot of the root to take when an interval has several."""
+    only_closed_intervals: bool = False
+    """Whether intervals that have not ended yet wait; recommended with NEWEST."""
+    max_snapshot_age: TimeOffset | None = None
+    """How far to look back from now; older intervals are not looked at (they are not deleted)."""
+    exclude_intervals: ExcludedIntervals = ()
+    """Times for which nothing is published."""
+
+
+class FromInterval(IntervalRules):
+    """Intervals of equal calendar length, one after the other."""
+
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (longer_than_nothing("intervalLength"),)
+
+    interval_start_date: LocalDateTime
+    """Start of the first interval."""
+    interval_length: TimeOffset
+    """Length of each interval; longer than nothing."""
+
+    @model_validator(mode="after")
+    def _refuse_zero_length(self) -> Self:
+        refuse_nothing("intervalLength", self.interval_length)
+        return self
+
+
+class FromCron(IntervalRules):
+    """Intervals that begin at the ticks of a cron expression."""
+
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (longer_than_nothing("length"),)
+
+    schedule: CronText
+    """Five fields: minute, hour, day of month, month, day of week."""
+    time_zone: TimeZoneName = "UTC"
+    """Zone of the expression and of every calendar length of the OutputDataset."""
+    start_date: TimestampText
+    """First time at which a tick counts."""
+    length: TimeOffset
+    """Length of each interval; longer than nothing, never until the next tick."""
+
+    @model_validator(mode="after")
+    def _refuse_zero_length(self) -> Self:
+        refuse_nothing("length", self.length)
+        return self
+
+
+class SnapshotFilter(ApiModel):
+    """Which snapshots of the root become snapshots of the output: one an interval."""
+
+    one_of: ClassVar[tuple[str, ...]] = ("fromInterval", "fromCron")
+
+    from_interval: FromInterval | None = None
+    """Intervals of equal calendar length."""
+    from_cron: FromCron | None = None
+    """Intervals that begin at the ticks of a cron expression."""
+
+
+class RootDataSource(ApiModel):
+    """The source whose rows the output's rows are."""
+
+    data_source: ResourceName
+    """The DataSource."""
+    snapshot_filter: SnapshotFilter
+    """Which of its snapshots become snapshots of the output."""
+    root_key: Columns = ()
+    """Columns that identify a row; checked to be unique when given."""
+
+
+class GroupBy(ApiModel):
+    """Collects the rows of a source that share a key into an array."""
+
+    field_names: Columns = ()
+    """Columns of the key; none for a source that has one row a key."""
+    group_by_field_missing_mode: MissingMode = MissingMode.ERROR
+    """What to do when a snapshot of the source lacks one of them."""
+
+
+class Transformations(ApiModel):
+    """What is done with a source before it is joined."""
+
+    group_by: GroupBy = GroupBy()
+    """Collects rows into an array."""
+
+
+class ChildSnapshot(ApiModel):
+    """Which snapshot of a source goes with one of the root."""
+
+    preference: Preference = Preference.NEWEST
+    """Which snapshot to take when several lie in the window."""
+    snapshot_missing_mode: MissingMode = MissingMode.ERROR
+    """What to do when none lies in the window."""
+    time_before: TimeOffset = TimeOffset()
+    """How far the window reaches before the root's snapshot, inclusive."""
+    time_after: TimeOffset = TimeOffset()
+    """How far the window reaches after the root's snapshot, inclusive."""
+
+
+class OtherDataSource(ApiModel):
+    """A source that is joined."""
+
+    data_source: ResourceName
+    """The DataSource; it may occur once in an OutputDataset."""
+    field_name: FieldName
+    """Field of the output that holds it; `data` is reserved."""
+    path_missing_mode: PathMissingMode = PathMissingMode.ERROR
+    """What to do when no relationship leads to it from the root."""
+    join_field_missing_mode: MissingMode = MissingMode.ERROR
+    """What to do when a snapshot lacks a field of the join, on either side."""
+    transformations: Transformations = Transformations()
+    """What is done with it before it is joined."""
+    snapshot: ChildSnapshot = ChildSnapshot()
+    """Which of its snapshots goes with one of the root."""
+    warn_null_key_ratio: Annotated[float, Ge(0), Le(1)] | None = None
+    """Share of left rows with a NULL key from which the run warns."""
+
+    @property
+    def group_by(self) -> tuple[str, ...]:
+        """Columns of the groupBy key; empty when the source is not grouped."""
+        return self.transformations.group_by.field_names
+
+
+class SourceExclusion(ApiModel):
+    """Sources that a relationship must not join to each other."""
+
+    data_source_set: Annotated[tuple[ResourceName, ...], MinLen(2), MaxLen(2000), Unique]
+    """Two sources or more: every join between two of them is ruled out."""
+
+
+class UsedRelationship(ApiModel):
+    """A relationship that the join tree may use."""
+
+    name: ResourceName
+    """The DataRelationship."""
+    anti_priority: Annotated[int, Ge(1), Le(1_000_000)] = 1
+    """Cost of using it, where there are several ways of equal length."""
+    exclusions: Annotated[tuple[SourceExclusion, ...], MaxLen(256), Atomic] = ()
+    """Sources that it must not join to each other."""
+
+
+class DataModel(ApiModel):
+    """The sources, and how they may be joined."""
+
+    root_data_source: RootDataSource
+    """The source whose rows the output's rows are."""
+    other_data_sources: Annotated[
+        tuple[OtherDataSource, ...], MaxLen(2000), ListType("map", keys=("fieldName",))
+    ] = ()
+    """The sources that are joined."""
+    data_relationships: Annotated[
+        tuple[UsedRelationship, ...], MaxLen(2000), ListType("map", keys=("name",))
+    ] = ()
+    """The relationships that the join tree may use."""
+    max_depth: Annotated[int, Ge(1), Le(32)] = 14
+    """Deepest node allowed; the root has depth 0."""
+
+
+class Check(ApiModel):
+    """An expectation about the woven rows, measured before publication."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=253)]
+    """Name, for messages."""
+    expression: SqlText
+    """Aggregate SQL expression that must be true, such as `count(*) > 0`."""
+    mode: CheckMode = CheckMode.FAIL
+    """What an unmet expectation does."""
+
+
+class OutputDatasetSpec(ApiModel):
+    """What to weave together, and where to publish it."""
+
+    data_model: DataModel
+    """The sources, and how they may be joined."""
+    output_folder: OutputFolder
+    """Where and how snapshots are published."""
+    checks: Annotated[tuple[Check, ...], MaxLen(256), ListType("map", keys=("name",))] = ()
+    """Expectations about the woven rows."""
+    run: RunSettings = RunSettings()
+    """How and when jobs run."""
+
+
+class PlannedJoin(ApiModel):
+    """One edge of the join tree."""
+
+    number: Annotated[int, Ge(0)]
+    """Number of the node in breadth-first order; the root is 0."""
+    field_name: ShortText
+    """Field of the output."""
+    source: ShortText
+    """The DataSource."""
+    parent: ShortText
+    """Field name of the node it is joined to; empty for the root (ruling D6)."""
+    relationship: ShortText
+    """The DataRelationship that joins it."""
+    depth: Annotated[int, Ge(1)]
+    """Joins between it and the root."""
+    group_by: Columns = ()
+    """Columns by which it is grouped."""
+
+
+class PlanStatus(ApiModel):
+    """The join tree, as far as it fits (ruling D18)."""
+
+    hash: ShortText
+    """Hash of the join tree."""
+    max_depth: Annotated[int, Ge(0)]
+    """Depth of the deepest node."""
+    joins: Annotated[tuple[PlannedJoin, ...], MaxLen(50), ListType("map", keys=("fieldName",))] = ()
+    """The joins, in order; the whole plan is in the ConfigMap `<output>-plan`."""
+
+
+class LatestSnapshot(ApiModel):
+    """The newest published snapshot."""
+
+    time: TimestampText
+    """Snapshot time."""
+    published_at: TimestampText
+    """When it was published."""
+    partition: ShortText
+    """Folder below `data/`."""
+    rows: Annotated[int, Ge(0)]
+    """Rows."""
+    files: Annotated[int, Ge(0)]
+    """Number of files."""
+    bytes: Annotated[int, Ge(0)]
+    """Size of the files."""
+    sources: Annotated[tuple[SourceSnapshot, ...], MaxLen(50), Atomic] = ()
+    """The snapshot taken of each source."""
+    excluded: Annotated[tuple[Exclusion, ...], MaxLen(50), Atomic] = ()
+    """Sources that it does without."""
+    joins: JoinMeasures = ()
+    """What was counted at each join."""
+
+
+class PublishedSnapshot(ApiModel):
+    """One published snapshot, in short."""
+
+    time: TimestampText
+    """Snapshot time."""
+    rows: Annotated[int, Ge(0)]
+    """Rows."""
+
+
+class OutputDatasetStatus(ResourceStatus):
+    """What is known about an output."""
+
+    plan: PlanStatus | None = None
+    """The join tree."""
+    current_run: CurrentRun | None = None
+    """The run in flight."""
+    last_run: LastRun | None = None
+    """The run that ended last."""
+    latest_snapshot: LatestSnapshot | None = None
+    """The newest published snapshot."""
+    snapshots: Annotated[tuple[PublishedSnapshot, ...], MaxLen(50), Atomic] = ()
+    """The newest published snapshots."""
+    snapshot_count: Annotated[int, Ge(0)] | None = None
+    """Number of published snapshots."""
+    next_run_time: TimestampText | None = None
+    """When the next run is due."""
+    manifest: ManifestPointer | None = None
+    """Where the authoritative record is."""
+
+
+class OutputDataset(Resource):
+    """What to weave together, how often, and where to publish it."""
+
+    kind: Literal["OutputDataset"] = "OutputDataset"
+    """Name of the kind."""
+    spec: OutputDatasetSpec
+    """What to weave together, and where to publish it."""
+    status: OutputDatasetStatus | None = None
+    """What is known about it; written by the operator."""

@@ -1,0 +1,202 @@
+"""Where and how snapshots are published: `OutputDataset.spec.outputFolder` (ruling D4)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, Self
+
+from annotated_types import Ge, Le, MaxLen
+from pydantic import Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from snaploom.models.base import CONTRADICTION, ApiModel, CelRule
+from snaploom.models.common import (
+    Atomic,
+    CheckMode,
+    ColumnName,
+    FieldName,
+    TimeOffset,
+    TimeZoneName,
+    Unique,
+    longer_than_nothing,
+    refuse_nothing,
+)
+
+
+class DataFormat(StrEnum):
+    """Format of published files; fixed by the first publication."""
+
+    PARQUET = "PARQUET"
+    """Apache Parquet; keeps metadata of columns."""
+    AVRO = "AVRO"
+    """Apache Avro; metadata of columns is in the manifest only."""
+    JSONL = "JSONL"
+    """One JSON object a line; metadata of columns is in the manifest only."""
+    ICEBERG = "ICEBERG"
+    """An Apache Iceberg table in the folder."""
+
+
+class DataCompression(StrEnum):
+    """Compression of published files; fixed by the first publication."""
+
+    SNAPPY = "SNAPPY"
+    """Snappy: fast, moderate size."""
+    ZSTD = "ZSTD"
+    """Zstandard: smaller; not for JSONL."""
+    GZIP = "GZIP"
+    """Gzip: small, slow; not for AVRO."""
+    NONE = "NONE"
+    """No compression."""
+
+
+UNWRITABLE = frozenset(
+    {(DataFormat.JSONL, DataCompression.ZSTD), (DataFormat.AVRO, DataCompression.GZIP)}
+)
+"""Pairs that Spark cannot write (ruling D44)."""
+
+
+class ColumnMetadata(StrEnum):
+    """Where metadata of columns is kept (ruling D9)."""
+
+    BOTH = "BOTH"
+    """In files and manifest."""
+    MANIFEST = "MANIFEST"
+    """In the manifest only, so that files of all snapshots have few schemas."""
+
+
+class CatchupMode(StrEnum):
+    """Order in which a backlog is worked off."""
+
+    OLDEST_FIRST = "OLDEST_FIRST"
+    """From the earliest missing snapshot on."""
+    NEWEST_FIRST = "NEWEST_FIRST"
+    """From the latest missing snapshot back."""
+
+
+class TimestampFormat(StrEnum):
+    """How a partition's folder tells its snapshot time."""
+
+    UNIX_MILLISECONDS = "UNIX_MILLISECONDS"
+    """Whole milliseconds since 1970."""
+    UNIX_SECONDS = "UNIX_SECONDS"
+    """Whole seconds since 1970."""
+    ISO8601_DATE_TIME = "ISO8601_DATE_TIME"
+    """Text such as `2020-01-31T12:00:00Z`, in `outputTimezone`."""
+
+
+class HivePartitioned(ApiModel):
+    """One folder a snapshot, named `<field>=<value>`."""
+
+    field_name: FieldName = "snapshot_epoch"
+    """Name of the partition column."""
+    timestamp_format: TimestampFormat = TimestampFormat.UNIX_MILLISECONDS
+    """How the folder tells the time."""
+    output_timezone: TimeZoneName = "UTC"
+    """Zone of ISO8601_DATE_TIME values."""
+
+
+class SnapshotFormat(ApiModel):
+    """How snapshots are laid out."""
+
+    one_of: ClassVar[tuple[str, ...]] = ("hivePartitioned",)
+
+    hive_partitioned: HivePartitioned | None = None
+    """One folder a snapshot."""
+
+
+class Tier(ApiModel):
+    """Keeps fewer snapshots of what is long past (ruling D8)."""
+
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (longer_than_nothing("keepOneEvery"),)
+
+    older_than: TimeOffset
+    """Age from which this tier applies."""
+    keep_one_every: TimeOffset
+    """Of each period of this length, only the first snapshot is kept; longer than nothing."""
+
+    @model_validator(mode="after")
+    def _refuse_zero_period(self) -> Self:
+        refuse_nothing("keepOneEvery", self.keep_one_every)
+        return self
+
+
+class SnapshotAutoDelete(ApiModel):
+    """Which published snapshots are deleted; each rule by itself, the latest never."""
+
+    max_snapshot_age: TimeOffset = TimeOffset()
+    """Snapshots whose time lies further back go; nothing given means no limit."""
+    max_snapshot_creation_age: TimeOffset = TimeOffset()
+    """Snapshots published longer ago go; nothing given means no limit."""
+    max_old_snapshots: Annotated[int, Ge(-1), Le(1_000_000_000)] = -1
+    """Snapshots kept besides the latest; -1 means no limit."""
+    tiers: Annotated[tuple[Tier, ...], MaxLen(16), Atomic] = ()
+    """Keeps fewer snapshots of what is long past."""
+
+
+class RegisterTable(ApiModel):
+    """A catalog table in which every published snapshot is registered."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=512)]
+    """`catalog.database.table`, `database.table` or `table`."""
+
+
+class OutputFolder(ApiModel):
+    """Where and how snapshots are published."""
+
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (
+        CelRule("self.folderUri.endsWith('/')", "folderUri must end with '/'"),
+        CelRule(
+            "!(has(self.dataFormat) && has(self.dataCompression) && "
+            "((self.dataFormat == 'JSONL' && self.dataCompression == 'ZSTD') || "
+            "(self.dataFormat == 'AVRO' && self.dataCompression == 'GZIP')))",
+            "Spark cannot write this format with this compression",
+        ),
+    )
+
+    folder_uri: Annotated[str, StringConstraints(min_length=2, max_length=2048)]
+    """Absolute URI (or absolute path) of the output's own folder; ends with `/`. It must be empty
+    at the first run."""
+    data_format: DataFormat = DataFormat.PARQUET
+    """Format of the files; fixed by the first publication."""
+    data_compression: DataCompression = DataCompression.SNAPPY
+    """Compression of the files; fixed by the first publication."""
+    column_metadata: ColumnMetadata = ColumnMetadata.BOTH
+    """Where metadata of columns is kept."""
+    target_file_size_mib: Annotated[int, Ge(1), Le(65536)] | None = Field(
+        default=None, alias="targetFileSizeMiB"
+    )
+    """Size of files to aim at, in MiB; omitted, as many files as Spark's last stage has tasks."""
+    cluster_by: Annotated[tuple[ColumnName, ...], MaxLen(16), Unique] = ()
+    """Columns by which rows are brought together in files."""
+    snapshot_catchup_mode: CatchupMode = CatchupMode.OLDEST_FIRST
+    """Order in which a backlog is worked off."""
+    snapshot_format: SnapshotFormat
+    """How snapshots are laid out."""
+    snapshot_auto_delete: SnapshotAutoDelete = SnapshotAutoDelete()
+    """Which published snapshots are deleted."""
+    incompatible_schema: CheckMode = CheckMode.FAIL
+    """What happens when structure or types contradict what is published (ruling D7)."""
+    reader_grace: TimeOffset = TimeOffset(hour=1)
+    """How long files of deleted snapshots stay for readers that still use them; omitted, 1 hour."""
+    register_table: RegisterTable | None = None
+    """A catalog table in which every published snapshot is registered."""
+
+    @model_validator(mode="after")
+    def _folder_uri(self) -> Self:
+        if not self.folder_uri.endswith("/"):
+            raise PydanticCustomError(
+                CONTRADICTION,
+                "folderUri must end with '/'; found {found}",
+                {"found": self.folder_uri},
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _writable(self) -> Self:
+        if (self.data_format, self.data_compression) in UNWRITABLE:
+            raise PydanticCustomError(
+                CONTRADICTION,
+                "Spark cannot write {format} with {compression}",
+                {"format": self.data_format.value, "compression": self.data_compression.value},
+            )
+        return self

@@ -1,0 +1,238 @@
+"""What a job tells about its run: the Report, and the parts it shares with manifest and status."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from annotated_types import Ge, MaxLen
+from pydantic import Field, StringConstraints
+
+from snaploom.models.base import ApiModel, ListType
+from snaploom.models.common import Atomic, MessageText, ShortText, StringMap, TimestampText, UriText
+from snaploom.models.finding import Finding
+
+REPORT_FORMAT = 1
+"""Format of the Report; a newer one is refused, older ones are read (ruling D19)."""
+
+Count = Annotated[int, Ge(0)]
+
+
+class ExclusionReason(StrEnum):
+    """Why a source is not part of a snapshot."""
+
+    PATH_MISSING = "PATH_MISSING"
+    """No relationship leads to it from the root, and its `pathMissingMode` tolerates that."""
+    SNAPSHOT_MISSING = "SNAPSHOT_MISSING"
+    """It has no snapshot in the window around the root's."""
+    JOIN_FIELD_MISSING = "JOIN_FIELD_MISSING"
+    """A field of the join is absent, or has another type, on one side."""
+    GROUP_BY_FIELD_MISSING = "GROUP_BY_FIELD_MISSING"
+    """A field of its `groupBy` is absent."""
+    PARENT_EXCLUDED = "PARENT_EXCLUDED"
+    """The source it is joined to is not part of the snapshot."""
+
+
+class Exclusion(ApiModel):
+    """A source that one snapshot does without."""
+
+    field_name: ShortText
+    """Field of the output that is absent."""
+    reason: ExclusionReason
+    """Why it is absent."""
+    message: ShortText = ""
+    """Details for people."""
+
+
+class JoinMeasure(ApiModel):
+    """What was counted at one left join; `in` equals `out`, or nothing is published."""
+
+    child: ShortText
+    """Field name of the source that was joined."""
+    in_: Count = Field(alias="in")
+    """Rows of the left side."""
+    out: Count
+    """Rows after the join."""
+    matched: Count
+    """Rows of the left side that found a match."""
+    null_keys: Count
+    """Rows of the left side whose key has a NULL component: they match nothing."""
+    child_null_keys: Count | None = None
+    """Rows of the right side whose key has a NULL component: they match nothing. Not counted for
+    sources without joins of their own where a snapshot has more than 8 of these."""
+
+
+class SourceSnapshot(ApiModel):
+    """The snapshot of one source that went into a published one."""
+
+    field_name: ShortText
+    """Field of the output; empty for the root."""
+    source: ShortText
+    """Name of the DataSource."""
+    time: TimestampText
+    """Time of the source's snapshot."""
+    fingerprint: ShortText = ""
+    """Hash over path, length, modification time and tag of the files read."""
+
+
+class SnapshotReason(StrEnum):
+    """Why a snapshot is published, left out, or failed."""
+
+    NEW_SNAPSHOT = "NEW_SNAPSHOT"
+    """The interval has no snapshot yet: it is published."""
+    SNAPSHOT_MISSING = "SNAPSHOT_MISSING"
+    """A source has no snapshot in its window."""
+    JOIN_FIELD_MISSING = "JOIN_FIELD_MISSING"
+    """A field of a join is absent, or has another type."""
+    GROUP_BY_FIELD_MISSING = "GROUP_BY_FIELD_MISSING"
+    """A field of a `groupBy` is absent."""
+    RETENTION = "RETENTION"
+    """`snapshotAutoDelete` would remove it at once."""
+    INTERVAL_OPEN = "INTERVAL_OPEN"
+    """Its interval has not ended, and `onlyClosedIntervals` is set."""
+    INTERVAL_EXCLUDED = "INTERVAL_EXCLUDED"
+    """Its interval lies in one of `excludeIntervals`."""
+    ALREADY_PUBLISHED = "ALREADY_PUBLISHED"
+    """Another run published it meanwhile."""
+    LIMIT = "LIMIT"
+    """Left for the next run by `--limit`."""
+    EARLIER_FAILURE = "EARLIER_FAILURE"
+    """Left for the next run because an earlier snapshot failed."""
+    INTERRUPTED = "INTERRUPTED"
+    """Left for the next run by Ctrl-C or SIGTERM."""
+    ROWS_MULTIPLIED = "ROWS_MULTIPLIED"
+    """A join met a right key twice."""
+    HISTORY_INCOMPATIBLE = "HISTORY_INCOMPATIBLE"
+    """Structure or types contradict what is published."""
+    SOURCE_FAILED = "SOURCE_FAILED"
+    """A source could not be read."""
+    PUBLICATION_FAILED = "PUBLICATION_FAILED"
+    """The folder refused the snapshot."""
+    FAILED = "FAILED"
+    """Anything else; the message says what."""
+
+
+class SnapshotReport(ApiModel):
+    """One snapshot that a run published."""
+
+    time: TimestampText
+    """Snapshot time."""
+    partition: ShortText
+    """Folder below `data/`, such as `snapshot_epoch=1577836800000`."""
+    rows: Count
+    """Rows published."""
+    files: Count
+    """Number of files."""
+    bytes: Count
+    """Size of the files."""
+    seconds: Annotated[float, Ge(0)]
+    """Wall time of weaving and publishing."""
+    sequence: Count
+    """Sequence number of the manifest entry."""
+    sources: Annotated[tuple[SourceSnapshot, ...], MaxLen(2000), Atomic] = ()
+    """The snapshot taken of each source."""
+    joins: Annotated[tuple[JoinMeasure, ...], MaxLen(2000), Atomic] = ()
+    """What was counted at each join."""
+    excluded: Annotated[tuple[Exclusion, ...], MaxLen(2000), Atomic] = ()
+    """Sources that it does without."""
+    warnings: Annotated[tuple[MessageText, ...], MaxLen(2000), Atomic] = ()
+    """What a person should know about it."""
+
+
+class Unpublished(ApiModel):
+    """One snapshot that a run did not publish, and why."""
+
+    time: TimestampText
+    """Snapshot time."""
+    partition: ShortText
+    """Folder it would have had."""
+    reason: SnapshotReason
+    """Why."""
+    message: MessageText = ""
+    """Details for people."""
+    resource: ShortText = ""
+    """`Kind/name` of the resource at fault, where one is."""
+    path: ShortText = ""
+    """Field path inside it."""
+
+
+class RunPhase(StrEnum):
+    """How a run ended."""
+
+    RUNNING = "RUNNING"
+    """It has not ended."""
+    SUCCEEDED = "SUCCEEDED"
+    """Everything that was due is published, or nothing was due."""
+    FAILED = "FAILED"
+    """Something that was due is not published."""
+    INTERRUPTED = "INTERRUPTED"
+    """It was stopped by Ctrl-C or SIGTERM."""
+
+
+class ManifestPointer(ApiModel):
+    """Where the authoritative record of an output is."""
+
+    uri: UriText
+    """Folder of the output."""
+    sequence: Count
+    """Sequence number of the newest entry that was seen."""
+
+
+class Progress(ApiModel):
+    """How far a run is."""
+
+    snapshot: Count
+    """Number of the snapshot being woven, from 1."""
+    snapshots: Count
+    """Snapshots that the run will weave."""
+    join: Count = 0
+    """Number of the join being woven, from 1."""
+    joins: Count = 0
+    """Joins of this snapshot."""
+    message: ShortText = ""
+    """The same for people."""
+
+
+class Report(ApiModel):
+    """What a run did: written by the job, read by the operator and by `run -o json`."""
+
+    format: int = REPORT_FORMAT
+    """Format version."""
+    output: ShortText
+    """Name of the OutputDataset."""
+    uid: Annotated[str, StringConstraints(max_length=64)] = ""
+    """UID of the OutputDataset in the cluster; empty on a laptop."""
+    run_id: ShortText
+    """Identity of this run; part of every file name it publishes."""
+    phase: RunPhase
+    """How it ended."""
+    started_at: TimestampText
+    """When it started."""
+    finished_at: TimestampText | None = None
+    """When it ended."""
+    plan_hash: ShortText = ""
+    """Hash of the join tree."""
+    manifest: ManifestPointer | None = None
+    """The output's manifest after the run."""
+    progress: Progress | None = None
+    """How far it is, while it runs."""
+    snapshots: Annotated[tuple[SnapshotReport, ...], MaxLen(100_000), Atomic] = ()
+    """What it published, in the order of publication."""
+    skipped: Annotated[tuple[Unpublished, ...], MaxLen(100_000), Atomic] = ()
+    """What it left out, and why."""
+    failed: Annotated[tuple[Unpublished, ...], MaxLen(100_000), Atomic] = ()
+    """What failed, and why."""
+    findings: Annotated[tuple[Finding, ...], MaxLen(10_000), Atomic] = ()
+    """What validation and preflight found."""
+    message: MessageText = ""
+    """The reason of a failure, for people."""
+    tool_version: ShortText = ""
+    """Version of Snaploom."""
+    spark_version: ShortText = ""
+    """Version of Spark."""
+    session: StringMap = Field(default_factory=dict)
+    """Settings that the job made in its Spark session (ruling D10)."""
+
+
+JoinMeasures = Annotated[tuple[JoinMeasure, ...], MaxLen(50), ListType("map", keys=("child",))]
+"""Joins as they stand in a status: at most 50 (ruling D18)."""

@@ -1,0 +1,254 @@
+"""How jobs of a runnable kind are run: `spec.run` (`operator.md` section 2, ruling D4)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, Literal, Self
+
+from annotated_types import Ge, Le, MaxLen
+from pydantic import Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from snaploom.models.base import CONTRADICTION, ApiModel, CelRule
+from snaploom.models.common import (
+    Atomic,
+    ResourceName,
+    Seconds,
+    ShortText,
+    StringMap,
+    TimeOffset,
+    TimestampText,
+    TimeZoneName,
+    UriText,
+    longer_than_nothing,
+    refuse_nothing,
+)
+from snaploom.models.podtemplate import PodTemplate
+
+CronText = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+
+
+class ConcurrencyPolicy(StrEnum):
+    """What happens when a run is due while another is in flight."""
+
+    FORBID = "Forbid"
+    """The new run waits for the other."""
+    REPLACE = "Replace"
+    """The other run is stopped first."""
+
+
+class DeletionPolicy(StrEnum):
+    """What happens to published data when the resource is deleted."""
+
+    RETAIN = "Retain"
+    """It stays."""
+    DELETE = "Delete"
+    """A job deletes it."""
+
+
+class Submitter(StrEnum):
+    """Who starts the job."""
+
+    SPARK_OPERATOR = "SparkOperator"
+    """The Kubeflow Spark operator."""
+    APACHE_SPARK = "ApacheSpark"
+    """The Apache Spark Kubernetes operator."""
+    LOCAL = "Local"
+    """The Snaploom operator itself, on a developer's machine only (ruling D45)."""
+
+
+class Schedule(ApiModel):
+    """When runs are due."""
+
+    cron: CronText
+    """Five fields: minute, hour, day of month, month, day of week."""
+    time_zone: TimeZoneName = "UTC"
+    """Zone of the expression."""
+    starting_deadline_seconds: Seconds | None = None
+    """A run that could not start within this time after it was due is left out."""
+
+
+class Freshness(ApiModel):
+    """How old the newest snapshot may become before the resource is no longer Ready."""
+
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (longer_than_nothing("maxAge"),)
+
+    max_age: TimeOffset
+    """Age limit; longer than nothing."""
+
+    @model_validator(mode="after")
+    def _refuse_zero_age(self) -> Self:
+        refuse_nothing("maxAge", self.max_age)
+        return self
+
+
+class Retry(ApiModel):
+    """How failed runs are tried again."""
+
+    limit: Annotated[int, Ge(0), Le(100)] = 3
+    """Attempts after the first."""
+    backoff_seconds: Seconds = 60
+    """Wait before the first attempt; doubled for each further one."""
+    max_backoff_seconds: Seconds = 3600
+    """Longest wait."""
+
+
+class HistoryLimit(ApiModel):
+    """How many finished runs are kept."""
+
+    successful: Annotated[int, Ge(0), Le(100)] = 3
+    """Successful ones."""
+    failed: Annotated[int, Ge(0), Le(100)] = 3
+    """Failed ones."""
+
+
+MemoryText = Annotated[
+    str, StringConstraints(pattern=r"^[1-9][0-9]*[kmgtKMGT]i?[bB]?$", max_length=16)
+]
+
+
+class DriverSettings(ApiModel):
+    """The Spark driver."""
+
+    cores: Annotated[int, Ge(1), Le(256)] | None = None
+    """Cores."""
+    memory: MemoryText | None = None
+    """Memory, such as `2g`."""
+
+
+class ExecutorSettings(ApiModel):
+    """The Spark executors."""
+
+    instances: Annotated[int, Ge(0), Le(10_000)] | None = None
+    """Number of executors."""
+    cores: Annotated[int, Ge(1), Le(256)] | None = None
+    """Cores of each."""
+    memory: MemoryText | None = None
+    """Memory of each, such as `4g`."""
+
+
+class DynamicAllocation(ApiModel):
+    """Lets Spark add and remove executors."""
+
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(
+            "!has(self.minExecutors) || !has(self.maxExecutors) || "
+            "self.minExecutors <= self.maxExecutors",
+            "minExecutors must not exceed maxExecutors",
+        ),
+    )
+
+    enabled: bool = True
+    """Whether it does."""
+    initial_executors: Annotated[int, Ge(0), Le(10_000)] | None = None
+    """Executors at the start."""
+    min_executors: Annotated[int, Ge(0), Le(10_000)] | None = None
+    """Fewest executors."""
+    max_executors: Annotated[int, Ge(1), Le(10_000)] | None = None
+    """Most executors."""
+
+    @model_validator(mode="after")
+    def _fewest_within_most(self) -> Self:
+        fewest, most = self.min_executors, self.max_executors
+        if fewest is not None and most is not None and fewest > most:
+            raise PydanticCustomError(
+                CONTRADICTION,
+                "minExecutors must not exceed maxExecutors; found {fewest} and {most}",
+                {"fewest": fewest, "most": most},
+            )
+        return self
+
+
+class SparkSettings(ApiModel):
+    """The Spark application; what is omitted comes from the operator's settings."""
+
+    image: ShortText | None = None
+    """Container image of driver and executors."""
+    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
+    """When to pull the image."""
+    image_pull_secrets: Annotated[tuple[ResourceName, ...], MaxLen(16), Atomic] = ()
+    """Secrets for pulling the image."""
+    spark_version: Annotated[str, StringConstraints(max_length=32)] | None = None
+    """Version of Spark in the image."""
+    service_account_name: ResourceName | None = None
+    """Service account of the driver."""
+    driver: DriverSettings | None = None
+    """The driver."""
+    executor: ExecutorSettings | None = None
+    """The executors."""
+    spark_conf: StringMap = Field(default_factory=dict)
+    """Spark configuration; keys that could leave the sandbox are refused."""
+    dynamic_allocation: DynamicAllocation | None = None
+    """Lets Spark add and remove executors."""
+    pod_template: PodTemplate | None = None
+    """What the pods of driver and executors have besides."""
+
+
+class RunSettings(ApiModel):
+    """How and when jobs of this resource run."""
+
+    suspend: bool = False
+    """Whether no further run is started."""
+    schedule: Schedule | None = None
+    """When runs are due; omitted, on changes and by hand only."""
+    concurrency_policy: ConcurrencyPolicy = ConcurrencyPolicy.FORBID
+    """What happens when a run is due while another is in flight."""
+    freshness: Freshness | None = None
+    """How old the newest snapshot may become."""
+    retry: Retry = Retry()
+    """How failed runs are tried again."""
+    start_timeout_seconds: Seconds = 600
+    """How long a submitted run may take to start."""
+    active_deadline_seconds: Annotated[int, Ge(1), Le(31_536_000)] | None = None
+    """How long a run may take."""
+    history_limit: HistoryLimit = HistoryLimit()
+    """How many finished runs are kept."""
+    deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
+    """What happens to published data when the resource is deleted."""
+    checkpoint_uri: UriText | None = None
+    """Folder for subtrees that several snapshots share."""
+    accept_root_change: bool = False
+    """Whether another root DataSource may continue an existing output."""
+    spark: SparkSettings | None = None
+    """The Spark application."""
+    submitter: Submitter = Submitter.SPARK_OPERATOR
+    """Who starts the job."""
+
+
+class CurrentRun(ApiModel):
+    """The run in flight."""
+
+    name: ShortText
+    """Name of the SparkApplication."""
+    id: ShortText
+    """Identity of the run."""
+    phase: ShortText
+    """Queued, Submitted, Running and so on."""
+    since: TimestampText
+    """When it entered the phase."""
+    waiting_for: ShortText | None = None
+    """What it waits for."""
+
+
+RunList = Annotated[tuple[ShortText, ...], MaxLen(20), Atomic]
+
+
+class LastRun(ApiModel):
+    """The run that ended last."""
+
+    id: ShortText
+    """Identity of the run."""
+    phase: ShortText
+    """How it ended."""
+    started_at: TimestampText
+    """When it started."""
+    finished_at: TimestampText | None = None
+    """When it ended."""
+    published: Annotated[int, Ge(0)] = 0
+    """Snapshots that it published."""
+    skipped: RunList = ()
+    """The first snapshots that it left out."""
+    failed: RunList = ()
+    """The first snapshots that failed."""
+    message: Annotated[str, StringConstraints(max_length=4096)] = ""
+    """The reason of a failure."""

@@ -1,0 +1,310 @@
+"""SkippingIndex: what is kept about every file, so that queries read only those that matter."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, Literal, Self
+
+from annotated_types import Ge, Le, MaxLen, MinLen
+from pydantic import Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from snaploom.models.base import CONTRADICTION, ApiModel, CelRule
+from snaploom.models.common import (
+    Atomic,
+    ColumnName,
+    ResourceName,
+    ResourceStatus,
+    ShortText,
+    SqlText,
+    StringMap,
+    TimestampText,
+    Unique,
+    UriText,
+)
+from snaploom.models.datasource import Credentials
+from snaploom.models.resource import Resource
+from snaploom.models.run import CurrentRun, LastRun, RunSettings
+
+KeyLabel = Annotated[str, StringConstraints(min_length=1, max_length=253)]
+"""Name of an encryption key in the key management service; never the key itself."""
+
+
+class PathTarget(ApiModel):
+    """Files below a path."""
+
+    uri: UriText
+    """The path."""
+    format: Annotated[str, StringConstraints(min_length=1, max_length=255)]
+    """Format of the files, as Spark names it."""
+    options: StringMap = Field(default_factory=dict)
+    """Options with which they are read; other options do not use the index."""
+
+
+class TableTarget(ApiModel):
+    """A table of Spark's catalog."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=512)]
+    """`catalog.database.table`, `database.table` or `table`."""
+
+
+class IndexTarget(ApiModel):
+    """The files that are indexed."""
+
+    one_of: ClassVar[tuple[str, ...]] = ("dataSource", "outputDataset", "path", "table")
+
+    data_source: ResourceName | None = None
+    """The files of a DataSource."""
+    output_dataset: ResourceName | None = None
+    """The published files of an OutputDataset."""
+    path: PathTarget | None = None
+    """Files below a path."""
+    table: TableTarget | None = None
+    """A table of Spark's catalog."""
+
+
+class Index(ApiModel):
+    """What is kept about one column, several, or an expression."""
+
+    one_of: ClassVar[tuple[str, ...]] = ("column", "columns", "expression")
+
+    type: Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$", max_length=64)]
+    """MIN_MAX, VALUE_SET, BLOOM_FILTER, PARTITION, or a registered type."""
+    column: ColumnName | None = None
+    """The column."""
+    columns: Annotated[tuple[ColumnName, ...], MinLen(1), MaxLen(16), Unique] | None = None
+    """The columns, for types that take several."""
+    expression: SqlText | None = None
+    """A deterministic SQL expression over the columns."""
+    parameters: StringMap = Field(default_factory=dict)
+    """Parameters of the type; values are text, so quote numbers."""
+    key_label: KeyLabel | None = None
+    """Key with which this index is encrypted."""
+
+
+class RefreshMode(StrEnum):
+    """What a refresh looks at."""
+
+    FULL = "FULL"
+    """Every file, as if there were no index yet."""
+    INCREMENTAL = "INCREMENTAL"
+    """Only files that are new or changed."""
+    AUTO = "AUTO"
+    """INCREMENTAL where the index can be continued, FULL where not."""
+
+
+class RefreshTrigger(StrEnum):
+    """When a refresh is due."""
+
+    MANUAL = "MANUAL"
+    """By hand only."""
+    SCHEDULE = "SCHEDULE"
+    """At the ticks of `run.schedule`."""
+    ON_PUBLISH = "ON_PUBLISH"
+    """When the OutputDataset that is indexed has published."""
+
+
+class Refresh(ApiModel):
+    """How the index follows its files."""
+
+    mode: RefreshMode = RefreshMode.AUTO
+    """What a refresh looks at."""
+    trigger: RefreshTrigger = RefreshTrigger.MANUAL
+    """When a refresh is due."""
+
+
+class ParquetForm(StrEnum):
+    """Form of a Parquet metadata store (ruling D3)."""
+
+    NATIVE = "NATIVE"
+    """Snaploom's own files, which hold everything."""
+    XSKIPPER = "XSKIPPER"
+    """A version 4 folder that others read too, with our own beside it."""
+
+
+class ParquetStore(ApiModel):
+    """A folder of Parquet files."""
+
+    location: UriText
+    """The folder."""
+    form: ParquetForm = ParquetForm.NATIVE
+    """Form of the files."""
+
+
+class OpenSearchAuth(StrEnum):
+    """How to authenticate."""
+
+    NOAUTH = "NOAUTH"
+    """None."""
+    BASIC = "BASIC"
+    """User name and password, from `credentials`."""
+    SIGV4 = "SIGV4"
+    """Signed requests of AWS, with the pod's own identity."""
+
+
+class OpenSearchStore(ApiModel):
+    """An OpenSearch cluster."""
+
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(
+            "(has(self.auth) && self.auth == 'BASIC') == has(self.credentials)",
+            "credentials belong to auth BASIC, which needs them",
+        ),
+        CelRule(
+            "!has(self.auth) || self.auth != 'SIGV4' || has(self.region)", "SIGV4 needs region"
+        ),
+    )
+
+    scheme: Literal["http", "https"] = "https"
+    """Protocol."""
+    host: Annotated[str, StringConstraints(min_length=1, max_length=253)]
+    """Host name."""
+    port: Annotated[int, Ge(1), Le(65535)] = 9200
+    """Port."""
+    auth: OpenSearchAuth = OpenSearchAuth.NOAUTH
+    """How to authenticate."""
+    region: ShortText | None = None
+    """Region, for SIGV4."""
+    credentials: Credentials | None = None
+    """User name and password, for BASIC."""
+
+    @model_validator(mode="after")
+    def _what_auth_needs(self) -> Self:
+        if (self.auth is OpenSearchAuth.BASIC) != (self.credentials is not None):
+            raise PydanticCustomError(
+                CONTRADICTION, "credentials belong to auth BASIC, which needs them"
+            )
+        if self.auth is OpenSearchAuth.SIGV4 and self.region is None:
+            raise PydanticCustomError(CONTRADICTION, "SIGV4 needs region")
+        return self
+
+
+class IndexStore(ApiModel):
+    """Where the index is kept."""
+
+    one_of: ClassVar[tuple[str, ...]] = ("parquet", "openSearch")
+
+    parquet: ParquetStore | None = None
+    """A folder of Parquet files."""
+    open_search: OpenSearchStore | None = None
+    """An OpenSearch cluster."""
+
+
+class IndexEncryption(ApiModel):
+    """Encryption of the index as a whole (Parquet Modular Encryption)."""
+
+    footer_key_label: KeyLabel
+    """Key of the footer, and of the columns that every index has."""
+    plaintext_footer: bool = False
+    """Whether footers stay readable without a key."""
+
+
+class SkippingIndexSpec(ApiModel):
+    """What is indexed, how, and where the index is kept."""
+
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(
+            "!has(self.refresh) || !has(self.refresh.trigger) || "
+            "self.refresh.trigger != 'SCHEDULE' || (has(self.run) && has(self.run.schedule))",
+            "the trigger SCHEDULE needs run.schedule",
+        ),
+        CelRule(
+            "!has(self.refresh) || !has(self.refresh.trigger) || "
+            "self.refresh.trigger != 'ON_PUBLISH' || has(self.target.outputDataset)",
+            "the trigger ON_PUBLISH needs target.outputDataset",
+        ),
+    )
+
+    target: IndexTarget
+    """The files that are indexed."""
+    enabled: bool = True
+    """Whether queries use the index."""
+    indexes: Annotated[tuple[Index, ...], MinLen(1), MaxLen(256), Atomic]
+    """What is kept about each file."""
+    where: SqlText | None = None
+    """Chooses files by partition columns or path; files outside are always read (ruling D33)."""
+    refresh: Refresh = Refresh()
+    """How the index follows its files."""
+    store: IndexStore
+    """Where the index is kept."""
+    encryption: IndexEncryption | None = None
+    """Encryption of the index as a whole."""
+    run: RunSettings = RunSettings()
+    """How and when jobs run."""
+
+    @model_validator(mode="after")
+    def _what_the_trigger_needs(self) -> Self:
+        trigger = self.refresh.trigger
+        if trigger is RefreshTrigger.SCHEDULE and self.run.schedule is None:
+            raise PydanticCustomError(CONTRADICTION, "the trigger SCHEDULE needs run.schedule")
+        if trigger is RefreshTrigger.ON_PUBLISH and self.target.output_dataset is None:
+            raise PydanticCustomError(
+                CONTRADICTION, "the trigger ON_PUBLISH needs target.outputDataset"
+            )
+        return self
+
+
+class IndexState(StrEnum):
+    """State of an index (`skipping.md` section 5)."""
+
+    EMPTY = "empty"
+    """Declared, and nothing is indexed yet."""
+    CREATING = "creating"
+    """The first build is under way."""
+    ACTIVE = "active"
+    """Queries may use it."""
+    REFRESHING = "refreshing"
+    """A refresh is under way; queries use what was there before."""
+    UPDATING = "updating"
+    """Its settings are being changed."""
+    DELETING = "deleting"
+    """It is being deleted."""
+    DELETED = "deleted"
+    """It is deleted; its files wait for `vacuum`."""
+    FAILED = "failed"
+    """The last operation failed; queries use what was there before."""
+    RECOVERING = "recovering"
+    """What a failed operation left is being cleaned up."""
+    VACUUMING = "vacuuming"
+    """Its files are being removed."""
+
+
+class IndexedFiles(ApiModel):
+    """How much of the target the index covers."""
+
+    indexed: Annotated[int, Ge(0)]
+    """Files that the index knows as they are."""
+    stale: Annotated[int, Ge(0)]
+    """Files that changed since."""
+    missing: Annotated[int, Ge(0)]
+    """Files that the index does not know."""
+
+
+class SkippingIndexStatus(ResourceStatus):
+    """What is known about an index."""
+
+    state: IndexState | None = None
+    """State of the index."""
+    files: IndexedFiles | None = None
+    """How much of the target the index covers."""
+    bytes: Annotated[int, Ge(0)] | None = None
+    """Size of the index."""
+    last_refreshed: TimestampText | None = None
+    """When it was last refreshed."""
+    current_run: CurrentRun | None = None
+    """The run in flight."""
+    last_run: LastRun | None = None
+    """The run that ended last."""
+    next_run_time: TimestampText | None = None
+    """When the next run is due."""
+
+
+class SkippingIndex(Resource):
+    """What is kept about every file, so that queries read only those that matter."""
+
+    kind: Literal["SkippingIndex"] = "SkippingIndex"
+    """Name of the kind."""
+    spec: SkippingIndexSpec
+    """What is indexed, how, and where the index is kept."""
+    status: SkippingIndexStatus | None = None
+    """What is known about it; written by the operator."""

@@ -1,0 +1,1 @@
+"""Planning: pure functions from declarations and snapshots to the steps of a run."""

@@ -1,0 +1,165 @@
+"""Which snapshot of each source serves a snapshot of the root; what is done where none does.
+
+Children are asked in breadth-first order. The window around the root's time is evaluated in the
+zone of `intervalStartDate`, the only calendar that an OutputDataset has (ruling K12), and both ends
+belong to it; NEWEST and OLDEST mean the latest and the earliest in it, not the nearest. A source
+that is left out takes everything below it along, unasked, so that their modes cannot fire; the
+first SKIP or ERROR in breadth-first order decides the snapshot (`join.md` sections 1.0 and 2.6,
+ruling K20: a skipped snapshot is not replaced by another of its interval).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from snaploom.errors import SnapshotMissing
+from snaploom.models.common import Preference
+from snaploom.models.outputdataset import ChildSnapshot
+from snaploom.models.report import ExclusionReason, SnapshotReason
+from snaploom.models.times import EpochNanos, format_instant
+from snaploom.planning.calendar import minus_bounded, plus_bounded
+from snaploom.planning.intervals import SourceSnapshots
+from snaploom.planning.tree import JoinTree
+
+
+class Action(StrEnum):
+    """What a run does with a candidate."""
+
+    PUBLISH = "PUBLISH"
+    SKIP = "SKIP"
+    FAIL = "FAIL"
+
+
+@dataclass(frozen=True, slots=True)
+class ExcludedSource:
+    """A source that a snapshot does without."""
+
+    field_name: str
+    reason: ExclusionReason
+    warn: bool = False
+    """Whether its mode asks for a warning."""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """What one snapshot of the root can be woven from."""
+
+    action: Action
+    reason: SnapshotReason
+    sources: tuple[tuple[str, EpochNanos], ...]
+    """Field name and snapshot time of the sources taken, in breadth-first order, root first."""
+    excluded: tuple[ExcludedSource, ...] = ()
+    warn: bool = False
+    """Whether a skip is to be logged as a warning."""
+    message: str = ""
+    """Why it is skipped or fails, for people."""
+
+
+def choose(
+    rules: ChildSnapshot, offered: SourceSnapshots, time: EpochNanos, now: EpochNanos, zone: str
+) -> EpochNanos | None:
+    """The snapshot of a child that goes with a root's snapshot at `time`, if there is one."""
+    times = offered.known_at(now)
+    first, last = window(rules, time, zone)
+    if rules.preference is Preference.NEWEST:
+        index = bisect_right(times, last) - 1
+        return times[index] if index >= 0 and times[index] >= first else None
+    index = bisect_left(times, first)
+    return times[index] if index < len(times) and times[index] <= last else None
+
+
+def window(rules: ChildSnapshot, time: EpochNanos, zone: str) -> tuple[EpochNanos, EpochNanos]:
+    """First and last time that a child's snapshot may have, both inclusive."""
+    return (
+        minus_bounded(time, rules.time_before, zone),
+        plus_bounded(time, rules.time_after, zone),
+    )
+
+
+def availability(
+    tree: JoinTree,
+    rules: Mapping[str, ChildSnapshot],
+    offered: Mapping[str, SourceSnapshots],
+    time: EpochNanos,
+    now: EpochNanos,
+    zone: str,
+) -> Availability:
+    """What a snapshot of the root at `time` can be woven from.
+
+    Args:
+        tree: the join tree.
+        rules: by field name, which snapshot goes with one of the root.
+        offered: by source, the snapshots that there are; a source not in it has none.
+        time: the root's snapshot.
+        now: the instant of planning, at which sources without history are read.
+        zone: zone of the windows' calendar lengths.
+    """
+    taken: list[tuple[str, EpochNanos]] = [(tree.root.field_name, time)]
+    excluded: dict[int, ExcludedSource] = {}
+    for node in tree.joins:
+        if node.parent_number in excluded:
+            excluded[node.number] = ExcludedSource(
+                node.field_name,
+                ExclusionReason.PARENT_EXCLUDED,
+                message=f"{node.parent} is not part of the snapshot",
+            )
+            continue
+        rule = rules[node.field_name]
+        found = choose(rule, offered.get(node.source, SourceSnapshots()), time, now, zone)
+        if found is not None:
+            taken.append((node.field_name, found))
+            continue
+        mode = rule.snapshot_missing_mode
+        message = _missing(node.source, window(rule, time, zone))
+        if not mode.continues and not mode.skips:
+            times = offered.get(node.source, SourceSnapshots()).known_at(now)
+            return Availability(
+                Action.FAIL,
+                SnapshotReason.SNAPSHOT_MISSING,
+                tuple(taken),
+                tuple(excluded.values()),
+                message=_failure(node.field_name, message, times, time),
+            )
+        if mode.skips:
+            return Availability(
+                Action.SKIP,
+                SnapshotReason.SNAPSHOT_MISSING,
+                tuple(taken),
+                tuple(excluded.values()),
+                mode.warns,
+                f"{node.field_name}: {message}",
+            )
+        excluded[node.number] = ExcludedSource(
+            node.field_name, ExclusionReason.SNAPSHOT_MISSING, mode.warns, message
+        )
+    return Availability(
+        Action.PUBLISH, SnapshotReason.NEW_SNAPSHOT, tuple(taken), tuple(excluded.values())
+    )
+
+
+def _failure(field_name: str, message: str, times: Sequence[EpochNanos], time: EpochNanos) -> str:
+    """The whole error of a source that has nothing in its window, and may not be left out."""
+    index = bisect_left(times, time)
+    nearest = times[max(index - 1, 0) : index + 1]
+    return str(
+        SnapshotMissing(
+            f"{field_name}: {message}",
+            found="the nearest is " + " or ".join(map(format_instant, nearest))
+            if nearest
+            else "no snapshot at all",
+            expected="one in the window that snapshot.timeBefore and timeAfter open",
+            hint="wait for the data, widen the window, or choose another snapshotMissingMode for "
+            f"`{field_name}`",
+        )
+    )
+
+
+def _missing(source: str, span: tuple[EpochNanos, EpochNanos]) -> str:
+    first, last = map(format_instant, span)
+    if first == last:
+        return f"DataSource/{source} has no snapshot at {first}"
+    return f"DataSource/{source} has no snapshot from {first} to {last}"

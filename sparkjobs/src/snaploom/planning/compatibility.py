@@ -1,0 +1,135 @@
+"""Whether today's join tree may continue what is published: the structure of history.
+
+A field name stands for one thing for ever: where it was joined and how it was grouped must stay.
+New sources may come as new leaves or subtrees; one between two old ones would move the lower, so it
+shows as a changed parent. A source that vanished may come back in its old place only. Another
+relationship or another DataSource on the same edge is allowed, and recorded (`join.md` section 2.7,
+N7). Names are compared ignoring case; the first case seen is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from snaploom.planning.graph import ROOT_FIELD
+from snaploom.planning.tree import JoinTree
+
+
+@dataclass(frozen=True, slots=True)
+class StructureNode:
+    """One field of the output: where it hangs, and how it is grouped."""
+
+    field_name: str
+    parent: str
+    group_by: tuple[str, ...]
+    source: str
+    relationship: str
+
+
+Structure = Mapping[str, StructureNode]
+"""By casefolded field name; the root is implied."""
+
+
+@dataclass(frozen=True, slots=True)
+class StructureConflict:
+    """A field that is not what it was."""
+
+    field_name: str
+    aspect: str
+    found: str
+    expected: str
+
+    def __str__(self) -> str:
+        return f"{self.field_name}: {self.aspect} is {self.found}, but was {self.expected}"
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """A field that comes from another source, or by another relationship, than before."""
+
+    field_name: str
+    aspect: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class StructureMerge:
+    """History and today together."""
+
+    structure: Structure
+    conflicts: tuple[StructureConflict, ...]
+    swaps: tuple[Swap, ...]
+
+
+def structure_of(tree: JoinTree) -> Structure:
+    """The structure that a join tree gives its output."""
+    return structure_from(
+        StructureNode(n.field_name, n.parent, n.group_by, n.source, n.relationship)
+        for n in tree.joins
+    )
+
+
+def structure_from(nodes: Iterable[StructureNode]) -> Structure:
+    """Index nodes by casefolded name."""
+    return {node.field_name.casefold(): node for node in nodes}
+
+
+def merge_structures(history: Structure, today: Structure) -> StructureMerge:
+    """Continue `history`, the structure of everything published so far, with today's.
+
+    On a conflict history's node is kept. The merge takes source and relationship from today.
+    """
+    conflicts: list[StructureConflict] = []
+    swaps: list[Swap] = []
+    merged = dict(history)
+    for name, now in today.items():
+        before = history.get(name)
+        if before is None:
+            merged[name] = now
+            continue
+        found = list(_conflicts(history, before, today, now))
+        conflicts.extend(found)
+        if not found:
+            swaps.extend(_swaps(before, now))
+            merged[name] = StructureNode(
+                before.field_name, before.parent, before.group_by, now.source, now.relationship
+            )
+    return StructureMerge(merged, tuple(conflicts), tuple(swaps))
+
+
+def _conflicts(
+    history: Structure, before: StructureNode, today: Structure, now: StructureNode
+) -> Iterable[StructureConflict]:
+    was, is_now = path_to(history, before), path_to(today, now)
+    if [name.casefold() for name in was] != [name.casefold() for name in is_now]:
+        yield StructureConflict(now.field_name, "its place", _place(is_now), _place(was))
+    if [n.casefold() for n in now.group_by] != [n.casefold() for n in before.group_by]:
+        yield StructureConflict(
+            now.field_name, "groupBy", _listing(now.group_by), _listing(before.group_by)
+        )
+
+
+def path_to(structure: Structure, node: StructureNode) -> tuple[str, ...]:
+    """Field names from the root's child down to the node's parent."""
+    path: list[str] = []
+    while node.parent != ROOT_FIELD:
+        node = structure[node.parent.casefold()]
+        path.insert(0, node.field_name)
+    return tuple(path)
+
+
+def _swaps(before: StructureNode, now: StructureNode) -> Iterable[Swap]:
+    if before.source != now.source:
+        yield Swap(now.field_name, "source", before.source, now.source)
+    if before.relationship != now.relationship:
+        yield Swap(now.field_name, "relationship", before.relationship, now.relationship)
+
+
+def _place(path: tuple[str, ...]) -> str:
+    return f"below {'.'.join(path)}" if path else "below the root"
+
+
+def _listing(names: tuple[str, ...]) -> str:
+    return f"[{', '.join(names)}]"

@@ -1,0 +1,157 @@
+"""The graph of an output as Mermaid and DOT: sources, relationships with keys, the chosen tree.
+
+A relationship is a node of its own, joined to its sources by thin lines that carry the key, because
+as arcs between sources it would be k² lines. The chosen tree lies on top in bold arrows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from snaploom.planning.graph import JoinGraph
+from snaploom.planning.tree import JoinTree
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnSource:
+    """A source; `field_name` is empty for the root and for sources that are not listed."""
+
+    id: str
+    source: str
+    field_name: str
+    is_root: bool
+    is_listed: bool
+    is_joined: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnKey:
+    """A line between a relationship and one of its sources."""
+
+    relationship: str
+    source: str
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnJoin:
+    """An arrow of the tree."""
+
+    parent: str
+    child: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What is drawn; every reference is an id."""
+
+    sources: tuple[DrawnSource, ...]
+    relationships: tuple[tuple[str, str], ...]
+    """Id and name."""
+    keys: tuple[DrawnKey, ...]
+    joins: tuple[DrawnJoin, ...]
+
+
+def drawing_of(graph: JoinGraph, tree: JoinTree) -> Drawing:
+    """Everything to draw, in an order that does not depend on the configuration's."""
+    names = {source for link in graph.links for source in link.keys} | set(graph.vertices)
+    ids = {name: f"s{number}" for number, name in enumerate(sorted(names))}
+    links = {link.name: f"r{number}" for number, link in enumerate(graph.links)}
+    joined = {node.source for node in tree.nodes}
+    sources = {node.number: node.source for node in tree.nodes}
+    return Drawing(
+        sources=tuple(
+            DrawnSource(
+                ids[name],
+                name,
+                graph.vertices[name].field_name if name in graph.vertices else "",
+                name == graph.root.source,
+                name in graph.vertices,
+                name in joined,
+            )
+            for name in sorted(names)
+        ),
+        relationships=tuple((links[link.name], link.name) for link in graph.links),
+        keys=tuple(
+            DrawnKey(links[link.name], ids[source], link.keys[source])
+            for link in graph.links
+            for source in sorted(link.keys)
+        ),
+        joins=tuple(
+            DrawnJoin(
+                ids[sources[node.parent_number]],
+                ids[node.source],
+                f"{node.number} [{', '.join(node.group_by)}]"
+                if node.group_by
+                else f"{node.number}",
+            )
+            for node in tree.joins
+        ),
+    )
+
+
+def mermaid(graph: JoinGraph, tree: JoinTree) -> str:
+    """The drawing as a Mermaid flowchart."""
+    return "\n".join(_mermaid_lines(drawing_of(graph, tree))) + "\n"
+
+
+def _mermaid_lines(drawn: Drawing) -> Iterator[str]:
+    yield "flowchart LR"
+    for source in drawn.sources:
+        yield f'  {source.id}["{_mermaid_text(_label(source))}"]:::{_style(source)}'
+    for id_, name in drawn.relationships:
+        yield f'  {id_}{{{{"{_mermaid_text(name)}"}}}}:::relationship'
+    for key in drawn.keys:
+        yield f'  {key.relationship} -. "{_mermaid_text(", ".join(key.key))}" .- {key.source}'
+    for join in drawn.joins:
+        yield f'  {join.parent} == "{_mermaid_text(join.label)}" ==> {join.child}'
+    yield "  classDef root stroke-width:3px"
+    yield "  classDef joined stroke-width:1px"
+    yield "  classDef unjoined stroke-dasharray:4"
+    yield "  classDef unlisted stroke-dasharray:1,color:#888"
+    yield "  classDef relationship fill:#fff,stroke:#888"
+
+
+def dot(graph: JoinGraph, tree: JoinTree) -> str:
+    """The drawing in the DOT language of Graphviz."""
+    return "\n".join(_dot_lines(drawing_of(graph, tree))) + "\n"
+
+
+def _dot_lines(drawn: Drawing) -> Iterator[str]:
+    styles = {"root": "bold", "joined": "solid", "unjoined": "dashed", "unlisted": "dotted"}
+    yield "digraph output {"
+    yield '  rankdir=LR; node [shape=box, fontname="sans-serif"]; edge [fontname="sans-serif"];'
+    for source in drawn.sources:
+        yield f"  {source.id} [label={_dot_text(_label(source))}, style={styles[_style(source)]}];"
+    for id_, name in drawn.relationships:
+        yield f"  {id_} [label={_dot_text(name)}, shape=hexagon, color=gray];"
+    for key in drawn.keys:
+        label = _dot_text(", ".join(key.key))
+        yield f"  {key.relationship} -> {key.source} [label={label}, dir=none, style=dotted];"
+    for join in drawn.joins:
+        yield f"  {join.parent} -> {join.child} [label={_dot_text(join.label)}, penwidth=2];"
+    yield "}"
+
+
+def _label(source: DrawnSource) -> str:
+    if source.field_name in ("", source.source):
+        return source.source
+    return f"{source.field_name}: {source.source}"
+
+
+def _style(source: DrawnSource) -> str:
+    if source.is_root:
+        return "root"
+    if not source.is_listed:
+        return "unlisted"
+    return "joined" if source.is_joined else "unjoined"
+
+
+def _mermaid_text(text: str) -> str:
+    return text.replace("#", "#35;").replace('"', "#quot;")
+
+
+def _dot_text(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,37 @@
+"""Sources that have no snapshot at all: most often a glob that matches nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from snaploom.models.codes import make_finding
+from snaploom.models.datasource import DataSource
+from snaploom.models.finding import Finding
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.intervals import SourceSnapshots
+from snaploom.planning.tree import JoinTree
+
+EMPTY_SOURCE = "SL307"
+
+
+def empty_source_findings(
+    bundle: Bundle, tree: JoinTree, offered: Mapping[str, SourceSnapshots]
+) -> Iterator[Finding]:
+    """A warning for every source of the tree that offers nothing, whatever its missing mode."""
+    for node in tree.nodes:
+        listing = offered.get(node.source, SourceSnapshots())
+        if not listing.times and not listing.at_read_time:
+            yield _finding(bundle.source(node.source))
+
+
+def _finding(source: DataSource) -> Finding:
+    files = source.spec.hdfs_like
+    return make_finding(
+        EMPTY_SOURCE,
+        "this source has no snapshot at all",
+        resource=source.identity,
+        path="spec.hdfsLike.sourceUriGlobs" if files else f"spec.{source.variant_of(source.spec)}",
+        found=f"no file matches {', '.join(files.source_uri_globs)}" if files else "no snapshot",
+        expected="at least one snapshot",
+        hint="check that the data is there, and the spelling of the globs" if files else "",
+    )

@@ -1,0 +1,135 @@
+"""A plan for readers: the JSON contract of `plan -o json`, and plain text for people.
+
+The JSON is a contract: keys are added, never changed. Times are ISO 8601 in UTC, parents are field
+names with `""` for the root, `candidates` is null where data was not looked at. The root's own
+snapshot is a candidate's `time`; `sources` holds the others, by field name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import JsonValue
+
+from snaploom.models.finding import Finding
+from snaploom.models.times import format_instant
+from snaploom.planning.graph import ROOT_FIELD
+from snaploom.planning.plan import PlannedSnapshot, RunPlan
+from snaploom.planning.tree import JoinNode, JoinTree, Tie
+
+
+def plan_json(plan: RunPlan) -> dict[str, JsonValue]:
+    """The plan as `plan -o json` prints it."""
+    candidates = plan.snapshots
+    return {
+        "output": plan.output.name,
+        "hash": plan.hash,
+        "root": plan.tree.root.source,
+        "joins": [_join_json(node) for node in plan.tree.joins],
+        "unreachable": [
+            {"fieldName": missing.field_name, "source": missing.source, "mode": missing.mode.value}
+            for missing in plan.tree.unreachable
+        ],
+        "ties": [_tie_json(tie) for tie in plan.tree.ties],
+        "candidates": None if candidates is None else [_snapshot_json(one) for one in candidates],
+        "findings": [finding_json(finding) for finding in plan.findings],
+    }
+
+
+def _join_json(node: JoinNode) -> JsonValue:
+    return {
+        "number": node.number,
+        "fieldName": node.field_name,
+        "source": node.source,
+        "parent": node.parent,
+        "relationship": node.relationship,
+        "depth": node.depth,
+        "groupBy": list(node.group_by),
+    }
+
+
+def _tie_json(tie: Tie) -> JsonValue:
+    return {
+        "fieldName": tie.field_name,
+        "depth": tie.depth,
+        "antiPriority": tie.anti_priority,
+        "candidates": [
+            {"parent": way.parent, "relationship": way.relationship} for way in tie.candidates
+        ],
+    }
+
+
+def _snapshot_json(snapshot: PlannedSnapshot) -> JsonValue:
+    return {
+        "time": format_instant(snapshot.time),
+        "partition": snapshot.partition,
+        "action": snapshot.action.value,
+        "reason": snapshot.reason.value,
+        "sources": {
+            name: format_instant(time) for name, time in snapshot.sources if name != ROOT_FIELD
+        },
+        "excluded": [
+            {"fieldName": source.field_name, "reason": source.reason.value}
+            for source in snapshot.excluded
+        ],
+    }
+
+
+def finding_json(finding: Finding) -> JsonValue:
+    """A finding as the JSON contract has it."""
+    return {
+        "code": finding.code,
+        "severity": finding.severity.value,
+        "resource": finding.resource,
+        "path": finding.path,
+        "message": finding.message,
+        "hint": finding.hint,
+    }
+
+
+def plan_text(plan: RunPlan) -> str:
+    """The plan as plain text: the tree and the candidates."""
+    parts = [f"{plan.output.identity}, plan {plan.hash[:12]}", tree_text(plan.tree)]
+    if plan.snapshots is not None:
+        lines = [line for snapshot in plan.snapshots for line in _snapshot_lines(snapshot)]
+        parts.append("\n".join(lines) or "Nothing to publish.")
+    return "\n\n".join(parts) + "\n"
+
+
+def tree_text(tree: JoinTree) -> str:
+    """A drawing of the join tree, with the relationship and the grouping of each join."""
+    rows = [(tree.root.source, "")]
+    children: dict[int, list[JoinNode]] = {}
+    for node in tree.joins:
+        children.setdefault(node.parent_number, []).append(node)
+    rows.extend(_branches(children, 0, ""))
+    rows.extend((f"?── {tie.field_name}", f"tied at depth {tie.depth}") for tie in tree.ties)
+    rows.extend((f"×── {missing.field_name}", "no path") for missing in tree.unreachable)
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:<{width}}  {about}".rstrip() for name, about in rows)
+
+
+def _branches(
+    children: dict[int, list[JoinNode]], number: int, indent: str
+) -> Iterator[tuple[str, str]]:
+    nodes = children.get(number, [])
+    for position, node in enumerate(nodes, start=1):
+        last = position == len(nodes)
+        about = f"by {node.relationship}"
+        if node.group_by:
+            about += f", grouped by {', '.join(node.group_by)}"
+        if node.source != node.field_name:
+            about += f", from {node.source}"
+        yield f"{indent}{'└── ' if last else '├── '}{node.field_name}", about
+        yield from _branches(children, node.number, indent + ("    " if last else "│   "))
+
+
+def _snapshot_lines(snapshot: PlannedSnapshot) -> Iterator[str]:
+    head = f"{snapshot.action.value:<8}{format_instant(snapshot.time)}  {snapshot.partition}"
+    message, *details = snapshot.message.splitlines() or [""]
+    why = ": ".join(part for part in (snapshot.reason.value, message) if part)
+    yield f"{head}  {why}"
+    yield from (f"      {detail}" for detail in details)
+    for source in snapshot.excluded:
+        note = f": {source.message}" if source.message else ""
+        yield f"        without {source.field_name}  {source.reason.value}{note}"

@@ -1,0 +1,144 @@
+"""Which source may be joined to which: the directed multigraph that a data model declares.
+
+An arc leads from u to v by relationship r when both are listed, v is not the root, both are in r,
+no exclusion of r holds both, and v's `groupBy` is empty or equals, ignoring case and order, the
+fields of v's key in r (`join.md` section 2.1, rulings K3 and K5). Grouping happens after a node's
+own children are joined, so it restricts the arcs *into* the node only. Sources that are in a
+relationship but not in the output are no way through.
+
+A relationship over k sources stands for k² arcs, which are never listed one by one: the graph keeps
+relationships as hyperedges (`Link`) and answers questions about arcs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from snaploom.models.common import PathMissingMode
+from snaploom.models.datarelationship import DataRelationship
+from snaploom.models.outputdataset import DataModel, UsedRelationship
+
+ROOT_FIELD = ""
+"""Field name of the root in every document (ruling D6)."""
+NOT_EXCLUDED: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Vertex:
+    """A source that the output lists."""
+
+    source: str
+    field_name: str
+    group_by: tuple[str, ...] = ()
+    path_missing_mode: PathMissingMode = PathMissingMode.ERROR
+
+    @cached_property
+    def group_key(self) -> frozenset[str]:
+        """The groupBy fields without case and order."""
+        return frozenset(name.casefold() for name in self.group_by)
+
+    @property
+    def order(self) -> str:
+        """What siblings are ordered by, so that the order of configuration does not matter."""
+        return self.field_name.casefold()
+
+
+@dataclass(frozen=True)
+class Link:
+    """A relationship as the output uses it: one hyperedge over all its sources."""
+
+    name: str
+    anti_priority: int
+    keys: Mapping[str, tuple[str, ...]]
+    """Fields of the key by source, of listed and unlisted sources."""
+    exclusions: tuple[frozenset[str], ...] = ()
+
+    @cached_property
+    def excluded_in(self) -> Mapping[str, frozenset[int]]:
+        """By source, the numbers of the exclusions that hold it."""
+        found: dict[str, set[int]] = {}
+        for number, sources in enumerate(self.exclusions):
+            for source in sources:
+                found.setdefault(source, set()).add(number)
+        return {source: frozenset(numbers) for source, numbers in found.items()}
+
+    def exclusions_of(self, source: str) -> frozenset[int]:
+        """Numbers of the exclusions that hold the source."""
+        return self.excluded_in.get(source, NOT_EXCLUDED)
+
+    def separates(self, source: str, other: str) -> bool:
+        """Whether an exclusion holds both."""
+        return not self.exclusions_of(source).isdisjoint(self.exclusions_of(other))
+
+    def fits_grouping(self, vertex: Vertex) -> bool:
+        """Whether the vertex is not grouped, or grouped by exactly its key in this link."""
+        if not vertex.group_by:
+            return True
+        return vertex.group_key == {name.casefold() for name in self.keys[vertex.source]}
+
+
+@dataclass(frozen=True)
+class JoinGraph:
+    """The sources of an output and the links between them."""
+
+    root: Vertex
+    vertices: Mapping[str, Vertex]
+    """By source; the root included."""
+    links: tuple[Link, ...]
+    """Ordered by name."""
+    max_depth: int = 32
+
+    @cached_property
+    def links_by_source(self) -> Mapping[str, tuple[Link, ...]]:
+        """The links of each source, listed or not."""
+        found: dict[str, list[Link]] = {}
+        for link in self.links:
+            for source in link.keys:
+                found.setdefault(source, []).append(link)
+        return {source: tuple(links) for source, links in found.items()}
+
+    def links_of(self, source: str) -> tuple[Link, ...]:
+        """The links that mention a source."""
+        return self.links_by_source.get(source, ())
+
+    def targets(self, link: Link) -> list[Vertex]:
+        """The vertices that the link may join to something: listed, not the root, grouping fits."""
+        members = (self.vertices[source] for source in link.keys if source in self.vertices)
+        return [v for v in members if v.source != self.root.source and link.fits_grouping(v)]
+
+    def arcs(self) -> Iterator[tuple[Vertex, Vertex, Link]]:
+        """Every arc, one by one: for drawing small graphs; planning never needs it."""
+        for link in self.links:
+            members = [self.vertices[source] for source in link.keys if source in self.vertices]
+            for child in self.targets(link):
+                for parent in members:
+                    if parent is not child and not link.separates(parent.source, child.source):
+                        yield parent, child, link
+
+
+def join_graph(model: DataModel, relationships: Iterable[DataRelationship]) -> JoinGraph:
+    """The graph of a data model; every relationship that the model names must be given."""
+    by_name = {relationship.name: relationship for relationship in relationships}
+    root = Vertex(model.root_data_source.data_source, ROOT_FIELD)
+    others = (
+        Vertex(other.data_source, other.field_name, other.group_by, other.path_missing_mode)
+        for other in model.other_data_sources
+    )
+    vertices = {vertex.source: vertex for vertex in (*others, root)}
+    links = sorted(
+        (_link(used, by_name[used.name]) for used in model.data_relationships),
+        key=lambda link: link.name,
+    )
+    return JoinGraph(root, vertices, tuple(links), model.max_depth)
+
+
+def _link(used: UsedRelationship, relationship: DataRelationship) -> Link:
+    keys: dict[str, tuple[str, ...]] = {}
+    for representation in relationship.spec.representations:
+        names = (field.field_name for part in representation.join_key for field in part.fields_)
+        fields = tuple(dict.fromkeys(names))
+        keys.update(dict.fromkeys(representation.data_sources, fields))
+    exclusions = tuple(frozenset(exclusion.data_source_set) for exclusion in used.exclusions)
+    return Link(used.name, used.anti_priority, keys, exclusions)

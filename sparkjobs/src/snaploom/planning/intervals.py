@@ -1,0 +1,241 @@
+"""Intervals of the root and the one candidate of each (`join.md` section 2.6).
+
+Interval i is [B(i), B(i+1)) with B(i) = start + i × length, the parts multiplied and added once, so
+that a month from 31 January is not worn down by February. B never decreases: it may stand still
+where a zone skipped a whole day (Pacific/Apia, 30 December 2011), and such an interval is empty. So
+the interval of an instant is the last i with B(i) <= instant, found by bisection.
+
+Only snapshots make candidates, so the work grows with snapshots, never with intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from whenever import PlainDateTime
+
+from snaploom.errors import SnaploomError
+from snaploom.models.common import Preference, TimeOffset
+from snaploom.models.outputdataset import FromInterval, LocalDateTime, SnapshotFilter
+from snaploom.models.report import SnapshotReason
+from snaploom.models.times import EpochNanos, parse_instant
+from snaploom.planning.calendar import (
+    LAST_INSTANT,
+    CalendarLength,
+    OutOfCalendar,
+    advance,
+    length_of,
+    local_instant,
+    minus_bounded,
+)
+
+NEVER = EpochNanos(LAST_INSTANT + 1)
+"""Where an interval ends whose end is beyond the calendar."""
+
+
+class CronNotBuilt(SnaploomError):
+    """Intervals from a cron expression are asked for."""
+
+    reason = "NotSupported"
+    exit_code = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """One interval, half-open."""
+
+    index: int
+    start: EpochNanos
+    end: EpochNanos
+
+    def __contains__(self, instant: int) -> bool:
+        return self.start <= instant < self.end
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """The sequence of intervals; `length` must be longer than nothing."""
+
+    start: EpochNanos
+    length: CalendarLength
+    zone: str
+
+    def boundary(self, index: int) -> EpochNanos:
+        """B(index), or `NEVER` where that is beyond the calendar."""
+        try:
+            return advance(self.start, self.length.times(index), self.zone)
+        except OutOfCalendar:
+            return NEVER
+
+    def at(self, index: int) -> Interval:
+        """Interval number `index`."""
+        return Interval(index, self.boundary(index), self.boundary(index + 1))
+
+    def containing(self, instant: EpochNanos, not_before: int = 0) -> Interval | None:
+        """The interval that holds an instant, or None when it lies before the first.
+
+        `not_before` is an interval known not to be later; near it the search is shortest.
+        """
+        low = not_before
+        if instant < self.boundary(low):
+            return None
+        step = 1
+        while self.boundary(low + step) <= instant:
+            low, step = low + step, step * 2
+        high = low + step
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.boundary(middle) <= instant:
+                low = middle
+            else:
+                high = middle
+        return self.at(low)
+
+    def of_each(self, instants: Iterable[EpochNanos]) -> Iterator[tuple[EpochNanos, Interval]]:
+        """Each of the ascending instants with its interval; those before the first are left out."""
+        interval: Interval | None = None
+        for instant in instants:
+            if interval is None or instant >= interval.end:
+                interval = self.containing(instant, interval.index if interval else 0)
+            if interval is not None:
+                yield instant, interval
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalSettings:
+    """A `snapshotFilter`, resolved to instants; what a filter by cron would be turned into too."""
+
+    intervals: Intervals
+    preference: Preference = Preference.NEWEST
+    only_closed: bool = False
+    max_age: TimeOffset | None = None
+    excluded: tuple[tuple[EpochNanos, EpochNanos], ...] = ()
+
+    def excludes(self, instant: EpochNanos) -> bool:
+        """Whether nothing is to be published for this time."""
+        return any(first <= instant < last for first, last in self.excluded)
+
+
+@dataclass(frozen=True, slots=True)
+class RootCandidate:
+    """The snapshot of the root that stands for an interval."""
+
+    time: EpochNanos
+    interval: Interval
+    is_open: bool
+    reason: SnapshotReason = SnapshotReason.NEW_SNAPSHOT
+    """NEW_SNAPSHOT, or why it is skipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSnapshots:
+    """The snapshots that a source offers: ascending times, or only what is there when read."""
+
+    times: tuple[EpochNanos, ...] = ()
+    at_read_time: bool = False
+
+    @staticmethod
+    def of(times: Iterable[EpochNanos]) -> SourceSnapshots:
+        """The snapshots with these times, in any order."""
+        return SourceSnapshots(tuple(sorted(set(times))))
+
+    def known_at(self, now: EpochNanos) -> Sequence[EpochNanos]:
+        """Ascending times; for a source without history, `now` alone."""
+        return (now,) if self.at_read_time else self.times
+
+
+READ_TIME = SourceSnapshots(at_read_time=True)
+"""A source with `snapshot.fromReadTime`."""
+
+
+@dataclass
+class _Choice:
+    """What an interval has seen, in ascending order."""
+
+    interval: Interval
+    allowed: list[EpochNanos] = field(default_factory=list)
+    excluded: list[EpochNanos] = field(default_factory=list)
+
+
+def settings_of(snapshot_filter: SnapshotFilter) -> IntervalSettings:
+    """Resolve the filter of an OutputDataset.
+
+    Raises:
+        CronNotBuilt: for `fromCron`, which a later version brings; this is its place.
+    """
+    if snapshot_filter.from_interval is None:
+        raise CronNotBuilt(
+            "intervals from a cron expression are not supported yet",
+            path="spec.dataModel.rootDataSource.snapshotFilter.fromCron",
+            hint="use fromInterval; excludeIntervals leaves times out",
+        )
+    return _settings_of_interval(snapshot_filter.from_interval)
+
+
+def _settings_of_interval(given: FromInterval) -> IntervalSettings:
+    start = given.interval_start_date
+    return IntervalSettings(
+        intervals=Intervals(start_of(start), length_of(given.interval_length), start.timezone),
+        preference=given.preference,
+        only_closed=given.only_closed_intervals,
+        max_age=given.max_snapshot_age,
+        excluded=tuple(
+            (parse_instant(excluded.from_), parse_instant(excluded.to))
+            for excluded in given.exclude_intervals
+        ),
+    )
+
+
+def start_of(start: LocalDateTime) -> EpochNanos:
+    """The instant at which the first interval starts; gaps and overlaps as in `local_instant`."""
+    local = PlainDateTime(
+        start.year, start.month, start.day, start.hour, start.minute, start.second,
+        nanosecond=start.nano,
+    )  # fmt: skip
+    return local_instant(local, start.timezone)
+
+
+def root_candidates(
+    settings: IntervalSettings,
+    root: SourceSnapshots,
+    taken: Iterable[EpochNanos],
+    now: EpochNanos,
+) -> tuple[RootCandidate, ...]:
+    """One candidate for each interval that has a snapshot of the root, in ascending order.
+
+    Left out without a word are snapshots in the future, intervals that have a published or
+    tombstoned snapshot (`taken`), and intervals that ended before the horizon of maxSnapshotAge.
+    An interval that is open, when only closed ones count, and one all of whose snapshots lie in
+    `excludeIntervals`, are listed with the reason; the excluded times of other intervals are
+    simply not chosen.
+    """
+    done = {interval.index for _, interval in settings.intervals.of_each(sorted(taken))}
+    horizon = _horizon(settings, now)
+    choices: dict[int, _Choice] = {}
+    past = (instant for instant in root.known_at(now) if instant <= now)
+    for instant, interval in settings.intervals.of_each(past):
+        if interval.index in done or interval.end <= horizon:
+            continue
+        choice = choices.setdefault(interval.index, _Choice(interval))
+        (choice.excluded if settings.excludes(instant) else choice.allowed).append(instant)
+    return tuple(_candidate(settings, choice, now) for choice in choices.values())
+
+
+def _horizon(settings: IntervalSettings, now: EpochNanos) -> EpochNanos:
+    if settings.max_age is None or settings.max_age.is_zero:
+        return settings.intervals.start
+    return minus_bounded(now, settings.max_age, settings.intervals.zone)
+
+
+def _candidate(settings: IntervalSettings, choice: _Choice, now: EpochNanos) -> RootCandidate:
+    times = choice.allowed or choice.excluded
+    time = times[-1] if settings.preference is Preference.NEWEST else times[0]
+    is_open = now < choice.interval.end
+    if not choice.allowed:
+        reason = SnapshotReason.INTERVAL_EXCLUDED
+    elif is_open and settings.only_closed:
+        reason = SnapshotReason.INTERVAL_OPEN
+    else:
+        reason = SnapshotReason.NEW_SNAPSHOT
+    return RootCandidate(time, choice.interval, is_open, reason)

@@ -1,0 +1,212 @@
+"""What a drawing of a join tree shows: cards in columns by depth, and the lines between them.
+
+Pure data with positions, in pixels; `svg.py` renders it. The layout is that of a tidy tree: leaves
+take the next free row, a parent stands in the middle of its children, so that no lines of the
+chosen tree ever cross. A line bends right behind its parent and runs straight into its child; its
+label stands on the straight part, so that labels lie in rows of their own and cover nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from snaploom.models.datasource import (
+    ComplexVirtual,
+    DataSource,
+    HdfsLike,
+    Jdbc,
+    SimpleVirtual,
+)
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.graph import JoinGraph
+from snaploom.planning.tree import JoinNode, JoinTree
+
+CARD_WIDTH = 280
+CARD_HEIGHT = 76
+BEND = 72
+"""Room behind a card in which its lines part."""
+LABEL_GAP = 16
+"""Room on both sides of a label."""
+ROW_GAP = 22
+MARGIN = 36
+TITLE_HEIGHT = 56
+MOST_ALTERNATIVES = 60
+"""Arcs that the tree does not use are drawn up to this number; beyond, they only make noise."""
+TITLE_LIMIT, SUBTITLE_LIMIT, NOTE_LIMIT = 26, 40, 38
+"""Characters that fit into a card at their font sizes, in a wide font (DejaVu Sans)."""
+LABEL_LIMIT, KEYS_LIMIT = 32, 38
+"""Characters of a label; columns are set apart as far as the longest needs."""
+LABEL_CHARACTER, KEYS_CHARACTER = 7.6, 6.2
+"""Widths of a character of a label's two lines, in pixels, in a wide font."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """One source."""
+
+    number: int
+    title: str
+    subtitle: str
+    note: str
+    is_root: bool
+    is_grouped: bool
+    x: float
+    y: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """A relationship between two cards; chosen ones are the join tree."""
+
+    parent: Card
+    child: Card
+    label: str
+    keys: str
+    is_chosen: bool
+
+    @property
+    def label_width(self) -> float:
+        """Pixels that the label takes."""
+        return _label_width(self.label, self.keys)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Everything that is drawn."""
+
+    title: str
+    caption: str
+    width: float
+    height: float
+    cards: tuple[Card, ...]
+    lines: tuple[Line, ...]
+
+
+def picture_of(bundle: Bundle, graph: JoinGraph, tree: JoinTree) -> Picture:
+    """The drawing of an output's join tree, with the ways that were not taken."""
+    labels = {node.number: _label(bundle, node) for node in tree.joins}
+    columns = _columns(tree, labels)
+    rows = _rows(tree)
+    cards = {
+        node.number: _card(bundle, node, columns[node.depth], rows[node.number])
+        for node in tree.nodes
+    }
+    chosen = [
+        Line(cards[node.parent_number], cards[node.number], *labels[node.number], True)
+        for node in tree.joins
+    ]
+    others = _alternatives(graph, tree, cards)
+    return Picture(
+        title=f"OutputDataset/{bundle.output.name}",
+        caption=_caption(tree, bool(others)),
+        width=columns[-1] + CARD_WIDTH + MARGIN + (BEND if others else 0),
+        height=TITLE_HEIGHT + 2 * MARGIN + _y(max(rows.values())) + CARD_HEIGHT,
+        cards=tuple(cards.values()),
+        lines=(*others, *chosen),
+    )
+
+
+def _caption(tree: JoinTree, has_others: bool) -> str:
+    joins = len(tree.joins)
+    depth = max(node.depth for node in tree.nodes)
+    counted = f"{joins} join{'' if joins == 1 else 's'}, depth {depth}"
+    return f"{counted}; dashed: relationships that the tree does not use" if has_others else counted
+
+
+def _columns(tree: JoinTree, labels: dict[int, tuple[str, str]]) -> list[float]:
+    """Left edge of the cards of each depth: as far apart as the labels between them need."""
+    columns = [float(MARGIN)]
+    for depth in range(1, max(node.depth for node in tree.nodes) + 1):
+        widest = max(
+            _label_width(*labels[node.number]) for node in tree.joins if node.depth == depth
+        )
+        columns.append(columns[-1] + CARD_WIDTH + BEND + widest + 2 * LABEL_GAP)
+    return columns
+
+
+def _label_width(label: str, keys: str) -> float:
+    return max(len(label) * LABEL_CHARACTER, len(keys) * KEYS_CHARACTER) + 16
+
+
+def _rows(tree: JoinTree) -> dict[int, float]:
+    children: dict[int, list[int]] = {node.number: [] for node in tree.nodes}
+    for node in tree.joins:
+        children[node.parent_number].append(node.number)
+    rows: dict[int, float] = {}
+    next_row = 0
+    # Depth first, children before parents; a list instead of recursion, for chains of any length.
+    stack = [(tree.root.number, False)]
+    while stack:
+        number, is_done = stack.pop()
+        if not children[number]:
+            rows[number] = float(next_row)
+            next_row += 1
+        elif is_done:
+            below = [rows[child] for child in children[number]]
+            rows[number] = (below[0] + below[-1]) / 2
+        else:
+            stack.append((number, True))
+            stack.extend((child, False) for child in reversed(children[number]))
+    return rows
+
+
+def _y(row: float) -> float:
+    return row * (CARD_HEIGHT + ROW_GAP)
+
+
+def _card(bundle: Bundle, node: JoinNode, x: float, row: float) -> Card:
+    source = bundle.source(node.source)
+    note = f"grouped by {', '.join(node.group_by)}" if node.group_by else ""
+    is_root = node.number == 0
+    named_alike = node.field_name == source.name
+    about = ("root",) if is_root else () if named_alike else (source.name,)
+    return Card(
+        number=node.number,
+        title=_cut(node.field_name or source.name, TITLE_LIMIT),
+        subtitle=_cut(" · ".join((*about, _variant(source))), SUBTITLE_LIMIT),
+        note=_cut(note, NOTE_LIMIT),
+        is_root=is_root,
+        is_grouped=bool(node.group_by),
+        x=x,
+        y=TITLE_HEIGHT + MARGIN + _y(row),
+    )
+
+
+def _variant(source: DataSource) -> str:
+    match source.spec.variant:
+        case HdfsLike(format=name):
+            return name
+        case Jdbc(driver=driver):
+            return driver.value.lower()
+        case SimpleVirtual(data_source=name):
+            return f"query on {name}"
+        case ComplexVirtual(data_sources=sources):
+            return f"query on {len(sources)} sources"
+
+
+def _label(bundle: Bundle, node: JoinNode) -> tuple[str, str]:
+    """Relationship and key of a join, as far as they fit."""
+    relationship = bundle.relationship(node.relationship)
+    parts = relationship.spec.join_key_of(node.source) or ()
+    keys = ", ".join(
+        part.query or ", ".join(field.field_name for field in part.fields_) for part in parts
+    )
+    return _cut(node.relationship, LABEL_LIMIT), _cut(keys, KEYS_LIMIT)
+
+
+def _alternatives(graph: JoinGraph, tree: JoinTree, cards: dict[int, Card]) -> tuple[Line, ...]:
+    by_source = {node.source: node for node in tree.nodes}
+    chosen = {(node.parent_number, node.number) for node in tree.joins}
+    pairs: dict[tuple[int, int], str] = {}
+    for parent, child, link in graph.arcs():
+        if parent.source in by_source and child.source in by_source:
+            ends = (by_source[parent.source].number, by_source[child.source].number)
+            if ends not in chosen and ends[::-1] not in chosen and ends[::-1] not in pairs:
+                pairs.setdefault(ends, link.name)
+        if len(pairs) > MOST_ALTERNATIVES:
+            return ()
+    return tuple(Line(cards[a], cards[b], name, "", False) for (a, b), name in pairs.items())
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"

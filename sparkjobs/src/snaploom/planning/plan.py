@@ -1,0 +1,308 @@
+"""The plan of a run: join tree, candidates, and the steps for each; pure data.
+
+The tree does not depend on snapshots, so it can be planned without data (`plan_offline`). With what
+the sources offer and what is published, `plan_run` decides every candidate: intervals give the
+candidates, availability is evaluated for all of them (ruling K18), and retention, played through on
+what is there and what would be added, drops those that would be removed at once. A snapshot that is
+skipped takes no other one's place there, and an old one that would not be kept cannot fail a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from snaploom.models.common import PathMissingMode, Preference
+from snaploom.models.finding import Finding, Severity, errors_of
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.report import ExclusionReason, SnapshotReason
+from snaploom.models.times import EpochNanos, format_instant
+from snaploom.planning.availability import (
+    Action,
+    Availability,
+    ExcludedSource,
+    availability,
+)
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.emptysources import empty_source_findings
+from snaploom.planning.graph import JoinGraph, join_graph
+from snaploom.planning.intervals import (
+    NEVER,
+    Interval,
+    RootCandidate,
+    SourceSnapshots,
+    root_candidates,
+    settings_of,
+)
+from snaploom.planning.partition import (
+    hive_of,
+    partition_clashes,
+    partition_of,
+)
+from snaploom.planning.planhash import plan_hash
+from snaploom.planning.retention import HeldSnapshot, catchup_order, not_worth_weaving
+from snaploom.planning.steps import FailSnapshot, SkipSnapshot, Step, weaving_steps
+from snaploom.planning.tree import JoinTree, plan_tree
+from snaploom.planning.treefindings import tree_findings
+
+OPEN_INTERVAL = "SL306"
+"""NEWEST on an interval that has not ended makes the result depend on when it is run (K11)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedState:
+    """What the output's folder holds, as far as planning must know."""
+
+    held: tuple[HeldSnapshot, ...] = ()
+    """The live snapshots."""
+    tombstoned: tuple[EpochNanos, ...] = ()
+    """Times of snapshots that were deleted; their intervals are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSnapshot:
+    """One candidate, what is done with it, and the steps of that."""
+
+    time: EpochNanos
+    partition: str
+    """Folder below `data/`."""
+    action: Action
+    reason: SnapshotReason
+    sources: tuple[tuple[str, EpochNanos], ...]
+    """Field name and time of each source taken, root first; empty when it was not evaluated."""
+    excluded: tuple[ExcludedSource, ...]
+    warn: bool
+    """Whether a skip is to be logged as a warning."""
+    message: str
+    """Why, for people."""
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """All that is known before a run; `snapshots` is None where data was not looked at."""
+
+    output: OutputDataset
+    hash: str
+    graph: JoinGraph = field(repr=False)
+    tree: JoinTree
+    findings: tuple[Finding, ...]
+    snapshots: tuple[PlannedSnapshot, ...] | None = None
+    """The candidates, in the order in which they are worked off."""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Every step, in the order in which a run visits them."""
+        return tuple(step for snapshot in self.snapshots or () for step in snapshot.steps)
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether nothing among the findings stops the run."""
+        return not errors_of(self.findings)
+
+
+def plan_offline(bundle: Bundle) -> RunPlan:
+    """Plan what needs no data: the join tree."""
+    output = bundle.output
+    graph = join_graph(output.spec.data_model, bundle.data_relationships)
+    tree = plan_tree(graph)
+    findings = tree_findings(output, graph, tree)
+    return RunPlan(output, plan_hash(bundle, tree), graph, tree, findings)
+
+
+def plan_run(
+    bundle: Bundle,
+    offered: Mapping[str, SourceSnapshots],
+    published: PublishedState,
+    now: EpochNanos,
+    limit: int | None = None,
+) -> RunPlan:
+    """Plan a run.
+
+    Where the tree has errors, `snapshots` stays None: there is nothing that could be woven.
+
+    Args:
+        bundle: the output with everything that it refers to.
+        offered: by source, the snapshots that there are.
+        published: what the folder holds.
+        now: the instant of planning.
+        limit: number of snapshots to publish at most.
+
+    Raises:
+        CronNotBuilt: when intervals come from a cron expression.
+    """
+    plan = plan_offline(bundle)
+    if not plan.is_valid:
+        return plan
+    planner = _SnapshotPlanner(plan.output, plan.tree, offered, published, now)
+    snapshots = _limited(planner.plan(), limit)
+    findings = (
+        *plan.findings,
+        *empty_source_findings(bundle, plan.tree, offered),
+        *planner.findings(snapshots),
+    )
+    return replace(plan, snapshots=snapshots, findings=findings)
+
+
+@dataclass
+class _SnapshotPlanner:
+    """Decides the candidates of one run."""
+
+    output: OutputDataset
+    tree: JoinTree
+    offered: Mapping[str, SourceSnapshots]
+    published: PublishedState
+    now: EpochNanos
+
+    def __post_init__(self) -> None:
+        model = self.output.spec.data_model
+        self.settings = settings_of(model.root_data_source.snapshot_filter)
+        self.root = self.offered.get(self.tree.root.source, SourceSnapshots())
+        self.rules = {other.field_name: other.snapshot for other in model.other_data_sources}
+        self.unreachable = tuple(
+            ExcludedSource(
+                missing.field_name,
+                ExclusionReason.PATH_MISSING,
+                missing.mode is PathMissingMode.CONTINUE_WARN,
+                f"no path leads from the root to DataSource/{missing.source}",
+            )
+            for missing in self.tree.unreachable
+        )
+
+    def plan(self) -> tuple[PlannedSnapshot, ...]:
+        """Every candidate with its decision, in the order of working off."""
+        mode = self.output.spec.output_folder.snapshot_catchup_mode
+        candidates = {candidate.time: candidate for candidate in self._candidates()}
+        decided = self._decide(candidates)
+        return tuple(self._planned(time, decided[time]) for time in catchup_order(decided, mode))
+
+    def findings(self, snapshots: Iterable[PlannedSnapshot]) -> tuple[Finding, ...]:
+        """What is doubtful or wrong about the candidates to publish."""
+        times = sorted(s.time for s in snapshots if s.action is Action.PUBLISH)
+        live = (snapshot.time for snapshot in self.published.held)
+        return (*partition_clashes(self.output, times, live), *self._open_interval(times))
+
+    def _candidates(self) -> tuple[RootCandidate, ...]:
+        live = (snapshot.time for snapshot in self.published.held)
+        return root_candidates(
+            self.settings, self.root, (*live, *self.published.tombstoned), self.now
+        )
+
+    def _decide(
+        self, candidates: Mapping[EpochNanos, RootCandidate]
+    ) -> dict[EpochNanos, Availability]:
+        zone = self.settings.intervals.zone
+        found = {
+            time: availability(self.tree, self.rules, self.offered, time, self.now, zone)
+            if candidate.reason is SnapshotReason.NEW_SNAPSHOT
+            else _left_out(candidate)
+            for time, candidate in candidates.items()
+        }
+        publishing = [time for time, one in found.items() if one.action is Action.PUBLISH]
+        failing = [time for time, one in found.items() if one.action is Action.FAIL]
+        # A failure takes no other snapshot's place, and is none where it would not be kept.
+        gone = self._not_kept([*publishing, *failing], failing)
+        return found | gone | self._not_kept(publishing, publishing)
+
+    def _not_kept(
+        self, added: Iterable[EpochNanos], asked: Iterable[EpochNanos]
+    ) -> dict[EpochNanos, Availability]:
+        rules = self.output.spec.output_folder.snapshot_auto_delete
+        gone = not_worth_weaving(
+            rules, self.published.held, added, self.now, self.settings.intervals
+        )
+        return {
+            time: _skipped(SnapshotReason.RETENTION, f"{gone[time]} would remove it at once")
+            for time in asked
+            if time in gone
+        }
+
+    def _planned(self, time: EpochNanos, found: Availability) -> PlannedSnapshot:
+        partition = partition_of(hive_of(self.output.spec.output_folder), time).folder
+        evaluated = found.action is not Action.SKIP or found.reason in _EVALUATED
+        return PlannedSnapshot(
+            time,
+            partition,
+            found.action,
+            found.reason,
+            found.sources,
+            (*self.unreachable, *found.excluded) if evaluated else (),
+            found.warn,
+            found.message,
+            _steps(self.tree, time, found, partition),
+        )
+
+    def _open_interval(self, times: list[EpochNanos]) -> tuple[Finding, ...]:
+        if self.settings.preference is not Preference.NEWEST or not times or self.root.at_read_time:
+            return ()
+        last = times[-1]
+        interval = self.settings.intervals.containing(last)
+        if interval is None or self.now >= interval.end:
+            return ()
+        return (
+            Finding(
+                code=OPEN_INTERVAL,
+                severity=Severity.WARNING,
+                resource=self.output.identity,
+                path="spec.dataModel.rootDataSource.snapshotFilter.fromInterval.preference",
+                message=f"the snapshot {format_instant(last)} is the newest so far of an interval "
+                "that has not ended; a later one of the same interval will not be published",
+                found=f"now is {format_instant(self.now)}",
+                expected=f"a run after {_end_of(interval)}, for a result that does not depend on "
+                "when it runs",
+                hint="set onlyClosedIntervals to true, or preference to OLDEST",
+            ),
+        )
+
+
+_EVALUATED = frozenset({SnapshotReason.SNAPSHOT_MISSING})
+"""Reasons of skipped candidates whose sources were looked at."""
+
+
+def _left_out(candidate: RootCandidate) -> Availability:
+    if candidate.reason is SnapshotReason.INTERVAL_OPEN:
+        return _skipped(candidate.reason, f"its interval ends at {_end_of(candidate.interval)}")
+    return _skipped(candidate.reason, "excludeIntervals leaves this time out")
+
+
+def _end_of(interval: Interval) -> str:
+    return "the end of the calendar" if interval.end == NEVER else format_instant(interval.end)
+
+
+def _skipped(reason: SnapshotReason, message: str) -> Availability:
+    return Availability(Action.SKIP, reason, (), message=message)
+
+
+def _steps(
+    tree: JoinTree, time: EpochNanos, found: Availability, partition: str
+) -> tuple[Step, ...]:
+    match found.action:
+        case Action.PUBLISH:
+            return weaving_steps(tree, found, partition)
+        case Action.SKIP:
+            return (SkipSnapshot(time, found.reason, found.warn, found.message),)
+        case Action.FAIL:
+            return (FailSnapshot(time, found.reason, found.message),)
+
+
+def _limited(
+    snapshots: tuple[PlannedSnapshot, ...], limit: int | None
+) -> tuple[PlannedSnapshot, ...]:
+    """Leave for the next run what goes beyond the number of snapshots to publish."""
+    if limit is None:
+        return snapshots
+    due = [snapshot.time for snapshot in snapshots if snapshot.action is Action.PUBLISH]
+    later = set(due[limit:])
+    message = f"left for the next run: --limit is {limit}"
+    return tuple(
+        replace(
+            snapshot,
+            action=Action.SKIP,
+            reason=SnapshotReason.LIMIT,
+            message=message,
+            steps=(SkipSnapshot(snapshot.time, SnapshotReason.LIMIT, message=message),),
+        )
+        if snapshot.time in later
+        else snapshot
+        for snapshot in snapshots
+    )

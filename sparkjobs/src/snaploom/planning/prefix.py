@@ -1,0 +1,263 @@
+"""`sourceUriPrefix`: what every file of a source begins with, and the values captured from it.
+
+Grammar (`join.md` section 1.1): literal text with captures `{NAME:TYPE}`; `{{` and `}}` stand for
+braces; the last character is literal, so that a captured value has an end. Where a text could be
+split in several ways, earlier captures are as short as possible; no capture crosses a `/`.
+
+A captured value is decoded once as Hive writes folder names: `%3A` is a colon. Hive's name for
+"no value" is an error, as every snapshot value that cannot be read is one: no file is dropped
+silently. `match` says None only where the file does not begin with the prefix at all.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from itertools import pairwise
+
+from whenever import OffsetDateTime, PlainDateTime
+
+from snaploom.models.datasource import TimeFormat
+
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+"""The folder value that Hive and Spark write for NULL."""
+
+CapturedValue = str | int
+
+
+class CaptureType(StrEnum):
+    """Type of a captured value."""
+
+    STRING = "STRING"
+    INTEGER = "INTEGER"
+    """Whole number of 32 bits."""
+    LONG = "LONG"
+    """Whole number of 64 bits."""
+    ISO8601_DATE_TIME = "ISO8601_DATE_TIME"
+    """Date and time, with an offset or without; the value stays text."""
+
+
+SNAPSHOT_TYPES = {
+    TimeFormat.ISO8601_DATE: (CaptureType.STRING,),
+    TimeFormat.ISO8601_DATE_TIME: (CaptureType.STRING, CaptureType.ISO8601_DATE_TIME),
+    TimeFormat.TIMESTAMP: (CaptureType.ISO8601_DATE_TIME,),
+    TimeFormat.UNIX_MILLISECONDS: (CaptureType.LONG, CaptureType.STRING),
+    TimeFormat.UNIX_SECONDS: (CaptureType.INTEGER, CaptureType.LONG, CaptureType.STRING),
+}
+"""Capture types that can hold a snapshot time of each format (32 bits hold no milliseconds)."""
+
+_BITS = {CaptureType.INTEGER: 32, CaptureType.LONG: 64}
+_NUMBER = rf"(?:[+-]?[0-9]+?|{HIVE_NULL})"
+_PATTERN = {
+    CaptureType.STRING: r"[^/]+?",
+    CaptureType.INTEGER: _NUMBER,
+    CaptureType.LONG: _NUMBER,
+    CaptureType.ISO8601_DATE_TIME: r"[^/]+?",
+}
+_CHARACTERS = {
+    CaptureType.STRING: re.compile(r"[^/]"),
+    CaptureType.INTEGER: re.compile(r"[0-9+-]"),
+    CaptureType.LONG: re.compile(r"[0-9+-]"),
+    CaptureType.ISO8601_DATE_TIME: re.compile(r"[^/]"),
+}
+_TOKEN = re.compile(r"\{\{|\}\}|\{(?P<capture>[^{}]*)\}|(?P<brace>[{}])|(?P<text>[^{}]+)")
+_CAPTURE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*):(?P<type>[A-Z0-9_]+)")
+_GLOB_SPECIAL = re.compile(r"[*?\[\]{}\\]")
+_ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
+_LOCAL = re.compile(r"^file:/+")
+
+
+class PrefixInvalid(ValueError):
+    """The text is not a prefix; the message says why, without a final full stop."""
+
+
+class CapturedValueInvalid(ValueError):
+    """A file begins with the prefix, but a captured value is NULL or not of its type."""
+
+    def __init__(self, name: str, value: str, expected: str) -> None:
+        super().__init__(f"the captured value of {name} is '{value}', expected {expected}")
+        self.name = name
+        self.value = value
+        self.expected = expected
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A place in the prefix whose text becomes the value of a column."""
+
+    name: str
+    type: CaptureType
+
+
+@dataclass(frozen=True)
+class UriPrefix:
+    """A parsed prefix: literal texts and captures, in order."""
+
+    text: str
+    parts: tuple[str | Capture, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> UriPrefix:
+        """Parse the text of `sourceUriPrefix`.
+
+        Raises:
+            PrefixInvalid: with the reason.
+        """
+        parts = _merged(_tokens(text))
+        names = [part.name.casefold() for part in parts if isinstance(part, Capture)]
+        for name in names:
+            if names.count(name) > 1:
+                raise PrefixInvalid(f"'{name}' is captured more than once (case is ignored)")
+        if not parts or isinstance(parts[-1], Capture):
+            raise PrefixInvalid("it must end with a literal character, such as '/'")
+        for left, right in pairwise(parts):
+            if isinstance(left, Capture) and isinstance(right, Capture):
+                raise PrefixInvalid(
+                    f"nothing separates the captures '{left.name}' and '{right.name}'"
+                )
+        first = parts[0]
+        if isinstance(first, str):
+            parts = (normal_uri(first), *parts[1:])
+        return cls(text, parts)
+
+    @property
+    def captures(self) -> tuple[Capture, ...]:
+        """The captures, in order."""
+        return tuple(part for part in self.parts if isinstance(part, Capture))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the captures, in order."""
+        return tuple(capture.name for capture in self.captures)
+
+    def capture(self, name: str) -> Capture | None:
+        """The capture of that name, ignoring case."""
+        return next((c for c in self.captures if c.name.casefold() == name.casefold()), None)
+
+    @cached_property
+    def _regex(self) -> re.Pattern[str]:
+        return re.compile(
+            "".join(
+                f"(?P<{part.name}>{_PATTERN[part.type]})"
+                if isinstance(part, Capture)
+                else re.escape(part)
+                for part in self.parts
+            )
+        )
+
+    def match(self, uri: str) -> dict[str, CapturedValue] | None:
+        """The captured values of a file, by name; None when it does not begin with the prefix.
+
+        Args:
+            uri: the file as Hadoop's `Path` prints it (folder names as they are on disk).
+
+        Raises:
+            CapturedValueInvalid: when a value is NULL or not of its type.
+        """
+        found = self._regex.match(normal_uri(uri))
+        if found is None:
+            return None
+        return {capture.name: _typed(capture, found[capture.name]) for capture in self.captures}
+
+    def fits_glob(self, glob: str) -> bool:
+        """Whether a file that the glob matches could begin with this prefix.
+
+        Compares the text before the glob's first special character; what follows is left to the
+        files themselves, each of which is matched when it is listed.
+        """
+        special = _GLOB_SPECIAL.search(glob)
+        head = normal_uri(glob[: special.start()] if special else glob)
+        ends = {0}
+        for part in self.parts:
+            ends = _advance(ends, part, head)
+            if len(head) in ends:
+                return True
+        return bool(ends)
+
+
+def normal_uri(uri: str) -> str:
+    """The URI with local files in one form: `file:///a`, `file:/a` and `/a` are all `/a`."""
+    return _LOCAL.sub("/", uri)
+
+
+def hive_decoded(value: str) -> str:
+    """The value of a folder name, with `%XX` decoded once as Hive encodes it."""
+    return _ESCAPED.sub(lambda code: chr(int(code[1], 16)), value)
+
+
+def _tokens(text: str) -> list[str | Capture]:
+    parts: list[str | Capture] = []
+    for token in _TOKEN.finditer(text):
+        if token["brace"]:
+            raise PrefixInvalid(
+                f"there is a single '{token['brace']}' at character {token.start() + 1}; "
+                "write it twice, or complete the capture {NAME:TYPE}"
+            )
+        if token["capture"] is None:
+            parts.append(token["text"] or token[0][0])
+        else:
+            parts.append(_capture(token["capture"]))
+    return parts
+
+
+def _capture(text: str) -> Capture:
+    form = _CAPTURE.fullmatch(text)
+    if form is None:
+        raise PrefixInvalid(f"'{{{text}}}' is not a capture of the form {{NAME:TYPE}}")
+    if form["type"] not in CaptureType.__members__:
+        raise PrefixInvalid(f"'{form['type']}' is not a type; types are {', '.join(CaptureType)}")
+    return Capture(form["name"], CaptureType(form["type"]))
+
+
+def _merged(parts: list[str | Capture]) -> tuple[str | Capture, ...]:
+    merged: list[str | Capture] = []
+    for part in parts:
+        if merged and isinstance(part, str) and isinstance(merged[-1], str):
+            merged[-1] += part
+        else:
+            merged.append(part)
+    return tuple(merged)
+
+
+def _typed(capture: Capture, raw: str) -> CapturedValue:
+    value = hive_decoded(raw)
+    if value == HIVE_NULL:
+        raise CapturedValueInvalid(capture.name, value, "a value, not Hive's name for NULL")
+    if capture.type in _BITS:
+        bits = _BITS[capture.type]
+        # Twenty characters hold every 64-bit number with its sign.
+        if len(value.lstrip("+-0")) > 19 or not -(2 ** (bits - 1)) <= int(value) < 2 ** (bits - 1):
+            raise CapturedValueInvalid(capture.name, value, f"a whole number of {bits} bits")
+        return int(value)
+    if capture.type is CaptureType.ISO8601_DATE_TIME and not _is_date_time(value):
+        raise CapturedValueInvalid(
+            capture.name, value, "an ISO 8601 date and time such as 2020-01-31T12:00:00Z"
+        )
+    return value
+
+
+def _is_date_time(value: str) -> bool:
+    for form in (OffsetDateTime, PlainDateTime):
+        try:
+            form.parse_iso(value)
+        except ValueError:
+            continue
+        return True
+    return False
+
+
+def _advance(ends: set[int], part: str | Capture, head: str) -> set[int]:
+    """Offsets in `head` where `part` can end when it begins at one of `ends`."""
+    if isinstance(part, str):
+        reached = ((end, min(len(head), end + len(part))) for end in ends)
+        return {stop for end, stop in reached if part.startswith(head[end:stop])}
+    allowed = _CHARACTERS[part.type]
+    result: set[int] = set()
+    for end in ends:
+        stop = end
+        while stop < len(head) and allowed.match(head[stop]):
+            stop += 1
+            result.add(stop)
+    return result

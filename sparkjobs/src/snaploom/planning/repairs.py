@@ -1,0 +1,217 @@
+"""Repairs of a data model that lacks its one join tree: what a message may suggest.
+
+A suggestion that does not work is worse than none, so each repair here is exact: tests apply it and
+plan again. For a source out of reach it is the least set of changes along one path from what is
+within reach (a changed groupBy, a source taken out of an exclusion, an unlisted source added). For
+a tie it is an exclusion, which touches nothing but the tied source; a raised antiPriority touches
+every source of that relationship, so it is offered only where planning with it showed that the tie
+goes and no other comes.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from snaploom.planning.graph import JoinGraph, Link
+from snaploom.planning.tree import JoinTree, Tie, plan_tree
+
+
+@dataclass(frozen=True, slots=True)
+class AddSource:
+    """List a source that bridges the gap."""
+
+    source: str
+
+    def __str__(self) -> str:
+        return f"add DataSource/{self.source} to otherDataSources"
+
+
+@dataclass(frozen=True, slots=True)
+class SetGroupBy:
+    """Group a source by its key in the relationship that leads to it."""
+
+    field_name: str
+    relationship: str
+    fields: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"set groupBy of {self.field_name} to [{', '.join(self.fields)}], "
+            f"its key in DataRelationship/{self.relationship} (or remove the groupBy)"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowExclusions:
+    """Take a source out of exclusions of a relationship."""
+
+    relationship: str
+    exclusions: tuple[int, ...]
+    source: str
+
+    def __str__(self) -> str:
+        places = ", ".join(f"exclusions[{number}]" for number in self.exclusions)
+        return f"take {self.source} out of {places} of DataRelationship/{self.relationship}"
+
+
+@dataclass(frozen=True, slots=True)
+class Exclude:
+    """Exclude sources from each other in a relationship."""
+
+    relationship: str
+    sources: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"exclude {{{', '.join(self.sources)}}} from DataRelationship/{self.relationship}"
+
+
+@dataclass(frozen=True, slots=True)
+class RaiseAntiPriority:
+    """Make a relationship dearer than the others."""
+
+    relationship: str
+    value: int
+
+    def __str__(self) -> str:
+        return f"raise the antiPriority of DataRelationship/{self.relationship} to {self.value}"
+
+
+ReachRepair = AddSource | SetGroupBy | NarrowExclusions
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """The cheapest known way to a source: its cost in repairs, where from, by which link."""
+
+    cost: int
+    parent: str
+    link: Link
+
+
+def reach_repairs(graph: JoinGraph, tree: JoinTree) -> dict[str, tuple[ReachRepair, ...]]:
+    """By source out of reach, the fewest repairs that bring it within reach, from the root outward.
+
+    A source that no chain of relationships connects to the root is left out.
+    """
+    steps = _cheapest_steps(graph, tree.depths)
+    return {
+        missing.source: _repairs_along(graph, steps, missing.source)
+        for missing in tree.unreachable
+        if missing.source in steps
+    }
+
+
+def _cheapest_steps(graph: JoinGraph, reached: Iterable[str]) -> dict[str, _Step]:
+    """Dijkstra over sources, listed or not; an arc costs the number of repairs that allow it."""
+    costs = dict.fromkeys(reached, 0)
+    steps: dict[str, _Step] = {}
+    queue = [(0, source) for source in sorted(costs)]
+    asked: set[tuple[str, frozenset[int]]] = set()
+    while queue:
+        cost, source = heapq.heappop(queue)
+        if cost > costs[source]:
+            continue
+        for link in graph.links_of(source):
+            # Sources in the same exclusions of a link have the same arcs: the first, cheapest
+            # one speaks for all, which keeps dense relationships linear.
+            sort = (link.name, link.exclusions_of(source))
+            if sort in asked:
+                continue
+            asked.add(sort)
+            for target in link.keys:
+                new = cost + _repairs_of_arc(graph, link, source, target)
+                if target != source and new < costs.get(target, new + 1):
+                    costs[target] = new
+                    steps[target] = _Step(new, source, link)
+                    heapq.heappush(queue, (new, target))
+    return steps
+
+
+def _repairs_of_arc(graph: JoinGraph, link: Link, source: str, target: str) -> int:
+    vertex = graph.vertices.get(target)
+    misfit = vertex is None or not link.fits_grouping(vertex)
+    return int(misfit) + int(link.separates(source, target))
+
+
+def _repairs_along(
+    graph: JoinGraph, steps: Mapping[str, _Step], source: str
+) -> tuple[ReachRepair, ...]:
+    found: list[ReachRepair] = []
+    while source in steps:
+        step = steps[source]
+        found[:0] = _repairs_at(graph, step.link, step.parent, source)
+        source = step.parent
+    return tuple(found)
+
+
+def _repairs_at(graph: JoinGraph, link: Link, parent: str, source: str) -> list[ReachRepair]:
+    found: list[ReachRepair] = []
+    vertex = graph.vertices.get(source)
+    if vertex is None:
+        found.append(AddSource(source))
+    elif not link.fits_grouping(vertex):
+        found.append(SetGroupBy(vertex.field_name, link.name, link.keys[source]))
+    shared = link.exclusions_of(parent) & link.exclusions_of(source)
+    if shared:
+        found.append(NarrowExclusions(link.name, tuple(sorted(shared)), source))
+    return found
+
+
+def tie_exclusions(tie: Tie) -> tuple[Exclude, ...]:
+    """The exclusions that leave one way to a tied source.
+
+    They hold the losing parents together with the source: parents of one layer are never joined to
+    each other, so nothing else changes.
+    """
+    kept = _kept_way(tie)
+    found = []
+    for relationship, parents in tie.ways:
+        losers = [p.source for p in parents if (relationship, p.source) != kept]
+        if losers:
+            found.append(Exclude(relationship, (*losers, tie.source)))
+    return tuple(found)
+
+
+def _kept_way(tie: Tie) -> tuple[str, str]:
+    """A way whose relationship leads to the source only once, if there is one."""
+    relationship, parents = min(tie.ways, key=lambda way: (len(way[1]) > 1, way[1][0].number))
+    return relationship, parents[0].source
+
+
+class PriorityRepairs:
+    """Finds raised antiPriorities that resolve ties, each proved by planning with it."""
+
+    def __init__(self, graph: JoinGraph, tree: JoinTree, limit: int = 16) -> None:
+        # Planning again costs as much as planning did; a model has few kinds of ties, and beyond
+        # this many the exclusions alone are suggested.
+        self._limit = limit
+        self._graph = graph
+        self._tied = {tie.source for tie in (*tree.ties, *tree.ties_below)}
+        self._value = max((link.anti_priority for link in graph.links), default=1) + 1
+        self._left: dict[frozenset[str], set[str]] = {}
+
+    def of(self, tie: Tie) -> tuple[RaiseAntiPriority, ...]:
+        """What to raise so that this tie goes and no other comes; empty when nothing does."""
+        kept, _ = _kept_way(tie)
+        single = any(name == kept and len(parents) == 1 for name, parents in tie.ways)
+        raised = frozenset(name for name, _ in tie.ways if name != kept)
+        if not single or self._value > 1_000_000:
+            return ()
+        if raised not in self._left:
+            if len(self._left) == self._limit:
+                return ()
+            self._left[raised] = self._tied_with(raised)
+        left = self._left[raised]
+        if tie.source in left or not left < self._tied:
+            return ()
+        return tuple(RaiseAntiPriority(name, self._value) for name in sorted(raised))
+
+    def _tied_with(self, raised: frozenset[str]) -> set[str]:
+        links = tuple(
+            replace(link, anti_priority=self._value) if link.name in raised else link
+            for link in self._graph.links
+        )
+        tree = plan_tree(replace(self._graph, links=links))
+        return {tie.source for tie in (*tree.ties, *tree.ties_below)}

@@ -1,0 +1,158 @@
+"""Schemas of snapshots without Spark: the JSON that Spark gives for a schema, as frozen data.
+
+Every type remembers the snapshot that made it what it is, so that a conflict can name both sides.
+Names of simple types are Spark's own; what is not known here is kept word for word.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    """A type without parts, by Spark's name: `integer`, `string`, `timestamp_ntz` ..."""
+
+    name: str
+    seen: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decimal:
+    """An exact number."""
+
+    precision: int
+    scale: int
+    seen: str
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A list of values."""
+
+    element: Type
+    contains_null: bool
+    seen: str
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """Values by key."""
+
+    key: Type
+    value: Type
+    value_contains_null: bool
+    seen: str
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A named field; its metadata is carried along as JSON text."""
+
+    name: str
+    type: Type
+    nullable: bool
+    metadata: str
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """Named fields."""
+
+    fields: tuple[Field, ...]
+    seen: str
+
+
+Type = Simple | Decimal | Array | Map | Struct
+
+
+def parse_schema(text: str, seen: str) -> Struct:
+    """Parse what `StructType.json()` gives; `seen` names the snapshot, for messages.
+
+    Raises:
+        ValueError: when it is no schema.
+    """
+    found = _parse(json.loads(text), seen)
+    if not isinstance(found, Struct):
+        raise ValueError("not the JSON of a schema: the outermost type is no struct")
+    return found
+
+
+def _parse(raw: JsonValue, seen: str) -> Type:
+    if isinstance(raw, str):
+        decimal = _DECIMAL.fullmatch(raw)
+        if decimal:
+            return Decimal(int(decimal[1]), int(decimal[2]), seen)
+        return Simple("void" if raw == "null" else raw, seen)
+    match raw:
+        case {"type": "struct", "fields": list(fields)}:
+            return Struct(tuple(_parse_field(field, seen) for field in fields), seen)
+        case {"type": "array", "elementType": element, "containsNull": bool(contains_null)}:
+            return Array(_parse(element, seen), contains_null, seen)
+        case {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": bool(nulls)}:
+            return Map(_parse(key, seen), _parse(value, seen), nulls, seen)
+        case {"type": "udt"}:
+            return Simple(json.dumps(raw, sort_keys=True), seen)
+    raise ValueError(f"not the JSON of a type: {json.dumps(raw)[:200]}")
+
+
+def _parse_field(raw: JsonValue, seen: str) -> Field:
+    match raw:
+        case {"name": str(name), "type": type_, "nullable": bool(nullable), **rest}:
+            metadata = json.dumps(rest.get("metadata") or {}, sort_keys=True)
+            return Field(name, _parse(type_, seen), nullable, metadata)
+    raise ValueError(f"not the JSON of a field: {json.dumps(raw)[:200]}")
+
+
+def schema_json(schema: Type) -> str:
+    """The text that Spark's `StructType.fromJson` reads; the inverse of `parse_schema`."""
+    return json.dumps(_plain(schema), separators=(",", ":"), ensure_ascii=False)
+
+
+def _plain(type_: Type) -> JsonValue:
+    match type_:
+        case Simple(name):
+            return json.loads(name) if name.startswith("{") else name
+        case Decimal(precision, scale):
+            return f"decimal({precision},{scale})"
+        case Array(element, contains_null):
+            return {
+                "type": "array", "elementType": _plain(element), "containsNull": contains_null,
+            }  # fmt: skip
+        case Map(key, value, nulls):
+            return {
+                "type": "map", "keyType": _plain(key), "valueType": _plain(value),
+                "valueContainsNull": nulls,
+            }  # fmt: skip
+        case Struct(fields):
+            return {"type": "struct", "fields": [_plain_field(field) for field in fields]}
+
+
+def _plain_field(field: Field) -> JsonValue:
+    return {
+        "name": field.name,
+        "type": _plain(field.type),
+        "nullable": field.nullable,
+        "metadata": json.loads(field.metadata),
+    }
+
+
+def describe(type_: Type) -> str:
+    """The type as a person knows it, without the parts of structs."""
+    match type_:
+        case Simple(name):
+            return name
+        case Decimal(precision, scale):
+            return f"decimal({precision},{scale})"
+        case Array(element):
+            return f"array<{describe(element)}>"
+        case Map(key, value):
+            return f"map<{describe(key)},{describe(value)}>"
+        case Struct():
+            return "struct"

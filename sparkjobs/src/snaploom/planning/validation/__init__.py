@@ -1,0 +1,1 @@
+"""Eager validation: pure, without Spark, network or clock; every finding at once."""

@@ -1,0 +1,194 @@
+"""Checks of single values that several kinds share: patterns, zones, times, names in a list."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable
+from datetime import datetime
+from functools import lru_cache
+from zoneinfo import ZoneInfo, available_timezones
+
+from cronsim import CronSim, CronSimError
+
+from snaploom.loading.names import did_you_mean
+from snaploom.models.codes import make_finding
+from snaploom.models.common import TimeOffset
+from snaploom.models.finding import Finding
+from snaploom.models.resource import Resource
+from snaploom.models.run import RunSettings
+from snaploom.models.times import EpochNanos, parse_instant
+
+Findings = tuple[Finding, ...]
+
+_ANY_DAY = datetime(2000, 1, 1)
+"""Where to begin looking for a tick; any day would do."""
+
+
+def regex_findings(pattern: str | None, owner: Resource, path: str) -> Findings:
+    """A finding when a regular expression cannot be compiled."""
+    if pattern is None:
+        return ()
+    try:
+        compiled_groups(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        return (
+            make_finding(
+                "SL131",
+                f"the regular expression is not valid: {error}",
+                resource=owner.identity,
+                path=path,
+                found=pattern,
+            ),
+        )
+    return ()
+
+
+def compiled_groups(pattern: str) -> int:
+    """Number of groups of a regular expression.
+
+    Raises:
+        re.error: when it is not valid.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # today's meaning is the one that counts
+        return re.compile(pattern).groups
+
+
+def zone_findings(zone: str, owner: Resource, path: str) -> Findings:
+    """A finding when a time zone is not in the tz database."""
+    if _zone_exists(zone):
+        return ()
+    return (
+        make_finding(
+            "SL132",
+            "there is no such time zone",
+            resource=owner.identity,
+            path=path,
+            found=zone,
+            expected="a name of the tz database",
+            hint=did_you_mean(zone, sorted(available_timezones())),
+        ),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _zone_exists(zone: str) -> bool:
+    try:
+        ZoneInfo(zone)
+    except (KeyError, ValueError, OSError):
+        return False
+    return True
+
+
+def cron_findings(expression: str, owner: Resource, path: str) -> Findings:
+    """A finding when a cron expression is not five valid fields, or never comes due."""
+    problem = _cron_problem(expression)
+    if problem is None:
+        return ()
+    return (
+        make_finding(
+            "SL133",
+            f"the cron expression is not valid: {problem}",
+            resource=owner.identity,
+            path=path,
+            found=expression,
+            expected="minute, hour, day of month, month and day of week, such as `0 2 * * *`",
+        ),
+    )
+
+
+def _cron_problem(expression: str) -> str | None:
+    count = len(expression.split())
+    if count != 5:
+        return f"it has {count} field{'' if count == 1 else 's'}, not five"
+    try:
+        next(CronSim(expression, _ANY_DAY))
+    except CronSimError as error:
+        return str(error)
+    except StopIteration:
+        return "it never comes due"
+    return None
+
+
+def instant_findings(text: str, owner: Resource, path: str) -> tuple[EpochNanos | None, Findings]:
+    """The instant, or a finding when the text is none."""
+    try:
+        return parse_instant(text), ()
+    except ValueError:
+        return None, (
+            make_finding(
+                "SL134",
+                "this is not a time",
+                resource=owner.identity,
+                path=path,
+                found=text,
+                expected="ISO 8601 with Z or an offset, such as 2020-01-31T00:00:00Z",
+            ),
+        )
+
+
+def range_findings(start: str | None, end: str | None, owner: Resource, path: str) -> Findings:
+    """Findings when a half-open range has an end that is no time, or ends before it begins."""
+    first, of_start = instant_findings(start, owner, f"{path}.from") if start else (None, ())
+    last, of_end = instant_findings(end, owner, f"{path}.to") if end else (None, ())
+    if first is not None and last is not None and first >= last:
+        return (
+            make_finding(
+                "SL134",
+                "the range ends before it begins",
+                resource=owner.identity,
+                path=path,
+                found=f"from {start} to {end}",
+                expected="from before to; `to` itself is no longer in the range",
+            ),
+        )
+    return (*of_start, *of_end)
+
+
+def duplicate_findings(names: Iterable[str], owner: Resource, path: str) -> Findings:
+    """A finding for every name that stands in a list before, ignoring case."""
+    first: dict[str, str] = {}
+    findings: list[Finding] = []
+    for index, name in enumerate(names):
+        earlier = first.get(name.casefold())
+        first.setdefault(name.casefold(), name)
+        if earlier is not None:
+            findings.append(
+                make_finding(
+                    "SL135",
+                    "this name stands in the list already, ignoring case",
+                    resource=owner.identity,
+                    path=f"{path}[{index}]",
+                    found=f"{name}, and {earlier} before it",
+                    expected="names that differ in more than case",
+                )
+            )
+    return tuple(findings)
+
+
+def length_findings(length: TimeOffset | None, owner: Resource, path: str) -> Findings:
+    """A finding when a length is given, but is zero."""
+    if length is None or not length.is_zero:
+        return ()
+    return (
+        make_finding(
+            "SL180",
+            "this length must be longer than nothing; every part is 0",
+            resource=owner.identity,
+            path=path,
+            found="0",
+            expected="one part of at least 1",
+            hint="give a part such as `day: 1`, or leave the field out",
+        ),
+    )
+
+
+def run_findings(run: RunSettings, owner: Resource) -> Findings:
+    """Findings about `spec.run`, which all runnable kinds have."""
+    if run.schedule is None:
+        return ()
+    return (
+        *cron_findings(run.schedule.cron, owner, "spec.run.schedule.cron"),
+        *zone_findings(run.schedule.time_zone, owner, "spec.run.schedule.timeZone"),
+    )

@@ -1,0 +1,102 @@
+"""Where an output is published: an absolute folder of its own, in a form that can be read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from snaploom.models.codes import make_finding
+from snaploom.models.finding import Finding
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.outputfolder import DataCompression, DataFormat
+from snaploom.planning.prefix import normal_uri
+from snaploom.planning.validation.fields import Findings, zone_findings
+
+_FOLDER = "spec.outputFolder"
+_ABSOLUTE = re.compile(r"/|file:/|[A-Za-z][A-Za-z0-9+.-]*://[^/]")
+_SAME_STORE = re.compile(r"^s3[an]?://")
+
+
+def folder_findings(output: OutputDataset) -> Findings:
+    """Everything that is wrong with one output's folder by itself."""
+    folder = output.spec.output_folder
+    partitioned = folder.snapshot_format.hive_partitioned
+    zone = partitioned.output_timezone if partitioned else "UTC"
+    return (
+        *_absolute(output),
+        *zone_findings(zone, output, f"{_FOLDER}.snapshotFormat.hivePartitioned.outputTimezone"),
+        *_readable(output),
+    )
+
+
+def _absolute(output: OutputDataset) -> Findings:
+    uri = output.spec.output_folder.folder_uri
+    steps = {".", ".."} & set(uri.split("/"))
+    if _ABSOLUTE.match(uri) and not steps:
+        return ()
+    return (
+        make_finding(
+            "SL173",
+            "the folder must be absolute, without `.` and `..`",
+            resource=output.identity,
+            path=f"{_FOLDER}.folderUri",
+            found=uri,
+            expected="/folder/ or scheme://bucket/folder/",
+        ),
+    )
+
+
+def _readable(output: OutputDataset) -> Findings:
+    folder = output.spec.output_folder
+    if (folder.data_format, folder.data_compression) != (
+        DataFormat.JSONL,
+        DataCompression.SNAPPY,
+    ):
+        return ()
+    return (
+        make_finding(
+            "SL178",
+            "JSON Lines compressed with SNAPPY can be read by few tools outside Hadoop and Spark",
+            resource=output.identity,
+            path=f"{_FOLDER}.dataCompression",
+            found="SNAPPY" if "data_compression" in folder.model_fields_set else "SNAPPY (default)",
+            expected="GZIP or NONE",
+        ),
+    )
+
+
+def overlap_findings(outputs: Iterable[OutputDataset]) -> Findings:
+    """A finding for every output whose folder is, or lies in, the folder of another (K9)."""
+    placed = sorted(
+        ((_comparable(output.spec.output_folder.folder_uri), output) for output in outputs),
+        key=lambda pair: (pair[0], pair[1].identity),
+    )
+    around: list[tuple[str, OutputDataset]] = []
+    findings: list[Finding] = []
+    for uri, output in placed:
+        while around and not uri.startswith(around[-1][0]):
+            around.pop()
+        if around:
+            findings.append(_overlap(output, around[-1][1], same=uri == around[-1][0]))
+        around.append((uri, output))
+    return tuple(findings)
+
+
+def _comparable(uri: str) -> str:
+    """The URI in one of the spellings that lead to the same folder."""
+    scheme, separator, rest = _SAME_STORE.sub("s3://", normal_uri(uri)).rpartition("://")
+    return scheme + separator + re.sub(r"/+", "/", f"{rest}/")
+
+
+def _overlap(output: OutputDataset, other: OutputDataset, *, same: bool) -> Finding:
+    return make_finding(
+        "SL174",
+        f"{other.identity} publishes to the same folder"
+        if same
+        else f"the folder lies in the folder of {other.identity}",
+        resource=output.identity,
+        path=f"{_FOLDER}.folderUri",
+        found=f"{output.spec.output_folder.folder_uri}, and "
+        f"{other.spec.output_folder.folder_uri} of {other.identity}",
+        expected="a folder of its own for every OutputDataset",
+    )

@@ -1,0 +1,182 @@
+"""Physical sources: prefix and globs fit, the snapshot field can tell a time, credentials."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from snaploom.models.codes import make_finding
+from snaploom.models.common import DataType, SchemaField
+from snaploom.models.datasource import DataSource, FromFieldValue, HdfsLike, Jdbc, TimeFormat
+from snaploom.models.finding import Finding
+from snaploom.planning.prefix import SNAPSHOT_TYPES, PrefixInvalid, UriPrefix
+from snaploom.planning.validation.fields import Findings, duplicate_findings, zone_findings
+
+_WHOLE = ("byte", "short", "integer", "long", "decimal")
+COLUMN_TYPES = {
+    TimeFormat.ISO8601_DATE: ("string", "date"),
+    TimeFormat.ISO8601_DATE_TIME: ("string",),
+    TimeFormat.TIMESTAMP: ("timestamp",),
+    TimeFormat.UNIX_MILLISECONDS: _WHOLE,
+    TimeFormat.UNIX_SECONDS: _WHOLE,
+}
+"""Types of a column from which each time format is read (`join.md` section 1.0)."""
+
+
+def hdfs_like_findings(spec: HdfsLike, owner: DataSource) -> Findings:
+    """Everything that is wrong with one hdfsLike source by itself."""
+    prefix, findings = _prefix(spec, owner)
+    return (
+        *findings,
+        *_globs(spec, prefix, owner),
+        *schema_findings(spec.schema_fields or (), owner, "spec.hdfsLike.schemaFields"),
+        *_snapshot(spec, owner, "spec.hdfsLike", prefix),
+    )
+
+
+def jdbc_findings(spec: Jdbc, owner: DataSource) -> Findings:
+    """Everything that is wrong with one jdbc source by itself."""
+    findings: list[Finding] = []
+    if spec.credentials.from_plaintext is not None:
+        findings.append(
+            make_finding(
+                "SL143",
+                "the password stands in the declaration itself; clusters refuse that",
+                resource=owner.identity,
+                path="spec.jdbc.credentials.fromPlaintext",
+                hint="use fromEnvironment, or fromSecret in a cluster",
+            )
+        )
+    if spec.url is not None:
+        findings.append(
+            make_finding(
+                "SL144",
+                "a JDBC URL is accepted only where the operator's settings allow one",
+                resource=owner.identity,
+                path="spec.jdbc.url",
+                hint="use driver, host, port, database and options",
+            )
+        )
+    return (
+        *findings,
+        *schema_findings(spec.schema_fields or (), owner, "spec.jdbc.schemaFields"),
+        *_snapshot(spec, owner, "spec.jdbc", None),
+    )
+
+
+def schema_findings(fields: Sequence[SchemaField], owner: DataSource, path: str) -> Findings:
+    """Fields of one struct whose names are equal ignoring case, at every level."""
+    inner = (
+        finding
+        for index, field in enumerate(fields)
+        for finding in _type_findings(field.data_type, owner, f"{path}[{index}].dataType")
+    )
+    # One finding a name: at the field's name rather than at the whole field.
+    own = duplicate_findings((field.name for field in fields), owner, path)
+    return (*(f.model_copy(update={"path": f"{f.path}.name"}) for f in own), *inner)
+
+
+def _type_findings(data_type: DataType, owner: DataSource, path: str) -> Findings:
+    if data_type.struct is not None:
+        return schema_findings(data_type.struct.fields_, owner, f"{path}.struct.fields")
+    if data_type.array is not None:
+        return _type_findings(data_type.array.element_type, owner, f"{path}.array.elementType")
+    if data_type.map_ is not None:
+        return (
+            *_type_findings(data_type.map_.key_type, owner, f"{path}.map.keyType"),
+            *_type_findings(data_type.map_.value_type, owner, f"{path}.map.valueType"),
+        )
+    return ()
+
+
+def _prefix(spec: HdfsLike, owner: DataSource) -> tuple[UriPrefix | None, Findings]:
+    if spec.source_uri_prefix is None:
+        return None, ()
+    try:
+        prefix = UriPrefix.parse(spec.source_uri_prefix)
+    except PrefixInvalid as error:
+        return None, (_prefix_finding(str(error), spec.source_uri_prefix, owner),)
+    columns = {field.name.casefold() for field in spec.schema_fields or ()}
+    return prefix, tuple(
+        _prefix_finding(f"'{name}' is captured, but is a column of the data too", name, owner)
+        for name in prefix.names
+        if name.casefold() in columns
+    )
+
+
+def _prefix_finding(message: str, found: str, owner: DataSource) -> Finding:
+    return make_finding(
+        "SL140",
+        f"the prefix is not valid: {message}",
+        resource=owner.identity,
+        path="spec.hdfsLike.sourceUriPrefix",
+        found=found,
+        expected="literal text with captures {NAME:TYPE}, ending with a literal character",
+    )
+
+
+def _globs(spec: HdfsLike, prefix: UriPrefix | None, owner: DataSource) -> Findings:
+    if prefix is None:
+        return ()
+    return tuple(
+        make_finding(
+            "SL141",
+            "no file that this glob matches can begin with sourceUriPrefix",
+            resource=owner.identity,
+            path=f"spec.hdfsLike.sourceUriGlobs[{index}]",
+            found=glob,
+            expected=f"files that begin with {prefix.text}",
+            hint="make both begin with the same folders, in the same spelling",
+        )
+        for index, glob in enumerate(spec.source_uri_globs)
+        if not prefix.fits_glob(glob)
+    )
+
+
+def _snapshot(
+    spec: HdfsLike | Jdbc, owner: DataSource, path: str, prefix: UriPrefix | None
+) -> Findings:
+    by_field = spec.snapshot.from_field_value
+    if by_field is None:
+        return ()
+    at = f"{path}.snapshot.fromFieldValue"
+    return (
+        *zone_findings(by_field.default_timezone, owner, f"{at}.defaultTimezone"),
+        *_time_type(by_field, spec.schema_fields or (), owner, at, prefix),
+    )
+
+
+def _time_type(
+    by_field: FromFieldValue,
+    columns: Sequence[SchemaField],
+    owner: DataSource,
+    path: str,
+    prefix: UriPrefix | None,
+) -> Findings:
+    capture = prefix.capture(by_field.field_name) if prefix else None
+    if capture is not None:
+        given, allowed = str(capture.type), tuple(map(str, SNAPSHOT_TYPES[by_field.time_format]))
+    else:
+        folded = by_field.field_name.casefold()
+        column = next((c for c in columns if c.name.casefold() == folded), None)
+        if column is None:
+            return ()  # only the data tells: it may be a partition column
+        given, allowed = _variant(column.data_type), COLUMN_TYPES[by_field.time_format]
+    if given in allowed:
+        return ()
+    return (
+        make_finding(
+            "SL142",
+            f"{by_field.time_format} cannot be read from a field of this type",
+            resource=owner.identity,
+            path=f"{path}.timeFormat",
+            found=f"{by_field.field_name} of type {given}",
+            expected=f"a field of type {' or '.join(allowed)}",
+        ),
+    )
+
+
+def _variant(data_type: DataType) -> str:
+    variant = DataType.variant_of(data_type)
+    if data_type.decimal is not None and data_type.decimal.scale != 0:
+        return f"decimal with {data_type.decimal.scale} digits after the point"
+    return variant

@@ -1,0 +1,89 @@
+"""The resources of one namespace by kind and name, and what a reference to none of them means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from snaploom.loading.names import did_you_mean
+from snaploom.models.codes import make_finding
+from snaploom.models.datarelationship import DataRelationship
+from snaploom.models.datasource import DataSource
+from snaploom.models.fieldtransformer import FieldTransformer
+from snaploom.models.finding import Finding, Severity
+from snaploom.models.metadataapplicator import MetadataApplicator
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.resource import Resource
+from snaploom.models.skippingindex import SkippingIndex
+
+_Kind = TypeVar("_Kind", bound=Resource)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What the resources of a namespace can refer to."""
+
+    sources: Mapping[str, DataSource]
+    relationships: Mapping[str, DataRelationship]
+    applicators: Mapping[str, MetadataApplicator]
+    transformers: Mapping[str, FieldTransformer]
+    outputs: Mapping[str, OutputDataset]
+    indexes: Mapping[str, SkippingIndex]
+    broken: frozenset[str]
+    """Identities of resources that exist but could not be read: no reference to them is missing."""
+    missing_reference: Severity
+    """What a reference to nothing is: an error on a laptop, a warning at admission."""
+
+    def missing(self, kind: str, name: str, owner: Resource, path: str) -> tuple[Finding, ...]:
+        """A finding when a reference leads to nothing."""
+        known = self._names(kind)
+        if name in known or f"{kind}/{name}" in self.broken:
+            return ()
+        return (
+            make_finding(
+                "SL130",
+                f"there is no {kind} of this name",
+                resource=owner.identity,
+                path=path,
+                found=name,
+                expected=f"the name of a {kind}",
+                hint=did_you_mean(name, known) or f"add `{kind}/{name}`",
+                severity=self.missing_reference,
+            ),
+        )
+
+    def _names(self, kind: str) -> Mapping[str, Resource]:
+        by_kind: dict[str, Mapping[str, Resource]] = {
+            "DataSource": self.sources,
+            "DataRelationship": self.relationships,
+            "MetadataApplicator": self.applicators,
+            "FieldTransformer": self.transformers,
+            "OutputDataset": self.outputs,
+        }
+        return by_kind[kind]
+
+
+def scope_of(
+    resources: Iterable[Resource], broken: frozenset[str], missing_reference: Severity
+) -> Scope:
+    """The scope of resources of one namespace; of two with the same identity the first counts."""
+    listed = tuple(resources)
+    return Scope(
+        _by_name(listed, DataSource),
+        _by_name(listed, DataRelationship),
+        _by_name(listed, MetadataApplicator),
+        _by_name(listed, FieldTransformer),
+        _by_name(listed, OutputDataset),
+        _by_name(listed, SkippingIndex),
+        broken,
+        missing_reference,
+    )
+
+
+def _by_name(resources: tuple[Resource, ...], kind: type[_Kind]) -> dict[str, _Kind]:
+    result: dict[str, _Kind] = {}
+    for resource in resources:
+        if isinstance(resource, kind):
+            result.setdefault(resource.name, resource)
+    return result

@@ -1,0 +1,174 @@
+"""SkippingIndex: its target exists, its indexes are possible and their names do not clash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from snaploom.loading.names import did_you_mean
+from snaploom.models.codes import make_finding
+from snaploom.models.finding import Finding
+from snaploom.models.skippingindex import (
+    Index,
+    ParquetForm,
+    SkippingIndex,
+)
+from snaploom.planning.validation.fields import Findings, duplicate_findings, run_findings
+from snaploom.planning.validation.queries import expression_findings
+from snaploom.planning.validation.scope import Scope
+
+BUILT_IN_TYPES = ("MIN_MAX", "VALUE_SET", "BLOOM_FILTER", "PARTITION")
+"""Types that need no registration; each is kept about one column, or an expression."""
+
+
+def _whole(text: str) -> bool:
+    return text.isdecimal() and text.isascii() and len(text) < 19 and int(text) > 0
+
+
+def _share(text: str) -> bool:
+    try:
+        return 0 < float(text) < 1
+    except ValueError:
+        return False
+
+
+_PARAMETERS: dict[tuple[str, str], tuple[Callable[[str], bool], str]] = {
+    ("VALUE_SET", "limit"): (_whole, "a whole number above 0"),
+    ("BLOOM_FILTER", "ndv"): (_whole, "a whole number above 0"),
+    ("BLOOM_FILTER", "fpp"): (_share, "a number between 0 and 1, such as 0.01"),
+}
+"""Parameters whose values can be judged without data."""
+
+
+def index_findings(resource: SkippingIndex, scope: Scope) -> Findings:
+    """Everything that is wrong with one skipping index, references included."""
+    of_indexes = (
+        finding
+        for number, index in enumerate(resource.spec.indexes)
+        for finding in _index(index, resource, f"spec.indexes[{number}]")
+    )
+    return (
+        *_target(resource, scope),
+        *of_indexes,
+        *_repeated(resource),
+        *_names(resource),
+        *_where(resource),
+        *run_findings(resource.spec.run, resource),
+    )
+
+
+def _target(resource: SkippingIndex, scope: Scope) -> Findings:
+    target = resource.spec.target
+    if target.data_source is not None:
+        return scope.missing("DataSource", target.data_source, resource, "spec.target.dataSource")
+    if target.output_dataset is not None:
+        return scope.missing(
+            "OutputDataset", target.output_dataset, resource, "spec.target.outputDataset"
+        )
+    return ()
+
+
+def _index(index: Index, owner: SkippingIndex, path: str) -> list[Finding]:
+    findings = [*_expression(index, owner, path), *_parameters(index, owner, path)]
+    if index.columns is not None:
+        findings.extend(duplicate_findings(index.columns, owner, f"{path}.columns"))
+    if index.type not in BUILT_IN_TYPES:
+        findings.append(
+            make_finding(
+                "SL185",
+                "this is not a built-in index type, so it must be registered where the job runs",
+                resource=owner.identity,
+                path=f"{path}.type",
+                found=index.type,
+                expected=", ".join(BUILT_IN_TYPES),
+                hint=did_you_mean(index.type, BUILT_IN_TYPES),
+            )
+        )
+    elif index.columns is not None:
+        findings.append(_impossible(index, owner, f"{path}.columns", "one column", "columns"))
+    elif index.type == "PARTITION" and index.expression is not None:
+        at = f"{path}.expression"
+        findings.append(_impossible(index, owner, at, "a partition column", "an expression"))
+    return findings
+
+
+def _impossible(
+    index: Index, owner: SkippingIndex, path: str, expected: str, found: str
+) -> Finding:
+    return make_finding(
+        "SL186",
+        f"{index.type} is kept about {expected}",
+        resource=owner.identity,
+        path=path,
+        found=found,
+        expected=expected,
+        hint="write one index for each column",
+    )
+
+
+def _expression(index: Index, owner: SkippingIndex, path: str) -> Findings:
+    if index.expression is None:
+        return ()
+    return expression_findings(index.expression, owner, f"{path}.expression")[1]
+
+
+def _parameters(index: Index, owner: SkippingIndex, path: str) -> list[Finding]:
+    findings: list[Finding] = []
+    for name, value in index.parameters.items():
+        allowed, expected = _PARAMETERS.get((index.type, name), (None, ""))
+        if allowed is not None and not allowed(value):
+            findings.append(
+                make_finding(
+                    "SL186",
+                    f"{index.type} cannot use this value of {name}",
+                    resource=owner.identity,
+                    path=f"{path}.parameters.{name}",
+                    found=value,
+                    expected=expected,
+                )
+            )
+    return findings
+
+
+def _repeated(resource: SkippingIndex) -> Findings:
+    subjects = (
+        f"{index.type} on {index.column or index.expression or ', '.join(index.columns or ())}"
+        for index in resource.spec.indexes
+    )
+    return duplicate_findings(subjects, resource, "spec.indexes")
+
+
+def _names(resource: SkippingIndex) -> list[Finding]:
+    """Names of the version 4 store must be prefix-free (ruling D35); NATIVE has no such names."""
+    parquet = resource.spec.store.parquet
+    if parquet is None or parquet.form is not ParquetForm.XSKIPPER:
+        return []
+    stored = [
+        (f"{(index.column or '').casefold()}_{index.type.casefold().replace('_', '')}", number)
+        for number, index in enumerate(resource.spec.indexes)
+        if index.column is not None
+    ]
+    return [
+        _clash(resource, first, second)
+        for name, first in stored
+        for other, second in stored
+        if other.startswith(f"{name}_")
+    ]
+
+
+def _clash(resource: SkippingIndex, first: int, second: int) -> Finding:
+    indexes = resource.spec.indexes
+    return make_finding(
+        "SL187",
+        "the stored name of one index begins with that of another, so readers would mix them up",
+        resource=resource.identity,
+        path=f"spec.indexes[{second}].column",
+        found=f"{indexes[second].column}, and {indexes[first].type} of {indexes[first].column}",
+        expected="names of which none begins with another",
+        hint="leave one of the two out, or use the form NATIVE",
+    )
+
+
+def _where(resource: SkippingIndex) -> Findings:
+    if resource.spec.where is None:
+        return ()
+    return expression_findings(resource.spec.where, resource, "spec.where")[1]

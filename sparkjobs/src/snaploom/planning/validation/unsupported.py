@@ -1,0 +1,90 @@
+"""What declarations may say already, but this version cannot carry out yet: refused, not half done.
+
+The models are complete, so that declarations need not change later. What is not built is one clear
+finding each: an error for what is planned or run, a warning for what is only validated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from snaploom.models.codes import make_finding
+from snaploom.models.common import CheckMode
+from snaploom.models.datasource import DataSource
+from snaploom.models.finding import Finding, Severity
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.outputfolder import ColumnMetadata, DataFormat
+from snaploom.models.resource import Resource
+from snaploom.models.skippingindex import SkippingIndex
+from snaploom.planning.bundle import Bundle
+
+
+def unsupported(bundle: Bundle) -> tuple[Finding, ...]:
+    """One error for every setting of a bundle that is not built yet; empty when it can run."""
+    runnable = (bundle.output_dataset or bundle.skipping_index,)
+    resources = (resource for resource in (*runnable, *bundle.data_sources) if resource is not None)
+    return unsupported_in(resources, Severity.ERROR)
+
+
+def unsupported_in(resources: Iterable[Resource], severity: Severity) -> tuple[Finding, ...]:
+    """One finding for every setting of the resources that is not built yet."""
+    return tuple(
+        make_finding(
+            "SL190",
+            f"{what} is not built yet",
+            resource=resource.identity,
+            path=path,
+            found=path.rpartition(".")[2],
+            expected="a declaration without it",
+            severity=severity,
+        )
+        for resource in resources
+        for path, what in _settings(resource)
+    )
+
+
+def _settings(resource: Resource) -> Iterator[tuple[str, str]]:
+    if isinstance(resource, DataSource):
+        yield from _of_source(resource)
+    elif isinstance(resource, OutputDataset):
+        yield from _of_model(resource)
+        yield from _of_folder(resource)
+    elif isinstance(resource, SkippingIndex):
+        yield "spec", "running a SkippingIndex"
+
+
+def _of_source(source: DataSource) -> Iterator[tuple[str, str]]:
+    variant = DataSource.variant_of(source.spec)
+    if variant in ("jdbc", "complexVirtual"):
+        yield f"spec.{variant}", f"reading a {variant} source"
+    if source.spec.variant.metadata_applicators:
+        yield f"spec.{variant}.metadataApplicators", "applying metadata"
+    if source.spec.variant.field_transformers:
+        yield f"spec.{variant}.fieldTransformers", "transforming fields"
+
+
+def _of_model(output: OutputDataset) -> Iterator[tuple[str, str]]:
+    if output.spec.data_model.root_data_source.snapshot_filter.from_cron is not None:
+        yield "spec.dataModel.rootDataSource.snapshotFilter.fromCron", "intervals by cron"
+    if output.spec.checks:
+        yield "spec.checks", "checking expectations"
+    if output.spec.run.checkpoint_uri is not None:
+        yield "spec.run.checkpointUri", "sharing subtrees between snapshots"
+
+
+def _of_folder(output: OutputDataset) -> Iterator[tuple[str, str]]:
+    folder, path = output.spec.output_folder, "spec.outputFolder"
+    if folder.data_format is DataFormat.ICEBERG:
+        yield f"{path}.dataFormat", "publishing as ICEBERG"
+    if folder.column_metadata is ColumnMetadata.MANIFEST:
+        yield f"{path}.columnMetadata", "keeping metadata of columns in the manifest only"
+    if folder.target_file_size_mib is not None:
+        yield f"{path}.targetFileSizeMiB", "aiming at a size of files"
+    if folder.cluster_by:
+        yield f"{path}.clusterBy", "clustering rows in files"
+    if folder.snapshot_auto_delete.tiers:
+        yield f"{path}.snapshotAutoDelete.tiers", "keeping fewer snapshots of what is long past"
+    if folder.incompatible_schema is CheckMode.WARN:
+        yield f"{path}.incompatibleSchema", "publishing an incompatible schema with a warning"
+    if folder.register_table is not None:
+        yield f"{path}.registerTable", "registering snapshots in a catalog"

@@ -1,0 +1,103 @@
+"""`validate`: everything that is wrong with a set of resources, kind by kind, then across kinds."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
+from snaploom.models.codes import make_finding
+from snaploom.models.finding import Finding, Severity
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.resource import Resource
+from snaploom.planning.graph import join_graph
+from snaploom.planning.tree import plan_tree
+from snaploom.planning.treefindings import tree_findings
+from snaploom.planning.validation.datarelationship import relationship_findings
+from snaploom.planning.validation.datasource import source_findings
+from snaploom.planning.validation.fieldtransformer import transformer_findings
+from snaploom.planning.validation.metadataapplicator import applicator_findings
+from snaploom.planning.validation.outputdataset import output_findings
+from snaploom.planning.validation.outputfolder import overlap_findings
+from snaploom.planning.validation.scope import Scope, scope_of
+from snaploom.planning.validation.skippingindex import index_findings
+from snaploom.planning.validation.unsupported import unsupported_in
+from snaploom.planning.validation.virtual import cycle_findings
+
+_KUBERNETES_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+"""RFC 1123 subdomain, which Kubernetes wants of the name of every custom resource."""
+
+
+def validate(
+    resources: Iterable[Resource],
+    *,
+    broken: frozenset[str] = frozenset(),
+    missing_reference: Severity = Severity.ERROR,
+) -> tuple[Finding, ...]:
+    """Every finding about resources; pure, the same for command line, admission and controller.
+
+    Args:
+        resources: of any kinds; references never leave a namespace.
+        broken: identities (`Kind/name`) of resources that exist but could not be read; references
+            to them are not reported.
+        missing_reference: what a reference to nothing is: an error on the command line; a warning
+            at admission, where resources arrive in any order (`operator.md` section 6).
+    """
+    listed = tuple(resources)
+    by_namespace: dict[str, list[Resource]] = defaultdict(list)
+    for resource in listed:
+        by_namespace[resource.metadata.namespace or ""].append(resource)
+    findings: list[Finding] = []
+    for members in by_namespace.values():
+        findings.extend(_within(scope_of(members, broken, missing_reference)))
+    outputs = [resource for resource in listed if isinstance(resource, OutputDataset)]
+    return (
+        *(finding for resource in listed for finding in _name_findings(resource)),
+        *findings,
+        *overlap_findings(outputs),
+        *unsupported_in(listed, Severity.WARNING),
+    )
+
+
+def _within(scope: Scope) -> tuple[Finding, ...]:
+    by_kind = (
+        *(f for item in scope.applicators.values() for f in applicator_findings(item)),
+        *(f for item in scope.transformers.values() for f in transformer_findings(item)),
+        *(f for item in scope.sources.values() for f in source_findings(item, scope)),
+        *(f for item in scope.relationships.values() for f in relationship_findings(item, scope)),
+        *(f for item in scope.outputs.values() for f in output_findings(item, scope)),
+        *(f for item in scope.indexes.values() for f in index_findings(item, scope)),
+        *cycle_findings(scope),
+    )
+    faulty = frozenset(f.resource for f in by_kind if f.is_error or f.code == "SL130")
+    trees = (f for item in scope.outputs.values() for f in _tree(item, scope, faulty))
+    return (*by_kind, *trees)
+
+
+def _tree(output: OutputDataset, scope: Scope, faulty: frozenset[str]) -> tuple[Finding, ...]:
+    """Findings about the join tree; none while what it is made of has faults of its own."""
+    model = output.spec.data_model
+    names = [used.name for used in model.data_relationships]
+    known = all(name in scope.relationships for name in names)
+    sound = not faulty & {output.identity, *(f"DataRelationship/{name}" for name in names)}
+    if not known or not sound:
+        return ()
+    graph = join_graph(model, (scope.relationships[name] for name in names))
+    return tree_findings(output, graph, plan_tree(graph))
+
+
+def _name_findings(resource: Resource) -> tuple[Finding, ...]:
+    if _KUBERNETES_NAME.fullmatch(resource.name):
+        return ()
+    suggestion = re.sub(r"[^a-z0-9.-]", "-", resource.name.lower())
+    return (
+        make_finding(
+            "SL120",
+            "this name works here, but Kubernetes would refuse it",
+            resource=resource.identity,
+            path="metadata.name",
+            found=resource.name,
+            expected="lower-case letters, digits, `-` and `.`",
+            hint=f"for a cluster, call it `{suggestion}`",
+        ),
+    )

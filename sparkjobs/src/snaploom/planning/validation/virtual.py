@@ -1,0 +1,237 @@
+"""Virtual sources: what their queries read and use, and the circles that they must not form."""
+
+from __future__ import annotations
+
+import re
+
+import networkx as nx
+from sqlglot import exp
+
+from snaploom.models.codes import make_finding
+from snaploom.models.datasource import ComplexVirtual, DataSource, SimpleVirtual
+from snaploom.models.finding import Finding
+from snaploom.planning.validation.fields import Findings, duplicate_findings
+from snaploom.planning.validation.queries import (
+    clause_findings,
+    function_findings,
+    parsed_or_findings,
+    table_findings,
+)
+from snaploom.planning.validation.scope import Scope
+from snaploom.planning.validation.sql import beyond_simple, parse_query
+
+PLACEHOLDER = re.compile(r"\{\{(?P<inside>.*?)\}\}", re.DOTALL)
+"""A placeholder in a query."""
+PLACEHOLDER_FORMATS = ("UNIX_SECONDS", "UNIX_MILLISECONDS")
+"""Formats in which `{{ SNAPSHOT | FORMAT }}` puts the snapshot time."""
+INTERVAL_COLUMNS = ("interval_start", "interval_end")
+"""Columns that a snapshotQuery returns."""
+
+_INSIDE = re.compile(r"\s*SNAPSHOT\s*\|\s*(?P<format>[A-Za-z0-9_]+)\s*")
+
+
+def simple_findings(spec: SimpleVirtual, owner: DataSource, scope: Scope) -> Findings:
+    """Everything that is wrong with a simpleVirtual source."""
+    path = "spec.simpleVirtual"
+    source = scope.sources.get(spec.data_source)
+    return (
+        *scope.missing("DataSource", spec.data_source, owner, f"{path}.dataSource"),
+        *_over_virtual(source, owner, scope),
+        *_simple_query(spec, owner, f"{path}.dataQuery"),
+    )
+
+
+def _over_virtual(source: DataSource | None, owner: DataSource, scope: Scope) -> Findings:
+    """What is in a circle as well has that told, which is the graver fault."""
+    if source is None or not source.spec.reads or _is_in_circle(owner, scope):
+        return ()
+    return (
+        make_finding(
+            "SL154",
+            "a simpleVirtual source may not read another virtual source",
+            resource=owner.identity,
+            path="spec.simpleVirtual.dataSource",
+            found=f"{source.identity}, which is {DataSource.variant_of(source.spec)}",
+            expected="an hdfsLike or jdbc source",
+            hint=f"read {source.spec.reads[0]} directly, or use complexVirtual",
+        ),
+    )
+
+
+def _simple_query(spec: SimpleVirtual, owner: DataSource, path: str) -> Findings:
+    placeholder = PLACEHOLDER.search(spec.data_query)
+    if placeholder is not None:
+        return (
+            _placeholder_finding(
+                "simpleVirtual has no placeholders: it is evaluated at each snapshot of its source",
+                placeholder[0], owner, path,
+                hint="remove it, or use complexVirtual with a snapshotQuery",
+            ),
+        )  # fmt: skip
+    parsed, findings = parsed_or_findings(parse_query, spec.data_query, owner, path)
+    if parsed is None:
+        return findings
+    beyond = beyond_simple(parsed)
+    return (
+        *clause_findings(
+            beyond, f"SELECT, WHERE and GROUP BY over {spec.alias}", owner, path,
+            hint="use complexVirtual for queries over several sources",
+        ),
+        *function_findings(parsed, owner, path),
+        *table_findings(parsed, [spec.alias], owner, path),
+        *(() if beyond else _reads_nothing(parsed, spec, owner, path)),
+    )  # fmt: skip
+
+
+def _reads_nothing(parsed: exp.Expr, spec: SimpleVirtual, owner: DataSource, path: str) -> Findings:
+    if parsed.find(exp.Table) is not None:
+        return ()
+    return (
+        make_finding(
+            "SL152",
+            "the query does not read its source",
+            resource=owner.identity,
+            path=path,
+            found="no FROM",
+            expected=f"FROM {spec.alias}",
+        ),
+    )
+
+
+def complex_findings(spec: ComplexVirtual, owner: DataSource, scope: Scope) -> Findings:
+    """Everything that is wrong with a complexVirtual source."""
+    path = "spec.complexVirtual"
+    aliases = tuple(source.alias for source in spec.data_sources)
+    missing = (
+        finding
+        for index, source in enumerate(spec.data_sources)
+        for finding in scope.missing(
+            "DataSource", source.data_source, owner, f"{path}.dataSources[{index}].dataSource"
+        )
+    )
+    return (
+        *missing,
+        *duplicate_findings(aliases, owner, f"{path}.dataSources"),
+        *_snapshot_query(spec, aliases, owner, f"{path}.snapshotQuery"),
+        *_data_query(spec, aliases, owner, f"{path}.dataQuery"),
+    )
+
+
+def _snapshot_query(
+    spec: ComplexVirtual, aliases: tuple[str, ...], owner: DataSource, path: str
+) -> Findings:
+    placeholder = PLACEHOLDER.search(spec.snapshot_query)
+    if placeholder is not None:
+        return (
+            _placeholder_finding(
+                "snapshotQuery says which snapshots there are, so it cannot have a placeholder",
+                placeholder[0], owner, path, hint="use it in dataQuery only",
+            ),
+        )  # fmt: skip
+    parsed, findings = _query(spec.snapshot_query, aliases, owner, path)
+    if not isinstance(parsed, exp.Query) or parsed.is_star:
+        return findings
+    names = tuple(name.casefold() for name in parsed.named_selects)
+    if sorted(names) == sorted(INTERVAL_COLUMNS):
+        return findings
+    wrong = make_finding(
+        "SL151",
+        "snapshotQuery must return exactly interval_start and interval_end",
+        resource=owner.identity,
+        path=path,
+        found=", ".join(names),
+        expected=", ".join(INTERVAL_COLUMNS),
+        hint="name the columns with AS",
+    )
+    return (*findings, wrong)
+
+
+def _data_query(
+    spec: ComplexVirtual, aliases: tuple[str, ...], owner: DataSource, path: str
+) -> Findings:
+    placeholders = list(PLACEHOLDER.finditer(spec.data_query))
+    findings: list[Finding] = []
+    if not placeholders:
+        findings.append(
+            _placeholder_finding("dataQuery must say where the snapshot time goes", "", owner, path)
+        )
+    for placeholder in placeholders:
+        form = _INSIDE.fullmatch(placeholder["inside"])
+        if form is None or form["format"] not in PLACEHOLDER_FORMATS:
+            findings.append(
+                _placeholder_finding("this is not a placeholder", placeholder[0], owner, path)
+            )
+    text = PLACEHOLDER.sub("0", spec.data_query)
+    return (*findings, *_query(text, aliases, owner, path)[1])
+
+
+def _query(
+    text: str, aliases: tuple[str, ...], owner: DataSource, path: str
+) -> tuple[exp.Expr | None, Findings]:
+    parsed, findings = parsed_or_findings(parse_query, text, owner, path)
+    if parsed is None:
+        return None, findings
+    if not isinstance(parsed, exp.Query):
+        statement = parsed.key.upper()
+        return parsed, clause_findings([statement], "a SELECT", owner, path)
+    return parsed, (
+        *function_findings(parsed, owner, path),
+        *table_findings(parsed, aliases, owner, path),
+    )
+
+
+def _placeholder_finding(
+    message: str, found: str, owner: DataSource, path: str, hint: str = ""
+) -> Finding:
+    forms = " or ".join(f"{{{{ SNAPSHOT | {name} }}}}" for name in PLACEHOLDER_FORMATS)
+    return make_finding(
+        "SL153",
+        message,
+        resource=owner.identity,
+        path=path,
+        found=found or "no placeholder",
+        expected="" if hint else forms,
+        hint=hint,
+    )
+
+
+def cycle_findings(scope: Scope) -> Findings:
+    """One finding for every circle of virtual sources (of intertwined ones, the first found)."""
+    reads: nx.DiGraph[str] = nx.DiGraph()
+    for name in sorted(scope.sources):
+        reads.add_edges_from((name, read) for read in scope.sources[name].spec.reads)
+    findings: list[Finding] = []
+    for component in nx.strongly_connected_components(reads):
+        first = min(component)
+        if len(component) > 1 or reads.has_edge(first, first):
+            findings.append(_cycle(reads.subgraph(component), first, scope))
+    return tuple(sorted(findings, key=lambda finding: finding.resource))
+
+
+def _is_in_circle(owner: DataSource, scope: Scope) -> bool:
+    seen: set[str] = set()
+    below = list(owner.spec.reads)
+    while below:
+        name = below.pop()
+        if name == owner.name:
+            return True
+        if name in scope.sources and name not in seen:
+            seen.add(name)
+            below.extend(scope.sources[name].spec.reads)
+    return False
+
+
+def _cycle(reads: nx.DiGraph[str], first: str, scope: Scope) -> Finding:
+    names = [edge[0] for edge in nx.find_cycle(reads, first)]
+    start = names.index(min(names))
+    circle = [*names[start:], *names[:start]]
+    owner = scope.sources[circle[0]]
+    return make_finding(
+        "SL155",
+        "virtual sources read each other in a circle",
+        resource=owner.identity,
+        path=f"spec.{DataSource.variant_of(owner.spec)}",
+        found=" -> ".join(f"DataSource/{name}" for name in [*circle, circle[0]]),
+        expected="virtual sources that come from physical ones in the end",
+        hint="break the circle at one of these places",
+    )

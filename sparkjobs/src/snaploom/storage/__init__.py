@@ -1,0 +1,1 @@
+"""Object stores, the manifest log, publication and garbage collection; free of Spark (D20)."""

@@ -1,0 +1,196 @@
+"""Output folders: is it empty, ours, or somebody else's, and do its fixed settings agree?
+
+A folder is ours by its marker `snaploom.json`, which is written first and never changes. What the
+first publication fixes is the first entry of the manifest log, so that two runs which begin a
+folder at the same moment settle it as they settle everything else: by one put-if-absent.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from itertools import islice
+
+from snaploom.errors import (
+    FolderNotOurs,
+    ImmutableSettingChanged,
+    ObjectAlreadyExists,
+    ObjectNotFound,
+)
+from snaploom.models.base import ApiModel
+from snaploom.storage import layout
+from snaploom.storage.entries import (
+    MANIFEST_FORMAT,
+    Configure,
+    FolderIdentity,
+    FolderSettings,
+    check_format,
+)
+from snaploom.storage.manifest import ManifestLog
+from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectStore, self_test
+from snaploom.storage.run import CrashPoint, Run
+from snaploom.storage.state import EMPTY, FolderState
+
+NAMES_SHOWN = 5
+"""Names of foreign files in a message: enough to recognise the folder."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder that carries our marker."""
+
+    store: ObjectStore
+    log: ManifestLog
+
+
+def open_folder(store: ObjectStore) -> Folder:
+    """A folder that exists, for reading or collecting garbage; nothing is written.
+
+    Raises:
+        FolderNotOurs: it has no marker.
+        FormatTooNew: a newer Snaploom made it.
+    """
+    if not _is_marked(store):
+        names = _foreign_names(store)
+        raise FolderNotOurs(
+            f"{store.uri} is not an output folder of Snaploom",
+            found=_listing(names) if names else "an empty or absent folder",
+            expected=f"a folder with {layout.MARKER}",
+            hint="check the folder's URI; publish into it first if it is to be new",
+        )
+    return Folder(store, ManifestLog(store))
+
+
+def is_unused(store: ObjectStore) -> bool:
+    """Whether a folder is absent or empty, so that nothing was ever published into it."""
+    return not _is_marked(store) and not _foreign_names(store)
+
+
+def inspect_folder(
+    store: ObjectStore,
+    settings: FolderSettings,
+    identity: FolderIdentity,
+    *,
+    accept_root_change: bool = False,
+) -> FolderState:
+    """What is published in a folder that a run means to use; writes nothing (preflight, D11).
+
+    Returns:
+        Its state; the state before the first entry when it is empty.
+
+    Raises:
+        FolderNotOurs: it is neither empty nor ours.
+        ImmutableSettingChanged: a fixed setting differs; every difference is listed.
+        FormatTooNew: a newer Snaploom made it.
+    """
+    if not _is_marked(store):
+        names = _foreign_names(store)
+        if not names:
+            return EMPTY
+        # Another run may have marked it between the two looks.
+        if not _is_marked(store):
+            raise FolderNotOurs(
+                f"{store.uri} is not empty, and Snaploom did not make it",
+                found=_listing(names),
+                expected=f"an empty folder, or one with {layout.MARKER}",
+                hint="choose another outputFolder.folderUri; nothing in it was touched",
+            )
+    state = ManifestLog(store).read()
+    _refuse_changes(store, state, settings, identity, accept_root_change)
+    return state
+
+
+def prepare_folder(
+    store: ObjectStore,
+    settings: FolderSettings,
+    identity: FolderIdentity,
+    run: Run,
+    *,
+    accept_root_change: bool = False,
+) -> Folder:
+    """A folder to publish into: proven safe, marked, and configured; begun when it is empty.
+
+    Raises:
+        FolderNotOurs, ImmutableSettingChanged, FormatTooNew: as `inspect_folder`.
+        StoreNotSafe: its store fails the self-test.
+        FolderNotWritable: it refuses writes.
+    """
+    inspect_folder(store, settings, identity, accept_root_change=accept_root_change)
+    self_test(store)
+    _mark(store)
+    run.reached(CrashPoint.AFTER_MARKER)
+    log = ManifestLog(store)
+
+    def configure(state: FolderState) -> Configure | None:
+        _refuse_changes(store, state, settings, identity, accept_root_change)
+        if (state.settings, state.identity) == (settings, identity):
+            return None
+        return Configure(
+            seq=state.next_seq,
+            run_id=run.run_id,
+            written_at=run.clock(),
+            tool_version=run.tool_version,
+            settings=settings,
+            identity=identity,
+        )
+
+    log.commit(configure)
+    return Folder(store, log)
+
+
+def _is_marked(store: ObjectStore) -> bool:
+    try:
+        marker = store.get(layout.MARKER)
+    except ObjectNotFound:
+        return False
+    check_format(marker, f"{store.uri}{layout.MARKER}")
+    return True
+
+
+def _mark(store: ObjectStore) -> None:
+    marker = json.dumps({"format": MANIFEST_FORMAT, "madeBy": "snaploom"}).encode() + b"\n"
+    try:
+        store.put_if_absent(layout.MARKER, marker)
+    except ObjectAlreadyExists:
+        check_format(store.get(layout.MARKER), f"{store.uri}{layout.MARKER}")
+
+
+def _foreign_names(store: ObjectStore) -> tuple[str, ...]:
+    keys = (info.key for info in store.list(""))
+    foreign = (key for key in keys if not key.startswith(TEMPORARY_PREFIX))
+    return tuple(islice(foreign, NAMES_SHOWN + 1))
+
+
+def _listing(names: tuple[str, ...]) -> str:
+    shown = ", ".join(names[:NAMES_SHOWN])
+    return f"{shown}, …" if len(names) > NAMES_SHOWN else shown
+
+
+def _refuse_changes(
+    store: ObjectStore,
+    state: FolderState,
+    settings: FolderSettings,
+    identity: FolderIdentity,
+    accept_root_change: bool,
+) -> None:
+    if state.settings is None or state.identity is None:
+        return
+    fixed = {**_flat(state.settings), **_flat(state.identity)}
+    asked = {**_flat(settings), **_flat(identity)}
+    changed = [
+        name
+        for name in fixed
+        if fixed[name] != asked[name] and not (name == "root" and accept_root_change)
+    ]
+    if changed:
+        raise ImmutableSettingChanged(
+            f"{store.uri} was begun with other settings, which are fixed for ever",
+            found=", ".join(f"{name}: {asked[name]}" for name in changed),
+            expected=", ".join(f"{name}: {fixed[name]}" for name in changed),
+            hint="restore the settings, or publish to a new folder"
+            + ("; run.acceptRootChange allows another root" if "root" in changed else ""),
+        )
+
+
+def _flat(model: ApiModel) -> dict[str, str]:
+    return {name: str(value) for name, value in model.dump().items()}

@@ -1,0 +1,129 @@
+"""Names inside an output folder (`join.md` sections 2.7 and 6).
+
+```
+snaploom.json                                  marker: this folder is Snaploom's, and its format
+data/<partition>/<run>-<attempt>-00000.<ext>   published files, each named once and for ever (D28)
+data/.staging/<run>/<attempt>/                 what a run is writing; readers ignore dot folders
+metadata/manifest/<20 digits>.json             entries of the manifest log: the truth
+metadata/checkpoint/<20 digits>.json           states of the log, to save reading; never needed
+metadata/_latest                               hint: a sequence that was reached
+metadata/schema/<sha256>.json                  schemas by content
+metadata/datamodel/<sha256>.json, merged.json  data models by content, and the merged one for people
+.snaploom-tmp/                                 writes that are not finished
+```
+
+The attempt is a fresh token for every publication: a run that gives up a snapshot and weaves it
+again uses new names, so that a deletion that arrives late can only hit what is dead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+
+from snaploom.models.times import EpochNanos, format_instant
+
+MARKER = "snaploom.json"
+DATA = "data/"
+STAGING = "data/.staging/"
+MANIFEST = "metadata/manifest/"
+CHECKPOINTS = "metadata/checkpoint/"
+LATEST = "metadata/_latest"
+SCHEMAS = "metadata/schema/"
+DATA_MODELS = "metadata/datamodel/"
+MERGED_DATA_MODEL = "metadata/datamodel/merged.json"
+
+SEQUENCE_DIGITS = 20
+"""Room for any unsigned 64-bit number, so that names sort as numbers do."""
+
+_RUN = r"\d{8}T\d{9}Z-[0-9a-f]{12}"
+_RUN_ID = re.compile(_RUN)
+_PUBLISHED = re.compile(rf"data/[^/]+/({_RUN})-[0-9a-f]{{8}}-\d{{5,}}(\.[^/]*)?")
+_STAGED = re.compile(rf"data/\.staging/({_RUN})/.+")
+_SEQUENCE = re.compile(r"[^/]*/[^/]*/(\d{20})\.json")
+
+
+def new_run_id(now: EpochNanos) -> str:
+    """A run's identity: sorts by start, unique by 48 random bits, plain in any file name.
+
+    For example `20200131T093000123Z-5be2a84c07d1`.
+    """
+    seconds, _, fraction = format_instant(now).removesuffix("Z").partition(".")
+    moment = re.sub(r"[-:]", "", seconds) + fraction[:3].ljust(3, "0")
+    return f"{moment}Z-{secrets.token_hex(6)}"
+
+
+def is_run_id(text: str) -> bool:
+    """Whether a text has the form that `new_run_id` gives."""
+    return _RUN_ID.fullmatch(text) is not None
+
+
+def new_attempt() -> str:
+    """A token that tells this publication from any other of the same run."""
+    return secrets.token_hex(4)
+
+
+def manifest_key(sequence: int) -> str:
+    """Key of one entry of the log."""
+    return f"{MANIFEST}{sequence:0{SEQUENCE_DIGITS}d}.json"
+
+
+def checkpoint_key(sequence: int) -> str:
+    """Key of the state after one entry."""
+    return f"{CHECKPOINTS}{sequence:0{SEQUENCE_DIGITS}d}.json"
+
+
+def sequence_of(key: str) -> int | None:
+    """Sequence number in the key of an entry or checkpoint; None for any other key."""
+    match = _SEQUENCE.fullmatch(key)
+    return int(match[1]) if match else None
+
+
+def content_hash(content: bytes) -> str:
+    """SHA-256 in hexadecimal, the name of a document that is addressed by its content."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def schema_key(schema_hash: str) -> str:
+    """Key of a schema document."""
+    return f"{SCHEMAS}{schema_hash}.json"
+
+
+def data_model_key(model_hash: str) -> str:
+    """Key of a data model document."""
+    return f"{DATA_MODELS}{model_hash}.json"
+
+
+def staging_prefix(run_id: str, attempt: str) -> str:
+    """Folder that one publication writes to."""
+    return f"{STAGING}{run_id}/{attempt}/"
+
+
+def partition_prefix(partition: str) -> str:
+    """Folder of a snapshot, from its name such as `snapshot_epoch=1577836800000`.
+
+    Raises:
+        ValueError: the name is no single visible path segment.
+    """
+    if not partition or "/" in partition or partition[0] in "._":
+        raise ValueError(f"not the name of a partition: {partition!r}")
+    return f"{DATA}{partition}/"
+
+
+def published_key(partition: str, run_id: str, attempt: str, number: int, staged: str) -> str:
+    """Final key of a staged file; endings such as `.snappy.parquet` tell readers its codec."""
+    name = staged.rsplit("/", 1)[-1]
+    ending = name[name.index(".") :] if "." in name else ""
+    return f"{partition_prefix(partition)}{run_id}-{attempt}-{number:05d}{ending}"
+
+
+def run_of(key: str) -> str | None:
+    """The run that wrote an object under `data/`, when its key proves one; else None."""
+    match = _STAGED.fullmatch(key) or _PUBLISHED.fullmatch(key)
+    return match[1] if match else None
+
+
+def is_data_file(name: str) -> bool:
+    """Whether a staged file is data: Spark's markers and checksums begin with `_` or `.`."""
+    return not name.startswith(("_", "."))

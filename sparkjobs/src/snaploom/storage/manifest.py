@@ -1,0 +1,214 @@
+"""The manifest log: one commit is one put-if-absent of the next number (rulings D24 to D26).
+
+The truth is the contiguous run of entries from 1. `_latest` is a hint that is written after the
+fact: it leads to a checkpoint, and betrays a lost entry, since everything up to it once existed.
+A reader therefore never lists the entries; it probes from the newest checkpoint on.
+
+A put whose answer is lost is settled before anything else happens: the same document is put again
+until the store says that the number is taken, and then whoever's document is there has won. This
+also covers clients that retry by themselves and report their own success as a refusal.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from snaploom.errors import (
+    FolderNotWritable,
+    ObjectAlreadyExists,
+    ObjectNotFound,
+    StorageError,
+)
+from snaploom.storage import layout
+from snaploom.storage.checkpoints import CHECKPOINT_EVERY, newest_checkpoint, write_checkpoint
+from snaploom.storage.entries import Entry, corrupt, format_entry, parse_entry
+from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
+from snaploom.storage.state import EMPTY, FolderState, apply, fold
+
+COMMIT_ATTEMPTS = 100
+"""Lost races before a commit gives up. Every lost race is another writer's success, so that only
+a stream of them could reach it; twenty writers at once need at most twenty."""
+
+PUT_ATTEMPTS = 5
+"""Puts of one document whose answer is lost before its outcome is called unknown."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.5
+"""Seconds before the next attempt, doubled each time and multiplied by a random factor: from the
+time of one local commit to that of one on an object store."""
+
+_log = logging.getLogger(__name__)
+
+
+class CommitOutcomeUnknown(StorageError):
+    """The store does not answer, so that an entry may or may not have been written."""
+
+    reason = "CommitOutcomeUnknown"
+
+
+class CommitContended(StorageError):
+    """Other writers took every sequence number that was tried."""
+
+    reason = "CommitContended"
+
+
+@dataclass(frozen=True)
+class _Hint:
+    seq: int = 0
+    checkpoint: int = 0
+
+
+class ManifestLog:
+    """The log of one folder. Entries never change, so what was read once is kept."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        """Open the log of a folder; nothing is read yet."""
+        self._store = store
+        self._known = EMPTY
+
+    def read(self, at: int | None = None) -> FolderState:
+        """The state now, or after entry `at`: pinned for whoever holds it.
+
+        Raises:
+            ManifestCorrupt: an entry is damaged, missing, or contradicts the ones before it.
+            FormatTooNew: an entry was written by a newer Snaploom.
+            ObjectNotFound: there is no entry `at`.
+        """
+        if at == 0:
+            return EMPTY
+        known = self._known if at is None or self._known.seq <= at else EMPTY
+        hint = self._read_hint() if known is EMPTY else _Hint()
+        start = known if known is not EMPTY else self._start(hint, at)
+        state = self._follow(start, at)
+        if at is None:
+            self._refuse_gap(state, hint)
+            self._known = state
+        elif state.seq < at:
+            raise ObjectNotFound(
+                f"{self._store.uri} has no manifest entry {at}", found=f"{state.seq} entries"
+            )
+        return state
+
+    def commit(self, build: Callable[[FolderState], Entry | None]) -> FolderState:
+        """Append one entry; rebased on whatever others commit meanwhile.
+
+        Args:
+            build: from the newest state, the entry with that state's `next_seq`, or None when
+                there is nothing left to commit. It is called again after every lost race, and
+                whatever it raises ends the commit with nothing written.
+
+        Returns:
+            The state with the entry, or the state for which `build` gave None.
+
+        Raises:
+            CommitOutcomeUnknown: the store does not answer any more.
+            CommitContended: too many lost races.
+            FolderNotWritable: the store refuses the entry.
+        """
+        for attempt in range(COMMIT_ATTEMPTS):
+            state = self.read()
+            entry = build(state)
+            if entry is None:
+                return state
+            committed = apply(state, entry)
+            if self._put(entry):
+                self._known = committed
+                self._after_commit(committed)
+                return committed
+            _pause(attempt)
+        raise CommitContended(
+            f"other runs took {COMMIT_ATTEMPTS} sequence numbers in a row in {self._store.uri}",
+            hint="run again",
+        )
+
+    def _start(self, hint: _Hint, at: int | None) -> FolderState:
+        return newest_checkpoint(self._store, hint.checkpoint, at) or EMPTY
+
+    def _follow(self, state: FolderState, at: int | None) -> FolderState:
+        entries: list[Entry] = []
+        seq = state.next_seq
+        while at is None or seq <= at:
+            entry = self._entry(seq)
+            if entry is None:
+                break
+            entries.append(entry)
+            seq += 1
+        return fold(state, entries) if entries else state
+
+    def _entry(self, seq: int) -> Entry | None:
+        key = layout.manifest_key(seq)
+        try:
+            document = self._store.get(key)
+        except ObjectNotFound:
+            return None
+        return parse_entry(document, f"{self._store.uri}{key}")
+
+    def _refuse_gap(self, state: FolderState, hint: _Hint) -> None:
+        if state.seq < hint.seq:
+            missing = f"{self._store.uri}{layout.manifest_key(state.next_seq)}"
+            raise corrupt(missing, f"nothing, though {layout.LATEST} knows of entry {hint.seq}")
+
+    def _put(self, entry: Entry) -> bool:
+        """Whether the entry is in the log; False when another one has its number."""
+        key, document = layout.manifest_key(entry.seq), format_entry(entry)
+        is_unanswered = False
+        for attempt in range(PUT_ATTEMPTS):
+            try:
+                self._store.put_if_absent(key, document)
+            except ObjectAlreadyExists:
+                return self._is_ours(key, document)
+            except STORE_FAILURES as error:
+                if isinstance(error, FolderNotWritable) and not is_unanswered:
+                    raise  # a refusal is an answer, but says nothing about earlier puts
+                is_unanswered = True
+                _log.warning("no answer to the commit of entry %d: %s", entry.seq, error.message)
+                _pause(attempt)
+            else:
+                return True
+        raise CommitOutcomeUnknown(
+            f"{self._store.uri}{key} may or may not be written: the store does not answer",
+            hint="run again: what was published is recognised",
+        )
+
+    def _is_ours(self, key: str, document: bytes) -> bool:
+        """Ruling D26, with more than the run id compared: a run may have several committers."""
+        for attempt in range(PUT_ATTEMPTS):
+            try:
+                return self._store.get(key) == document
+            except StorageError as error:
+                _log.warning("cannot read %s: %s", key, error.message)
+                _pause(attempt)
+        raise CommitOutcomeUnknown(
+            f"{self._store.uri}{key} is written, but cannot be read to see by whom",
+            hint="run again: what was published is recognised",
+        )
+
+    def _read_hint(self) -> _Hint:
+        try:
+            raw = json.loads(self._store.get(layout.LATEST))
+            return _Hint(seq=int(raw["seq"]), checkpoint=int(raw["checkpoint"]))
+        except ObjectNotFound:
+            return _Hint()
+        except (ValueError, KeyError, TypeError) as error:
+            _log.warning("ignoring the hint %s: %s", layout.LATEST, error)
+            return _Hint()
+
+    def _after_commit(self, state: FolderState) -> None:
+        """Help later readers; none of it is needed, so that a failure is only a warning."""
+        if state.seq % CHECKPOINT_EVERY == 0:
+            write_checkpoint(self._store, state)
+        checkpoint = state.seq - state.seq % CHECKPOINT_EVERY
+        hint = json.dumps({"seq": state.seq, "checkpoint": checkpoint}).encode()
+        try:
+            self._store.put(layout.LATEST, hint)
+        except STORE_FAILURES as error:
+            _log.warning("no hint for entry %d: %s", state.seq, error.message)
+
+
+def _pause(attempt: int) -> None:
+    longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2**attempt)
+    time.sleep(longest * random.random())

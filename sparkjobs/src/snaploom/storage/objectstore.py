@@ -1,0 +1,153 @@
+"""The port to object stores, and the proof at start-up that a store is safe to publish in.
+
+Everything that Snaploom guarantees rests on one operation: `put_if_absent` of the next entry of
+the manifest log (`join.md` section 6). Stores differ in whether they really refuse the second
+writer, so a run does not believe documentation: `self_test` watches one success and one refusal.
+
+Keys are relative, `/`-separated and taken literally: nothing is percent-decoded, because Spark
+names a folder `t=2020-01-01T00%3A00%3A00Z` and that is its name.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from snaploom.errors import FolderNotWritable, ObjectAlreadyExists, StorageError, StoreNotSafe
+from snaploom.models.times import EpochNanos
+
+TEMPORARY_PREFIX = ".snaploom-tmp/"
+"""Where writes that are not finished, and the self-test, live. What is found here later was left
+by a process that died; it is ours, never data, and `snaploom gc` removes it."""
+
+STORE_FAILURES = (StorageError, FolderNotWritable)
+"""Everything that a store raises: what best-effort work may survive. Not `SnaploomError`, which
+would swallow an interruption."""
+
+
+@dataclass(frozen=True)
+class ObjectInfo:
+    """What a store tells about one object."""
+
+    key: str
+    """Key relative to the store's URI."""
+    size: int
+    """Length in bytes."""
+    modified: EpochNanos
+    """Last modification by the store's own clock (ruling D29)."""
+    etag: str | None
+    """The store's tag of this content, where it has one."""
+
+
+class ObjectStore(Protocol):
+    """A folder of objects: each whole or absent under its key, never half written.
+
+    Refused writes (read-only, full, not allowed) raise `FolderNotWritable`; other failures raise
+    `StorageError`, after which a write may or may not have happened.
+    """
+
+    @property
+    def uri(self) -> str:
+        """URI of the folder as Spark's Hadoop client takes it: ends in `/`, nothing encoded."""
+        ...
+
+    def put_if_absent(self, key: str, data: bytes) -> None:
+        """Write a new object; of any number of concurrent writers exactly one succeeds.
+
+        Raises:
+            ObjectAlreadyExists: there is an object under this key; it is unchanged.
+        """
+        ...
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write an object, replacing what is there: for hints only, never for truth."""
+        ...
+
+    def get(self, key: str) -> bytes:
+        """Content of an object.
+
+        Raises:
+            ObjectNotFound: there is none under this key.
+        """
+        ...
+
+    def head(self, key: str) -> ObjectInfo | None:
+        """What the store knows of an object; None when there is none under this key."""
+        ...
+
+    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+        """Every object below a folder (`""`, or a prefix that ends in `/`), in no order."""
+        ...
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Remove objects; one that is absent already is fine."""
+        ...
+
+    def move_if_absent(self, source: str, target: str) -> None:
+        """Give an object another key. Not atomic: a crash may leave it under both.
+
+        Raises:
+            ObjectNotFound: there is no source.
+            ObjectAlreadyExists: there is a target; both are unchanged.
+        """
+        ...
+
+    def prune(self, prefix: str) -> None:
+        """Remove directories below (and at) a folder that hold no object, where a store has any."""
+        ...
+
+
+def check_key(key: str) -> str:
+    """The key itself.
+
+    Raises:
+        ValueError: it is empty, absolute, or has an empty, `.` or `..` segment.
+    """
+    if any(segment in ("", ".", "..") for segment in key.split("/")) or "\0" in key:
+        raise ValueError(f"not an object key: {key!r}")
+    return key
+
+
+def check_prefix(prefix: str) -> str:
+    """The prefix itself.
+
+    Raises:
+        ValueError: it is neither empty nor a key followed by `/`.
+    """
+    if prefix:
+        if not prefix.endswith("/"):
+            raise ValueError(f"not a folder prefix: {prefix!r}")
+        check_key(prefix[:-1])
+    return prefix
+
+
+def self_test(store: ObjectStore) -> None:
+    """Watch one success and one refusal of `put_if_absent`, and that the refusal changed nothing.
+
+    Raises:
+        StoreNotSafe: the store let the second writer win, or kept another content.
+        FolderNotWritable: the store refuses writes altogether.
+    """
+    key = f"{TEMPORARY_PREFIX}self-test-{secrets.token_hex(8)}"
+    try:
+        store.put_if_absent(key, b"first")
+        refused = _refuses(store, key)
+        if not refused or store.get(key) != b"first":
+            raise StoreNotSafe(
+                f"{store.uri} let a second writer replace an object that was to be written once",
+                found="put-if-absent succeeded twice under one key",
+                expected="one success and one refusal",
+                hint="publish to a store with conditional writes",
+            )
+    finally:
+        store.delete([key])
+
+
+def _refuses(store: ObjectStore, key: str) -> bool:
+    try:
+        store.put_if_absent(key, b"second")
+    except ObjectAlreadyExists:
+        return True
+    return False

@@ -1,0 +1,72 @@
+"""What pages show in `console` blocks is what happens."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.examples import BIN
+from support.pages import DOCS, Block, Command, blocks_of, commands_of, pattern_of
+
+DEADLINE = 600
+"""Seconds for one command on a machine that is busy with other tests."""
+
+AFTER_TUTORIAL = ("read-without-snaploom", "recover")
+"""How-tos that go on in the tutorial's folder."""
+HOW_TO = [p for p in sorted((DOCS / "how-to").glob("*.md")) if p.stem not in AFTER_TUTORIAL]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_tutorial_prints_what_it_says(tmp_path: Path) -> None:
+    run_blocks(DOCS / "tutorial.md", tmp_path)
+    for name in AFTER_TUTORIAL:
+        run_blocks(DOCS / "how-to" / f"{name}.md", tmp_path)
+
+
+@pytest.mark.parametrize("page", HOW_TO, ids=lambda page: page.stem)
+def test_how_to_prints_what_it_says(page: Path, tmp_path: Path) -> None:
+    run_blocks(page, tmp_path)
+
+
+def test_wildcards_stand_for_parts_of_lines_and_for_lines() -> None:
+    pattern = pattern_of(("first", "...", "b ... d", "last"))
+    assert pattern.fullmatch("first\nx\ny\nb c d\nlast\n")
+    assert pattern.fullmatch("first\nb  d\nlast\n")
+    assert not pattern.fullmatch("first\nb d\nmore\nlast\n")
+
+
+def test_commands_may_have_several_lines() -> None:
+    block = Block("console", "", ("$ cat <<END", "> a", "> END", "a", "$ true"))
+    assert list(commands_of(block)) == [Command("cat <<END\na\nEND", ("a",)), Command("true", ())]
+
+
+def run_blocks(page: Path, folder: Path) -> None:
+    """Write files with a title and run commands, in the order of the page."""
+    status = 0
+    for block in blocks_of(page):
+        if block.title:
+            (folder / block.title).write_text(block.text, "utf-8")
+        elif block.language == "console":
+            for command in commands_of(block):
+                status = run(command, folder, status)
+
+
+def run(command: Command, folder: Path, status: int) -> int:
+    """Run a command after one that ended with a status, and compare what it prints."""
+    done = subprocess.run(
+        ["bash", "-c", f"(exit {status})\n{command.text}"],
+        cwd=folder,
+        env={**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+    told = f"$ {command.text}\n{done.stdout}"
+    assert pattern_of(command.expected).fullmatch(done.stdout), told
+    return done.returncode

@@ -1,0 +1,69 @@
+"""Generated pages say what the code says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import generate
+import pytest
+from generation.codes import errors
+from generation.commandline import CODES_OF, EXIT_CODES
+from support.examples import run_command
+from support.pages import DOCS, REPOSITORY
+
+from snaploom.cli.main import COMMANDS
+from snaploom.errors import SnaploomError
+
+
+def test_files_in_the_repository_are_those_of_the_code() -> None:
+    assert generate.drift(DOCS) == [], "run `make generate`"
+
+
+def test_picture_is_what_the_command_draws() -> None:
+    drawn = run_command("snaploom graph flights-wide -f examples/flights -o svg", REPOSITORY)
+    assert drawn == (DOCS / "images" / "flights.svg").read_text("utf-8")
+
+
+def test_drift_is_told_file_by_file(tmp_path: Path) -> None:
+    generate.write(tmp_path)
+    (tmp_path / "reference/kinds/datasource.md").unlink()
+    (tmp_path / "reference/findings.md").write_text("changed")
+    (tmp_path / "reference/kinds/other.md").write_text("strange")
+    assert generate.drift(tmp_path) == [
+        "reference/kinds/datasource.md is missing",
+        "reference/findings.md differs from the code",
+        "reference/kinds/other.md is not generated",
+    ]
+
+
+def test_row_of_a_field_gives_type_default_bounds_and_meaning() -> None:
+    text = (DOCS / "reference/kinds/outputdataset.md").read_text("utf-8")
+    assert (
+        "| `maxDepth` | integer | `14` | 1 to 32 | Deepest node allowed; the root has depth 0. |"
+    ) in text.splitlines()
+
+
+@pytest.mark.parametrize("command", [name for name, _, _ in COMMANDS])
+def test_every_command_has_usage_and_exit_codes(command: str) -> None:
+    text = (DOCS / "reference/cli.md").read_text("utf-8")
+    section = text.partition(f"## snaploom {command}\n")[2].partition("\n## ")[0]
+    assert f"snaploom {command} " in section
+    assert f"Exit codes: {CODES_OF[command]}." in section
+    listed = {part.split()[0] for part in CODES_OF[command].replace(")", "").split(", ")}
+    assert {code for code in listed if code.isdigit()} <= {str(code) for code, _ in EXIT_CODES}
+
+
+def test_errors_read_from_the_source_are_those_of_the_tree() -> None:
+    def tree(base: type[SnaploomError]) -> list[type[SnaploomError]]:
+        return [base] + [error for child in base.__subclasses__() for error in tree(child)]
+
+    listed = {error.name: error for error in errors()}
+    assert listed.keys() >= {"SnaploomError", "InvalidDeclarations", "NoUniqueJoinTree"}
+    for error in tree(SnaploomError):
+        if error.__module__.startswith("snaploom."):
+            row = listed[error.__name__]
+            assert (row.reason, row.retryable, row.exit_code) == (
+                error.reason,
+                error.retryable,
+                error.exit_code,
+            )

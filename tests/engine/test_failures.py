@@ -1,0 +1,130 @@
+"""What Spark says when it fails becomes one error of ours, on a line, without a stack trace."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from snaploom.engine.failures import condense, translate
+from snaploom.errors import (
+    FolderNotWritable,
+    SnaploomError,
+    SnapshotMissing,
+    SourceError,
+    SourceNotReadable,
+    SourceSchemaInvalid,
+)
+
+
+def failure(action):
+    with pytest.raises(Exception, match=r".") as caught:
+        action()
+    return caught.value
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("sql", "condition", "expected", "text"),
+    [
+        ("select nosuch from range(1)", "UNRESOLVED_COLUMN", SourceSchemaInvalid, "`nosuch`"),
+        ("select * from nosuch", "TABLE_OR_VIEW_NOT_FOUND", SourceSchemaInvalid, "`nosuch`"),
+        ("select id id, id from from x y z", "PARSE_SYNTAX_ERROR", SourceSchemaInvalid, "'z'"),
+        ("select id + array(1) from range(1)", "DATATYPE_MISMATCH", SourceSchemaInvalid, "array"),
+        ("select cast(concat('x', id) as int) from range(1)", "CAST_INVALID_INPUT", SourceError,
+         "'x0'"),
+        ("select 1 / id from range(1)", "DIVIDE_BY_ZERO", SourceError, "zero"),
+        ("select id, sum(id) from range(1)", "MISSING_GROUP_BY", SourceSchemaInvalid, "GROUP BY"),
+        ("select a.id from range(1) a, range(1) b where id = 1", "AMBIGUOUS", SourceSchemaInvalid,
+         "`id`"),
+    ],
+)  # fmt: skip
+def test_a_faulty_query_or_value_is_named_in_one_line(spark, sql, condition, expected, text):
+    error = failure(lambda: spark.sql(sql).collect())
+
+    translated = translate(error, resource="DataSource/x", path="spec")
+
+    assert type(translated) is expected
+    assert f"[{condition}" in str(error)  # the case is the one that it says
+    assert text in translated.message
+    assert not any(noise in str(translated) for noise in ("SQLSTATE", "\tat ", "JVM", "'Project"))
+    assert translated.resource == "DataSource/x"
+
+
+@pytest.mark.spark
+def test_a_missing_path_is_named(spark, tmp_path):
+    error = translate(failure(lambda: spark.read.parquet(f"{tmp_path}/a b")))
+
+    assert isinstance(error, SourceNotReadable)
+    assert "a b" in str(error.found)
+
+
+@pytest.mark.spark
+def test_a_file_that_vanishes_while_it_is_read_is_named(spark, tmp_path):
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "gone.parquet")
+    frame = spark.read.parquet(f"{tmp_path}/*")
+    (tmp_path / "gone.parquet").unlink()
+
+    error = translate(failure(lambda: frame.write.parquet(f"{tmp_path}/out")))
+
+    assert isinstance(error, SourceNotReadable)
+    assert "gone.parquet" in str(error)
+
+
+@pytest.mark.spark
+def test_a_file_of_another_type_than_declared_is_named(spark, tmp_path):
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "long.parquet")
+    frame = spark.read.schema("a string").parquet(str(tmp_path))
+
+    error = translate(failure(lambda: frame.write.parquet(f"{tmp_path}/out")))
+
+    assert isinstance(error, SourceSchemaInvalid)
+    assert "INT64" in error.message
+    assert "long.parquet" in str(error.found)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("java.io.IOException: No space left on device", FolderNotWritable),
+        ("java.io.FileNotFoundException: /x (Read-only file system)", FolderNotWritable),
+        ("[SPARK_JOB_CANCELLED] Job 3 cancelled part of cancelled job group x", SnaploomError),
+        ("something new", SnaploomError),
+    ],
+)
+def test_known_texts_have_their_error_and_unknown_ones_stay_failures(text, expected):
+    error = translate(RuntimeError(text))
+
+    assert isinstance(error, expected)
+    assert error.message
+
+
+def test_an_error_of_ours_stays_what_it_is():
+    error = SnapshotMissing("none")
+
+    assert translate(error) is error
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "[AB_C.D] Something is wrong. SQLSTATE: 42000; line 1 pos 2;\n'Project",
+            "Something is wrong",
+        ),
+        ("java.lang.IllegalStateException: odd.", "odd"),
+        ("", "Spark failed without saying why"),
+    ],
+)
+def test_a_message_is_cut_to_its_sentence(text, expected):
+    assert condense(text) == expected
+
+
+@pytest.mark.spark
+def test_spark_does_not_print_a_stack_trace_of_its_own(spark, capfd):
+    failure(lambda: spark.sql("select nosuch"))
+
+    printed = capfd.readouterr()
+    assert "nosuch" not in printed.out + printed.err
+
+
+def test_a_long_message_is_cut_short():
+    assert len(condense("x" * 5000)) == 600

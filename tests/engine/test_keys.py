@@ -1,0 +1,151 @@
+"""Keys: casts left out where they cannot matter, made where they can; no exchange for buckets."""
+
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from support.weaving import Loom, key_field, relationship, same_key, weave_into
+
+from snaploom.engine.rowcounts import Weaving
+from snaploom.errors import SourceSchemaInvalid
+
+pytestmark = pytest.mark.spark
+
+
+def two(spark: SparkSession, left: str, right: str) -> dict[str, DataFrame]:
+    return {"l": spark.sql(left), "r": spark.sql(right)}
+
+
+def matched(
+    spark: SparkSession, tmp_path: Path, frames: dict[str, DataFrame], left: dict, right: dict
+) -> list[bool]:
+    """Whether each left row, in order of its `n`, found a match."""
+    loom = Loom("l", ["r"], [relationship("key", {"l": [left], "r": [right]})])
+    woven = weave_into(tmp_path, loom.weave(frames), spark)
+    return [row.r is not None for row in woven.rows("data.n")]
+
+
+def test_text_that_is_no_number_matches_nothing_and_is_counted(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    frames = two(
+        spark,
+        "select * from values (0, 'a'), (1, '1'), (2, ' 2 ') as t(n, k)",
+        "select * from values (1), (2) as t(k)",
+    )
+    cast = {"castDataType": {"integer": {}}}
+    loom = Loom(
+        "l",
+        ["r"],
+        [
+            relationship(
+                "key",
+                {"l": [key_field("k", "string", **cast)], "r": [key_field("k", "integer", **cast)]},
+            )
+        ],
+    )
+    woven = weave_into(tmp_path, loom.weave(frames), spark)
+    assert [row.r is not None for row in woven.rows("data.n")] == [False, True, True]
+    assert woven.counts.joins[0].null_keys == 1
+
+
+def test_different_types_are_compared_as_text_by_default(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    frames = two(
+        spark,
+        "select * from values (0, '1'), (1, '01') as t(n, k)",
+        "select * from values (1L) as t(k)",
+    )
+    left, right = key_field("k", "string"), key_field("K", "long")
+    assert matched(spark, tmp_path, frames, left, right) == [True, False]
+
+
+def test_query_sees_its_own_source_only_and_ignores_case(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    frames = two(
+        spark,
+        "select 0 as n, 'x' as A, 'y' as b",
+        "select 'x-y' as a, 'z' as b",
+    )
+    fields = [{"fieldName": name, "dataType": {"string": {}}} for name in ("a", "B")]
+    left = {"fields": fields, "query": "concat(a, '-', B)"}
+    assert matched(spark, tmp_path, frames, left, key_field("A", "string")) == [True]
+
+
+def test_nested_dotted_and_quoted_names_are_keys(spark: SparkSession, tmp_path: Path) -> None:
+    frames = two(
+        spark,
+        "select 0 as n, 7 as `a.b``c`, 1 as `größe 数`",
+        "select named_struct('Ä ö', named_struct('k', 7)) as `s.t`",
+    )
+    left, right = key_field("`a.b``c`"), key_field("`s.t`.Ä ö.K")
+    assert matched(spark, tmp_path, frames, left, right) == [True]
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("explode(sequence(1, k))", "rows would be multiplied before they are counted"),
+        ("max(k)", "an aggregate"),
+        ("no_such_function(k)", "unknown"),
+        ("k +", "no SQL"),
+    ],
+)
+def test_query_that_spark_refuses_names_the_relationship(
+    spark: SparkSession, query: str, why: str
+) -> None:
+    frames = two(spark, "select 1 as k", "select 1 as k")
+    left = {**key_field("k"), "query": query}
+    loom = Loom("l", ["r"], [relationship("key", {"l": [left], "r": [key_field("k")]})])
+    with pytest.raises(SourceSchemaInvalid) as error:
+        Weaving(loom.weave(frames))
+    assert error.value.resource == "DataRelationship/key", why
+
+
+def test_bucketed_sources_are_joined_without_exchange(spark: SparkSession) -> None:
+    frames = {}
+    for name in ("l", "r"):
+        table = f"bucketed_{name}_{uuid4().hex}"
+        rows = spark.range(100).selectExpr("id as k", "cast(id as string) as v")
+        rows.write.bucketBy(4, "k").sortBy("k").saveAsTable(table)
+        frames[name] = spark.table(table)
+    loom = Loom("l", ["r"], [same_key("k", "l r", "long")])
+    assert exchanges(spark, Weaving(loom.weave(frames)).frame) == 0
+
+
+def test_grouped_child_and_parent_are_shuffled_once_each(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    frames = {name: stored(spark, tmp_path, name) for name in ("l", "r")}
+    loom = Loom("l", ["r"], [same_key("k", "l r", "long")], group_by={"r": ["k"]})
+    assert exchanges(spark, Weaving(loom.weave(frames)).frame) == 2
+
+
+def test_children_that_share_a_key_shuffle_the_parent_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    frames = {name: stored(spark, tmp_path, name) for name in ("l", "r", "s")}
+    loom = Loom("l", ["r", "s"], [same_key("k", "l r s", "long")])
+    assert exchanges(spark, Weaving(loom.weave(frames)).frame) == 3
+
+
+def stored(spark: SparkSession, folder: Path, name: str) -> DataFrame:
+    """Rows in files, so that a plan has something to shuffle."""
+    spark.range(100).selectExpr("id % 9 as k", "id as v").write.parquet(str(folder / name))
+    return spark.read.parquet(str(folder / name))
+
+
+def exchanges(spark: SparkSession, frame: DataFrame) -> int:
+    """Exchanges in the physical plan without broadcasts, which depend on sizes."""
+    threshold = "spark.sql.autoBroadcastJoinThreshold"
+    before = spark.conf.get(threshold)
+    spark.conf.set(threshold, "-1")
+    try:
+        plan = frame._jdf.queryExecution().executedPlan().toString()
+    finally:
+        spark.conf.set(threshold, before)
+    assert "SortMergeJoin" in plan
+    return plan.count("Exchange ")

@@ -1,0 +1,123 @@
+"""The row-count rule: what multiplies rows fails, what cannot is legal, and counts never hang."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from support.weaving import Loom, Woven, same_key, weave_into
+
+from snaploom.engine.rowcounts import null_key_warnings
+from snaploom.errors import RowsMultiplied
+from snaploom.models.report import JoinMeasure
+
+pytestmark = pytest.mark.spark
+PAIR = Loom("l", ["r"], [same_key("k", "l r")])
+CHAIN = Loom("l", ["r", "s"], [same_key("k", "l r"), same_key("j", "r s")])
+
+
+def values(spark: SparkSession, columns: str, *rows: tuple[int | None, ...]) -> DataFrame:
+    schema = ", ".join(f"{name} int" for name in columns.split())
+    return spark.createDataFrame(list(rows), schema)
+
+
+def counted(woven: Woven) -> list[tuple[int, int, int, int, int]]:
+    joins = woven.counts.joins
+    return [(j.in_, j.out, j.matched, j.null_keys, j.child_null_keys) for j in joins]
+
+
+def test_duplicate_key_that_matches_fails_with_relationship_counts_and_keys(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    frames = {
+        "l": values(spark, "k", (1,), (2,), (2,), (None,)),
+        "r": values(spark, "k v", (1, 1), (2, 2), (2, 3), (2, 4), (7, 7), (7, 7), (None, 1)),
+    }
+    with pytest.raises(RowsMultiplied) as error:
+        weave_into(tmp_path, PAIR.weave(frames), spark)
+    assert error.value.message == (
+        "DataSource/l --> DataRelationship/k --> DataSource/r is one-to-many: "
+        "the number of rows increased from 4 to 8"
+    )
+    assert error.value.found == "rows of `r` that share a key: k = 2 (3 rows)"
+    assert "groupBy" in str(error.value)
+
+
+def test_duplicate_key_inside_a_subtree_fails(spark: SparkSession, tmp_path: Path) -> None:
+    frames = {
+        "l": values(spark, "k", (1,)),
+        "r": values(spark, "k j", (1, 5), (2, 6)),
+        "s": values(spark, "j", (5,), (6,), (6,)),
+    }
+    with pytest.raises(RowsMultiplied, match="DataSource/r --> DataRelationship/j"):
+        weave_into(tmp_path, CHAIN.weave(frames), spark)
+
+
+def test_duplicate_key_that_matches_no_row_is_legal(spark: SparkSession, tmp_path: Path) -> None:
+    frames = {
+        "l": values(spark, "k", (1,), (1,), (None,), (None,)),
+        "r": values(spark, "k", (1,), (7,), (7,), (None,), (None,)),
+    }
+    assert counted(weave_into(tmp_path, PAIR.weave(frames), spark)) == [(4, 4, 2, 2, 2)]
+
+
+@pytest.mark.parametrize("empty", ["l", "r", "s"])
+def test_empty_source_neither_hangs_nor_miscounts(
+    spark: SparkSession, tmp_path: Path, empty: str
+) -> None:
+    frames = {
+        "l": values(spark, "k", (1,), (None,)),
+        "r": values(spark, "k j", (1, 5), (2, None)),
+        "s": values(spark, "j", (5,)),
+    }
+    frames[empty] = frames[empty].limit(0)
+    woven = weave_into(tmp_path, CHAIN.weave(frames), spark)
+    first, second = counted(woven)
+    assert first == {"l": (0, 0, 0, 0, 0), "r": (2, 2, 0, 1, 0), "s": (2, 2, 1, 1, 0)}[empty]
+    assert second == {"l": (2, 2, 1, 1, 0), "r": (0, 0, 0, 0, 0), "s": (2, 2, 0, 1, 0)}[empty]
+
+
+def test_empty_snapshot_is_written_with_no_rows(spark: SparkSession, tmp_path: Path) -> None:
+    frames = {name: values(spark, "k").limit(0) for name in ("l", "r")}
+    woven = weave_into(tmp_path, PAIR.weave(frames), spark)
+    assert (woven.counts.rows, woven.frame.count()) == (0, 0)
+
+
+def test_root_alone_is_counted(spark: SparkSession, tmp_path: Path) -> None:
+    loom = Loom("l", [], [])
+    woven = weave_into(tmp_path, loom.weave({"l": values(spark, "k", (1,), (2,))}), spark)
+    assert (woven.counts.rows, woven.counts.joins) == (2, ())
+
+
+def test_source_that_is_left_out_takes_its_descendants_along(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    frames = {"l": values(spark, "k", (1,)), "s": values(spark, "j", (1,))}
+    woven = weave_into(tmp_path, CHAIN.weave(frames), spark)
+    assert woven.frame.columns == ["data"]
+
+
+def test_task_that_failed_once_is_confirmed_by_exact_counts(tmp_path: Path) -> None:
+    script = Path(__file__).parents[1] / "support" / "retriedtask.py"
+    command = [sys.executable, str(script), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == {
+        "failedOnce": True,
+        "confirmed": True,
+        "rows": 8,
+        "joins": [[8, 8, 4, 0, 0]],
+    }
+
+
+@pytest.mark.parametrize(
+    ("ratio", "nulls", "warned"),
+    [(0.5, 5, True), (0.5, 4, False), (0.0, 0, False), (None, 9, False)],
+)
+def test_null_keys_warn_from_the_declared_ratio(
+    ratio: float | None, nulls: int, warned: bool
+) -> None:
+    join = JoinMeasure(child="c", in_=10, out=10, matched=0, null_keys=nulls)
+    assert bool(null_key_warnings([join], {"c": ratio})) == warned

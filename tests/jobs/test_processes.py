@@ -1,0 +1,151 @@
+"""Runs that are killed, raced, interrupted and retried, as processes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pyarrow as pa
+import pytest
+import support
+from support.commands import end, snaploom_command, start, wait_until
+from support.declarations import simple
+from support.loom import OUTPUT, Loom, ids
+
+from snaploom.models.report import RunPhase
+from snaploom.reader import read
+from snaploom.storage.run import CrashPoint
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+SUPPORT = Path(support.__path__[0])
+PUBLISHING = [
+    CrashPoint.AFTER_MARKER,
+    CrashPoint.BEFORE_STAGING,
+    CrashPoint.AFTER_STAGING,
+    CrashPoint.DURING_PROMOTION,
+    CrashPoint.AFTER_PROMOTION,
+    CrashPoint.AFTER_COMMIT,
+]
+AT = "2024-01-20T00:00:00Z"
+
+SLOW = "aggregate(sequence(1, 20000), 0L, (total, x) -> total + x)"
+"""About a millisecond a row: Spark notices between batches of rows that it is to stop."""
+
+
+@pytest.fixture
+def loom(tmp_path: Path) -> Loom:
+    loom = Loom(tmp_path)
+    for day in (1, 2):
+        loom.write("order", day, ids(*range(day)))
+    return loom
+
+
+def run_arguments(loom: Loom) -> list[str]:
+    return ["run", OUTPUT, "-f", str(loom.save()), "--now", AT, "-o", "json"]
+
+
+def slow_loom(loom: Loom, rows: int) -> Loom:
+    loom.root = "slow"
+    loom.sources.append("slow")
+    loom.more.append(simple("slow", f"SELECT id, {SLOW} AS x FROM c", source="order"))
+    loom.write("order", 1, pa.table({"id": pa.array(range(rows))}))
+    return loom
+
+
+def staged(loom: Loom) -> list[Path]:
+    """Files that tasks are writing."""
+    return [path for path in loom.out.glob("data/.staging/**/*.parquet") if path.is_file()]
+
+
+@pytest.mark.parametrize("point", PUBLISHING)
+def test_run_after_a_killed_one_publishes_exactly_once(spark, loom, tmp_path, point) -> None:
+    script = [sys.executable, str(SUPPORT / "weavingprocess.py"), str(tmp_path), point.value]
+    process = start(script, tmp_path / "killed")
+    assert end(process, tmp_path / "killed")[0] == -signal.SIGKILL
+    report = loom.weave(spark).report
+    assert report.phase is RunPhase.SUCCEEDED
+    assert loom.live_days() == [1, 2]
+    assert read(spark, loom.uri).count() == 3
+    collecting = snaploom_command("gc", loom.uri, "--grace", "0s", folder=tmp_path / "gc")
+    assert end(collecting, tmp_path / "gc")[0] == 0
+    assert loom.is_clean()
+    assert read(spark, loom.uri).count() == 3
+
+
+def test_runs_at_the_same_moment_publish_each_snapshot_once(loom, tmp_path) -> None:
+    arguments = run_arguments(loom)
+    folders = [tmp_path / "first", tmp_path / "second"]
+    processes = [snaploom_command(*arguments, folder=folder) for folder in folders]
+    ended = [end(process, folder) for process, folder in zip(processes, folders, strict=True)]
+    assert [code for code, _, _ in ended] == [0, 0], ended
+    reports = [json.loads(out) for _, out, _ in ended]
+    published = [s["time"] for report in reports for s in report["snapshots"]]
+    assert sorted(published) == ["2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z"]
+    assert loom.live_days() == [1, 2]
+    assert loom.is_clean()
+
+
+def test_run_that_comes_second_says_by_whom_its_snapshot_was_published(spark, loom) -> None:
+    winners = []
+
+    def overtake(point: CrashPoint) -> None:
+        if point is CrashPoint.AFTER_STAGING and not winners:
+            winners.append(loom.weave(spark).report)
+
+    woven = loom.weave(spark, reached=overtake)
+    assert woven.report.phase is RunPhase.SUCCEEDED
+    assert woven.outcomes == {1: "ALREADY_PUBLISHED", 2: "ALREADY_PUBLISHED"}
+    assert all(winners[0].run_id in left.message for left in woven.report.skipped)
+    assert {record.run_id for record in loom.state().snapshots} == {winners[0].run_id}
+    assert loom.is_clean()
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_signal_stops_a_long_run_soon_and_leaves_the_folder_clean(
+    spark, loom, tmp_path, sent
+) -> None:
+    slow_loom(loom, 1_000_000)
+    process = snaploom_command(*run_arguments(loom), folder=tmp_path / "run")
+    wait_until(lambda: bool(staged(loom)), process)
+    process.send_signal(sent)
+    code, out, err = end(process, tmp_path / "run")
+    assert code == 130, err
+    report = json.loads(out)
+    assert report["phase"] == "INTERRUPTED"
+    assert [left["reason"] for left in report["skipped"]] == ["INTERRUPTED", "INTERRUPTED"]
+    assert "Traceback" not in err
+    assert loom.data_files() == set()
+    loom.write("order", 1, ids(0))
+    assert loom.weave(spark).outcomes == {1: "PUBLISHED", 2: "PUBLISHED"}
+
+
+def test_sigterm_before_spark_is_up_ends_the_run(loom, tmp_path) -> None:
+    process = snaploom_command(*run_arguments(loom), folder=tmp_path / "run")
+    wait_until(lambda: bool(psutil.Process(process.pid).children()), process)
+    process.terminate()
+    code, out, err = end(process, tmp_path / "run")
+    assert code == 130, err
+    assert json.loads(out)["phase"] == "INTERRUPTED"
+    assert not loom.out.exists()
+
+
+def test_task_that_is_tried_again_leaves_counts_right(spark, loom, tmp_path) -> None:
+    loom.write("order", 1, ids(*range(8)))
+    loom.write("order", 2, ids(*range(8)))
+    loom.write("customer", 1, ids(0, 1))
+    loom.write("customer", 2, ids(0, 1))
+    script = [sys.executable, str(SUPPORT / "retriedrun.py"), str(tmp_path)]
+    done = subprocess.run(script, capture_output=True, text=True, check=True)
+    report = json.loads(done.stdout)
+    assert (tmp_path / "failed").exists()
+    assert report["phase"] == "SUCCEEDED", report
+    for snapshot in report["snapshots"]:
+        assert snapshot["rows"] == 8
+        join = snapshot["joins"][0]
+        assert (join["in"], join["out"], join["matched"]) == (8, 8, 2)
+    assert read(spark, loom.uri).count() == 16

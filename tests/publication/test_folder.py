@@ -1,0 +1,155 @@
+"""Folders: empty, ours, somebody else's; what is fixed; two that begin at once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from support.faultystore import Fault, FaultyStore, Killed
+from support.folders import IDENTITY, SETTINGS, a_folder, a_run, keys, published
+
+from snaploom.errors import (
+    FolderNotOurs,
+    FolderNotWritable,
+    FormatTooNew,
+    ImmutableSettingChanged,
+    ManifestCorrupt,
+)
+from snaploom.storage import layout
+from snaploom.storage.folder import inspect_folder, open_folder, prepare_folder
+from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectStore
+from snaploom.storage.run import CrashPoint
+from snaploom.storage.state import EMPTY
+from snaploom.storage.stores import open_store
+
+
+@pytest.fixture(params=["local", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
+    return open_store(str(tmp_path / "out") if request.param == "local" else "memory:", create=True)
+
+
+def test_empty_folder_is_begun(store: ObjectStore) -> None:
+    folder = a_folder(store)
+    state = folder.log.read()
+    assert (state.settings, state.identity, state.seq) == (SETTINGS, IDENTITY, 1)
+    assert layout.MARKER in keys(store, "")
+
+
+def test_preparing_again_writes_nothing(store: ObjectStore) -> None:
+    a_folder(store)
+    before = set(store.list(""))
+    a_folder(store)
+    assert set(store.list("")) == before
+
+
+def test_inspection_writes_nothing(store: ObjectStore) -> None:
+    assert inspect_folder(store, SETTINGS, IDENTITY) == EMPTY
+    assert list(store.list("")) == []
+    a_folder(store)
+    assert inspect_folder(store, SETTINGS, IDENTITY).seq == 1
+
+
+def test_leftover_of_a_process_killed_while_beginning_counts_as_empty(store: ObjectStore) -> None:
+    store.put(f"{TEMPORARY_PREFIX}0123", b"")
+    assert a_folder(store).log.read().seq == 1
+
+
+def test_folder_of_somebody_else_is_refused_and_untouched(store: ObjectStore) -> None:
+    for number in range(9):
+        store.put(f"holiday/{number}.jpg", b"")
+    with pytest.raises(FolderNotOurs) as caught:
+        a_folder(store)
+    assert "holiday/" in str(caught.value.found)
+    assert str(caught.value.found).endswith("…")
+    assert len(keys(store, "")) == 9
+
+
+@pytest.mark.parametrize("content", [b"{}", b"not json", b"[]"])
+def test_marker_that_is_not_ours_is_damage(store: ObjectStore, content: bytes) -> None:
+    store.put(layout.MARKER, content)
+    with pytest.raises(ManifestCorrupt, match=r"snaploom\.json"):
+        a_folder(store)
+
+
+def test_folder_of_a_newer_snaploom_asks_for_an_upgrade(store: ObjectStore) -> None:
+    store.put(layout.MARKER, b'{"format": 2, "more": true}')
+    for action in (lambda: a_folder(store), lambda: open_folder(store)):
+        with pytest.raises(FormatTooNew, match="upgrade Snaploom"):
+            action()
+
+
+def test_only_a_marked_folder_opens(store: ObjectStore) -> None:
+    with pytest.raises(FolderNotOurs, match="empty or absent"):
+        open_folder(store)
+    store.put("a", b"")
+    with pytest.raises(FolderNotOurs) as caught:
+        open_folder(store)
+    assert caught.value.found == "a"
+
+
+def test_every_changed_setting_is_listed_with_both_values(store: ObjectStore) -> None:
+    a_folder(store)
+    changed = SETTINGS.model_copy(update={"data_format": "AVRO", "partition_field_name": "time"})
+    with pytest.raises(ImmutableSettingChanged) as caught:
+        prepare_folder(store, changed, IDENTITY, a_run())
+    assert caught.value.found == "dataFormat: AVRO, partitionFieldName: time"
+    assert caught.value.expected == "dataFormat: PARQUET, partitionFieldName: day"
+
+
+def test_folder_of_another_output_is_refused(store: ObjectStore) -> None:
+    a_folder(store)
+    other = IDENTITY.model_copy(update={"output": "orders"})
+    with pytest.raises(ImmutableSettingChanged, match="output: orders"):
+        prepare_folder(store, SETTINGS, other, a_run(), accept_root_change=True)
+
+
+def test_another_root_needs_an_explicit_yes(store: ObjectStore) -> None:
+    a_folder(store)
+    other = IDENTITY.model_copy(update={"root": "person"})
+    with pytest.raises(ImmutableSettingChanged, match="acceptRootChange"):
+        prepare_folder(store, SETTINGS, other, a_run())
+    folder = prepare_folder(store, SETTINGS, other, a_run(), accept_root_change=True)
+    assert folder.log.read().identity == other
+
+
+def test_twenty_that_begin_at_once_all_end_well(store: ObjectStore) -> None:
+    with ThreadPoolExecutor(20) as pool:
+        folders = list(pool.map(lambda _: a_folder(store), range(20)))
+    assert {folder.log.read().seq for folder in folders} == {1}
+    assert keys(store, TEMPORARY_PREFIX) == set()
+
+
+def test_of_two_that_begin_with_other_settings_one_is_told(store: ObjectStore) -> None:
+    settings = [SETTINGS, SETTINGS.model_copy(update={"data_format": "AVRO"})]
+
+    def begin(number: int) -> str:
+        try:
+            prepare_folder(store, settings[number % 2], IDENTITY, a_run())
+        except ImmutableSettingChanged:
+            return "told"
+        return settings[number % 2].data_format
+
+    with ThreadPoolExecutor(8) as pool:
+        outcomes = list(pool.map(begin, range(8)))
+    assert outcomes.count("told") == 4
+    assert len(set(outcomes)) == 2
+
+
+def test_folder_whose_beginner_died_after_the_marker_is_finished_by_the_next(
+    store: ObjectStore,
+) -> None:
+    def die(point: CrashPoint) -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        a_folder(store, a_run(die))
+    assert open_folder(store).log.read() == EMPTY
+    published(a_folder(store))
+
+
+def test_folder_that_refuses_writes_is_told_before_any_work(store: ObjectStore) -> None:
+    faulty = FaultyStore(store)
+    faulty.faults = lambda operation, key: Fault.REFUSED if operation == "put_if_absent" else None
+    with pytest.raises(FolderNotWritable):
+        a_folder(faulty)

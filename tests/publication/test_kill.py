@@ -1,0 +1,95 @@
+"""Processes that are really killed, and processes that really race."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+from support.folders import DAY, a_folder, a_run, day, files_on_disk, keys, now, published
+from support.processes import DEADLINE, SPAWN, collect_once, exit_code, publish_many, publish_once
+
+from snaploom.models.times import EpochNanos
+from snaploom.storage.folder import Folder
+from snaploom.storage.gc import Verdict, collect_garbage, find_garbage
+from snaploom.storage.objectstore import TEMPORARY_PREFIX
+from snaploom.storage.publication import AlreadyPublished, Published
+from snaploom.storage.run import CrashPoint
+from snaploom.storage.stores import open_store
+
+PUBLISHING = [
+    CrashPoint.AFTER_MARKER,
+    CrashPoint.BEFORE_STAGING,
+    CrashPoint.AFTER_STAGING,
+    CrashPoint.DURING_PROMOTION,
+    CrashPoint.AFTER_PROMOTION,
+    CrashPoint.AFTER_COMMIT,
+]
+COLLECTING = [CrashPoint.AFTER_REVOCATION, CrashPoint.DURING_DELETION]
+
+
+def open_again(root: Path) -> Folder:
+    return a_folder(open_store(str(root), create=True))
+
+
+def collect_all(folder: Folder) -> set[str]:
+    """Collect as of tomorrow; what was found."""
+    garbage = find_garbage(folder.store, folder.log.read(), EpochNanos(now() + DAY), DAY // 2)
+    assert all(item.verdict is Verdict.REMOVE for item in garbage)
+    collect_garbage(folder, garbage, a_run())
+    return {item.key for item in garbage}
+
+
+def test_every_crash_point_is_tried() -> None:
+    assert {*PUBLISHING, *COLLECTING} == set(CrashPoint)
+
+
+@pytest.mark.parametrize("point", PUBLISHING)
+def test_run_after_a_killed_one_publishes_exactly_once(tmp_path: Path, point: CrashPoint) -> None:
+    assert exit_code(publish_once, tmp_path, point) == -signal.SIGKILL
+    folder = open_again(tmp_path)
+    outcome = published(folder)
+    was_committed = point is CrashPoint.AFTER_COMMIT
+    assert isinstance(outcome, AlreadyPublished if was_committed else Published)
+    state = folder.log.read()
+    assert set(state.live) == {day(0)}
+    leftovers = keys(folder.store) - state.live_files
+    assert collect_all(folder) == leftovers
+    assert files_on_disk(tmp_path) == set(state.live_files)
+    assert len(state.live_files) == 2
+    assert list((tmp_path / "data/.staging").iterdir()) == []
+
+
+@pytest.mark.parametrize("point", COLLECTING)
+def test_collection_after_a_killed_one_finishes(tmp_path: Path, point: CrashPoint) -> None:
+    published(open_again(tmp_path), 1)
+    assert exit_code(publish_once, tmp_path, CrashPoint.AFTER_PROMOTION) == -signal.SIGKILL
+    assert exit_code(collect_once, tmp_path, point) == -signal.SIGKILL
+    assert exit_code(collect_once, tmp_path, None) == 0
+    folder = open_again(tmp_path)
+    state = folder.log.read()
+    assert keys(folder.store) == state.live_files
+    assert len(state.live_files) == 2
+
+
+def test_processes_that_publish_the_same_snapshots_publish_each_once(tmp_path: Path) -> None:
+    start, answers = SPAWN.Barrier(4), SPAWN.Queue()
+    numbers = list(range(5))
+    processes = [
+        SPAWN.Process(target=publish_many, args=(tmp_path, numbers, start, answers))
+        for _ in range(4)
+    ]
+    for process in processes:
+        process.start()
+    told = [answer for _ in processes for answer in answers.get(timeout=DEADLINE)]
+    for process in processes:
+        process.join(DEADLINE)
+    folder = open_again(tmp_path)
+    state = folder.log.read()
+    winners = {number: state.live[day(number)].run_id for number in numbers}
+    assert state.seq == 1 + len(numbers)
+    for number, own, winner, won in told:
+        assert winner == winners[number]
+        assert won == (own == winner)
+    assert keys(folder.store) == state.live_files
+    assert keys(folder.store, TEMPORARY_PREFIX) == set()

@@ -1,0 +1,295 @@
+"""Any order of publishing, pruning, collecting, racing and dying, against a plain model.
+
+The model knows only which run's version of each snapshot should be live. What the folder says is
+read from the raw JSON of the manifest, not through the code under test.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from support.faultystore import Fault, FaultyStore, Killed, times
+from support.folders import (
+    DAY,
+    START,
+    a_folder,
+    a_run,
+    day,
+    keys,
+    now,
+    published,
+)
+
+from snaploom.errors import FolderNotWritable, RunRevoked
+from snaploom.models.times import EpochNanos, parse_instant
+from snaploom.storage import manifest
+from snaploom.storage.entries import Revoke, Tombstone
+from snaploom.storage.folder import open_folder
+from snaploom.storage.gc import collect_garbage, find_garbage
+from snaploom.storage.manifest import CommitOutcomeUnknown
+from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.publication import AlreadyPublished
+from snaploom.storage.run import CrashPoint, Run
+from snaploom.storage.state import FolderState, tombstone_of
+from snaploom.storage.stores import open_store
+
+FOREIGN = "data/day=1/notes.txt"
+
+numbers = st.integers(0, 2)
+points = st.sampled_from(
+    [
+        CrashPoint.BEFORE_STAGING,
+        CrashPoint.AFTER_STAGING,
+        CrashPoint.DURING_PROMOTION,
+        CrashPoint.AFTER_PROMOTION,
+    ]
+)
+PROMOTING = (CrashPoint.DURING_PROMOTION, CrashPoint.AFTER_PROMOTION)
+
+
+class DyingStore(FaultyStore):
+    """Dies at its n-th write, before or after doing it."""
+
+    def __init__(self, inner: ObjectStore, writes_left: int, is_done: bool) -> None:
+        super().__init__(inner)
+        self._left = writes_left
+        self._is_done = is_done
+        self.faults = self._count
+
+    def _count(self, operation: str, key: str) -> Fault | None:
+        if operation in ("get", "head", "list", "prune"):
+            return None
+        self._left -= 1
+        return Fault.ANSWER_LOST if self._left == 0 else None
+
+    def _do(self, operation: str, key: str, action: Callable[[], None]) -> None:
+        is_last = self._left == 1 and operation not in ("get", "head", "list", "prune")
+        if not is_last or self.is_dead:
+            super()._do(operation, key, action)
+            return
+        self.is_dead = True
+        if self._is_done:
+            action()
+        raise Killed
+
+
+def committed_versions(store: ObjectStore) -> Iterator[dict[int, tuple[str, tuple[str, ...]]]]:
+    """Live versions (run, files) by time after each entry, folded from the raw documents."""
+    live: dict[int, tuple[str, tuple[str, ...]]] = {}
+    documents = sorted(info.key for info in store.list("metadata/manifest/"))
+    for position, key in enumerate(documents, start=1):
+        entry = json.loads(store.get(key))
+        assert entry["seq"] == position
+        if entry["action"] == "publish":
+            snapshot = entry["snapshot"]
+            time = parse_instant(snapshot["time"])
+            assert time not in live
+            live[time] = (snapshot["runId"], tuple(file["path"] for file in snapshot["files"]))
+        for ended in entry.get("snapshots", []):
+            del live[parse_instant(ended["time"])]
+        yield dict(live)
+
+
+class Protocol(RuleBasedStateMachine):
+    """Writers, a pruner and collectors on one folder."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.store = open_store("memory:", create=True)
+        a_folder(self.store)
+        self.store.put(FOREIGN, b"mine")
+        self.expected: dict[int, str] = {}
+        """Run whose version is live, by number of the snapshot."""
+        self.kept: set[str] = set()
+        """Files of tombstoned snapshots, until a collection long after."""
+
+    @rule(number=numbers, files=st.integers(0, 2))
+    def publish(self, number: int, files: int) -> None:
+        run = a_run()
+        outcome = published(open_folder(self.store), number, run, files)
+        assert isinstance(outcome, AlreadyPublished) == (number in self.expected)
+        assert outcome.record.run_id == self.expected.setdefault(number, run.run_id)
+
+    @rule(number=numbers)
+    def publish_with_a_clock_far_ahead(self, number: int) -> None:
+        """Takes everybody's unfinished files for old ones."""
+        run = a_run(start=now() + 365 * DAY)
+        published(open_folder(self.store), number, run)
+        self.expected.setdefault(number, run.run_id)
+
+    @rule(number=numbers, fault=st.sampled_from(Fault), count=st.integers(1, 6))
+    def publish_with_faults_at_the_commit(self, number: int, fault: Fault, count: int) -> None:
+        faulty = FaultyStore(self.store)
+        folder = open_folder(faulty)
+        faulty.faults = times(count, fault, "put_if_absent", "manifest/")
+        run = a_run()
+        was_live = number in self.expected
+        try:
+            outcome = published(folder, number, run)
+        except (CommitOutcomeUnknown, FolderNotWritable):
+            assert fault is not Fault.ANSWER_LOST
+            assert fault is Fault.REFUSED or count >= manifest.PUT_ATTEMPTS
+            assert not was_live
+        else:
+            assert isinstance(outcome, AlreadyPublished) == was_live
+            self.expected.setdefault(number, run.run_id)
+
+    @rule(number=numbers, writes_left=st.integers(1, 12), is_done=st.booleans())
+    def publish_and_die(self, number: int, writes_left: int, is_done: bool) -> None:
+        run = a_run()
+        try:
+            published(open_folder(DyingStore(self.store, writes_left, is_done)), number, run)
+        except Killed:
+            committed = (*committed_versions(self.store),)[-1]
+            if number not in self.expected and day(number) in committed:
+                self.expected[number] = run.run_id
+        else:
+            self.expected.setdefault(number, run.run_id)
+
+    @rule(
+        number=numbers,
+        point=points,
+        rival=numbers,
+        meanwhile=st.lists(
+            st.sampled_from(["publish", "hasty", "prune", "collect", "revoke"]), max_size=3
+        ),
+    )
+    def publish_while_others_act(
+        self, number: int, point: CrashPoint, rival: int, meanwhile: list[str]
+    ) -> None:
+        is_revoked = False
+        waiting = [point]
+
+        def pause(reached: CrashPoint) -> None:
+            nonlocal is_revoked
+            if waiting != [reached]:
+                return
+            waiting.clear()
+            for action in meanwhile:
+                was_live = rival in self.expected
+                is_seen = point in PROMOTING and rival == number and not was_live
+                if action == "publish":
+                    self.publish(rival, 2)
+                elif action == "hasty":
+                    self.publish_with_a_clock_far_ahead(rival)
+                    is_revoked |= is_seen
+                elif action == "prune":
+                    self.prune(rival)
+                elif action == "collect":
+                    self.collect_long_after()
+                    is_revoked |= point is not CrashPoint.BEFORE_STAGING
+                else:
+                    self.revoke(run)
+                    is_revoked = True
+
+        run = a_run(pause)
+        try:
+            outcome = published(open_folder(self.store), number, run)
+        except RunRevoked:
+            assert is_revoked
+        else:
+            assert isinstance(outcome, AlreadyPublished) == (number in self.expected)
+            assert isinstance(outcome, AlreadyPublished) or not is_revoked
+            self.expected.setdefault(number, run.run_id)
+
+    @rule(number=numbers)
+    def prune(self, number: int) -> None:
+        if number not in self.expected:
+            return
+
+        def bury(state: FolderState) -> Tombstone:
+            record = state.live[day(number)]
+            self.kept |= {file.path for file in record.files}
+            ended = tombstone_of(record, seq=state.next_seq, rule="maxOld", deleted_at=START)
+            return Tombstone(
+                seq=state.next_seq,
+                run_id=a_run().run_id,
+                written_at=START,
+                tool_version="0.0.0",
+                snapshots=(ended,),
+            )
+
+        open_folder(self.store).log.commit(bury)
+        del self.expected[number]
+
+    @rule(writes_left=st.integers(1, 6), is_done=st.booleans(), is_late=st.booleans())
+    def collect_and_die(self, writes_left: int, is_done: bool, is_late: bool) -> None:
+        with suppress(Killed):
+            self._collect(DyingStore(self.store, writes_left, is_done), DAY if is_late else 0)
+        if is_late:
+            self.kept.clear()
+
+    @rule()
+    def collect_at_once(self) -> None:
+        self._collect(self.store, 0)
+
+    @rule()
+    def collect_long_after(self) -> None:
+        self._collect(self.store, DAY)
+        self.kept.clear()
+        live = {path for _, files in self._live().values() for path in files}
+        assert keys(self.store) == live | {FOREIGN}
+
+    def _collect(self, store: ObjectStore, after: int) -> None:
+        folder = open_folder(store)
+        later = EpochNanos(now() + after)
+        garbage = find_garbage(store, folder.log.read(), later, DAY // 2)
+        collect_garbage(folder, garbage, a_run())
+
+    def revoke(self, run: Run) -> None:
+        open_folder(self.store).log.commit(
+            lambda state: Revoke(
+                seq=state.next_seq,
+                run_id=a_run().run_id,
+                written_at=START,
+                tool_version="0.0.0",
+                run_ids=(run.run_id,),
+            )
+        )
+
+    def _live(self) -> dict[int, tuple[str, tuple[str, ...]]]:
+        return [*committed_versions(self.store)][-1]
+
+    @invariant()
+    def live_versions_are_those_of_the_model(self) -> None:
+        live = {time: run_id for time, (run_id, _) in self._live().items()}
+        assert live == {day(number): run_id for number, run_id in self.expected.items()}
+
+    @invariant()
+    def files_of_live_snapshots_are_there_and_whole(self) -> None:
+        for run_id, files in self._live().values():
+            for path in files:
+                assert run_id in self.store.get(path).decode()
+
+    @invariant()
+    def files_of_tombstones_are_there_within_grace(self) -> None:
+        assert self.kept <= keys(self.store)
+
+    @invariant()
+    def what_is_not_ours_is_untouched(self) -> None:
+        assert self.store.get(FOREIGN) == b"mine"
+
+    @invariant()
+    def readers_see_what_the_documents_say(self) -> None:
+        state = open_folder(self.store).log.read()
+        live = {r.time: (r.run_id, tuple(f.path for f in r.files)) for r in state.snapshots}
+        assert live == self._live()
+
+
+def test_protocol_holds_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest, "FIRST_PAUSE", 0.0)
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        Protocol,
+        settings=settings(
+            max_examples=150,
+            stateful_step_count=20,
+            deadline=None,
+            suppress_health_check=[HealthCheck.too_slow],
+        ),
+    )

@@ -1,0 +1,429 @@
+"""Publication: exactly once, whole or not at all, and clean after itself."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from support.faultystore import Fault, FaultyStore, times
+from support.folders import (
+    MODEL,
+    START,
+    a_folder,
+    a_run,
+    a_target,
+    agrees,
+    day,
+    files_on_disk,
+    keys,
+    published,
+    writes,
+)
+
+from snaploom.errors import (
+    FolderNotWritable,
+    HistoryIncompatible,
+    Interrupted,
+    ObjectAlreadyExists,
+    PublicationError,
+    RunRevoked,
+)
+from snaploom.storage import layout
+from snaploom.storage.entries import Revoke, SnapshotRecord, Tombstone
+from snaploom.storage.folder import Folder, open_folder
+from snaploom.storage.manifest import CommitOutcomeUnknown
+from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.publication import (
+    AlreadyPublished,
+    Published,
+    SnapshotTarget,
+    WriteResult,
+    describe,
+    publish,
+)
+from snaploom.storage.run import CrashPoint, Run
+from snaploom.storage.state import FolderState, tombstone_of
+from snaploom.storage.stores import open_store
+
+BEFORE_THE_COMMIT = [
+    CrashPoint.BEFORE_STAGING,
+    CrashPoint.AFTER_STAGING,
+    CrashPoint.DURING_PROMOTION,
+    CrashPoint.AFTER_PROMOTION,
+]
+
+
+@pytest.fixture(params=["local", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
+    return open_store(str(tmp_path) if request.param == "local" else "memory:", create=True)
+
+
+@pytest.fixture
+def folder(store: ObjectStore) -> Folder:
+    return a_folder(store)
+
+
+def revoke(folder: Folder, run: Run) -> None:
+    folder.log.commit(
+        lambda state: Revoke(
+            seq=state.next_seq,
+            run_id=a_run().run_id,
+            written_at=START,
+            tool_version="0.0.0",
+            run_ids=(run.run_id,),
+        )
+    )
+
+
+def assert_clean(folder: Folder) -> None:
+    """Nothing under `data/` that is not live."""
+    assert keys(folder.store) == open_folder(folder.store).log.read().live_files
+
+
+def test_published_snapshot_is_what_the_manifest_and_the_folder_show(folder: Folder) -> None:
+    outcome = published(folder)
+    assert isinstance(outcome, Published)
+    state = open_folder(folder.store).log.read()
+    assert state.snapshots == (outcome.record,)
+    assert {file.path for file in outcome.record.files} == keys(folder.store)
+    assert (outcome.record.rows, outcome.record.seq) == (20, 2)
+    assert folder.store.get(layout.schema_key(outcome.record.schema_hash)).startswith(b"{")
+    assert folder.store.head(layout.data_model_key(outcome.record.model_hash)) is not None
+    assert describe(outcome) == "snapshot 2020-01-01T00:00:00Z is published: 20 rows in 2 files"
+
+
+def test_published_names_carry_run_and_ending(folder: Folder) -> None:
+    run = a_run()
+    record = published(folder, run=run).record
+    for file in record.files:
+        assert file.path.startswith(f"data/day=0/{run.run_id}-")
+        assert file.path.endswith(".snappy.parquet")
+        assert layout.run_of(file.path) == run.run_id
+
+
+def test_second_publication_tells_who_was_first_and_does_not_write(folder: Folder) -> None:
+    first = a_run()
+    published(folder, run=first)
+
+    def write(uri: str) -> WriteResult:
+        raise AssertionError("not called")
+
+    outcome = publish(folder, a_run(), a_target(), write, agrees)
+    assert isinstance(outcome, AlreadyPublished)
+    assert describe(outcome).endswith(f"already published by run {first.run_id}")
+
+
+def test_snapshots_of_other_times_are_published_beside_each_other(folder: Folder) -> None:
+    for number in (2, 0, 1):
+        published(folder, number)
+    state = folder.log.read()
+    assert [record.time for record in state.snapshots] == [day(0), day(1), day(2)]
+    assert [at.time for at in state.schema_history] == [day(0), day(1), day(2)]
+    assert len(state.models) == 1
+
+
+def test_snapshot_without_files_is_published(folder: Folder) -> None:
+    outcome = published(folder, files=0)
+    assert (outcome.record.rows, outcome.record.files) == (0, ())
+    assert isinstance(published(folder, files=0), AlreadyPublished)
+    assert_clean(folder)
+
+
+def test_files_in_subfolders_are_refused(folder: Folder) -> None:
+    def write(uri: str) -> WriteResult:
+        folder.store.put(f"{uri.removeprefix(folder.store.uri)}day=0/x.parquet", b"")
+        return WriteResult(1, "{}")
+
+    with pytest.raises(PublicationError, match="subfolder"):
+        publish(folder, a_run(), a_target(), write, agrees)
+    assert_clean(folder)
+
+
+@pytest.mark.parametrize("error", [ValueError("bad row"), KeyboardInterrupt(), Interrupted("")])
+def test_failing_writer_leaves_nothing(folder: Folder, error: BaseException) -> None:
+    def write(uri: str) -> WriteResult:
+        writes(folder.store)(uri)
+        raise error
+
+    with pytest.raises(type(error)):
+        publish(folder, a_run(), a_target(), write, agrees)
+    assert keys(folder.store) == set()
+    assert folder.log.read().seq == 1
+
+
+@pytest.mark.parametrize("error", [RuntimeError("x"), KeyboardInterrupt(), Interrupted("")])
+@pytest.mark.parametrize("point", BEFORE_THE_COMMIT)
+def test_interruption_before_the_commit_leaves_nothing(
+    folder: Folder, error: BaseException, point: CrashPoint
+) -> None:
+    def interrupt(reached: CrashPoint) -> None:
+        if reached is point:
+            raise error
+
+    with pytest.raises(type(error)):
+        published(folder, run=a_run(interrupt))
+    assert keys(folder.store) == set()
+    assert isinstance(published(folder), Published)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("x"), KeyboardInterrupt(), Interrupted("")])
+def test_interruption_after_the_commit_keeps_what_is_published(
+    folder: Folder, error: BaseException
+) -> None:
+    def interrupt(reached: CrashPoint) -> None:
+        if reached is CrashPoint.AFTER_COMMIT:
+            raise error
+
+    with pytest.raises(type(error)):
+        published(folder, run=a_run(interrupt))
+    assert len(folder.log.read().live_files) == 2
+    assert_clean(folder)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), Interrupted("")])
+@pytest.mark.parametrize("is_done", [True, False])
+def test_interruption_within_the_commit_asks_the_log_first(
+    folder: Folder, error: BaseException, is_done: bool
+) -> None:
+    class Interrupting(FaultyStore):
+        def put_if_absent(self, key: str, data: bytes) -> None:
+            if layout.MANIFEST not in key:
+                super().put_if_absent(key, data)
+                return
+            self.puts += 1
+            if self.puts > 1 or is_done:
+                super().put_if_absent(key, data)
+            if self.puts == 1:
+                raise error
+
+        puts = 0
+
+    with pytest.raises(type(error)):
+        published(open_folder(Interrupting(folder.store)))
+    assert set(folder.log.read().live) == ({day(0)} if is_done else set())
+    assert_clean(folder)
+
+
+def test_lost_answer_to_the_commit_is_found_out(store: ObjectStore) -> None:
+    faulty = FaultyStore(store)
+    folder = a_folder(faulty)
+    faulty.faults = times(1, Fault.ANSWER_LOST, "put_if_absent", "manifest/")
+    assert isinstance(published(folder), Published)
+    assert_clean(folder)
+
+
+def test_commit_of_unknown_outcome_never_loses_published_files(store: ObjectStore) -> None:
+    faulty = FaultyStore(store)
+    folder = a_folder(faulty)
+    lost = times(1, Fault.ANSWER_LOST, "put_if_absent", "manifest/")
+
+    def unreachable_once_written(operation: str, key: str) -> Fault | None:
+        is_written = store.head(layout.manifest_key(2)) is not None
+        return Fault.REQUEST_LOST if is_written else lost(operation, key)
+
+    faulty.faults = unreachable_once_written
+    with pytest.raises(CommitOutcomeUnknown):
+        published(folder)
+    state = open_folder(store).log.read()
+    assert set(state.live) == {day(0)}
+    assert state.live_files <= keys(store)
+    assert isinstance(published(a_folder(store)), AlreadyPublished)
+
+
+def test_store_that_comes_back_settles_an_unknown_outcome(store: ObjectStore) -> None:
+    faulty = FaultyStore(store)
+    folder = a_folder(faulty)
+    faulty.faults = times(5, Fault.REQUEST_LOST, "put_if_absent", "manifest/")
+    with pytest.raises(CommitOutcomeUnknown):
+        published(folder)
+    assert keys(store) == set()
+    assert isinstance(published(a_folder(store)), Published)
+
+
+def test_put_that_lands_late_cannot_publish_what_was_removed(folder: Folder) -> None:
+    late: list[tuple[str, bytes]] = []
+
+    class Slow(FaultyStore):
+        def put_if_absent(self, key: str, data: bytes) -> None:
+            if layout.MANIFEST in key and not late:
+                late.append((key, data))
+                raise KeyboardInterrupt
+            super().put_if_absent(key, data)
+
+    with pytest.raises(KeyboardInterrupt):
+        published(open_folder(Slow(folder.store)))
+    assert keys(folder.store) == set()
+    with pytest.raises(ObjectAlreadyExists):
+        folder.store.put_if_absent(*late[0])
+    assert folder.log.read().live == {}
+
+
+def test_refused_commit_leaves_nothing(store: ObjectStore) -> None:
+    faulty = FaultyStore(store)
+    folder = a_folder(faulty)
+    faulty.faults = times(1, Fault.REFUSED, "put_if_absent", "manifest/")
+    with pytest.raises(FolderNotWritable):
+        published(folder)
+    assert keys(store) == set()
+
+
+def test_failing_clean_up_does_not_hide_the_error(store: ObjectStore) -> None:
+    faulty = FaultyStore(store)
+    folder = a_folder(faulty)
+    faulty.faults = lambda operation, key: Fault.REFUSED if operation == "delete" else None
+
+    def write(uri: str) -> WriteResult:
+        writes(folder.store)(uri)
+        raise ValueError("bad row")
+
+    with pytest.raises(ValueError, match="bad row"):
+        publish(folder, a_run(), a_target(), write, agrees)
+
+
+def test_failing_clean_up_does_not_undo_a_publication(store: ObjectStore) -> None:
+    faulty = FaultyStore(store)
+    folder = a_folder(faulty)
+    faulty.faults = lambda operation, key: Fault.REFUSED if operation == "delete" else None
+    assert isinstance(published(folder), Published)
+
+
+def test_revalidation_sees_what_landed_meanwhile_and_can_refuse(folder: Folder) -> None:
+    def refuse_neighbours(state: FolderState, record: SnapshotRecord) -> None:
+        seen.append(set(state.live))
+        if state.live:
+            raise HistoryIncompatible("a neighbour")
+
+    def write(uri: str) -> WriteResult:
+        result = writes(folder.store)(uri)
+        published(open_folder(folder.store), 1)
+        return result
+
+    seen: list[set[int]] = []
+    with pytest.raises(HistoryIncompatible):
+        publish(folder, a_run(), a_target(), write, refuse_neighbours)
+    assert seen[-1] == {day(1)}
+    assert_clean(folder)
+
+
+@pytest.mark.parametrize("point", [CrashPoint.BEFORE_STAGING, CrashPoint.AFTER_PROMOTION])
+def test_loser_of_a_race_discards_its_files_and_tells_the_winner(
+    folder: Folder, point: CrashPoint
+) -> None:
+    winner = a_run()
+
+    def overtaken(reached: CrashPoint) -> None:
+        if reached is point:
+            published(open_folder(folder.store), run=winner)
+
+    outcome = published(folder, run=a_run(overtaken))
+    assert isinstance(outcome, AlreadyPublished)
+    assert outcome.record.run_id == winner.run_id
+    assert_clean(folder)
+
+
+def test_revoked_run_does_not_begin(folder: Folder) -> None:
+    run = a_run()
+    revoke(folder, run)
+    with pytest.raises(RunRevoked):
+        published(folder, run=run)
+
+
+@pytest.mark.parametrize("point", [CrashPoint.BEFORE_STAGING, CrashPoint.AFTER_PROMOTION])
+def test_run_that_is_revoked_meanwhile_aborts(folder: Folder, point: CrashPoint) -> None:
+    def revoked(reached: CrashPoint) -> None:
+        if reached is point:
+            revoke(open_folder(folder.store), run)
+
+    run = a_run(revoked)
+    with pytest.raises(RunRevoked):
+        published(folder, run=run)
+    assert folder.log.read().live == {}
+    assert keys(folder.store) == set()
+
+
+def test_run_whose_staging_was_collected_is_told_that_it_was_revoked(folder: Folder) -> None:
+    def collected(reached: CrashPoint) -> None:
+        if reached is CrashPoint.AFTER_STAGING:
+            revoke(open_folder(folder.store), run)
+            folder.store.delete(keys(folder.store, layout.STAGING))
+
+    run = a_run(collected)
+    with pytest.raises(RunRevoked):
+        published(folder, run=run)
+
+
+def test_one_run_may_publish_several_snapshots_at_once(folder: Folder) -> None:
+    run = a_run()
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = list(pool.map(lambda n: published(folder, n % 4, run=run), range(12)))
+    assert sum(isinstance(outcome, Published) for outcome in outcomes) == 4
+    assert_clean(folder)
+
+
+def test_snapshot_that_was_deleted_can_be_published_again_under_new_names(folder: Folder) -> None:
+    first = published(folder).record
+
+    def bury(state: FolderState) -> Tombstone:
+        ended = tombstone_of(first, seq=state.next_seq, rule="maxSnapshotAge", deleted_at=START)
+        return Tombstone(
+            seq=state.next_seq,
+            run_id=a_run().run_id,
+            written_at=START,
+            tool_version="0.0.0",
+            snapshots=(ended,),
+        )
+
+    assert folder.log.commit(bury).tombstoned_times == {day(0)}
+    again = published(folder).record
+    assert not {f.path for f in again.files} & {f.path for f in first.files}
+    assert folder.log.read().tombstoned_times == set()
+
+
+def test_swapped_source_is_the_merged_models_latest_and_its_place_the_first(
+    folder: Folder,
+) -> None:
+    published(folder)
+    swapped = MODEL[1].model_copy(update={"source": "addresses_v2", "field_name": "ADDRESS"})
+    target = SnapshotTarget(day(1), "day=1", "plan", (MODEL[0], swapped))
+    publish(folder, a_run(), target, writes(folder.store), agrees)
+    state = folder.log.read()
+    assert state.merged_model["address"].source == "addresses_v2"
+    assert state.merged_model["address"].field_name == "address"
+    assert [version.first_seen for version in state.models] == [2, 3]
+    assert b"addresses_v2" in folder.store.get(layout.MERGED_DATA_MODEL)
+
+
+def test_local_folder_holds_nothing_else_afterwards(tmp_path: Path) -> None:
+    folder = a_folder(open_store(str(tmp_path), create=True))
+    record = published(folder).record
+    assert files_on_disk(tmp_path) == {file.path for file in record.files}
+    assert list((tmp_path / "data/.staging").iterdir()) == []
+    assert list((tmp_path / ".snaploom-tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("partition", ["", "a/b", ".hidden", "_hidden"])
+def test_name_that_is_no_partition_is_refused(folder: Folder, partition: str) -> None:
+    target = SnapshotTarget(day(0), partition, "plan", MODEL)
+    with pytest.raises(ValueError, match="not the name of a partition"):
+        publish(folder, a_run(), target, writes(folder.store), agrees)
+    assert_clean(folder)
+
+
+@pytest.mark.parametrize("operation", ["put", "delete"])
+def test_interruption_of_best_effort_work_is_not_swallowed(
+    store: ObjectStore, operation: str
+) -> None:
+    faulty = FaultyStore(store)
+    folder = a_folder(faulty)
+
+    def interrupt(name: str, key: str) -> None:
+        if name == operation:
+            faulty.faults = lambda name, key: None
+            raise Interrupted("stopped by Ctrl-C")
+
+    faulty.faults = interrupt  # type: ignore[assignment]
+    with pytest.raises(Interrupted):
+        published(folder)
+    assert set(folder.log.read().live) == {day(0)}
+    assert folder.log.read().live_files <= keys(store)

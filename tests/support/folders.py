@@ -1,0 +1,102 @@
+"""Output folders, runs and snapshots for tests of storage."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+from snaploom.models.times import EpochNanos
+from snaploom.storage.entries import FolderIdentity, FolderSettings, ModelNode, SnapshotRecord
+from snaploom.storage.folder import Folder, prepare_folder
+from snaploom.storage.layout import new_run_id
+from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.publication import (
+    AlreadyPublished,
+    Published,
+    SnapshotTarget,
+    WriteResult,
+    publish,
+)
+from snaploom.storage.run import CrashPoint, Run
+from snaploom.storage.state import FolderState
+
+START = EpochNanos(1_577_836_800_000_000_000)
+"""2020-01-01T00:00:00Z"""
+DAY = 86_400 * 1_000_000_000
+
+SETTINGS = FolderSettings(
+    data_format="PARQUET",
+    data_compression="SNAPPY",
+    partition_field_name="day",
+    timestamp_format="UNIX_MILLISECONDS",
+    output_timezone="",
+)
+IDENTITY = FolderIdentity(output="customers", root="customer")
+MODEL = (
+    ModelNode(field_name="", parent="", source="customer"),
+    ModelNode(field_name="address", parent="", source="addresses", relationship="address_id"),
+)
+
+
+def now() -> EpochNanos:
+    """The time by the clock that local files are stamped with."""
+    return EpochNanos(time.time_ns())
+
+
+def ignore(point: CrashPoint) -> None:
+    return None
+
+
+def a_run(reached: Callable[[CrashPoint], None] = ignore, start: int = START) -> Run:
+    """A run whose clock ticks a second at each look."""
+    ticks = count(start, 1_000_000_000)
+    run_id = new_run_id(EpochNanos(start))
+    return Run(run_id, "0.0.0", lambda: EpochNanos(next(ticks)), reached)
+
+
+def day(number: int) -> EpochNanos:
+    return EpochNanos(START + number * DAY)
+
+
+def a_target(number: int = 0) -> SnapshotTarget:
+    return SnapshotTarget(day(number), f"day={number}", "plan", MODEL)
+
+
+def a_folder(store: ObjectStore, run: Run | None = None) -> Folder:
+    return prepare_folder(store, SETTINGS, IDENTITY, run or a_run())
+
+
+def writes(store: ObjectStore, files: int = 2) -> Callable[[str], WriteResult]:
+    """A writer that leaves data files, a marker and a checksum, as Spark does."""
+
+    def write(uri: str) -> WriteResult:
+        staging = uri.removeprefix(store.uri)
+        for number in range(files):
+            store.put_if_absent(f"{staging}part-{number:05d}-x.snappy.parquet", uri.encode())
+        store.put_if_absent(f"{staging}_SUCCESS", b"")
+        store.put_if_absent(f"{staging}.part-00000-x.snappy.parquet.crc", b"crc")
+        return WriteResult(rows=10 * files, schema='{"type":"struct","fields":[]}')
+
+    return write
+
+
+def agrees(state: FolderState, record: SnapshotRecord) -> None:
+    return None
+
+
+def published(
+    folder: Folder, number: int = 0, run: Run | None = None, files: int = 2
+) -> Published | AlreadyPublished:
+    write = writes(folder.store, files)
+    return publish(folder, run or a_run(), a_target(number), write, agrees)
+
+
+def keys(store: ObjectStore, prefix: str = "data/") -> set[str]:
+    return {info.key for info in store.list(prefix)}
+
+
+def files_on_disk(root: Path) -> set[str]:
+    """What a reader who knows nothing of manifests would find."""
+    return {str(p.relative_to(root)) for p in root.glob("data/[!.]*/*")}

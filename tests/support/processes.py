@@ -1,0 +1,67 @@
+"""Real processes that publish and collect, and die when told to."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from support.folders import DAY, a_folder, a_run, now, published
+
+from snaploom.models.times import EpochNanos
+from snaploom.storage.gc import collect_garbage, find_garbage
+from snaploom.storage.publication import AlreadyPublished
+from snaploom.storage.run import CrashPoint
+from snaploom.storage.stores import open_store
+
+SPAWN = multiprocessing.get_context("spawn")
+DEADLINE = 120
+
+
+def dies_at(point: CrashPoint | None) -> Callable[[CrashPoint], None]:
+    def reached(here: CrashPoint) -> None:
+        if here is point:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return reached
+
+
+def publish_once(root: Path, point: CrashPoint | None) -> None:
+    run = a_run(dies_at(point), start=now())
+    published(a_folder(open_store(str(root), create=True), run), run=run)
+
+
+def collect_once(root: Path, point: CrashPoint | None) -> None:
+    run = a_run(dies_at(point), start=now())
+    folder = a_folder(open_store(str(root), create=True), run)
+    tomorrow = EpochNanos(now() + DAY)
+    garbage = find_garbage(folder.store, folder.log.read(), tomorrow, DAY // 2)
+    collect_garbage(folder, garbage, run)
+
+
+def publish_many(root: Path, numbers: list[int], start: object, answers: object) -> None:
+    """Publish snapshots when all are ready; answer with (snapshot, own run, run that won)."""
+    store = open_store(str(root), create=True)
+    start.wait(DEADLINE)  # type: ignore[attr-defined]
+    run = a_run(start=now())
+    folder = a_folder(store, run)
+    told = []
+    for number in numbers:
+        outcome = published(folder, number, run=run)
+        won = not isinstance(outcome, AlreadyPublished)
+        told.append((number, run.run_id, outcome.record.run_id, won))
+    answers.put(told)  # type: ignore[attr-defined]
+
+
+def exit_code(
+    target: Callable[[Path, CrashPoint | None], None], root: Path, point: CrashPoint | None
+) -> int:
+    """How a process ended that ran a function: minus the signal when it was killed."""
+    process: BaseProcess = SPAWN.Process(target=target, args=(root, point))
+    process.start()
+    process.join(DEADLINE)
+    assert process.exitcode is not None, "it did not end in time"
+    return process.exitcode

@@ -1,0 +1,75 @@
+"""Declared sources and bundles of them, as short as tests want them."""
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from snaploom.engine.sources.opening import open_source
+from snaploom.engine.sources.port import SourceReader
+from snaploom.models.datasource import DataSource
+from snaploom.models.skippingindex import SkippingIndex
+from snaploom.models.times import EpochNanos, parse_instant
+from snaploom.planning.bundle import Bundle
+
+NOW = parse_instant("2026-06-01T12:00:00Z")
+
+
+INDEX = SkippingIndex.parse(
+    {
+        "apiVersion": "snaploom.io/v1alpha1",
+        "kind": "SkippingIndex",
+        "metadata": {"name": "any"},
+        "spec": {
+            "target": {"dataSource": "orders"},
+            "indexes": [{"type": "MIN_MAX", "column": "id"}],
+            "store": {"parquet": {"location": "file:///nowhere"}},
+        },
+    }
+)
+"""What a Bundle must have beside its sources; the sources do not care."""
+
+
+def a_source(spec: dict[str, Any], name: str = "orders") -> DataSource:
+    return DataSource.parse(
+        {
+            "apiVersion": "snaploom.io/v1alpha1",
+            "kind": "DataSource",
+            "metadata": {"name": name},
+            "spec": spec,
+        }
+    )
+
+
+def by_field(field: str, time_format: str, **settings: Any) -> dict[str, Any]:
+    return {"fromFieldValue": {"fieldName": field, "timeFormat": time_format, **settings}}
+
+
+READ_TIME: dict[str, Any] = {"fromReadTime": {}}
+
+
+def files(data_format: str, *globs: object, **settings: Any) -> dict[str, Any]:
+    """The spec of an hdfsLike source; read as one snapshot unless `snapshot` says otherwise."""
+    declared = {
+        "format": data_format,
+        "sourceUriGlobs": [str(glob) for glob in globs],
+        "snapshot": READ_TIME,
+        **settings,
+    }
+    return {"hdfsLike": declared}
+
+
+def reader(
+    spark: SparkSession, spec: dict[str, Any], *others: DataSource, now: EpochNanos = NOW
+) -> SourceReader:
+    """The reader of a source named `orders`, beside others that it may read."""
+    bundle = Bundle(skipping_index=INDEX, data_sources=(a_source(spec), *others))
+    return open_source(spark, bundle, "orders", now)
+
+
+def snapshot_times(source: SourceReader) -> list[int]:
+    return list(source.listing().times)
+
+
+def rows_at(source: SourceReader, time: str | EpochNanos) -> list[tuple[object, ...]]:
+    instant = parse_instant(time) if isinstance(time, str) else time
+    return sorted(tuple(row) for row in source.read(instant).frame.collect())

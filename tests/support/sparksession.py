@@ -1,0 +1,38 @@
+"""A small Spark for tests: two cores, two shuffle partitions, no web pages, nothing in the tree."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from snaploom.engine.settings import SESSION_SETTINGS
+
+SETTINGS: Mapping[str, str] = {
+    **{setting.name: setting.value for setting in SESSION_SETTINGS},
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.pyspark.python": sys.executable,
+    "spark.pyspark.driver.python": sys.executable,
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+"""What the engine needs, and what keeps tests small and quiet."""
+
+
+def make_session(folder: Path, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """The session of this process; `folder` takes warehouse, scratch space and Derby's files."""
+    builder = SparkSession.builder.master("local[2]").appName("snaploom-tests")
+    places = {
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.local.dir": str(folder / "local"),
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder / 'derby'}",
+    }
+    for key, value in {**SETTINGS, **places, **(settings or {})}.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session

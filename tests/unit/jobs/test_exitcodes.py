@@ -1,0 +1,35 @@
+"""Exit codes of one run and of several."""
+
+import pytest
+
+from snaploom.errors import Interrupted, SnaploomError
+from snaploom.jobs.exitcodes import combined_exit_code, report_exit_code, unstarted_report
+from snaploom.models.codes import make_finding
+from snaploom.models.finding import InvalidDeclarations
+from snaploom.models.times import EpochNanos
+
+INVALID = InvalidDeclarations([make_finding("SL191", "this is not a time", path="--now")])
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        ([], 0),
+        ([0, 0], 0),
+        ([0, 1], 1),
+        ([3, 0, 3], 3),
+        ([2, 3], 1),
+        ([1, 130], 130),
+        ([4], 4),
+    ],
+)
+def test_several_codes_become_one(codes, expected) -> None:
+    assert combined_exit_code(codes) == expected
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(SnaploomError("x"), 1), (Interrupted("x"), 130), (INVALID, 2)]
+)
+def test_report_of_a_run_that_never_began_has_the_code_of_its_error(error, code) -> None:
+    report = unstarted_report("wide", EpochNanos(0), error)
+    assert report_exit_code(report) == error.exit_code == code

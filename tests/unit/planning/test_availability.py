@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.joinmodels import Relation, customer_model, model
+
+from snaploom.models.common import MissingMode, Preference, TimeOffset
+from snaploom.models.outputdataset import ChildSnapshot
+from snaploom.models.report import ExclusionReason
+from snaploom.models.times import EpochNanos, parse_instant
+from snaploom.planning.availability import Action, Availability, availability, choose
+from snaploom.planning.intervals import READ_TIME, SourceSnapshots
+from snaploom.planning.tree import JoinTree, plan_tree
+
+HOUR = 3_600_000_000_000
+START = parse_instant("2020-01-01T00:00:00Z")
+NAMES = ("customer_address", "customer_contact", "customer_group", "group_attributes")
+TREE = plan_tree(customer_model().graph())
+
+
+def hour(number: float) -> EpochNanos:
+    return EpochNanos(START + int(number * HOUR))
+
+
+def available(missing: dict[str, MissingMode], tree: JoinTree = TREE) -> Availability:
+    """Every source has a snapshot at the root's time but those in `missing`."""
+    modes = {n.field_name: missing.get(n.field_name, MissingMode.ERROR) for n in tree.joins}
+    rules = {name: ChildSnapshot(snapshot_missing_mode=mode) for name, mode in modes.items()}
+    offered = {name: SourceSnapshots.of([hour(1)]) for name in modes if name not in missing}
+    return availability(tree, rules, offered, hour(1), hour(9), "UTC")
+
+
+def test_everything_there_is_published_root_first() -> None:
+    found = available({})
+    assert found.action is Action.PUBLISH
+    assert [name for name, _ in found.sources] == ["", *NAMES]
+
+
+@pytest.mark.parametrize(
+    ("mode", "action", "excluded", "warn"),
+    [
+        (MissingMode.ERROR, Action.FAIL, [], False),
+        (MissingMode.CONTINUE_IGNORE, Action.PUBLISH, [("customer_address", False)], False),
+        (MissingMode.CONTINUE_WARN, Action.PUBLISH, [("customer_address", True)], False),
+        (MissingMode.SKIP_IGNORE, Action.SKIP, [], False),
+        (MissingMode.SKIP_WARN, Action.SKIP, [], True),
+    ],
+)
+def test_each_missing_mode_has_its_effect(
+    mode: MissingMode, action: Action, excluded: list[tuple[str, bool]], warn: bool
+) -> None:
+    found = available({"customer_address": mode})
+    assert (found.action, found.warn) == (action, warn)
+    assert [(source.field_name, source.warn) for source in found.excluded] == excluded
+
+
+def test_what_hangs_on_an_excluded_source_is_not_asked() -> None:
+    found = available(
+        {"customer_group": MissingMode.CONTINUE_IGNORE, "group_attributes": MissingMode.ERROR}
+    )
+    assert found.action is Action.PUBLISH
+    assert [(source.field_name, source.reason) for source in found.excluded] == [
+        ("customer_group", ExclusionReason.SNAPSHOT_MISSING),
+        ("group_attributes", ExclusionReason.PARENT_EXCLUDED),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "action"),
+    [
+        (MissingMode.SKIP_IGNORE, MissingMode.ERROR, Action.SKIP),
+        (MissingMode.ERROR, MissingMode.SKIP_IGNORE, Action.FAIL),
+        (MissingMode.CONTINUE_IGNORE, MissingMode.ERROR, Action.FAIL),
+    ],
+)
+def test_the_first_that_skips_or_fails_decides(
+    first: MissingMode, second: MissingMode, action: Action
+) -> None:
+    found = available({"customer_address": first, "group_attributes": second})
+    assert found.action is action
+
+
+def test_breadth_comes_before_depth() -> None:
+    tree = plan_tree(
+        model(
+            "r", {"x": Relation(("r", "a", "z")), "y": Relation(("a", "below_a"))}
+        ).graph()
+    )  # fmt: skip
+    missing = {"below_a": MissingMode.ERROR, "z": MissingMode.SKIP_IGNORE}
+    assert available(missing, tree).action is Action.SKIP
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "offered", "expected"),
+    [
+        pytest.param(0, 0, [4, 6], None, id="exact match by default"),
+        pytest.param(1, 0, [4], 4, id="the window's start belongs to it"),
+        pytest.param(0, 1, [6], 6, id="the window's end belongs to it"),
+        pytest.param(1, 1, [3.9, 6.1], None, id="outside"),
+        pytest.param(3, 3, [2, 5, 7], 7, id="newest is the latest, not the nearest"),
+    ],
+)
+def test_windows_are_inclusive(
+    before: int, after: int, offered: list[float], expected: float | None
+) -> None:
+    rules = ChildSnapshot(time_before=TimeOffset(hour=before), time_after=TimeOffset(hour=after))
+    found = choose(rules, SourceSnapshots.of(map(hour, offered)), hour(5), hour(9), "UTC")
+    assert found == (None if expected is None else hour(expected))
+
+
+def test_windows_follow_the_calendar_of_the_zone() -> None:
+    noon = parse_instant("2020-03-08T16:00:00Z")  # 12:00 in New York, clocks changed at 02:00
+    day_before = SourceSnapshots.of([parse_instant("2020-03-07T17:00:00Z")])
+    rules = ChildSnapshot(time_before=TimeOffset(day=1))
+    assert choose(rules, day_before, noon, noon, "America/New_York") == day_before.times[0]
+    late = SourceSnapshots.of([parse_instant("2020-03-07T16:30:00Z")])
+    assert choose(rules, late, noon, noon, "America/New_York") is None
+    assert choose(rules, late, noon, noon, "UTC") == late.times[0]
+
+
+def test_a_source_without_history_serves_only_windows_that_hold_now() -> None:
+    rules = ChildSnapshot(time_after=TimeOffset(hour=2))
+    assert choose(rules, READ_TIME, hour(7), hour(9), "UTC") == hour(9)
+    assert choose(rules, READ_TIME, hour(6), hour(9), "UTC") is None
+
+
+def test_a_window_may_reach_beyond_the_calendar() -> None:
+    rules = ChildSnapshot(time_before=TimeOffset(year=9999), preference=Preference.OLDEST)
+    found = choose(rules, SourceSnapshots.of([hour(-5000), hour(0)]), hour(1), hour(1), "UTC")
+    assert found == hour(-5000)
+
+
+@given(
+    st.lists(st.integers(-20, 20)), st.integers(-9, 9), st.integers(0, 9), st.integers(0, 9),
+    st.sampled_from(Preference),
+)  # fmt: skip
+def test_choice_agrees_with_looking_at_every_snapshot(
+    offered: list[int], time: int, before: int, after: int, preference: Preference
+) -> None:
+    inside = [t for t in offered if time - before <= t <= time + after]
+    best = (max if preference is Preference.NEWEST else min)(inside, default=None)
+    rules = ChildSnapshot(
+        preference=preference,
+        time_before=TimeOffset(hour=before),
+        time_after=TimeOffset(hour=after),
+    )
+    found = choose(rules, SourceSnapshots.of(map(hour, offered)), hour(time), hour(99), "UTC")
+    assert found == (None if best is None else hour(best))
+
+
+@given(
+    st.dictionaries(st.sampled_from(NAMES), st.sampled_from(MissingMode)),
+)
+def test_outcome_agrees_with_the_truth_table_read_literally(
+    missing: dict[str, MissingMode],
+) -> None:
+    excluded: set[str] = set()
+    action = Action.PUBLISH
+    for name in NAMES:  # the tree's breadth-first order
+        mode = missing.get(name)
+        below = name == "group_attributes" and "customer_group" in excluded
+        if below or (mode and mode.continues):
+            excluded.add(name)
+        elif mode:
+            action = Action.SKIP if mode.skips else Action.FAIL
+            break
+    found = available(missing)
+    assert found.action is action
+    assert {source.field_name for source in found.excluded} == excluded

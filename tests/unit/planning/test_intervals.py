@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from whenever import PlainDateTime
+
+from snaploom.models.common import Preference, TimeOffset
+from snaploom.models.outputdataset import SnapshotFilter
+from snaploom.models.report import SnapshotReason
+from snaploom.models.times import EpochNanos, format_instant, parse_instant
+from snaploom.planning.calendar import length_of, local_instant
+from snaploom.planning.intervals import (
+    NEVER,
+    READ_TIME,
+    CronNotBuilt,
+    Intervals,
+    IntervalSettings,
+    RootCandidate,
+    SourceSnapshots,
+    root_candidates,
+    settings_of,
+)
+
+HOUR = 3_600_000_000_000
+DAY = 24 * HOUR
+START = parse_instant("2020-01-01T00:00:00Z")
+DAILY = Intervals(START, length_of(TimeOffset(day=1)), "UTC")
+
+
+def day(number: float) -> EpochNanos:
+    return EpochNanos(START + int(number * DAY))
+
+
+def times(*days: float) -> SourceSnapshots:
+    return SourceSnapshots.of(day(number) for number in days)
+
+
+def reasons(candidates: tuple[RootCandidate, ...]) -> list[tuple[float, SnapshotReason]]:
+    return [((c.time - START) / DAY, c.reason) for c in candidates]
+
+
+def test_month_ends_are_not_worn_down() -> None:
+    start = local_instant(PlainDateTime(2020, 1, 31), "UTC")
+    monthly = Intervals(start, length_of(TimeOffset(month=1)), "UTC")
+    assert [format_instant(monthly.boundary(i))[:10] for i in range(4)] == [
+        "2020-01-31", "2020-02-29", "2020-03-31", "2020-04-30",
+    ]  # fmt: skip
+
+
+def test_a_day_that_a_zone_skipped_is_an_empty_interval() -> None:
+    start = local_instant(PlainDateTime(2011, 12, 29, 10), "Pacific/Apia")
+    daily = Intervals(start, length_of(TimeOffset(day=1)), "Pacific/Apia")
+    assert daily.boundary(1) == daily.boundary(2) > daily.boundary(0)
+    found = daily.containing(daily.boundary(1))
+    assert found is not None
+    assert found.index == 2
+
+
+def test_a_boundary_belongs_to_the_later_interval() -> None:
+    found = DAILY.containing(day(3))
+    assert found is not None
+    assert (found.index, found.start) == (3, day(3))
+    assert day(3) in found
+    assert day(4) not in found
+
+
+def test_an_interval_that_outlasts_the_calendar_never_ends() -> None:
+    forever = Intervals(START, length_of(TimeOffset(year=9000)), "UTC")
+    found = forever.containing(day(5))
+    assert found is not None
+    assert found.end == NEVER
+
+
+def test_tiny_intervals_are_found_without_walking() -> None:
+    nanos = Intervals(START, length_of(TimeOffset(nano=1)), "UTC")
+    found = nanos.containing(day(10_000))
+    assert found is not None
+    assert found.index == 10_000 * DAY
+
+
+@pytest.mark.parametrize(
+    ("preference", "expected"), [(Preference.NEWEST, 1.5), (Preference.OLDEST, 1.0)]
+)
+def test_the_preference_decides_within_an_interval(preference: Preference, expected: float) -> None:
+    settings = IntervalSettings(DAILY, preference)
+    [candidate] = root_candidates(settings, times(1, 1.25, 1.5), [], day(3))
+    assert candidate.time == day(expected)
+
+
+def test_the_future_is_no_candidate_but_now_is() -> None:
+    found = root_candidates(IntervalSettings(DAILY), times(1, 2, 2.1), [], day(2))
+    assert reasons(found) == [(1, SnapshotReason.NEW_SNAPSHOT), (2, SnapshotReason.NEW_SNAPSHOT)]
+    assert [candidate.is_open for candidate in found] == [False, True]
+
+
+def test_intervals_with_a_published_or_tombstoned_snapshot_are_done() -> None:
+    found = root_candidates(IntervalSettings(DAILY), times(1, 2, 3), [day(2.9)], day(9))
+    assert [candidate.time for candidate in found] == [day(1), day(3)]
+
+
+def test_intervals_that_ended_before_the_horizon_are_not_looked_at() -> None:
+    settings = IntervalSettings(DAILY, max_age=TimeOffset(hour=36))
+    # The horizon is day 3.5: interval 3 is still partly within reach.
+    found = root_candidates(settings, times(1, 2, 3, 4), [], day(5))
+    assert [candidate.time for candidate in found] == [day(3), day(4)]
+
+
+def test_open_intervals_wait_when_only_closed_ones_count() -> None:
+    settings = IntervalSettings(DAILY, only_closed=True)
+    found = root_candidates(settings, times(1, 2), [], day(2.5))
+    assert reasons(found) == [(1, SnapshotReason.NEW_SNAPSHOT), (2, SnapshotReason.INTERVAL_OPEN)]
+    # An interval is closed from its very end.
+    assert root_candidates(settings, times(2), [], day(3))[0].reason == "NEW_SNAPSHOT"
+
+
+def test_excluded_times_are_not_chosen_and_empty_intervals_say_why() -> None:
+    settings = IntervalSettings(DAILY, excluded=((day(1.5), day(3)),))
+    found = root_candidates(settings, times(1.4, 1.6, 2.5, 3), [], day(9))
+    assert reasons(found) == [
+        (1.4, SnapshotReason.NEW_SNAPSHOT),
+        (2.5, SnapshotReason.INTERVAL_EXCLUDED),
+        (3, SnapshotReason.NEW_SNAPSHOT),
+    ]
+
+
+def test_a_root_read_as_it_is_has_one_candidate_now() -> None:
+    [candidate] = root_candidates(IntervalSettings(DAILY), READ_TIME, [], day(4.5))
+    assert (candidate.time, candidate.interval.index) == (day(4.5), 4)
+    assert root_candidates(IntervalSettings(DAILY), READ_TIME, [day(4.1)], day(4.5)) == ()
+
+
+def test_cron_is_refused_with_one_clear_error() -> None:
+    declared: dict[str, Any] = {
+        "schedule": "0 * * * *",
+        "startDate": "2020-01-01T00:00:00Z",
+        "length": {"hour": 1},
+    }
+    with pytest.raises(CronNotBuilt, match="not supported yet"):
+        settings_of(SnapshotFilter.parse({"fromCron": declared}))
+
+
+def test_settings_resolve_the_start_in_its_zone() -> None:
+    start = {"year": 2018, "month": 11, "day": 4, "hour": 0, "minute": 0, "second": 0, "nano": 0}
+    declared: dict[str, Any] = {
+        "intervalStartDate": start | {"timezone": "America/Sao_Paulo"},
+        "intervalLength": {"day": 1},
+        "excludeIntervals": [{"from": "2020-01-01T00:00:00Z", "to": "2020-01-02T00:00:00+01:00"}],
+    }
+    settings = settings_of(SnapshotFilter.parse({"fromInterval": declared}))
+    assert format_instant(settings.intervals.start) == "2018-11-04T03:00:00Z"
+    assert settings.excluded == ((START, EpochNanos(START + 23 * HOUR)),)
+
+
+ZONES = ["UTC", "Pacific/Apia", "Australia/Lord_Howe", "America/Sao_Paulo"]
+LENGTHS = [
+    TimeOffset(hour=6), TimeOffset(day=1), TimeOffset(week=1, hour=1), TimeOffset(month=1),
+    TimeOffset(month=1, day=3), TimeOffset(day=2, minute=50),
+]  # fmt: skip
+
+
+@st.composite
+def interval_cases(draw: st.DrawFn) -> tuple[Intervals, list[EpochNanos]]:
+    zone = draw(st.sampled_from(ZONES))
+    local = draw(st.sampled_from([PlainDateTime(2011, 12, 27, 2, 30), PlainDateTime(2018, 10, 30)]))
+    start = local_instant(local, zone)
+    found = Intervals(start, length_of(draw(st.sampled_from(LENGTHS))), zone)
+    hours = draw(st.lists(st.integers(-50, 24 * 60), max_size=12, unique=True))
+    edges = [found.boundary(i) for i in draw(st.lists(st.integers(0, 20), max_size=4))]
+    moments = [EpochNanos(start + hour * HOUR) for hour in hours]
+    return found, sorted({*moments, *edges})
+
+
+@given(interval_cases())
+def test_intervals_found_by_search_are_those_found_by_walking(
+    case: tuple[Intervals, list[EpochNanos]],
+) -> None:
+    intervals, instants = case
+    boundaries = [intervals.boundary(i) for i in range(260)]
+    assert all(first <= second for first, second in pairwise(boundaries))
+    walked = []
+    for instant in instants:
+        below = [i for i, boundary in enumerate(boundaries) if boundary <= instant]
+        if below:
+            walked.append((instant, max(below)))
+    assert [(t, interval.index) for t, interval in intervals.of_each(instants)] == walked
+
+
+@given(
+    interval_cases(), st.integers(0, 24 * 40), st.sampled_from(Preference), st.booleans(), st.data()
+)
+def test_candidates_agree_with_walking_every_interval(
+    case: tuple[Intervals, list[EpochNanos]],
+    age: int,
+    preference: Preference,
+    only_closed: bool,
+    data: st.DataObject,
+) -> None:
+    intervals, instants = case
+    taken = [t for t in instants if data.draw(st.integers(0, 4)) == 0]
+    now = EpochNanos(intervals.start + data.draw(st.integers(0, 24 * 60)) * HOUR)
+    settings = IntervalSettings(intervals, preference, only_closed, TimeOffset(hour=age or 9000))
+    expected = []
+    for index in range(260):
+        first, last = intervals.boundary(index), intervals.boundary(index + 1)
+        inside = [t for t in instants if first <= t < last and t <= now]
+        done = any(first <= t < last for t in taken)
+        if inside and not done and last > now - (age or 9000) * HOUR:
+            time = max(inside) if preference is Preference.NEWEST else min(inside)
+            waits = only_closed and now < last
+            expected.append((time, index, "INTERVAL_OPEN" if waits else "NEW_SNAPSHOT"))
+    found = root_candidates(settings, SourceSnapshots.of(instants), taken, now)
+    assert [(c.time, c.interval.index, c.reason.value) for c in found] == expected

@@ -1,0 +1,319 @@
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+import pytest
+from support.joinmodels import Model, Relation, bundle_of, customer_model, model, output_of
+
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.report import SnapshotReason
+from snaploom.models.times import EpochNanos, parse_instant
+from snaploom.planning.availability import Action
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.drawing import dot, mermaid
+from snaploom.planning.explain import plan_json, plan_text, tree_text
+from snaploom.planning.intervals import READ_TIME, SourceSnapshots
+from snaploom.planning.plan import PublishedState, RunPlan, plan_offline, plan_run
+from snaploom.planning.retention import HeldSnapshot
+from snaploom.planning.steps import (
+    FailSnapshot,
+    GroupNode,
+    JoinChildren,
+    PublishSnapshot,
+    ReadSource,
+    SkipSnapshot,
+    WriteSnapshot,
+)
+from snaploom.planning.tree import plan_tree
+
+NAMES = ("customer", "customer_address", "customer_contact", "customer_group", "group_attributes")
+
+
+def day(number: float) -> EpochNanos:
+    return EpochNanos(parse_instant("2020-01-01T00:00:00Z") + int(number * 86400) * 10**9)
+
+
+def bundle(modes: dict[str, str] | None = None, **folder: object) -> Bundle:
+    """The customer model; `modes` are snapshotMissingModes by field name."""
+    declared = customer_model()
+    raw: Any = output_of(declared, **folder).dump()
+    for other in raw["spec"]["dataModel"]["otherDataSources"]:
+        other["snapshot"]["snapshotMissingMode"] = (modes or {}).get(other["fieldName"], "ERROR")
+    return bundle_of(declared, OutputDataset.parse(raw))
+
+
+def planned(
+    given: Bundle, *days: float, missing: dict[str, tuple[float, ...]] | None = None,
+    published: PublishedState | None = None, now: float = 100, limit: int | None = None,
+) -> RunPlan:  # fmt: skip
+    """Every source has snapshots on these days, but for those `missing`."""
+    offered = {
+        name: SourceSnapshots.of(day(d) for d in days if d not in (missing or {}).get(name, ()))
+        for name in NAMES
+    }
+    return plan_run(given, offered, published or PublishedState(), day(now), limit)
+
+
+def outcomes(plan: RunPlan) -> list[tuple[float, str, str]]:
+    return [
+        ((s.time - day(0)) / 86400 / 10**9, s.action.value, s.reason.value)
+        for s in plan.snapshots or ()
+    ]
+
+
+def test_steps_read_then_weave_from_the_leaves_up_then_publish() -> None:
+    steps = planned(bundle(), 1).steps
+    assert [s.field_name for s in steps if isinstance(s, ReadSource)] == ["", *NAMES[1:]]
+    weaving = [s for s in steps if isinstance(s, GroupNode | JoinChildren)]
+    assert [
+        ("group", s.node.field_name)
+        if isinstance(s, GroupNode)
+        else (s.junction.field_name, *(child.field_name for child in s.children))
+        for s in weaving
+    ] == [
+        ("customer_group", "group_attributes"),
+        ("group", "customer_contact"),
+        ("group", "customer_group"),
+        ("", "customer_address", "customer_contact", "customer_group"),
+    ]
+    assert [type(s) for s in steps[-2:]] == [WriteSnapshot, PublishSnapshot]
+
+
+def test_excluded_sources_are_neither_read_nor_joined() -> None:
+    plan = planned(bundle({"customer_group": "CONTINUE_WARN"}), 1, missing={"customer_group": (1,)})
+    fields = [s.field_name for s in plan.steps if isinstance(s, ReadSource)]
+    assert fields == ["", "customer_address", "customer_contact"]
+    [join] = [s for s in plan.steps if isinstance(s, JoinChildren)]
+    assert [child.field_name for child in join.children] == fields[1:]
+
+
+def test_skipped_and_failed_candidates_are_steps_too() -> None:
+    given = bundle({"customer_address": "SKIP_WARN"})
+    plan = planned(given, 1, 2, 3, missing={"customer_address": (1,), "customer_contact": (2,)})
+    assert outcomes(plan) == [
+        (1, "SKIP", "SNAPSHOT_MISSING"),
+        (2, "FAIL", "SNAPSHOT_MISSING"),
+        (3, "PUBLISH", "NEW_SNAPSHOT"),
+    ]
+    assert isinstance(plan.steps[0], SkipSnapshot)
+    assert isinstance(plan.steps[1], FailSnapshot)
+    assert plan.steps[0].warn
+
+
+def test_backlog_is_worked_off_in_catchup_order_up_to_the_limit() -> None:
+    plan = planned(bundle(snapshotCatchupMode="NEWEST_FIRST"), 1, 2, 3, limit=2)
+    assert outcomes(plan) == [
+        (3, "PUBLISH", "NEW_SNAPSHOT"), (2, "PUBLISH", "NEW_SNAPSHOT"), (1, "SKIP", "LIMIT"),
+    ]  # fmt: skip
+
+
+def test_published_and_tombstoned_intervals_are_done() -> None:
+    published = PublishedState((HeldSnapshot(day(1), day(50)),), (day(2.5),))
+    assert outcomes(planned(bundle(), 1, 2, 3, published=published)) == [
+        (3, "PUBLISH", "NEW_SNAPSHOT")
+    ]
+
+
+def test_what_retention_would_remove_at_once_is_not_woven() -> None:
+    published = PublishedState((HeldSnapshot(day(2), day(50)),))
+    given = bundle(snapshotAutoDelete={"maxOldSnapshots": 1})
+    assert outcomes(planned(given, 1, 2, 3, 4, published=published)) == [
+        (1, "SKIP", "RETENTION"), (3, "PUBLISH", "NEW_SNAPSHOT"), (4, "PUBLISH", "NEW_SNAPSHOT"),
+    ]  # fmt: skip
+
+
+def test_a_failure_that_would_not_be_kept_is_none_and_one_that_would_costs_nothing() -> None:
+    given = bundle(snapshotAutoDelete={"maxOldSnapshots": 0})
+    old = planned(given, 1, 2, missing={"customer_contact": (1,)})
+    assert outcomes(old) == [(1, "SKIP", "RETENTION"), (2, "PUBLISH", "NEW_SNAPSHOT")]
+    new = planned(given, 1, 2, missing={"customer_contact": (2,)})
+    assert outcomes(new) == [(1, "PUBLISH", "NEW_SNAPSHOT"), (2, "FAIL", "SNAPSHOT_MISSING")]
+
+
+def test_a_skipped_snapshot_takes_no_other_ones_place() -> None:
+    given = bundle({"customer_contact": "SKIP_IGNORE"}, snapshotAutoDelete={"maxOldSnapshots": 0})
+    plan = planned(given, 1, 2, missing={"customer_contact": (2,)})
+    assert [action for _, action, _ in outcomes(plan)] == ["PUBLISH", "SKIP"]
+
+
+def test_newest_of_an_open_interval_is_warned_about() -> None:
+    [finding] = planned(bundle(), 1, 2, now=2.5).findings
+    assert (finding.code, finding.severity.value) == ("SL306", "WARNING")
+    assert planned(bundle(), 1, 2, now=3).findings == ()
+    now_only = bundle_of(Model("r", {}, []))
+    assert plan_run(now_only, {"r": READ_TIME}, PublishedState(), day(9)).findings == ()
+
+
+def test_an_interval_beyond_the_calendar_is_open_for_ever() -> None:
+    raw: Any = output_of(Model("r", {}, [])).dump()
+    filter_ = raw["spec"]["dataModel"]["rootDataSource"]["snapshotFilter"]
+    filter_["fromInterval"]["intervalLength"] = {"year": 9000}
+    given = bundle_of(Model("r", {}, []), OutputDataset.parse(raw))
+    offered = {"r": SourceSnapshots.of([day(1)])}
+    [finding] = plan_run(given, offered, PublishedState(), day(9)).findings
+    assert "the end of the calendar" in finding.expected
+    filter_["fromInterval"]["onlyClosedIntervals"] = True
+    given = bundle_of(Model("r", {}, []), OutputDataset.parse(raw))
+    [snapshot] = plan_run(given, offered, PublishedState(), day(9)).snapshots or ()
+    assert snapshot.reason is SnapshotReason.INTERVAL_OPEN
+
+
+def test_snapshots_that_share_a_partition_stop_the_run() -> None:
+    output: Any = output_of(
+        Model("r", {}, []), snapshotFormat={"hivePartitioned": {"timestampFormat": "UNIX_SECONDS"}}
+    ).dump()
+    filter_ = output["spec"]["dataModel"]["rootDataSource"]["snapshotFilter"]
+    filter_["fromInterval"]["intervalStartDate"]["nano"] = 500_000_000
+    given = bundle_of(Model("r", {}, []), OutputDataset.parse(output))
+    around = [EpochNanos(day(1) + tenths * 10**8) for tenths in (4, 6)]
+    plan = plan_run(given, {"r": SourceSnapshots.of(around)}, PublishedState(), day(9))
+    assert [finding.code for finding in plan.findings] == ["SL305"]
+    assert not plan.is_valid
+
+
+def test_a_tree_with_errors_has_no_snapshots_to_plan() -> None:
+    declared = Model("customer", {}, ["x"])
+    plan = plan_run(bundle_of(declared), {}, PublishedState(), day(9))
+    assert (plan.snapshots, plan.is_valid) == (None, False)
+
+
+def test_tolerated_unreachable_sources_are_excluded_from_every_snapshot() -> None:
+    declared = Model("customer", {}, ["x"], modes={"x": "CONTINUE_IGNORE"})
+    offered = {"customer": SourceSnapshots.of([day(1)])}
+    plan = plan_run(bundle_of(declared), offered, PublishedState(), day(9))
+    found: Any = plan_json(plan)
+    assert found["candidates"][0]["excluded"] == [{"fieldName": "x", "reason": "PATH_MISSING"}]
+
+
+def test_json_of_a_plan_is_the_contract() -> None:
+    plan = planned(
+        bundle({"customer_group": "CONTINUE_IGNORE"}), 1, missing={"customer_group": (1,)}
+    )
+    found = json.loads(json.dumps(plan_json(plan)))
+    assert list(found) == [
+        "output", "hash", "root", "joins", "unreachable", "ties", "candidates", "findings",
+    ]  # fmt: skip
+    assert (found["output"], found["root"], len(found["hash"])) == ("out", "customer", 64)
+    assert found["joins"][-1] == {
+        "number": 4, "fieldName": "group_attributes", "source": "group_attributes",
+        "parent": "customer_group", "relationship": "group_id", "depth": 2, "groupBy": [],
+    }  # fmt: skip
+    assert found["candidates"] == [
+        {
+            "time": "2020-01-02T00:00:00Z",
+            "partition": "snapshot_epoch=1577923200000",
+            "action": "PUBLISH",
+            "reason": "NEW_SNAPSHOT",
+            "sources": {
+                "customer_address": "2020-01-02T00:00:00Z",
+                "customer_contact": "2020-01-02T00:00:00Z",
+            },
+            "excluded": [
+                {"fieldName": "customer_group", "reason": "SNAPSHOT_MISSING"},
+                {"fieldName": "group_attributes", "reason": "PARENT_EXCLUDED"},
+            ],
+        }
+    ]
+
+
+def test_json_without_data_has_null_candidates_and_tells_ties_and_gaps() -> None:
+    declared = model("r", {"one": Relation(("r", "a")), "two": Relation(("r", "a"))})
+    declared.others.append("lost")
+    found = plan_json(plan_offline(bundle_of(declared)))
+    assert found["candidates"] is None
+    assert found["ties"] == [
+        {
+            "fieldName": "a", "depth": 1, "antiPriority": 1,
+            "candidates": [
+                {"parent": "", "relationship": "one"}, {"parent": "", "relationship": "two"},
+            ],
+        }
+    ]  # fmt: skip
+    assert found["unreachable"] == [{"fieldName": "lost", "source": "lost", "mode": "ERROR"}]
+    findings = found["findings"]
+    assert isinstance(findings, list)
+    assert all(
+        isinstance(one, dict)
+        and list(one) == ["code", "severity", "resource", "path", "message", "hint"]
+        for one in findings
+    )
+
+
+def test_text_draws_the_tree() -> None:
+    assert tree_text(plan_tree(customer_model().graph())) == (
+        "customer\n"
+        "├── customer_address      by customer_id\n"
+        "├── customer_contact      by customer_id, grouped by customer_id\n"
+        "└── customer_group        by customer_id, grouped by customer_id\n"
+        "    └── group_attributes  by group_id"
+    )
+
+
+def test_text_tells_candidates_and_why_they_fail() -> None:
+    text = plan_text(planned(bundle(), 1, 2, missing={"customer_contact": (1,)}, now=2.5))
+    assert "FAIL    2020-01-02T00:00:00Z  snapshot_epoch=1577923200000  SNAPSHOT_MISSING" in text
+    assert "fix:      wait for the data, widen the window" in text
+
+
+def test_drawings_show_sources_keys_and_the_tree() -> None:
+    declared = customer_model()
+    declared.relations["group_id"].sources += ("unlisted",)
+    graph = declared.graph()
+    tree = plan_tree(graph)
+    drawn = mermaid(graph, tree)
+    assert drawn.startswith("flowchart LR\n")
+    assert '["unlisted"]:::unlisted' in drawn
+    assert drawn.count("==>") == 4
+    assert dot(graph, tree).count("penwidth=2") == 4
+
+
+def test_hash_ignores_what_does_not_affect_the_rows() -> None:
+    declared = customer_model()
+    same = customer_model()
+    same.others.reverse()
+    same.relations["customer_id"].anti_priority = 9
+    same.relations["unused"] = Relation(("customer", "elsewhere"))
+    assert plan_offline(bundle_of(declared)).hash == plan_offline(bundle_of(same)).hash
+
+
+@pytest.mark.parametrize("change", ["grouping", "key", "missing mode", "source"])
+def test_hash_changes_with_what_affects_the_rows(change: str) -> None:
+    declared = customer_model()
+    given = bundle_of(declared)
+    before = plan_offline(given).hash
+    if change == "grouping":
+        declared.group_by.pop("customer_contact")
+    elif change == "key":
+        declared.relations["group_id"].keys["customer_group"] = ("other",)
+    changed = bundle({"customer_group": "SKIP_WARN"}) if change == "missing mode" else None
+    if change == "source":
+        other = customer_model()
+        other.relations["extra"] = Relation(("customer", "extra"))
+        other.others.append("extra")
+        changed = bundle_of(other)
+    assert plan_offline(changed or bundle_of(declared)).hash != before
+
+
+def test_a_thousand_sources_are_planned_whole() -> None:
+    random = Random(1)
+    names = [f"s{i}" for i in range(1000)]
+    relations: dict[str, Relation] = {}
+    placed = names[:1]
+    for i in range(300):
+        children = names[len(placed) : len(placed) + (4 if i % 3 == 0 else 3)]
+        relations[f"r{i}"] = Relation((random.choice(placed[: 1 + i // 2]), *children), 1 + i)
+        placed += children
+    declared = model("s0", relations, max_depth=32)
+    given = bundle_of(declared)
+    listing = SourceSnapshots.of(day(number) for number in range(30))
+    plan = plan_run(given, dict.fromkeys(names, listing), PublishedState(), day(99))
+    plan_json(plan)
+    assert plan.snapshots is not None
+    assert [len(snapshot.sources) for snapshot in plan.snapshots] == [len(declared.others) + 1] * 30
+
+
+def test_actions_and_reasons_are_the_documented_ones() -> None:
+    assert {action.value for action in Action} == {"PUBLISH", "SKIP", "FAIL"}
+    assert all(reason.value == reason.value.upper() for reason in SnapshotReason)

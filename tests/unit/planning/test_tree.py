@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+from itertools import product
+from random import Random
+
+import pytest
+from support.joinmodels import Model, Relation, customer_model, model, random_model
+
+from snaploom.planning.tree import JoinTree, plan_tree
+
+
+def tree_of(declared: Model) -> JoinTree:
+    return plan_tree(declared.graph())
+
+
+def edges(tree: JoinTree) -> set[tuple[str, str, str]]:
+    return {(node.parent, node.field_name, node.relationship) for node in tree.joins}
+
+
+def numbers(tree: JoinTree) -> dict[str, int]:
+    return {node.field_name: node.number for node in tree.nodes}
+
+
+def test_worked_example_is_joined_and_numbered_as_designed() -> None:
+    tree = tree_of(customer_model())
+    assert numbers(tree) == {
+        "": 0, "customer_address": 1, "customer_contact": 2, "customer_group": 3,
+        "group_attributes": 4,
+    }  # fmt: skip
+    assert edges(tree) == {
+        ("", "customer_address", "customer_id"),
+        ("", "customer_contact", "customer_id"),
+        ("", "customer_group", "customer_id"),
+        ("customer_group", "group_attributes", "group_id"),
+    }
+    assert tree.is_complete
+
+
+def test_fewest_hops_then_least_sum_over_edges_not_paths() -> None:
+    tree = tree_of(
+        model(
+            "root",
+            {
+                "to_a": Relation(("root", "a"), 1),
+                "to_b": Relation(("root", "b"), 10),
+                "a_x": Relation(("a", "x"), 5),
+                "b_x": Relation(("b", "x"), 1),
+            },
+        )
+    )
+    assert ("b", "x", "b_x") in edges(tree)
+
+
+def test_a_shorter_way_wins_over_a_cheaper_one() -> None:
+    tree = tree_of(
+        model(
+            "root",
+            {
+                "dear": Relation(("root", "x"), 1_000_000),
+                "a": Relation(("root", "a")),
+                "b": Relation(("a", "x")),
+            },
+        )
+    )
+    assert ("", "x", "dear") in edges(tree)
+
+
+def test_a_tolerated_source_may_be_a_bridge() -> None:
+    tree = tree_of(
+        model(
+            "root",
+            {"one": Relation(("root", "bridge")), "two": Relation(("bridge", "far"))},
+            modes={"bridge": "CONTINUE_IGNORE"},
+        )
+    )
+    assert ("bridge", "far", "two") in edges(tree)
+
+
+def test_grouping_that_is_no_key_cuts_only_the_ways_into_the_source() -> None:
+    declared = customer_model()
+    declared.group_by["customer_group"] = ("group_id",)
+    tree = tree_of(declared)
+    assert {missing.field_name for missing in tree.unreachable} == {
+        "customer_group",
+        "group_attributes",
+    }
+
+
+def test_grouping_ignores_case_and_order() -> None:
+    keys: dict[str, tuple[str, ...]] = {"orders": ("Shop", "Id")}
+    declared = model(
+        "shops",
+        {"shop": Relation(("shops", "orders"), keys=keys | {"shops": ("shop", "id")})},
+        group_by={"orders": ("ID", "shop")},
+    )
+    assert tree_of(declared).is_complete
+
+
+def test_an_unlisted_source_is_no_way_through() -> None:
+    declared = model(
+        "root",
+        {"one": Relation(("root", "bridge")), "two": Relation(("bridge", "far"))},
+        unlisted=["bridge"],
+    )
+    assert [missing.field_name for missing in tree_of(declared).unreachable] == ["far"]
+
+
+def test_tie_lists_every_candidate_and_only_the_topmost_is_reported() -> None:
+    declared = model(
+        "root",
+        {
+            "card_id": Relation(("account", "loyalty"), 5),
+            "email": Relation(("contact", "loyalty"), 5),
+            "phone": Relation(("contact", "loyalty"), 6),
+            "account": Relation(("root", "account")),
+            "contact": Relation(("root", "contact")),
+            "below": Relation(("loyalty", "points")),
+            "below_too": Relation(("loyalty", "points")),
+        },
+    )
+    tree = tree_of(declared)
+    [tie] = tree.ties
+    assert (tie.field_name, tie.depth, tie.anti_priority) == ("loyalty", 2, 5)
+    assert [(way.parent, way.relationship) for way in tie.candidates] == [
+        ("account", "card_id"),
+        ("contact", "email"),
+    ]
+    assert [tie.field_name for tie in tree.ties_below] == ["points"]
+    assert {node.field_name for node in tree.joins} == {"account", "contact"}
+
+
+def test_order_of_configuration_does_not_matter() -> None:
+    random = Random(7)
+    for _ in range(300):
+        declared = random_model(random, sources=8, relations=6)
+        expected = tree_of(declared)
+        random.shuffle(declared.others)
+        shuffled = list(declared.relations.items())
+        random.shuffle(shuffled)
+        declared.relations = dict(shuffled)
+        assert tree_of(declared) == expected
+
+
+def declared_arcs(declared: Model) -> dict[str, list[tuple[str, str]]]:
+    """Ways into each source, straight from the definition in `join.md` section 2.1."""
+    listed = {declared.root, *declared.others}
+    arcs: dict[str, list[tuple[str, str]]] = {name: [] for name in declared.others}
+    for name, relation in declared.relations.items():
+        for u, v in product(relation.sources, repeat=2):
+            if u == v or v == declared.root or not {u, v} <= listed:
+                continue
+            if any({u, v} <= set(excluded) for excluded in relation.exclusions):
+                continue
+            key = {part.lower() for part in declared.key(name, v)}
+            grouped = {part.lower() for part in declared.group_by.get(v, ())}
+            if not grouped or grouped == key:
+                arcs[v].append((u, name))
+    return arcs
+
+
+def reachable(declared: Model, arcs: dict[str, list[tuple[str, str]]]) -> set[str]:
+    found = {declared.root}
+    while more := {v for v in arcs if v not in found and any(u in found for u, _ in arcs[v])}:
+        found |= more
+    return found
+
+
+def depth_in(parents: dict[str, tuple[str, str]], name: str) -> int | None:
+    """Number of hops to the root; None when the choice of parents has a cycle."""
+    for depth in range(len(parents) + 1):
+        if name not in parents:
+            return depth
+        name = parents[name][0]
+    return None
+
+
+def least_trees(declared: Model) -> tuple[set[str], list[dict[str, tuple[str, str]]]]:
+    """All spanning trees of least total depth and, among those, least total antiPriority."""
+    arcs = declared_arcs(declared)
+    within = reachable(declared, arcs)
+    names = sorted(within - {declared.root})
+    choices = [[arc for arc in arcs[name] if arc[0] in within] for name in names]
+    least: tuple[int, int] | None = None
+    best: list[dict[str, tuple[str, str]]] = []
+    for chosen in product(*choices):
+        parents = dict(zip(names, chosen, strict=True))
+        depths = [depth_in(parents, name) for name in names]
+        if any(depth is None for depth in depths):
+            continue
+        cost = (
+            sum(depth for depth in depths if depth),
+            sum(declared.relations[relationship].anti_priority for _, relationship in chosen),
+        )
+        if least is None or cost < least:
+            least, best = cost, []
+        if cost == least:
+            best.append(parents)
+    return within, best
+
+
+def check_against_all_trees(declared: Model) -> int:
+    within, best = least_trees(declared)
+    tree = tree_of(declared)
+    assert {missing.source for missing in tree.unreachable} == {*declared.others} - within
+    varying = {name for name in best[0] if len({parents[name] for parents in best}) > 1}
+    ties = (*tree.ties, *tree.ties_below)
+    assert {tie.source for tie in ties} == varying
+    for tie in ties:
+        ways = {(way.source, way.relationship) for way in tie.candidates}
+        assert ways == {parents[tie.source] for parents in best}
+    for node in tree.joins:
+        found = (tree.nodes[0].source if node.parent == "" else node.parent, node.relationship)
+        assert best[0][node.source] == found
+        assert depth_in(best[0], node.source) == node.depth
+    assert bool(ties) == (len(best) > 1)
+    return len(best)
+
+
+def test_tree_is_the_unique_least_of_all_spanning_trees_or_a_tie() -> None:
+    random = Random(20)
+    counts = [check_against_all_trees(random_model(random)) for _ in range(3000)]
+    # Both outcomes must be common, or the test would prove little.
+    assert sum(count == 1 for count in counts) > 600
+    assert sum(count > 1 for count in counts) > 300
+
+
+@pytest.mark.parametrize("shared", [pytest.param(30, id="sparse"), pytest.param(1000, id="dense")])
+def test_a_thousand_sources_are_planned_without_enumeration(shared: int) -> None:
+    random = Random(1)
+    names = [f"s{i}" for i in range(1000)]
+    relations = {
+        f"r{i}": Relation(tuple(random.sample(names, shared)), random.randint(1, 1_000_000))
+        for i in range(300)
+    }
+    graph = model("s0", relations).graph()
+    tree = plan_tree(graph)
+    assert len(tree.depths) + len(tree.unreachable) == len(graph.vertices)

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import json
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snaploom.models.times import EpochNanos, parse_instant
+from snaploom.planning.schemas import parse_schema, schema_json
+from snaploom.planning.typemerge import MergedSchema, merge_schemas
+
+JsonType = object
+
+
+def field(name: str, type_: JsonType, nullable: bool = True) -> dict[str, JsonType]:
+    return {"name": name, "type": type_, "nullable": nullable, "metadata": {}}
+
+
+def struct(*fields: dict[str, JsonType]) -> dict[str, JsonType]:
+    return {"type": "struct", "fields": list(fields)}
+
+
+def array(element: JsonType, nulls: bool = True) -> dict[str, JsonType]:
+    return {"type": "array", "elementType": element, "containsNull": nulls}
+
+
+def merged(*schemas: dict[str, JsonType]) -> MergedSchema:
+    first = parse_instant("2020-01-01T00:00:00Z")
+    day = 24 * 3600 * 10**9
+    return merge_schemas(
+        (EpochNanos(first + i * day), json.dumps(schema)) for i, schema in enumerate(schemas)
+    )
+
+
+def of(*types: JsonType) -> JsonType:
+    """The merge of types as the one column `c`; None on conflict."""
+    found = merged(*(struct(field("c", type_)) for type_ in types))
+    return None if found.conflicts else json.loads(found.schema)["fields"][0]["type"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("integer", "integer", "integer"),
+        ("byte", "long", "long"),
+        ("short", "integer", "integer"),
+        ("float", "double", "double"),
+        ("void", "string", "string"),
+        ("void", struct(field("x", "long")), struct(field("x", "long"))),
+        ("decimal(10,2)", "decimal(8,4)", "decimal(12,4)"),
+        ("decimal(10,2)", "decimal(9,1)", "decimal(10,2)"),
+        ("decimal(38,0)", "decimal(38,1)", None),
+        ("long", "float", None),
+        ("integer", "decimal(10,0)", None),
+        ("string", "integer", None),
+        ("timestamp", "timestamp_ntz", None),
+        ("date", "timestamp", None),
+        ("string", array("string"), None),
+        (array("integer", False), array("long", True), array("long", True)),
+        (array("void"), array("string"), array("string")),
+    ],
+)
+def test_two_types_merge_as_the_lattice_says(
+    first: JsonType, second: JsonType, expected: JsonType
+) -> None:
+    assert of(first, second) == expected
+    assert of(second, first) == expected
+
+
+def test_fields_come_and_go_and_are_nullable_then() -> None:
+    found = merged(
+        struct(field("a", "long", False), field("gone", "long", False)),
+        struct(field("a", "long", False), field("new", "long", False)),
+    )
+    assert json.loads(found.schema)["fields"] == [
+        field("a", "long", False), field("gone", "long"), field("new", "long"),
+    ]  # fmt: skip
+
+
+def test_names_differ_in_case_only_and_the_first_is_kept() -> None:
+    found = merged(struct(field("Name", "string")), struct(field("NAME", "string", False)))
+    assert json.loads(found.schema)["fields"] == [field("Name", "string")]
+
+
+def test_a_conflict_names_the_path_and_both_snapshots() -> None:
+    inside = [struct(field("data", array(struct(field("k", t))))) for t in ("byte", "long", "date")]
+    [conflict] = merged(*inside).conflicts
+    assert str(conflict) == (
+        "data.element.k is long in snapshot 2020-01-02T00:00:00Z "
+        "and date in snapshot 2020-01-03T00:00:00Z"
+    )
+
+
+def test_order_is_that_of_snapshot_time_not_of_the_call() -> None:
+    early = (parse_instant("2020-01-01T00:00:00Z"), json.dumps(struct(field("Old", "long"))))
+    late = (parse_instant("2021-01-01T00:00:00Z"), json.dumps(struct(field("OLD", "long"))))
+    assert '"Old"' in merge_schemas([late, early]).schema
+
+
+def test_metadata_is_the_newest_and_no_conflict() -> None:
+    plain, noted = field("c", "long"), field("c", "long") | {"metadata": {"unit": "m"}}
+    found = merged(struct(plain), struct(noted))
+    assert (json.loads(found.schema)["fields"], found.conflicts) == ([noted], ())
+
+
+@pytest.mark.parametrize("text", ['"string"', '{"type":"struct"}', '{"type":"array"}', "[]"])
+def test_what_is_no_schema_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not the JSON of"):
+        parse_schema(text, "now")
+
+
+SIMPLE = st.sampled_from(
+    ["void", "byte", "short", "integer", "long", "float", "double", "string", "decimal(5,2)",
+     "decimal(9,0)", "timestamp_ntz", "interval day to second", "varchar(9)"]
+)  # fmt: skip
+
+
+def _containers(inner: st.SearchStrategy[JsonType]) -> st.SearchStrategy[JsonType]:
+    fields = st.dictionaries(
+        st.sampled_from(["a", "b", "c"]), st.tuples(inner, st.booleans()), min_size=1
+    )
+    return st.one_of(
+        st.builds(array, inner, st.booleans()),
+        st.builds(
+            lambda key, value, nulls: {
+                "type": "map", "keyType": key, "valueType": value, "valueContainsNull": nulls,
+            },
+            inner, inner, st.booleans(),
+        ),
+        fields.map(lambda parts: struct(*(field(n, t, nulls) for n, (t, nulls) in parts.items()))),
+    )  # fmt: skip
+
+
+TYPES = st.recursive(SIMPLE, _containers, max_leaves=6)
+SCHEMAS = st.lists(TYPES, min_size=1, max_size=3).map(
+    lambda types: struct(*(field(f"c{i}", type_) for i, type_ in enumerate(types)))
+)
+
+
+@given(SCHEMAS)
+def test_schemas_survive_the_round_trip(schema: dict[str, JsonType]) -> None:
+    assert json.loads(schema_json(parse_schema(json.dumps(schema), "now"))) == schema
+
+
+def unordered(schema: JsonType) -> JsonType:
+    if isinstance(schema, list):
+        return sorted((unordered(part) for part in schema), key=json.dumps)
+    if isinstance(schema, dict):
+        return {key: unordered(value) for key, value in schema.items()}
+    return schema
+
+
+@given(st.lists(SCHEMAS, min_size=2, max_size=3))
+def test_merging_is_idempotent_and_its_order_matters_to_order_only(
+    schemas: list[dict[str, JsonType]],
+) -> None:
+    found = merged(*schemas)
+    orders = [merged(*order) for order in permutations(schemas)]
+    assert {bool(other.conflicts) for other in orders} == {bool(found.conflicts)}
+    if not found.conflicts:
+        assert all(
+            unordered(json.loads(other.schema)) == unordered(json.loads(found.schema))
+            for other in orders
+        )
+        again = merged(json.loads(found.schema), *schemas)
+        assert again.schema == found.schema

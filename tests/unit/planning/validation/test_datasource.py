@@ -1,0 +1,321 @@
+"""What is wrong with sources: prefixes, snapshot fields, credentials, queries, circles."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.declarations import Raw, complex_, document, files, found, parsed, simple, spoilt
+
+from snaploom.planning.validation.sql import (
+    SqlInvalid,
+    beyond_expression,
+    beyond_simple,
+    columns_read,
+    forbidden_functions,
+    parse_expression,
+    parse_query,
+    tables_read,
+)
+from snaploom.planning.validation.validator import validate
+
+DAY = {"fieldName": "day", "timeFormat": "ISO8601_DATE"}
+HDFS = "spec.hdfsLike"
+
+
+def snapshot(**changes: str) -> Raw:
+    return {"fromFieldValue": DAY | changes}
+
+
+def column(name: str, kind: Raw) -> Raw:
+    return {"name": name, "dataType": kind}
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "path"),
+    [
+        pytest.param(
+            {"sourceUriPrefix": "/data/a/{day}/"}, "SL140", "sourceUriPrefix", id="grammar"
+        ),
+        pytest.param(
+            {"sourceUriPrefix": "/data/a/{day:STRING}"}, "SL140", "sourceUriPrefix", id="no-end"
+        ),
+        pytest.param(
+            {
+                "sourceUriPrefix": "/data/a/{x:STRING}/",
+                "schemaFields": [column("X", {"string": {}})],
+            },
+            "SL140",
+            "sourceUriPrefix",
+            id="captured-and-column",
+        ),
+        pytest.param(
+            {"sourceUriPrefix": "/other/{day:STRING}/", "sourceUriGlobs": ["/other/*", "/data/*"]},
+            "SL141",
+            "sourceUriGlobs[1]",
+            id="glob-elsewhere",
+        ),
+        pytest.param(
+            {"sourceUriPrefix": "/data/a/{Day:LONG}/"},
+            "SL142",
+            "snapshot.fromFieldValue.timeFormat",
+            id="capture-type",
+        ),
+        pytest.param(
+            {"schemaFields": [column("DAY", {"integer": {}})]},
+            "SL142",
+            "snapshot.fromFieldValue.timeFormat",
+            id="column-type",
+        ),
+        pytest.param(
+            {
+                "snapshot": snapshot(timeFormat="UNIX_SECONDS"),
+                "schemaFields": [column("day", {"decimal": {"precision": 9, "scale": 2}})],
+            },
+            "SL142",
+            "snapshot.fromFieldValue.timeFormat",
+            id="decimal-with-fraction",
+        ),
+        pytest.param(
+            {"snapshot": snapshot(defaultTimezone="Australia/Melborne")},
+            "SL132",
+            "snapshot.fromFieldValue.defaultTimezone",
+            id="zone",
+        ),
+        pytest.param(
+            {"schemaFields": [column("a", {"string": {}}), column("A", {"long": {}})]},
+            "SL135",
+            "schemaFields[1].name",
+            id="columns-equal-but-for-case",
+        ),
+        pytest.param(
+            {
+                "schemaFields": [
+                    column("s", {"array": {"elementType": {"struct": {"fields": [
+                        column("x", {"string": {}}), column("X", {"string": {}})]}}}})
+                ]
+            },
+            "SL135",
+            "schemaFields[0].dataType.array.elementType.struct.fields[1].name",
+            id="inner-fields-equal-but-for-case",
+        ),
+        pytest.param(
+            {"metadataApplicators": ["absent"]}, "SL130", "metadataApplicators[0]", id="applicator"
+        ),
+        pytest.param(
+            {"fieldTransformers": ["absent"]}, "SL130", "fieldTransformers[0]", id="transformer"
+        ),
+    ],
+)  # fmt: skip
+def test_faults_of_file_sources(changes: Raw, code: str, path: str) -> None:
+    told = [f for f in found([files("a", **changes)]) if f[0] != "SL190"]
+    assert told == [(code, "DataSource/a", f"{HDFS}.{path}")]
+
+
+@pytest.mark.parametrize(
+    ("time_format", "kind"),
+    [
+        ("ISO8601_DATE", {"date": {}}),
+        ("ISO8601_DATE", {"string": {}}),
+        ("ISO8601_DATE_TIME", {"string": {}}),
+        ("TIMESTAMP", {"timestamp": {}}),
+        ("UNIX_SECONDS", {"byte": {}}),
+        ("UNIX_MILLISECONDS", {"decimal": {"precision": 20, "scale": 0}}),
+    ],
+)
+def test_sound_snapshot_fields_are_accepted(time_format: str, kind: Raw) -> None:
+    source = files(
+        "a", snapshot=snapshot(timeFormat=time_format), schemaFields=[column("Day", kind)]
+    )
+    assert found([source]) == []
+
+
+def test_a_zone_is_answered_with_the_one_that_was_meant() -> None:
+    source = files("a", snapshot=snapshot(defaultTimezone="Australia/Melborne"))
+    (finding,) = validate(parsed([source]))
+    assert finding.hint == "did you mean `Australia/Melbourne`?"
+
+
+JDBC = document(
+    "DataSource",
+    "db",
+    {
+        "jdbc": {
+            "driver": "POSTGRESQL",
+            "database": "shop",
+            "credentials": {"fromPlaintext": {"user": "u", "password": "hunter2"}},
+            "tableReference": "t",
+            "snapshot": {"fromReadTime": {}},
+        }
+    },
+)
+
+
+def test_passwords_and_urls_in_a_spec_are_warnings_that_show_neither() -> None:
+    raw = spoilt(JDBC, "spec.jdbc.url", "jdbc:x:hunter2")
+    del raw["spec"]["jdbc"]["database"]
+    findings = validate(parsed([raw]))
+    assert [(f.code, f.severity, f.path) for f in findings] == [
+        ("SL143", "WARNING", "spec.jdbc.credentials.fromPlaintext"),
+        ("SL144", "WARNING", "spec.jdbc.url"),
+        ("SL190", "WARNING", "spec.jdbc"),
+    ]
+    assert "hunter2" not in str(findings)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM c",
+        "select C.a, upper(b) as x from C where a in (1, 2) and exists(arr, x -> x > 1)",
+        "SELECT a, count(*) FROM c t WHERE t.b > 1 GROUP BY a HAVING count(*) > 1;",
+        "SELECT DISTINCT a.b.c, CAST(`d e` AS INT) FROM c -- the end",
+        "SELECT a FROM c GROUP BY ALL",
+    ],
+)
+def test_simple_queries_are_accepted(query: str) -> None:
+    assert found([files("customer"), simple("v", query)]) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "said"),
+    [
+        ("SELECT", "SL150", "nothing after SELECT"),
+        ("SELECT a FROM", "SL150", "Spark SQL"),
+        ("SELECT a, FROM c", "SL150", "comma too many"),
+        ("SELECT a FROM c; SELECT b FROM c", "SL150", "found 2"),
+        ("SELECT 'a FROM c", "SL150", "Spark SQL"),
+        ("SELECT a FROM c JOIN c d ON 1=1", "SL151", "JOIN"),
+        ("SELECT a FROM c, c d", "SL151", "JOIN"),
+        ("SELECT a FROM c UNION ALL SELECT a FROM c", "SL151", "UNION"),
+        ("WITH c AS (SELECT 1) SELECT a FROM c", "SL151", "WITH"),
+        ("SELECT a FROM (SELECT a FROM c)", "SL151", "a subquery"),
+        ("SELECT a FROM c WHERE b IN (SELECT b FROM c)", "SL151", "a subquery"),
+        ("SELECT (SELECT max(a) FROM c) FROM c", "SL151", "a subquery"),
+        ("SELECT rank() OVER (ORDER BY a) FROM c", "SL151", "a window function"),
+        ("SELECT explode(a) FROM c", "SL151", "a generator"),
+        ("SELECT json_tuple(a, 'b') FROM c", "SL151", "a generator"),
+        ("SELECT a FROM c LATERAL VIEW explode(b) t AS x", "SL151", "LATERAL VIEW"),
+        ("SELECT a FROM c ORDER BY a", "SL151", "ORDER BY"),
+        ("SELECT a FROM c LIMIT 1", "SL151", "LIMIT"),
+        ("SELECT a FROM c TABLESAMPLE (10 PERCENT)", "SL151", "TABLESAMPLE"),
+        ("SELECT * FROM c PIVOT (sum(a) FOR b IN (1))", "SL151", "PIVOT"),
+        ("SELECT reflect('java.lang.System', 'exit') FROM c", "SL151", "reflect"),
+        ("DROP TABLE c", "SL151", "DROP"),
+        ("VALUES (1)", "SL151", "VALUES"),
+        ("SELECT a FROM d", "SL152", "reads d"),
+        ("SELECT a FROM parquet.`/etc`", "SL152", "parquet./etc"),
+        ("SELECT a FROM db.c", "SL152", "db.c"),
+        ("SELECT * FROM range(3)", "SL152", "RANGE(3)"),
+        ("SELECT 1", "SL152", "does not read its source"),
+        ("SELECT {{ SNAPSHOT | UNIX_SECONDS }} FROM c", "SL153", "no placeholders"),
+    ],
+)
+def test_queries_beyond_simple_are_refused(query: str, code: str, said: str) -> None:
+    findings = validate(parsed([files("customer"), simple("v", query)]))
+    assert (findings[0].code, findings[0].path) == (code, "spec.simpleVirtual.dataQuery")
+    assert said in findings[0].message
+
+
+def test_a_simple_source_may_not_read_a_virtual_one() -> None:
+    raws = [files("customer"), simple("v", "SELECT a FROM c"), simple("w", "SELECT a FROM c", "v")]
+    (finding,) = validate(parsed(raws))
+    assert (finding.code, finding.resource) == ("SL154", "DataSource/w")
+    assert "read customer directly" in finding.hint
+
+
+PLACE = "{{ SNAPSHOT | UNIX_SECONDS }}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "path"),
+    [
+        pytest.param({"dataQuery": "SELECT 1 FROM c0"}, "SL153", "dataQuery", id="no-placeholder"),
+        pytest.param(
+            {"dataQuery": "SELECT {{ SNAPSHOT }} FROM c0"}, "SL153", "dataQuery", id="no-format"
+        ),
+        pytest.param(
+            {"dataQuery": "SELECT {{ SNAPSHOT | SECONDS }} FROM c0"}, "SL153", "dataQuery",
+            id="unknown-format",
+        ),
+        pytest.param(
+            {"dataQuery": f"SELECT {PLACE}, {{{{ x }}}} FROM c0"}, "SL153", "dataQuery",
+            id="unknown-placeholder",
+        ),
+        pytest.param(
+            {"snapshotQuery": f"SELECT {PLACE} AS interval_start, 1 AS interval_end FROM c0"},
+            "SL153", "snapshotQuery", id="placeholder-in-snapshotQuery",
+        ),
+        pytest.param(
+            {"snapshotQuery": "SELECT a, b FROM c0"}, "SL151", "snapshotQuery", id="columns"
+        ),
+        pytest.param(
+            {"dataQuery": f"SELECT {PLACE} FROM c0 JOIN other"}, "SL152", "dataQuery", id="table"
+        ),
+        pytest.param(
+            {"dataQuery": f"INSERT INTO x SELECT {PLACE} FROM c0"}, "SL151", "dataQuery",
+            id="insert",
+        ),
+        pytest.param({"dataQuery": f"SELECT {PLACE} FROM ("}, "SL150", "dataQuery", id="syntax"),
+        pytest.param(
+            {"dataSources": [{"dataSource": "a", "alias": alias} for alias in ("c0", "C0")]},
+            "SL135", "dataSources[1]", id="alias-twice",
+        ),
+        pytest.param(
+            {"dataSources": [{"dataSource": "b", "alias": "c0"}]}, "SL130",
+            "dataSources[0].dataSource", id="reference",
+        ),
+    ],
+)  # fmt: skip
+def test_faults_of_complex_virtual_sources(changes: Raw, code: str, path: str) -> None:
+    raw = complex_("v", f"SELECT * FROM c0 WHERE t <= {PLACE}", "a", **changes)
+    told = [f for f in found([files("a"), raw]) if f[0] != "SL190"]
+    assert told == [(code, "DataSource/v", f"spec.complexVirtual.{path}")]
+
+
+def test_complex_queries_may_join_and_nest() -> None:
+    query = f"""
+        WITH latest AS (SELECT a, max(t) AS t FROM c0 WHERE t <= {PLACE} GROUP BY a)
+        SELECT l.a, rank() OVER (ORDER BY d.b) FROM latest l LEFT JOIN c1 d USING (a)
+        UNION SELECT 1, 2 FROM (SELECT * FROM C1)
+    """
+    told = found([files("a"), files("b"), complex_("v", query, "a", "b")])
+    assert told == [("SL190", "DataSource/v", "spec.complexVirtual")]
+
+
+def test_circles_of_virtual_sources_are_named_as_a_path() -> None:
+    query = f"SELECT {PLACE} FROM c0"
+    raws = [
+        complex_("b", query, "c"), complex_("c", query, "a"), complex_("a", query, "b"),
+        complex_("self", query, "self"), complex_("sound", query, "a"),
+    ]  # fmt: skip
+    circles = [f for f in validate(parsed(raws)) if f.code == "SL155"]
+    assert [(f.resource, f.path, f.found) for f in circles] == [
+        (
+            "DataSource/a",
+            "spec.complexVirtual",
+            "DataSource/a -> DataSource/b -> DataSource/c -> DataSource/a",
+        ),
+        ("DataSource/self", "spec.complexVirtual", "DataSource/self -> DataSource/self"),
+    ]
+
+
+words = st.sampled_from(
+    ["SELECT", "FROM", "c", "a", ",", "(", ")", "*", "WHERE", "GROUP BY", "JOIN", "ON", "=", "1",
+     "'x'", "`q`", "AS", "OVER", "WITH", "CASE", "WHEN", "END", "EXISTS", "IN", "-", "->", ".",
+     "[", "]", "{", "}", "CAST", "INTERVAL", "EXPLODE", "LATERAL VIEW", ";", "--", "/*", "@", ":",
+     "VALUES", "SET", "SHOW", "UNION", "ORDER BY", "BETWEEN", "NOT", "::", "$1", "?", "\\", "é"]
+)  # fmt: skip
+
+
+@given(st.lists(words, max_size=12).map(" ".join) | st.text(max_size=40))
+@settings(deadline=None)
+def test_no_text_breaks_the_judgement_of_sql(text: str) -> None:
+    for parse in (parse_query, parse_expression):
+        try:
+            tree = parse(text)
+        except SqlInvalid:
+            continue
+        for judge in (beyond_simple, beyond_expression, tables_read, forbidden_functions):
+            judge(tree)
+        columns_read(tree)

@@ -1,0 +1,83 @@
+"""What is not built yet is one clear finding: an error to run, a warning to validate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.declarations import document, files, model, output, parsed
+
+from snaploom.models.finding import InvalidDeclarations
+from snaploom.planning.bundling import bundle_for
+from snaploom.planning.validation.unsupported import unsupported
+from snaploom.planning.validation.validator import validate
+
+CRON = {"schedule": "0 0 * * *", "startDate": "2020-01-01T00:00:00Z", "length": {"day": 1}}
+APPLICATOR = document(
+    "MetadataApplicator",
+    "m",
+    {"fieldSelectors": [{"coordinateIncludeRegex": "a"}], "metadata": {"k": "v"}},
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "value"),
+    [
+        ("dataModel.rootDataSource.snapshotFilter", {"fromCron": CRON}),
+        ("checks", [{"name": "some", "expression": "count(*) > 0"}]),
+        ("run.checkpointUri", "/tmp/x"),
+        ("outputFolder.dataFormat", "ICEBERG"),
+        ("outputFolder.columnMetadata", "MANIFEST"),
+        ("outputFolder.targetFileSizeMiB", 128),
+        ("outputFolder.clusterBy", ["a"]),
+        ("outputFolder.incompatibleSchema", "WARN"),
+        ("outputFolder.registerTable", {"name": "t"}),
+        (
+            "outputFolder.snapshotAutoDelete.tiers",
+            [{"olderThan": {"day": 1}, "keepOneEvery": {"week": 1}}],
+        ),
+    ],
+)
+def test_settings_that_are_not_built_are_refused(change: str, value: Any) -> None:
+    resources = parsed([*model()[:-1], output(**{change: value})])
+    (error,) = unsupported(bundle_for("OutputDataset", "wide", resources))
+    assert (error.code, error.severity) == ("SL190", "ERROR")
+    assert error.path.startswith(f"spec.{change}")
+    (warning,) = validate(resources)
+    assert (warning.code, warning.severity, warning.path) == ("SL190", "WARNING", error.path)
+
+
+def test_retention_rules_are_built() -> None:
+    rules = {"maxSnapshotAge": {"day": 9}, "maxSnapshotCreationAge": {"day": 9}}
+    change = {"outputFolder.snapshotAutoDelete": rules | {"maxOldSnapshots": 3}}
+    resources = parsed([*model()[:-1], output(**change)])
+    assert unsupported(bundle_for("OutputDataset", "wide", resources)) == ()
+
+
+def test_only_what_the_output_reads_matters() -> None:
+    raws = [*model(), APPLICATOR, files("unread", metadataApplicators=["m"])]
+    assert unsupported(bundle_for("OutputDataset", "wide", parsed(raws))) == ()
+    raws[0] = files("customer", metadataApplicators=["m"])
+    (error,) = unsupported(bundle_for("OutputDataset", "wide", parsed(raws)))
+    assert (error.resource, error.path) == (
+        "DataSource/customer",
+        "spec.hdfsLike.metadataApplicators",
+    )
+
+
+def test_an_index_is_refused_as_a_whole() -> None:
+    spec = {
+        "target": {"dataSource": "customer"},
+        "indexes": [{"type": "MIN_MAX", "column": "a"}],
+        "store": {"parquet": {"location": "/index/"}},
+    }
+    resources = parsed([files("customer"), document("SkippingIndex", "i", spec)])
+    (error,) = unsupported(bundle_for("SkippingIndex", "i", resources))
+    assert (error.code, error.path) == ("SL190", "spec")
+
+
+def test_an_unknown_output_is_answered_with_the_one_that_was_meant() -> None:
+    with pytest.raises(InvalidDeclarations) as raised:
+        bundle_for("OutputDataset", "wyde", parsed(model()))
+    (finding,) = raised.value.findings
+    assert (finding.code, finding.hint) == ("SL191", "did you mean `wide`?")

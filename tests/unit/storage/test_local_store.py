@@ -1,0 +1,209 @@
+"""What only a file system does: refusals, links, directories."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import obstore
+import pytest
+from obstore.store import LocalStore
+
+from snaploom.errors import FolderNotWritable, ObjectNotFound, StoreNotSafe
+from snaploom.storage.local import LocalObjectStore
+from snaploom.storage.objectstore import self_test
+from snaploom.storage.stores import UnsupportedStore, open_store
+
+NOBODY = 65534
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """Exit code of a forked process: it keeps modules that an unprivileged one cannot import."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+            os._exit(0)
+        except BaseException as error:  # noqa: BLE001  (the parent sees the exit code only)
+            print(error)
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def expect_refusal(store: LocalObjectStore, action: Callable[[], None]) -> None:
+    with pytest.raises(FolderNotWritable, match="refuses writes"):
+        action()
+
+
+@pytest.fixture
+def open_tmp_path() -> Iterator[Path]:
+    """A directory that another user can reach, which those below `tmp_path` are not."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs to change the user")
+def test_read_only_folder_refuses_every_write(open_tmp_path: Path) -> None:
+    store = LocalObjectStore(open_tmp_path / "out", create=True)
+    store.put("data/a", b"1")
+
+    def work() -> None:
+        os.setuid(NOBODY)
+        assert store.get("data/a") == b"1"
+        expect_refusal(store, lambda: store.put_if_absent("b", b""))
+        expect_refusal(store, lambda: store.put("data/a", b""))
+        expect_refusal(store, lambda: store.delete(["data/a"]))
+        expect_refusal(store, lambda: store.move_if_absent("data/a", "data/b"))
+        expect_refusal(store, lambda: self_test(store))
+        expect_refusal(store, lambda: LocalObjectStore(open_tmp_path / "new", create=True) and None)
+
+    assert in_child(work) == 0
+    assert {info.key for info in store.list("")} == {"data/a"}
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system with room for 64 KiB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("may not mount a small file system")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_full_disk_refuses_and_leaves_nothing_half_written(small_disk: Path) -> None:
+    store = LocalObjectStore(small_disk, create=True)
+    store.put_if_absent("a", b"x" * 10_000)
+    with pytest.raises(FolderNotWritable) as caught:
+        store.put_if_absent("b", b"x" * 100_000)
+    assert "No space left on device" in str(caught.value)
+    assert {info.key for info in store.list("")} == {"a"}
+
+
+def test_write_beyond_a_size_limit_refuses_and_leaves_nothing(tmp_path: Path) -> None:
+    store = LocalObjectStore(tmp_path, create=True)
+
+    def work() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        expect_refusal(store, lambda: store.put("b", b"x" * 2000))
+
+    assert in_child(work) == 0
+    assert list(store.list("")) == []
+
+
+def test_file_in_the_way_of_a_folder_refuses(tmp_path: Path) -> None:
+    store = LocalObjectStore(tmp_path, create=True)
+    store.put("a", b"")
+    expect_refusal(store, lambda: store.put_if_absent("a/b", b""))
+
+
+def test_move_leaves_no_empty_folders_but_places_of_work(tmp_path: Path) -> None:
+    store = LocalObjectStore(tmp_path, create=True)
+    store.put("data/.staging/run/1/f", b"")
+    store.move_if_absent("data/.staging/run/1/f", "data/p/f")
+    assert sorted(os.listdir(tmp_path / "data")) == [".staging", "p"]
+    assert os.listdir(tmp_path / "data/.staging") == []
+
+
+def test_prune_removes_empty_folders_and_nothing_else(tmp_path: Path) -> None:
+    store = LocalObjectStore(tmp_path, create=True)
+    (tmp_path / "a/b/c").mkdir(parents=True)
+    (tmp_path / "a/d").mkdir()
+    store.put("a/d/file", b"")
+    store.prune("a/")
+    assert os.listdir(tmp_path / "a") == ["d"]
+    store.prune("absent/folder/")
+
+
+def test_symbolic_links_are_listed_and_never_followed(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "precious").write_text("")
+    store = LocalObjectStore(tmp_path / "out", create=True)
+    (tmp_path / "out/link").symlink_to(elsewhere)
+    (tmp_path / "out/dangling").symlink_to("nowhere")
+    assert {info.key for info in store.list("")} == {"link", "dangling"}
+    store.delete(["link"])
+    assert (elsewhere / "precious").exists()
+
+
+def test_name_that_obstore_hides_is_listed(tmp_path: Path) -> None:
+    store = LocalObjectStore(tmp_path, create=True)
+    store.put("left-by-a-killed-put#1", b"")
+    assert [page for page in obstore.list(LocalStore(tmp_path)) if page] == []
+    assert [info.key for info in store.list("")] == ["left-by-a-killed-put#1"]
+
+
+def test_link_refused_by_the_file_system_is_told_as_unsafe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_links(*args: object, **kwargs: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(os, "link", no_links)
+    with pytest.raises(StoreNotSafe, match="hard links"):
+        self_test(LocalObjectStore(tmp_path, create=True))
+
+
+def test_object_is_never_seen_half_written(tmp_path: Path) -> None:
+    store = LocalObjectStore(tmp_path, create=True)
+    whole = b"x" * 5_000_000
+    child = os.fork()
+    if child == 0:
+        for number in range(20):
+            store.put("a", whole)
+            store.put_if_absent(f"b/{number}", whole)
+        os._exit(0)
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        try:
+            assert len(store.get("a")) == len(whole)
+        except ObjectNotFound:
+            continue
+        assert all(info.size == len(whole) for info in store.list("b/"))
+
+
+@pytest.mark.parametrize("form", ["{}", "file://{}", "file:{}", "FILE://{}/"])
+def test_local_folder_opens_by_path_and_by_uri(tmp_path: Path, form: str) -> None:
+    store = open_store(form.format(tmp_path / "new"), create=True)
+    store.put("a", b"")
+    assert (tmp_path / "new/a").exists()
+    assert store.uri == f"file://{tmp_path}/new/"
+
+
+def test_uri_is_taken_literally_as_hadoop_does(tmp_path: Path) -> None:
+    open_store(f"file://{tmp_path}/a%20b c", create=True)
+    assert os.listdir(tmp_path) == ["a%20b c"]
+
+
+def test_absent_folder_reads_as_empty_and_is_not_made(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path / "absent"), create=False)
+    assert list(store.list("")) == []
+    assert store.head("a") is None
+    assert not (tmp_path / "absent").exists()
+
+
+@pytest.mark.parametrize(
+    ("uri", "found"),
+    [
+        pytest.param("s3://bucket/x", "the scheme s3:", id="s3"),
+        pytest.param("hdfs:///x", "the scheme hdfs:", id="hdfs"),
+        pytest.param("file://host/x", "the host 'host'", id="host"),
+        pytest.param("out/x", "a relative path", id="relative"),
+        pytest.param("file:out", "a relative path", id="relative-uri"),
+        pytest.param("", "a relative path", id="empty"),
+    ],
+)
+def test_other_folders_are_refused_by_name(uri: str, found: str) -> None:
+    with pytest.raises(UnsupportedStore) as caught:
+        open_store(uri, create=True)
+    assert caught.value.found == found
+    assert "file:///absolute/path" in str(caught.value)

@@ -1,0 +1,231 @@
+"""The fold over entries: what it refuses, and that it is a fold."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.folders import IDENTITY, MODEL, SETTINGS, START, a_run, day
+
+from snaploom.errors import ManifestCorrupt
+from snaploom.models.report import Exclusion, ExclusionReason, JoinMeasure, SourceSnapshot
+from snaploom.models.times import EpochNanos
+from snaploom.storage.checkpoints import format_checkpoint, parse_checkpoint
+from snaploom.storage.entries import (
+    Claim,
+    Configure,
+    Entry,
+    FileRecord,
+    Publish,
+    Replace,
+    Revoke,
+    SnapshotRecord,
+    Tombstone,
+    format_entry,
+    parse_entry,
+)
+from snaploom.storage.state import EMPTY, FolderState, apply, fold, tombstone_of
+
+RUN = a_run().run_id
+
+
+def header(seq: int, run_id: str = RUN) -> dict[str, object]:
+    return {"seq": seq, "run_id": run_id, "written_at": START, "tool_version": "0.0.0"}
+
+
+def a_record(seq: int, number: int, run_id: str = RUN) -> SnapshotRecord:
+    return SnapshotRecord(
+        time=day(number),
+        partition=f"day={number}",
+        seq=seq,
+        run_id=run_id,
+        created_at=EpochNanos(START + 123_456_789),
+        plan_hash="p",
+        schema_hash=f"schema {number % 2}",
+        model_hash="m",
+        rows=3,
+        sources=(SourceSnapshot(field_name="", source="customer", time="2020-01-01T00:00:00Z"),),
+        excluded=(Exclusion(field_name="loyalty", reason=ExclusionReason.SNAPSHOT_MISSING),),
+        joins=(JoinMeasure(child="address", in_=3, out=3, matched=2, null_keys=0),),
+        files=(FileRecord(path=f"data/day={number}/{seq}.parquet", bytes=9, rows=3),),
+        tool_version="0.0.0",
+    )
+
+
+def configure(seq: int) -> Configure:
+    return Configure(**header(seq), settings=SETTINGS, identity=IDENTITY)  # type: ignore[arg-type]
+
+
+def publish(seq: int, number: int, run_id: str = RUN) -> Publish:
+    record = a_record(seq, number, run_id)
+    return Publish(**header(seq, run_id), snapshot=record, model=MODEL)  # type: ignore[arg-type]
+
+
+def bury(state: FolderState, number: int) -> Tombstone:
+    seq = state.next_seq
+    ended = tombstone_of(state.live[day(number)], seq=seq, rule="maxOld", deleted_at=START)
+    return Tombstone(**header(seq), snapshots=(ended,))  # type: ignore[arg-type]
+
+
+def restate(state: FolderState, number: int) -> Replace:
+    seq = state.next_seq
+    ended = tombstone_of(state.live[day(number)], seq=seq, rule="REPLACED", deleted_at=START)
+    return Replace(
+        **header(seq),  # type: ignore[arg-type]
+        snapshot=a_record(seq, number),
+        replaced=ended,
+        model=MODEL,
+        message="corrected",
+    )
+
+
+def revoke(seq: int, *run_ids: str) -> Revoke:
+    return Revoke(**header(seq), run_ids=run_ids)  # type: ignore[arg-type]
+
+
+def claim(seq: int, scope: str) -> Claim:
+    return Claim(**header(seq), scope=scope, seconds=60)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def state() -> FolderState:
+    return fold(EMPTY, [configure(1), publish(2, 0)])
+
+
+def test_replacement_ends_the_old_version_and_starts_the_new_at_once(state: FolderState) -> None:
+    after = apply(state, restate(state, 0))
+    assert [record.seq for record in after.snapshots] == [3]
+    assert [ended.published_seq for ended in after.tombstones] == [2]
+    assert after.tombstoned_times == frozenset()
+    assert not after.live_files & set(after.tombstoned_files)
+
+
+def test_tombstone_keeps_the_time_known(state: FolderState) -> None:
+    after = apply(state, bury(state, 0))
+    assert after.live == {}
+    assert after.tombstoned_times == {day(0)}
+    assert set(after.tombstoned_files) == state.live_files
+    assert after.models == state.models
+
+
+def test_applying_leaves_the_state_before_untouched(state: FolderState) -> None:
+    copy = fold(EMPTY, [configure(1), publish(2, 0)])
+    apply(state, bury(state, 0))
+    apply(state, revoke(3, "x"))
+    assert state == copy
+
+
+def test_newest_claim_on_a_scope_counts(state: FolderState) -> None:
+    after = fold(state, [claim(3, "a"), claim(4, "b"), claim(5, "a")])
+    assert {scope: one.seq for scope, one in after.claims.items()} == {"a": 5, "b": 4}
+
+
+def test_schemas_are_ordered_by_snapshot_time_not_by_commit(state: FolderState) -> None:
+    after = fold(state, [publish(3, 5), publish(4, 3)])
+    history = [(at.time, at.schema_hash) for at in after.schema_history]
+    assert history == [(day(0), "schema 0"), (day(3), "schema 1"), (day(5), "schema 1")]
+
+
+def contradictions(state: FolderState) -> dict[str, Entry]:
+    buried = apply(state, bury(state, 0))
+    other = SETTINGS.model_copy(update={"data_format": "AVRO"})
+    stolen = publish(3, 1).model_copy(update={"run_id": "another"})
+    return {
+        "gap": publish(4, 1),
+        "number used again": publish(2, 1),
+        "second live version": publish(3, 0),
+        "snapshot of another run": stolen,
+        "snapshot of another entry": publish(3, 1).model_copy(update={"snapshot": a_record(9, 1)}),
+        "end of what is not live": bury(state, 0).model_copy(
+            update={"snapshots": (buried.tombstones[0].model_copy(update={"time": day(7)}),)}
+        ),
+        "end with other files": bury(state, 0).model_copy(
+            update={"snapshots": (buried.tombstones[0].model_copy(update={"files": ()}),)}
+        ),
+        "end by another entry": bury(state, 0).model_copy(
+            update={"snapshots": (buried.tombstones[0].model_copy(update={"seq": 8}),)}
+        ),
+        "other settings": configure(3).model_copy(update={"settings": other}),
+        "replacement of another time": restate(state, 0).model_copy(
+            update={"snapshot": a_record(3, 1)}
+        ),
+    }
+
+
+NAMES = list(contradictions(fold(EMPTY, [configure(1), publish(2, 0)])))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_contradicting_entry_is_refused(state: FolderState, name: str) -> None:
+    with pytest.raises(ManifestCorrupt, match="damaged"):
+        apply(state, contradictions(state)[name])
+
+
+def test_revoked_run_cannot_publish(state: FolderState) -> None:
+    after = apply(state, revoke(3, RUN))
+    with pytest.raises(ManifestCorrupt) as caught:
+        apply(after, publish(4, 1))
+    assert "revoked" in str(caught.value.found)
+    assert day(1) in apply(after, publish(4, 1, "another")).live
+
+
+def test_nothing_is_published_before_the_folder_is_configured() -> None:
+    with pytest.raises(ManifestCorrupt):
+        apply(EMPTY, publish(1, 0))
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Entry]:
+    """Any legal history."""
+    entries: list[Entry] = [configure(1)]
+    state = apply(EMPTY, entries[0])
+    for number in draw(st.lists(st.integers(0, 4), max_size=25)):
+        kind = draw(st.sampled_from(["publish", "bury", "restate", "revoke", "claim"]))
+        seq, is_live = state.next_seq, day(number) in state.live
+        entry: Entry
+        if kind == "publish" and not is_live:
+            entry = publish(seq, number)
+        elif kind == "bury" and is_live:
+            entry = bury(state, number)
+        elif kind == "restate" and is_live:
+            entry = restate(state, number)
+        elif kind == "revoke":
+            entry = revoke(seq, f"run {number}")
+        else:
+            entry = claim(seq, f"scope {number}")
+        entries.append(entry)
+        state = apply(state, entry)
+    return entries
+
+
+@given(histories(), st.data())
+def test_folding_in_two_parts_is_folding_at_once(entries: list[Entry], data: st.DataObject) -> None:
+    cut = data.draw(st.integers(0, len(entries)))
+    assert fold(fold(EMPTY, entries[:cut]), entries[cut:]) == fold(EMPTY, entries)
+
+
+@given(histories())
+def test_state_survives_its_checkpoint(entries: list[Entry]) -> None:
+    state = fold(EMPTY, entries)
+    assert parse_checkpoint(format_checkpoint(state), state.seq) == state
+
+
+@given(histories())
+def test_entries_survive_their_documents(entries: list[Entry]) -> None:
+    for entry in entries:
+        document = format_entry(entry)
+        assert parse_entry(document, "x") == entry
+        assert format_entry(parse_entry(document, "x")) == document
+
+
+@given(histories())
+def test_every_file_is_live_or_dead_and_never_both(entries: list[Entry]) -> None:
+    state = fold(EMPTY, entries)
+    published = {
+        file.path
+        for entry in entries
+        if isinstance(entry, Publish | Replace)
+        for file in entry.snapshot.files
+    }
+    assert state.live_files | set(state.tombstoned_files) == published
+    assert not state.live_files & set(state.tombstoned_files)
