@@ -1,15 +1,29 @@
-"""Warnings that lower layers log, told as events: the only lines a run prints are its own."""
+"""What other layers and py4j log: the only lines a run prints are its own."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from snaploom.jobs.events import Tell, Warned
 
 LOGGER = "snaploom"
 """Parent of the loggers of all our modules."""
+
+
+def silence_py4j() -> None:
+    """Keep py4j from printing tracebacks when Spark's JVM goes away; our error tells it.
+
+    py4j logs some failures through the root logger, so its own logger's level does not reach them.
+    """
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_of_py4j)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
 
 
 class _TellingHandler(logging.Handler):

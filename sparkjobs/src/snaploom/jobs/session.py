@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from snaploom.engine.settings import SESSION_SETTINGS
 from snaploom.errors import SnaploomError
+from snaploom.jobs.logs import silence_py4j
 from snaploom.models.run import RunSettings
 
 LAPTOP_SETTINGS: Mapping[str, str] = {
@@ -67,6 +68,7 @@ def build_session(name: str, run: RunSettings) -> SparkSession:
     Raises:
         SparkNotStarted: no Java, or a configuration that Spark refuses.
     """
+    silence_py4j()
     settings = dict(RESULT_SETTINGS)
     if not _is_submitted():
         settings.update(LAPTOP_SETTINGS)
