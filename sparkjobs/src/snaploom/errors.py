@@ -31,6 +31,17 @@ SnaploomError
 │   ├── CommitContended       other writers took every number (snaploom.storage.manifest)
 │   ├── ManifestCorrupt
 │   └── FormatTooNew          written by a newer Snaploom (ruling D19)
+├── SkippingError
+│   ├── IndexNotPossible      no such type, or it cannot be kept about this column
+│   ├── IndexNotFound         the target has no skipping index
+│   ├── IndexAlreadyExists
+│   ├── IndexBusy             its state does not allow the operation now
+│   ├── IndexOwned            a resource owns it (ruling D38)
+│   ├── IndexUnreadable       damaged, or written by a newer Snaploom
+│   ├── KeyUnavailable        encrypted, and the key is not to be had
+│   ├── TargetNotIndexable    not files that Spark lists: a view, a stream, Delta ...
+│   ├── StatementInvalid      SQL of ours that cannot be parsed; points at the token
+│   └── SkippingNotAvailable  this session cannot skip (Spark Connect, an unknown Spark)
 ├── LeaseNotObtained
 └── Interrupted               Ctrl-C or SIGTERM
 ```
@@ -218,6 +229,77 @@ class FormatTooNew(StorageError):
 
     reason = "FormatTooNew"
     retryable = False
+
+
+class SkippingError(SnaploomError):
+    """Something about a skipping index; no query of a user ever fails by one (trap 14)."""
+
+    reason = "SkippingFailed"
+
+
+class IndexNotPossible(SkippingError):
+    """There is no such index type, or it cannot be kept about this column, or so."""
+
+    reason = "IndexNotPossible"
+    exit_code = 2
+
+
+class IndexNotFound(SkippingError):
+    """The target has no skipping index."""
+
+    reason = "IndexNotFound"
+
+
+class IndexAlreadyExists(SkippingError):
+    """The target has a skipping index already."""
+
+    reason = "IndexAlreadyExists"
+
+
+class IndexBusy(SkippingError):
+    """The state of the index does not allow the operation now."""
+
+    reason = "IndexBusy"
+    retryable = True
+
+
+class IndexOwned(SkippingError):
+    """The index is owned by a resource, which alone may change it (ruling D38)."""
+
+    reason = "IndexOwned"
+
+
+class IndexUnreadable(SkippingError):
+    """What is stored of an index is damaged, or was written by a newer Snaploom."""
+
+    reason = "IndexUnreadable"
+
+
+class KeyUnavailable(SkippingError):
+    """The index is encrypted and its key is not to be had."""
+
+    reason = "KeyUnavailable"
+    retryable = True
+
+
+class TargetNotIndexable(SkippingError):
+    """What was named has no files of its own: a view, a stream, a table of another system."""
+
+    reason = "TargetNotIndexable"
+    exit_code = 2
+
+
+class StatementInvalid(SkippingError):
+    """A statement about skipping indexes that cannot be parsed; points at the token."""
+
+    reason = "StatementInvalid"
+    exit_code = 2
+
+
+class SkippingNotAvailable(SkippingError):
+    """This Spark session cannot skip files."""
+
+    reason = "SkippingNotAvailable"
 
 
 class LeaseNotObtained(SnaploomError):

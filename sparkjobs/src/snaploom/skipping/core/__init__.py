@@ -1,0 +1,1 @@
+"""Skipping without Spark: terms, predicates, files, and the proof that a file is not needed."""

@@ -1,0 +1,101 @@
+"""What an index is, as it is declared and kept: target, reader, indexes.
+
+One *skipping index* (as users say) belongs to one target and holds several *indexes*, each of one
+type over one term or several.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from snaploom.skipping.core.terms import Term
+
+
+@dataclass(frozen=True)
+class Target:
+    """The files that are indexed."""
+
+    uri: str
+    """Where they are: a Hadoop path with scheme and without a trailing slash, such as
+    `file:/data/flights` (`Path.toString()`); for a table, its location. Its SHA-256 names the
+    folder of the index (ruling D36)."""
+    table: str = ""
+    """`catalog.database.table` when the target is a table; else empty."""
+    format: str = ""
+    """Spark's short name of the format, such as `parquet`."""
+    options: tuple[tuple[str, str], ...] = ()
+    """Reader options in order of their names."""
+
+
+@dataclass(frozen=True)
+class ReaderFingerprint:
+    """Whatever changes what a reader sees in the same bytes (trap 6); compared as a whole."""
+
+    format: str
+    """Spark's short name of the format."""
+    options: tuple[tuple[str, str], ...] = ()
+    """Reader options that matter, lower-case names, in order."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """Session settings that matter for the format (time zone, rebase modes ...), in order."""
+    schema: str = ""
+    """The whole data schema as JSON, where reading one column depends on the others (CSV, JSON);
+    else empty: columns are compared one by one, by their term's type."""
+
+
+@dataclass(frozen=True)
+class IndexDefinition:
+    """One index: a type over terms."""
+
+    index_id: str
+    """Names its columns in the store; unique for ever within the skipping index: `i1`, `i2` ..."""
+    type: str
+    """`MIN_MAX`, `VALUE_SET`, `BLOOM_FILTER`, `PARTITION`, or a registered type."""
+    terms: tuple[Term, ...]
+    """What it is kept about; one term for the built-in types."""
+    parameters: tuple[tuple[str, str], ...] = ()
+    """Parameters by name, in order of names."""
+    enabled: bool = True
+    """Whether queries use it; it is kept up to date all the same."""
+    key_label: str = ""
+    """Key with which its columns are encrypted; empty for none."""
+
+    @property
+    def term(self) -> Term:
+        """The only term of a type that has one."""
+        return self.terms[0]
+
+    def parameter(self, name: str, default: str) -> str:
+        """Value of a parameter, or the default."""
+        return dict(self.parameters).get(name, default)
+
+    @property
+    def label(self) -> str:
+        """As people write it: `MIN_MAX(price)`."""
+        return f"{self.type}({', '.join(term.label for term in self.terms)})"
+
+
+@dataclass(frozen=True)
+class SkippingDefinition:
+    """One skipping index: everything that was declared, resolved against the target."""
+
+    target: Target
+    fingerprint: ReaderFingerprint
+    indexes: tuple[IndexDefinition, ...]
+    where: str = ""
+    """SQL over partition columns and `_metadata.file_path` that chooses files (ruling D33)."""
+    partition_columns: tuple[tuple[str, str], ...] = ()
+    """Partition columns of the target: name and Spark type, in order."""
+    enabled: bool = True
+    """Whether queries use any of it."""
+    mode: str = "AUTO"
+    """Refresh mode: FULL, INCREMENTAL or AUTO."""
+    owner: str = ""
+    """`SkippingIndex/name` of the resource that owns it (ruling D38); else empty."""
+    form: str = "NATIVE"
+    """`NATIVE`, `XSKIPPER`, or Flint's `OPENSEARCH`."""
+    footer_key_label: str = ""
+    """Key of the footers, when the index is encrypted."""
+    plaintext_footer: bool = False
+    """Whether footers stay readable without a key."""
+    properties: tuple[tuple[str, str], ...] = field(default=())
+    """What else was declared (`WITH (...)`), kept and shown."""

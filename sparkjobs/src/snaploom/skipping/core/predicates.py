@@ -1,0 +1,130 @@
+"""A small algebra of predicates under SQL's three-valued logic.
+
+A query keeps a row when its condition is TRUE, so a file is needed when it may hold a row for which
+the condition is TRUE. Conditions are brought into negation normal form first
+(`snaploom.skipping.core.normalform`): NOT is pushed into the leaves, by rules that hold for "is
+TRUE" under NULL, and what has no exact negation becomes `Unknown`. What an index says about a leaf
+("may match") is never negated (trap 13).
+
+`Unknown` is everything that is not understood; it keeps every file (trap 12).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from snaploom.skipping.core.terms import Term, Value
+
+
+class Operator(StrEnum):
+    """Comparison of a term with a literal; the term is always on the left."""
+
+    EQ = "="
+    NE = "<>"
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`term op value`: NULL where the term is NULL. NaN equals itself and is greatest (Spark)."""
+
+    term: Term
+    operator: Operator
+    value: Value
+
+
+@dataclass(frozen=True)
+class In:
+    """`term IN (values)`, or NOT IN; `values` has no NULL: what NULL does is settled before."""
+
+    term: Term
+    values: tuple[Value, ...]
+    is_negated: bool = False
+
+
+@dataclass(frozen=True)
+class StartsWith:
+    """The term's text begins with a prefix (UTF-8 bytes), or does not."""
+
+    term: Term
+    prefix: bytes
+    is_negated: bool = False
+
+
+@dataclass(frozen=True)
+class Contains:
+    """The term's text contains a piece (UTF-8 bytes)."""
+
+    term: Term
+    piece: bytes
+
+
+@dataclass(frozen=True)
+class EndsWith:
+    """The term's text ends with a suffix (UTF-8 bytes)."""
+
+    term: Term
+    suffix: bytes
+
+
+@dataclass(frozen=True)
+class IsNull:
+    """The term is NULL."""
+
+    term: Term
+
+
+@dataclass(frozen=True)
+class IsNotNull:
+    """The term is not NULL."""
+
+    term: Term
+
+
+@dataclass(frozen=True)
+class And:
+    """All of several."""
+
+    parts: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True)
+class Or:
+    """Any of several."""
+
+    parts: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True)
+class Not:
+    """Negation, before normal form."""
+
+    part: Predicate
+
+
+@dataclass(frozen=True)
+class Constant:
+    """TRUE for every row, or for none (FALSE and NULL alike)."""
+
+    is_true: bool
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Something that is not understood: may be TRUE for any row."""
+
+    text: str = ""
+    """The condition, for people."""
+    reason: str = ""
+    """Why it is not understood, and what rewrite would help."""
+
+
+Leaf = Comparison | In | StartsWith | Contains | EndsWith | IsNull | IsNotNull
+"""What speaks of one term."""
+
+Predicate = Leaf | And | Or | Not | Constant | Unknown
+"""Any condition."""

@@ -1,0 +1,93 @@
+"""Terms: what an index is kept about, and what a predicate speaks of.
+
+A term is a column, a nested field or an expression, together with Spark's type of it. Two terms
+are the same when key and type are; an index serves a predicate only then (traps 7 and 15).
+
+Values are in Catalyst's internal form, so that nothing depends on how a literal is printed:
+
+| Spark type | value | Arrow type in which it is kept |
+|---|---|---|
+| boolean | bool | bool |
+| tinyint, smallint, int, bigint | int | int8, int16, int32, int64 |
+| float, double | float | float32, float64 |
+| decimal(p,s) | Decimal | decimal128(p, s) |
+| date | int, days since 1970-01-01 | int32 |
+| timestamp, timestamp_ntz | int, microseconds since 1970-01-01T00:00:00 | int64 |
+| string, binary | bytes (UTF-8 for string) | large_binary |
+
+Everything else (collated strings, char and varchar with padding semantics of their own, intervals,
+variant, arrays, maps, whole structs) is kept by no index: `arrow_type` says None (ruling D32).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+import pyarrow as pa
+
+Value = bool | int | float | Decimal | bytes
+"""A value in Catalyst's internal form; never NULL, which predicates express by themselves."""
+
+_DECIMAL = re.compile(r"decimal\((\d+),\s?(-?\d+)\)")
+
+_ARROW_TYPES: dict[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.int32(),
+    "timestamp": pa.int64(),
+    "timestamp_ntz": pa.int64(),
+    "string": pa.large_binary(),
+    "binary": pa.large_binary(),
+}
+
+
+def arrow_type(data_type: str) -> pa.DataType | None:
+    """The Arrow type in which values of a Spark type (its `catalogString`) are kept, or None."""
+    match = _DECIMAL.fullmatch(data_type)
+    if match is not None:
+        return pa.decimal128(int(match[1]), int(match[2]))
+    return _ARROW_TYPES.get(data_type)
+
+
+@dataclass(frozen=True)
+class Term:
+    """What an index is kept about."""
+
+    key: str
+    """Identity: canonical JSON; a list of names for a column or nested field (`["a","b"]`), the
+    optimizer rule's serialised expression otherwise."""
+    data_type: str
+    """Spark's type, as its `catalogString`: `bigint`, `decimal(10,2)`, `string`."""
+    label: str = field(default="", compare=False)
+    """How people write it: `a.b`, `lower(c)`."""
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names from the top-level column to the field; None for an expression."""
+        parts = json.loads(self.key)
+        is_path = isinstance(parts, list) and bool(parts) and parts[0] != _EXPRESSION
+        return tuple(parts) if is_path else None
+
+
+_EXPRESSION = {"expression": True}
+"""First element of an expression's key, which no column name can be."""
+
+
+def column_term(names: tuple[str, ...], data_type: str) -> Term:
+    """The term of a column (`("a",)`) or of a nested field (`("a", "b")`)."""
+    key = json.dumps(list(names), ensure_ascii=False, separators=(",", ":"))
+    return Term(key=key, data_type=data_type, label=".".join(names))
+
+
+def expression_term(serialised: object, data_type: str, label: str) -> Term:
+    """The term of an expression, from the JSON value that the optimizer rule serialises it to."""
+    key = json.dumps([_EXPRESSION, serialised], ensure_ascii=False, separators=(",", ":"))
+    return Term(key=key, data_type=data_type, label=label)

@@ -1,0 +1,1 @@
+"""Index types: what each keeps about a file, and what that proves."""

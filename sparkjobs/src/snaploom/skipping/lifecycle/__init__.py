@@ -1,0 +1,1 @@
+"""The life of a skipping index: create, refresh, alter, drop, vacuum, recover."""

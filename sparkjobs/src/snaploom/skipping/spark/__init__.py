@@ -1,0 +1,1 @@
+"""Everything of skipping that needs Spark: the optimizer rule, listing, building, explaining."""

@@ -1,0 +1,1 @@
+"""SQL about skipping indexes: text to statements, errors that point at the token."""

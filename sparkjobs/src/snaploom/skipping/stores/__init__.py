@@ -1,0 +1,1 @@
+"""Places where indexes are kept, behind one port."""

@@ -1,0 +1,129 @@
+"""The port to a place where one skipping index is kept.
+
+A store holds *rows* (tables as `snaploom.skipping.core.filetable` describes them) in *segments*,
+which never change, and *states*, of which the newest counts. A commit is one compare-and-swap of
+the state: a put-if-absent of the next number on object stores, a conditional write on OpenSearch.
+Rows that are written and never committed are garbage, not data: a failed build changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from snaploom.models.skippingindex import IndexState
+from snaploom.models.times import EpochNanos
+from snaploom.skipping.core.definition import SkippingDefinition
+from snaploom.skipping.core.filetable import FileTable
+
+NEVER = EpochNanos(0)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Some rows, written once. A later segment's row for a path hides an earlier segment's."""
+
+    name: str
+    """Names it in the store."""
+    rows: int
+    """Number of rows."""
+    bytes: int
+    """Size in the store; 0 where the store does not tell."""
+    removed: bool = False
+    """The rows have `path` only: these files are gone, and earlier rows about them do not count."""
+    indexes: tuple[str, ...] = ()
+    """Ids of the indexes about which the segment has columns."""
+    merges: bool = False
+    """Rows complete earlier rows of the same path and identity with the columns of `indexes` (an
+    index was added) instead of hiding them."""
+
+
+@dataclass(frozen=True)
+class StoredState:
+    """One committed state of a skipping index."""
+
+    version: int
+    """Number of the commit, from 1; 0 when there is no index."""
+    phase: IndexState = IndexState.EMPTY
+    """State of Flint's machine (`skipping.md` section 5)."""
+    definition: SkippingDefinition | None = None
+    """What is declared; None when there is no index, or it is vacuumed."""
+    segments: tuple[Segment, ...] = ()
+    """Rows that count, oldest first."""
+    committed_at: EpochNanos = NEVER
+    """When this state was committed, by the writer's clock."""
+    refreshed_at: EpochNanos = NEVER
+    """When rows were last brought up to date; an index that never was prunes nothing (trap 8)."""
+    operation: str = ""
+    """Token of the operation in flight, in transient phases."""
+    heartbeat_at: EpochNanos = NEVER
+    """Last sign of life of the operation in flight."""
+    message: str = ""
+    """What the last operation said: the error in FAILED."""
+    trusted: bool = True
+    """False for imports that are not verified: they are never used for skipping (ruling D34)."""
+
+
+NOTHING = StoredState(version=0)
+"""The state where there is no index."""
+
+
+class IndexStore(Protocol):
+    """Where one skipping index is kept."""
+
+    @property
+    def uri(self) -> str:
+        """Where, for people and logs; no secrets in it."""
+        ...
+
+    def read(self) -> StoredState:
+        """The newest committed state; `NOTHING` where there is none.
+
+        Raises:
+            IndexUnreadable: what is there is damaged or from a newer Snaploom (trap 14).
+        """
+        ...
+
+    def commit(self, build: Callable[[StoredState], StoredState | None]) -> StoredState:
+        """Replace the state, rebased on whatever others commit meanwhile.
+
+        Args:
+            build: from the newest state, its successor (`version` is set here), or None to leave
+                it; called again after a lost race. What it raises ends the commit.
+
+        Raises:
+            IndexBusy: too many lost races.
+        """
+        ...
+
+    def write_rows(self, rows: Iterable[pa.Table], definition: SkippingDefinition) -> list[Segment]:
+        """Write rows (in bounded pieces) as new segments, which nobody sees until committed."""
+        ...
+
+    def write_removed(self, paths: Sequence[str]) -> Segment:
+        """Write a segment that says which files are gone."""
+        ...
+
+    def open(self, state: StoredState) -> FileTable:
+        """The rows of a state, hidden and removed ones left out, columns read when needed.
+
+        Raises:
+            IndexUnreadable: a segment is damaged or absent.
+            KeyUnavailable: it is encrypted, and the key is not to be had.
+        """
+        ...
+
+    def sweep(self, keep: StoredState, older_than: EpochNanos) -> tuple[int, int]:
+        """Remove segments that no state from `keep` on needs and that are older than a time.
+
+        Returns:
+            Number of files (or documents) removed and their bytes.
+        """
+        ...
+
+    def destroy(self) -> None:
+        """Remove everything but the newest state (VACUUM)."""
+        ...
