@@ -1,0 +1,56 @@
+"""The port through which Parquet files of an index are encrypted and decrypted.
+
+Everything here is about *labels*: names of keys in a key management service. Key material is never
+in a definition, a file's metadata, a log or a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NewType, Protocol
+
+from snaploom.skipping.core.definition import SkippingDefinition
+
+EncryptionProperties = NewType("EncryptionProperties", object)
+"""What `pyarrow.parquet.write_table` takes as `encryption_properties`: good for one file only."""
+
+DecryptionProperties = NewType("DecryptionProperties", object)
+"""What `pyarrow.parquet.ParquetFile` takes as `decryption_properties`: good for one file only."""
+
+
+class KeyService(Protocol):
+    """A key management service: it wraps keys under a master key that never leaves it.
+
+    Both methods raise `KeyUnavailable`: no such label, not allowed, or no answer.
+    """
+
+    def wrap(self, label: str, key: bytes) -> str:
+        """The key, encrypted under the master key of that label, as printable text."""
+        ...
+
+    def unwrap(self, label: str, wrapped: str) -> bytes:
+        """The key that `wrap` wrapped under that label."""
+        ...
+
+
+class ParquetKeys(Protocol):
+    """Keys for the files of an index."""
+
+    def encryption(
+        self, definition: SkippingDefinition, columns: Mapping[str, Sequence[str]]
+    ) -> EncryptionProperties:
+        """Properties for writing one file.
+
+        Args:
+            definition: names the footer's key, and whether the footer stays readable.
+            columns: paths of leaf columns (`temp_minmax_4.min`, `x.list.element`) by key label;
+                columns that are not named stay unencrypted.
+
+        Raises:
+            KeyUnavailable: a key is not to be had.
+        """
+        ...
+
+    def decryption(self) -> DecryptionProperties:
+        """Properties for reading one file; unencrypted files may be read with them too."""
+        ...

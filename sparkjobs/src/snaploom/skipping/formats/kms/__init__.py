@@ -1,0 +1,1 @@
+"""Key management services: what wraps the keys of encrypted Parquet files."""
