@@ -1,0 +1,133 @@
+"""The list of indexes of a statement: `(c TYPE[(parameters)], ...)`.
+
+What stands before the type is a column, a nested field, several columns in parentheses, or any
+other SQL, which then is an expression.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
+
+from snaploom.errors import StatementInvalid
+from snaploom.skipping.statements.cursor import Cursor
+from snaploom.skipping.statements.invalid import invalid
+from snaploom.skipping.statements.parameters import parameters_of
+from snaploom.skipping.statements.syntax import DeclaredIndex
+from snaploom.skipping.statements.tokens import Token, TokenKind
+
+SYNONYMS = {"VALUE_LIST": "VALUE_SET"}
+"""Older names of types: the seed's example has VALUE_LIST."""
+KEY_LABEL = "key_label"
+"""Parameter that every type has: the key with which the index is encrypted."""
+
+_SIMPLE_NAME = re.compile(r"[^\W\d]\w*")
+_ITEM = "a column, and the type of its index: price MIN_MAX"
+
+
+def name_text(name: str) -> str:
+    """A name as people write it: in backticks where it needs them."""
+    return name if _SIMPLE_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+
+
+def indexes_of(
+    cursor: Cursor, is_seed_form: bool, types: Collection[str]
+) -> tuple[DeclaredIndex, ...]:
+    """Read the list with its parentheses.
+
+    Args:
+        cursor: stands before the opening parenthesis.
+        is_seed_form: whether FOR COLUMNS stood before it, which changes what the parameters of
+            BLOOM_FILTER mean (ruling D37).
+        types: names of the types there are; any is taken when there are none.
+    """
+    cursor.expect_sign("(")
+    indexes = []
+    while True:
+        indexes.append(_index(cursor, is_seed_form, types))
+        if not cursor.takes_sign(","):
+            cursor.expect_sign(")", " or ,")
+            return tuple(indexes)
+
+
+def _index(cursor: Cursor, is_seed_form: bool, types: Collection[str]) -> DeclaredIndex:
+    item = _item(cursor)
+    if not item:
+        cursor.refuse(_ITEM)
+    place = _place_of_type(item)
+    if place < 1:
+        raise cursor.error(
+            "the type of the index is missing", f"{_ITEM}, {_told(types)}", item[max(place, 0)]
+        )
+    name = item[place].upper
+    name = SYNONYMS.get(name, name)
+    if types and name not in types:
+        raise _unknown(cursor.text, item[place], types)
+    parameters = dict(parameters_of(cursor.text, name, item[place:], is_seed_form))
+    label = parameters.pop(KEY_LABEL, "")
+    columns = _columns(item[:place])
+    return DeclaredIndex(
+        name,
+        columns,
+        "" if columns else cursor.text[item[0].start : item[place - 1].end],
+        tuple(sorted(parameters.items())),
+        label,
+    )
+
+
+def _item(cursor: Cursor) -> list[Token]:
+    """The tokens up to the next comma or closing parenthesis of the list itself."""
+    item: list[Token] = []
+    depth = 0
+    while depth or not (cursor.token.is_sign(",") or cursor.token.is_sign(")")):
+        if cursor.token.kind is TokenKind.END:
+            cursor.refuse(")")
+        depth += cursor.token.is_sign("(") - cursor.token.is_sign(")")
+        item.append(cursor.advance())
+    return item
+
+
+def _place_of_type(item: Sequence[Token]) -> int:
+    """Where the type stands: the last word, its parameters apart; -1 where no word does."""
+    place = len(item) - 1
+    if item[place].is_sign(")"):
+        depth = 0
+        for place in range(len(item) - 1, -1, -1):
+            depth += item[place].is_sign(")") - item[place].is_sign("(")
+            if depth == 0:
+                break
+        place -= 1
+    return place if place >= 0 and item[place].kind is TokenKind.WORD else -1
+
+
+def _unknown(text: str, token: Token, types: Collection[str]) -> StatementInvalid:
+    near = get_close_matches(token.upper, types, n=1, cutoff=0.6)
+    return invalid(
+        text,
+        token,
+        "there is no index type of this name",
+        expected=_told(types),
+        hint=f"write {near[0]}" if near else None,
+    )
+
+
+def _told(types: Collection[str]) -> str:
+    return ", ".join(sorted(types)) or "such as MIN_MAX or VALUE_SET"
+
+
+def _columns(tokens: Sequence[Token]) -> tuple[str, ...]:
+    """Names of columns, if the tokens are nothing else: `a.b`, or `(a, b)`; else empty."""
+    if tokens[0].is_sign("(") and tokens[-1].is_sign(")") and len(tokens) > 2:
+        tokens = tokens[1:-1]
+    columns: list[list[str]] = [[]]
+    for position, token in enumerate(tokens):
+        if position % 2 == 0:
+            if token.kind not in (TokenKind.WORD, TokenKind.NAME):
+                return ()
+            columns[-1].append(name_text(token.value))
+        elif token.is_sign(","):
+            columns.append([])
+        elif not token.is_sign("."):
+            return ()
+    return tuple(".".join(parts) for parts in columns) if len(tokens) % 2 else ()

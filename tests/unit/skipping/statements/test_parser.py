@@ -1,0 +1,219 @@
+"""Statements in the seed's form and in today's: what they say, and where they are wrong."""
+
+import pytest
+
+from snaploom.errors import StatementInvalid
+from snaploom.skipping.statements.parser import parse
+from snaploom.skipping.statements.syntax import (
+    AlterIndex,
+    AnalyzeIndex,
+    CreateIndex,
+    DeclaredIndex,
+    DescribeIndex,
+    DropIndex,
+    PathName,
+    RecoverIndex,
+    RefreshIndex,
+    ShowIndexes,
+    TableName,
+    VacuumIndex,
+)
+
+T = TableName(("t",))
+TYPES = ("BLOOM_FILTER", "GEO_BOX", "MIN_MAX", "PARTITION", "VALUE_SET")
+
+
+def index_of(item: str, seed: bool = False) -> DeclaredIndex:
+    form = "FOR COLUMNS " if seed else ""
+    statement = parse(f"CREATE SKIPPING INDEX ON t {form}({item})", TYPES)
+    assert isinstance(statement, CreateIndex)
+    return statement.indexes[0]
+
+
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        ("year PARTITION", DeclaredIndex("PARTITION", ("year",))),
+        ("c value_list", DeclaredIndex("VALUE_SET", ("c",))),
+        ("a.b.c MIN_MAX", DeclaredIndex("MIN_MAX", ("a.b.c",))),
+        ("`a.b`.c MIN_MAX", DeclaredIndex("MIN_MAX", ("`a.b`.c",))),
+        ("`simple` MIN_MAX", DeclaredIndex("MIN_MAX", ("simple",))),
+        ("c MIN_MAX()", DeclaredIndex("MIN_MAX", ("c",))),
+        ("lower( c ) VALUE_SET", DeclaredIndex("VALUE_SET", expression="lower( c )")),
+        ("f(a, b) MIN_MAX", DeclaredIndex("MIN_MAX", expression="f(a, b)")),
+        ("a + 1 MIN_MAX", DeclaredIndex("MIN_MAX", expression="a + 1")),
+        ("(lat, lon) GEO_BOX", DeclaredIndex("GEO_BOX", ("lat", "lon"))),
+        ("min_max MIN_MAX", DeclaredIndex("MIN_MAX", ("min_max",))),
+        ("c VALUE_SET(5)", DeclaredIndex("VALUE_SET", ("c",), "", (("limit", "5"),))),
+        ("c VALUE_SET(limit = 5)", DeclaredIndex("VALUE_SET", ("c",), "", (("limit", "5"),))),
+        ("c MIN_MAX(key_label = 'k')", DeclaredIndex("MIN_MAX", ("c",), key_label="k")),
+    ],
+)
+def test_an_item_of_the_list_is_a_subject_and_a_type(item: str, expected: DeclaredIndex) -> None:
+    assert index_of(item) == expected
+
+
+@pytest.mark.parametrize(
+    ("parameters", "seed", "expected"),
+    [
+        ("(1024, 3)", True, {"bits": "1024", "hashes": "3"}),
+        ("(1024)", True, {"bits": "1024"}),
+        ("", True, {}),
+        ("", False, {}),
+        ("(20)", False, {"adaptive": "true", "candidates": "20"}),
+        ("(20, 0.05)", False, {"adaptive": "true", "candidates": "20", "fpp": "0.05"}),
+        ("(true, 20)", False, {"adaptive": "true", "candidates": "20"}),
+        ("(FALSE)", False, {"adaptive": "false"}),
+        ("(false, 500, 1e-3)", False, {"adaptive": "false", "ndv": "500", "fpp": "1e-3"}),
+        ("(ndv = 500, fpp = -1)", False, {"ndv": "500", "fpp": "-1"}),
+    ],
+)
+def test_parameters_of_a_bloom_filter_depend_on_the_form(
+    parameters: str, seed: bool, expected: dict[str, str]
+) -> None:
+    assert dict(index_of(f"c BLOOM_FILTER{parameters}", seed).parameters) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("REFRESH SKIPPING INDEX ON t", RefreshIndex(T)),
+        ("refresh skipping index on t full;", RefreshIndex(T, "FULL")),
+        ("DESC SKIPPING INDEX ON t", DescribeIndex(T)),
+        ("DESCRIBE SKIPPING INDEX ON t", DescribeIndex(T)),
+        ("DROP SKIPPING INDEX ON t", DropIndex(T)),
+        ("VACUUM SKIPPING INDEX ON t", VacuumIndex(T)),
+        ("ANALYZE SKIPPING INDEX ON t", AnalyzeIndex(T)),
+        ("RECOVER SKIPPING INDEX ON t", RecoverIndex(T)),
+        (
+            "ALTER SKIPPING INDEX ON t WITH (enabled = false)",
+            AlterIndex(T, (("enabled", "false"),)),
+        ),
+        ("SHOW FLINT INDEXES IN c", ShowIndexes(("c",))),
+        ("SHOW FLINT INDEXES IN c.d", ShowIndexes(("c", "d"))),
+        ("DROP /* a /* b */ */ SKIPPING -- c\n INDEX ON t", DropIndex(T)),
+        ("DROP SKIPPING INDEX ON a.b.c", DropIndex(TableName(("a", "b", "c")))),
+        ("DROP SKIPPING INDEX ON a.`b.c`", DropIndex(TableName(("a", "b.c")))),
+        ("DROP SKIPPING INDEX ON a.`b``c`", DropIndex(TableName(("a", "b`c")))),
+        ("DROP SKIPPING INDEX ON Parquet.`/data/x`", DropIndex(PathName("parquet", "/data/x"))),
+    ],
+)
+def test_statements_about_an_index(text: str, expected: object) -> None:
+    assert parse(text) == expected
+
+
+def test_a_creation_says_where_and_with_what() -> None:
+    statement = parse(
+        "CREATE SKIPPING INDEX IF NOT EXISTS ON t (c MIN_MAX, d VALUE_SET)\n"
+        "WHERE day > '2020; WITH (' AND (x IN (1, 2))\n"
+        "WITH (location = 's3://b/''i''', 'Auto_Refresh' = true, a.b = -1.5);"
+    )
+    assert statement == CreateIndex(
+        T,
+        (DeclaredIndex("MIN_MAX", ("c",)), DeclaredIndex("VALUE_SET", ("d",))),
+        "day > '2020; WITH (' AND (x IN (1, 2))",
+        (("a.b", "-1.5"), ("auto_refresh", "true"), ("location", "s3://b/'i'")),
+        if_not_exists=True,
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        ";",
+        "SELECT 1",
+        "SELECT skipping index FROM t",
+        "CREATE TABLE skipping (index INT)",
+        "CREATE INDEX i ON t (c)",
+        "CREATE OR REPLACE TEMP VIEW skipping AS SELECT 1",
+        "REFRESH TABLE t",
+        "REFRESH skipping",
+        "REFRESH skipping.index",
+        "DESC skipping",
+        "DESC skipping index",
+        "DESCRIBE skipping index;",
+        "DESC shipping",
+        "VACUUM skipping RETAIN 7 HOURS",
+        "SHOW TABLES IN c",
+        "SHOW INDEXES IN c",
+        "ANALYZE TABLE skipping COMPUTE STATISTICS",
+        "DROP TABLE skipping",
+        "SELECT 'never ends",
+        "DESC `skipping` `index` on",
+    ],
+)
+def test_what_spark_can_read_is_left_to_spark(text: str) -> None:
+    assert parse(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "expected"),
+    [
+        ("CREATE SKIPING INDEX ON t (c MIN_MAX)", "SKIPING", "SKIPPING"),
+        ("CREATE SKIPPING INDX ON t (c MIN_MAX)", "INDX", "INDEX"),
+        ("CREATE OR REPLACE SKIPPING INDEX ON t (c MIN_MAX)", "OR", "SKIPPING"),
+        ("CREATE SKIPPING INDEX t (c MIN_MAX)", "t", "ON"),
+        ("CREATE SKIPPING INDEX ON t", "the end of the statement", "( or FOR COLUMNS ("),
+        ("CREATE SKIPPING INDEX ON t FOR (c MIN_MAX)", "(", "COLUMNS"),
+        ("CREATE SKIPPING INDEX IF EXISTS ON t (c MIN_MAX)", "EXISTS", "NOT"),
+        ("CREATE SKIPPING INDEX ON t ()", ")", "a column"),
+        ("CREATE SKIPPING INDEX ON t (c MIN_MAX,)", ")", "a column"),
+        ("CREATE SKIPPING INDEX ON t (c)", "c", "the type"),
+        ("CREATE SKIPPING INDEX ON t (lower(c))", "lower", "type"),
+        ("CREATE SKIPPING INDEX ON t ((a))", "(", "type"),
+        ("CREATE SKIPPING INDEX ON t (c VALUE_ST)", "VALUE_ST", "VALUE_SET"),
+        ("CREATE SKIPPING INDEX ON t (c MIN_MAX", "the end of the statement", ")"),
+        ("CREATE SKIPPING INDEX ON t (c MIN_MAX(3))", "3", "MIN_MAX alone"),
+        ("CREATE SKIPPING INDEX ON t (c VALUE_SET(1, 2))", "2", "(limit)"),
+        ("CREATE SKIPPING INDEX ON t (c VALUE_SET(1,))", ",", "value"),
+        ("CREATE SKIPPING INDEX ON t (c VALUE_SET(1 2))", "2", "number"),
+        ("CREATE SKIPPING INDEX ON t (c VALUE_SET(-))", "-", "number"),
+        ("CREATE SKIPPING INDEX ON t (c VALUE_SET(limit = 1, limit = 2))", "limit", "once"),
+        ("CREATE SKIPPING INDEX ON t (c VALUE_SET(1, limit = 2))", "1", "name = value"),
+        ("CREATE SKIPPING INDEX ON t (c MIN_MAX) WHERE", "the end of the statement", "condition"),
+        ("CREATE SKIPPING INDEX ON t (c MIN_MAX) WHERE (a", "the end of the statement", ")"),
+        ("CREATE SKIPPING INDEX ON t (c MIN_MAX) WHERE a)", ")", "("),
+        ("CREATE SKIPPING INDEX ON t (c MIN_MAX) WITH (a = 1, A = 2)", "A", "once"),
+        ("CREATE SKIPPING INDEX ON t (c MIN_MAX) WITH (a 1)", "1", "="),
+        ("CREATE SKIPPING INDEX ON t (c MIN_MAX) WHIT (a = 1)", "WHIT", "WITH"),
+        ("CREATE SKIPPING INDEX ON t (c MIN_MAX); SELECT 1", "SELECT", "the end"),
+        ("CREATE SKIPPING INDEX ON t (c MIN_MAX) WHERE a = 'x", "'x", "closing"),
+        ("CREAT SKIPPING INDEX ON t (c MIN_MAX)", "CREAT", "CREATE"),
+        ("MERGE SKIPPING INDEX ON t", "MERGE", "ALTER or ANALYZE"),
+        ("REFRESH SKIPPING INDX ON t", "INDX", "INDEX"),
+        ("REFRESH SKPIPING INDEX ON t", "SKPIPING", "SKIPPING"),
+        ("REFRESH SKIPPING ON t", "ON", "INDEX"),
+        ("REFRESH SKIPPING INDEX ON t NOW", "NOW", "FULL, INCREMENTAL, AUTO"),
+        ("DESCRIBE SKIPPING INDEX t", "t", "ON"),
+        ("DROP SKIPPING INDEX ON", "the end of the statement", "a table"),
+        ("DROP SKIPPING INDEX ON a.b.c.d", "d", "catalog.database.table"),
+        ("DROP SKIPPING INDEX ON a.", "the end of the statement", "name"),
+        ("DROP SKIPPING INDEX ON ``", "``", "name"),
+        ("DROP SKIPPING INDEX", "the end of the statement", "ON"),
+        ("ALTER SKIPPING INDEX ON t", "the end of the statement", "WITH"),
+        ("ALTER SKIPPING INDEX ON t WITH ()", ")", "name"),
+        ("SHOW FLINT INDEXES", "the end of the statement", "IN"),
+        ("SHOW FLNT INDEXES IN c", "FLNT", "FLINT"),
+        ("SHOW FLINT INDEXES IN a.b.c", "c", "catalog.database"),
+    ],
+)
+def test_a_wrong_statement_is_refused_at_its_token(text: str, found: str, expected: str) -> None:
+    with pytest.raises(StatementInvalid) as caught:
+        parse(text, TYPES)
+    assert caught.value.found == found
+    assert caught.value.expected is not None
+    assert expected in caught.value.expected
+    line, marks = caught.value.message.splitlines()[1:]
+    if found != "the end of the statement":
+        assert line[len(marks) - len(marks.strip()) :].startswith(found)
+        assert marks.strip() == "^" * len(found)
+
+
+def test_the_caret_points_into_the_right_line() -> None:
+    with pytest.raises(StatementInvalid) as caught:
+        parse("CREATE SKIPPING INDEX ON t (\n\tc VALUE_ST\n)", TYPES)
+    assert caught.value.message == (
+        "there is no index type of this name, at line 2, column 4\n     c VALUE_ST\n       ^^^^^^^^"
+    )
+    assert caught.value.hint == "write VALUE_SET"

@@ -1,0 +1,78 @@
+"""Every statement can be written and read again."""
+
+import string
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snaploom.skipping.statements.columns import name_text
+from snaploom.skipping.statements.parser import parse
+from snaploom.skipping.statements.rendering import render
+from snaploom.skipping.statements.syntax import (
+    AlterIndex,
+    AnalyzeIndex,
+    CreateIndex,
+    DeclaredIndex,
+    DescribeIndex,
+    DropIndex,
+    PathName,
+    RecoverIndex,
+    RefreshIndex,
+    ShowIndexes,
+    Statement,
+    TableName,
+    VacuumIndex,
+)
+
+words = st.text(string.ascii_lowercase + "_", min_size=1, max_size=6)
+names = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=6)
+texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
+paths = st.builds(PathName, words, names.map(lambda name: f"/{name}"))
+tables = st.builds(
+    TableName,
+    st.lists(names.filter(lambda name: "/" not in name), min_size=1, max_size=3).map(tuple),
+)
+subjects = st.one_of(paths, tables)
+columns = st.lists(names.map(name_text), min_size=1, max_size=3).map(".".join)
+expressions = st.sampled_from(["lower(c)", "a + 1", "f(a, `b,)`) || ')'", "date(ts) -- no\n + 1"])
+pairs = st.dictionaries(words.filter(lambda word: word != "key_label"), texts, max_size=3).map(
+    lambda found: tuple(sorted(found.items()))
+)
+types = words.map(str.upper).filter(lambda name: name != "VALUE_LIST")
+of_columns = st.builds(
+    DeclaredIndex,
+    types,
+    st.lists(columns, min_size=1, max_size=3).map(tuple),
+    parameters=pairs,
+    key_label=texts,
+)
+of_expressions = st.builds(
+    DeclaredIndex, types, expression=expressions, parameters=pairs, key_label=texts
+)
+conditions = st.sampled_from(["", "day > '2020'", 'a IN (1, 2) AND (`with` = "WITH (")'])
+creations = st.builds(
+    CreateIndex,
+    subjects,
+    st.lists(st.one_of(of_columns, of_expressions), min_size=1, max_size=4).map(tuple),
+    conditions,
+    pairs,
+    st.booleans(),
+)
+plain = st.sampled_from([DescribeIndex, DropIndex, VacuumIndex, AnalyzeIndex, RecoverIndex])
+statements = st.one_of(
+    creations,
+    st.builds(lambda kind, subject: kind(subject), plain, subjects),
+    st.builds(RefreshIndex, subjects, st.sampled_from(["", "FULL", "INCREMENTAL", "AUTO"])),
+    st.builds(AlterIndex, subjects, pairs.filter(bool)),
+    st.builds(ShowIndexes, st.lists(names, min_size=1, max_size=2).map(tuple)),
+)
+
+
+@given(statements)
+def test_what_is_rendered_parses_to_the_same_statement(statement: Statement) -> None:
+    assert parse(render(statement)) == statement
+
+
+@given(st.text(max_size=40))
+def test_no_text_at_all_breaks_the_recognition(text: str) -> None:
+    assert parse(f"SELECT {text}") is None
