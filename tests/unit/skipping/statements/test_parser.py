@@ -106,13 +106,13 @@ def test_a_creation_says_where_and_with_what() -> None:
     statement = parse(
         "CREATE SKIPPING INDEX IF NOT EXISTS ON t (c MIN_MAX, d VALUE_SET)\n"
         "WHERE day > '2020; WITH (' AND (x IN (1, 2))\n"
-        "WITH (location = 's3://b/''i''', 'Auto_Refresh' = true, a.b = -1.5);"
+        "WITH (location = 's3://b/''i''', 'Auto_Refresh' = TRUE, refresh_interval = -1.5);"
     )
     assert statement == CreateIndex(
         T,
         (DeclaredIndex("MIN_MAX", ("c",)), DeclaredIndex("VALUE_SET", ("d",))),
         "day > '2020; WITH (' AND (x IN (1, 2))",
-        (("a.b", "-1.5"), ("auto_refresh", "true"), ("location", "s3://b/'i'")),
+        (("auto_refresh", "true"), ("location", "s3://b/'i'"), ("refresh_interval", "-1.5")),
         if_not_exists=True,
     )
 
@@ -174,8 +174,14 @@ def test_what_spark_can_read_is_left_to_spark(text: str) -> None:
         ("CREATE SKIPPING INDEX ON t (c MIN_MAX) WHERE", "the end of the statement", "condition"),
         ("CREATE SKIPPING INDEX ON t (c MIN_MAX) WHERE (a", "the end of the statement", ")"),
         ("CREATE SKIPPING INDEX ON t (c MIN_MAX) WHERE a)", ")", "("),
-        ("CREATE SKIPPING INDEX ON t (c MIN_MAX) WITH (a = 1, A = 2)", "A", "once"),
-        ("CREATE SKIPPING INDEX ON t (c MIN_MAX) WITH (a 1)", "1", "="),
+        (
+            "CREATE SKIPPING INDEX ON t (c MIN_MAX) WITH (form = NATIVE, FORM = NATIVE)",
+            "FORM",
+            "once",
+        ),
+        ("CREATE SKIPPING INDEX ON t (c MIN_MAX) WITH (form 1)", "1", "="),
+        ("CREATE SKIPPING INDEX ON t (c MIN_MAX) WITH (locaton = 'x')", "locaton", "location"),
+        ("CREATE SKIPPING INDEX ON t (c MIN_MAX) WITH (form = 'CSV')", "'CSV'", "NATIVE or"),
         ("CREATE SKIPPING INDEX ON t (c MIN_MAX) WHIT (a = 1)", "WHIT", "WITH"),
         ("CREATE SKIPPING INDEX ON t (c MIN_MAX); SELECT 1", "SELECT", "the end"),
         ("CREATE SKIPPING INDEX ON t (c MIN_MAX) WHERE a = 'x", "'x", "closing"),
@@ -193,6 +199,7 @@ def test_what_spark_can_read_is_left_to_spark(text: str) -> None:
         ("DROP SKIPPING INDEX", "the end of the statement", "ON"),
         ("ALTER SKIPPING INDEX ON t", "the end of the statement", "WITH"),
         ("ALTER SKIPPING INDEX ON t WITH ()", ")", "name"),
+        ("ALTER SKIPPING INDEX ON t WITH (form = 'NATIVE')", "form", "enabled"),
         ("SHOW FLINT INDEXES", "the end of the statement", "IN"),
         ("SHOW FLNT INDEXES IN c", "FLNT", "FLINT"),
         ("SHOW FLINT INDEXES IN a.b.c", "c", "catalog.database"),

@@ -38,6 +38,9 @@ expressions = st.sampled_from(["lower(c)", "a + 1", "f(a, `b,)`) || ')'", "date(
 pairs = st.dictionaries(words.filter(lambda word: word != "key_label"), texts, max_size=3).map(
     lambda found: tuple(sorted(found.items()))
 )
+properties = st.dictionaries(
+    st.sampled_from(["location", "checkpoint_location", "index_settings"]), texts, max_size=3
+).map(lambda found: tuple(sorted(found.items())))
 types = words.map(str.upper).filter(lambda name: name != "VALUE_LIST")
 of_columns = st.builds(
     DeclaredIndex,
@@ -55,7 +58,7 @@ creations = st.builds(
     subjects,
     st.lists(st.one_of(of_columns, of_expressions), min_size=1, max_size=4).map(tuple),
     conditions,
-    pairs,
+    properties,
     st.booleans(),
 )
 plain = st.sampled_from([DescribeIndex, DropIndex, VacuumIndex, AnalyzeIndex, RecoverIndex])
@@ -63,7 +66,7 @@ statements = st.one_of(
     creations,
     st.builds(lambda kind, subject: kind(subject), plain, subjects),
     st.builds(RefreshIndex, subjects, st.sampled_from(["", "FULL", "INCREMENTAL", "AUTO"])),
-    st.builds(AlterIndex, subjects, pairs.filter(bool)),
+    st.builds(AlterIndex, subjects, st.just((("enabled", "false"), ("refresh_mode", "FULL")))),
     st.builds(ShowIndexes, st.lists(names, min_size=1, max_size=2).map(tuple)),
 )
 

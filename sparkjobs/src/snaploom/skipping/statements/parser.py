@@ -6,9 +6,17 @@ Two forms are read: the seed's (`FOR COLUMNS (...)`, `VALUE_LIST`), and today's.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from difflib import get_close_matches
 
+from snaploom.errors import StatementInvalid
 from snaploom.skipping.statements.columns import indexes_of
 from snaploom.skipping.statements.cursor import Cursor
+from snaploom.skipping.statements.properties import (
+    FIXED,
+    PROPERTIES,
+    REFRESH_MODES,
+    value_as_kept,
+)
 from snaploom.skipping.statements.recognition import VERBS, is_like, is_ours
 from snaploom.skipping.statements.syntax import (
     AlterIndex,
@@ -28,7 +36,6 @@ from snaploom.skipping.statements.syntax import (
 )
 from snaploom.skipping.statements.tokens import Token, TokenKind
 
-REFRESH_MODES = ("FULL", "INCREMENTAL", "AUTO")
 _MOST_PARTS = 3
 _NAMESPACE_PARTS = 2
 
@@ -77,7 +84,7 @@ def _create(cursor: Cursor, types: Collection[str]) -> CreateIndex:
     indexes = indexes_of(cursor, is_seed_form, types)
     where = _where(cursor) if cursor.takes("WHERE") else ""
     others = "" if where else "WHERE, "
-    properties = _properties(cursor) if cursor.token.upper == "WITH" else ()
+    properties = _properties(cursor, PROPERTIES) if cursor.token.upper == "WITH" else ()
     cursor.end("" if properties else f"{others}WITH or ")
     return CreateIndex(subject, indexes, where, properties, if_not_exists)
 
@@ -102,7 +109,7 @@ def _refresh(cursor: Cursor, subject: Subject) -> RefreshIndex:
 
 
 def _alter(cursor: Cursor, subject: Subject) -> AlterIndex:
-    properties = _properties(cursor)
+    properties = _properties(cursor, PROPERTIES.keys() - FIXED)
     cursor.end()
     return AlterIndex(subject, properties)
 
@@ -170,7 +177,7 @@ def _where(cursor: Cursor) -> str:
     return cursor.text[first.start : last.end]
 
 
-def _properties(cursor: Cursor) -> Properties:
+def _properties(cursor: Cursor, names: Collection[str]) -> Properties:
     cursor.expect("WITH")
     cursor.expect_sign("(")
     properties: dict[str, str] = {}
@@ -179,11 +186,30 @@ def _properties(cursor: Cursor) -> Properties:
         key = _key(cursor)
         if key in properties:
             raise cursor.error("this is said twice", "every name once", name)
+        if key not in names:
+            raise _unknown_property(cursor, name, key, names)
         cursor.expect_sign("=")
-        properties[key] = cursor.value("a text, a number, true or false")
+        value = cursor.token
+        kept = value_as_kept(key, cursor.value("a text, a number, true or false"))
+        if kept is None:
+            expected = " or ".join(PROPERTIES[key])
+            raise cursor.error(f"{key} cannot have this value", expected, value)
+        properties[key] = kept
         if not cursor.takes_sign(","):
             cursor.expect_sign(")", " or ,")
             return tuple(sorted(properties.items()))
+
+
+def _unknown_property(
+    cursor: Cursor, token: Token, key: str, names: Collection[str]
+) -> StatementInvalid:
+    if key in FIXED:
+        return cursor.error(
+            "this is decided when an index is created", f"one of {', '.join(sorted(names))}", token
+        )
+    near = get_close_matches(key, sorted(names), n=1)
+    expected = near[0] if near else f"one of {', '.join(sorted(names))}"
+    return cursor.error("there is no property of this name", expected, token)
 
 
 def _key(cursor: Cursor) -> str:
