@@ -1,0 +1,126 @@
+"""Java sources of ours, compiled inside Spark's JVM.
+
+Spark brings the compiler Janino for its own generated code, so no jar needs to be built, shipped
+and matched to a version of Spark: what of Spark's interfaces differs is settled when compiling.
+Compiling takes about half a second, once for each JVM.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from importlib import resources
+from typing import Protocol, cast
+from weakref import WeakKeyDictionary
+
+from py4j.java_gateway import JavaGateway, JavaObject
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from snaploom.errors import SkippingNotAvailable
+
+PACKAGE = "snaploom.skipping"
+"""Java package of the sources."""
+
+_LOADERS: WeakKeyDictionary[JavaGateway, JavaObject] = WeakKeyDictionary()
+_LOCK = threading.Lock()
+
+
+def java_class(spark: SparkSession, name: str) -> JavaObject:
+    """One of our classes (`java.lang.Class`), compiled when first asked for in this JVM.
+
+    Args:
+        spark: a session that runs in this process; any one of the JVM.
+        name: simple name, such as `Facade`.
+
+    Raises:
+        SkippingNotAvailable: no JVM in this process, or a Spark that our sources do not fit.
+    """
+    if not isinstance(spark, SparkSession):
+        raise SkippingNotAvailable(
+            "skipping needs Spark's JVM in this process",
+            found=f"a session of {type(spark).__module__}",
+            expected="pyspark.sql.SparkSession, not Spark Connect",
+        )
+    try:
+        return cast(JavaObject, _loader(spark).loadClass(f"{PACKAGE}.{name}"))
+    except Py4JJavaError as error:
+        raise SkippingNotAvailable(
+            "the optimizer rule does not fit this Spark",
+            found=f"Spark {spark.version}: {error.java_exception.toString()}",
+            expected="Spark 4.1 to 4.3",
+            hint="queries run without skipping; their answers are right",
+        ) from error
+
+
+def _loader(spark: SparkSession) -> JavaObject:
+    gateway = cast(JavaGateway, spark.sparkContext._gateway)
+    with _LOCK:
+        if gateway not in _LOADERS:
+            _LOADERS[gateway] = _compiling_loader(gateway)
+        return _LOADERS[gateway]
+
+
+def _compiling_loader(gateway: JavaGateway) -> JavaObject:
+    """A class loader that compiles what is asked of it, above the one that knows Spark."""
+    jvm = gateway.jvm
+    finder = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder()
+    for source in sorted(resources.files(__package__).joinpath("java").iterdir(), key=str):
+        finder.addResource(f"{PACKAGE.replace('.', '/')}/{source.name}", source.read_bytes())
+    parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    return cast(JavaObject, jvm.org.codehaus.janino.JavaSourceClassLoader(parent, finder, "UTF-8"))
+
+
+class _Facade(Protocol):
+    """The Java object behind `JavaRule`; see `Facade.java`."""
+
+    def describe(self, frame: JavaObject, settings: Sequence[str]) -> Sequence[str]: ...
+    def listing(self, frame: JavaObject, settings: Sequence[str]) -> str: ...
+    def serialise(self, frame: JavaObject) -> str: ...
+    def failures(self) -> int: ...
+    def lastFailure(self) -> str | None: ...  # noqa: N802 -- a method of Java
+
+
+class JavaRule:
+    """Our Java code in the JVM of a session.
+
+    Raises:
+        SkippingNotAvailable: no JVM in this process, or a Spark that our sources do not fit.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        gateway = cast(JavaGateway, spark.sparkContext._gateway)
+        constructor = java_class(spark, "Facade").getConstructor(
+            gateway.new_array(gateway.jvm.java.lang.Class, 0)
+        )
+        nothing = gateway.new_array(gateway.jvm.java.lang.Object, 0)
+        self._facade = cast(_Facade, constructor.newInstance(nothing))
+
+    def describe(self, frame: JavaObject, settings: Sequence[str] = ()) -> list[str]:
+        """Headers (JSON) of the relations of files in a Java DataFrame, without filters."""
+        return list(self._facade.describe(frame, list(settings)))
+
+    def listing(self, frame: JavaObject, settings: Sequence[str] = ()) -> str:
+        """The request about all files of the one relation in a Java DataFrame.
+
+        Its header has a field more: `partitions`, for each file an array of partition values.
+
+        Raises:
+            Py4JJavaError: the frame reads no or several relations of files.
+        """
+        return self._facade.listing(frame, list(settings))
+
+    def serialise(self, frame: JavaObject) -> str:
+        """JSON `[{"expression": ..., "type": ...}, ...]` of a Java DataFrame's columns.
+
+        The frame is `relation.select(...)`; expressions are as the optimizer leaves them, and so
+        as they stand in the filters of queries.
+
+        Raises:
+            Py4JJavaError: the frame reads no or several relations of files, or is no projection.
+        """
+        return self._facade.serialise(frame)
+
+    def failures(self) -> tuple[int, str | None]:
+        """How often deciding failed in this JVM, and the last message."""
+        return self._facade.failures(), self._facade.lastFailure()

@@ -1,0 +1,171 @@
+package snaploom.skipping;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.TimeZone;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
+import org.apache.spark.sql.catalyst.expressions.InSet;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.NamedLambdaVariable;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.PythonUDF;
+import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
+import org.apache.spark.sql.types.DataType;
+import scala.Option;
+import scala.Product;
+
+/**
+ * Writes expressions as JSON arrays. Two texts without "?" and without an opaque part are equal
+ * exactly when Spark computes the same: all constructor parameters are in them.
+ */
+final class Expressions {
+  /** Where Spark keeps the declared type of a CHAR or VARCHAR column. */
+  private static final String CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING";
+
+  private static final int LONGEST_TEXT = 300;
+
+  private final StringBuilder out;
+  private final Map names;
+
+  /** Names of the relation's columns by the id of their attribute (Long). */
+  Expressions(StringBuilder out, Map names) {
+    this.out = out;
+    this.names = names;
+  }
+
+  void write(Expression e) {
+    if (e instanceof Alias) {
+      write(((Alias) e).child());
+    } else if (e instanceof AttributeReference) {
+      attribute((AttributeReference) e);
+    } else if (e instanceof Literal) {
+      out.append("[\"lit\",");
+      Values.write(out, ((Literal) e).value(), e.dataType());
+      out.append(',');
+      Json.string(out, e.dataType().catalogString());
+      out.append(']');
+    } else if (isUnknown(e)) {
+      unknown(e);
+    } else if (e instanceof InSet) {
+      inSet((InSet) e);
+    } else if (e instanceof GetStructField) {
+      out.append("[\"GetStructField\",{\"name\":");
+      Json.string(out, ((GetStructField) e).extractFieldName());
+      out.append('}');
+      children(e);
+    } else {
+      general(e);
+    }
+  }
+
+  private static boolean isUnknown(Expression e) {
+    return !e.deterministic()
+        || e instanceof PlanExpression
+        || e instanceof PythonUDF
+        || e instanceof UserDefinedExpression
+        || e instanceof NamedLambdaVariable
+        || !(e instanceof Product);
+  }
+
+  private void unknown(Expression e) {
+    String text;
+    try {
+      text = e.sql();
+    } catch (Exception noSql) {
+      text = e.getClass().getSimpleName();
+    }
+    out.append("[\"?\",");
+    Json.string(out, text.length() > LONGEST_TEXT ? text.substring(0, LONGEST_TEXT) : text);
+    out.append(']');
+  }
+
+  private void attribute(AttributeReference a) {
+    Object name = names.get(Long.valueOf(a.exprId().id()));
+    if (name == null) {
+      unknown(a);
+      return;
+    }
+    out.append("[\"col\",");
+    Json.string(out, (String) name);
+    out.append(',');
+    boolean isPadded = a.metadata().contains(CHAR_TYPE);
+    Json.string(out, isPadded ? a.metadata().getString(CHAR_TYPE) : a.dataType().catalogString());
+    out.append(']');
+  }
+
+  private void inSet(InSet e) {
+    DataType type = e.child().dataType();
+    List texts = new ArrayList();
+    Iterator values = Scala.iterator(e.hset());
+    while (values.hasNext()) {
+      StringBuilder text = new StringBuilder();
+      Values.write(text, values.next(), type);
+      texts.add(text.toString());
+    }
+    // A set has no order of its own, and equal sets must have equal texts.
+    Object[] sorted = texts.toArray();
+    Arrays.sort(sorted);
+    out.append("[\"InSet\",{\"values\":[");
+    for (int i = 0; i < sorted.length; i++) {
+      out.append(i == 0 ? "" : ",").append((String) sorted[i]);
+    }
+    out.append("]}");
+    children(e);
+  }
+
+  private void children(Expression e) {
+    Iterator children = Scala.iterator(e.children());
+    while (children.hasNext()) {
+      out.append(',');
+      write((Expression) children.next());
+    }
+    out.append(']');
+  }
+
+  private void general(Expression e) {
+    Product product = (Product) e;
+    List children = Scala.list(e.children());
+    out.append('[');
+    Json.string(out, e.getClass().getSimpleName());
+    out.append(",{");
+    boolean hasShapes = groupsOfChildren(product, children) > 1;
+    boolean isFirst = true;
+    for (int i = 0; i < product.productArity(); i++) {
+      Object element = product.productElement(i);
+      boolean isGroup = Arguments.isMadeOf(element, children);
+      if (isChild(element, children) || (isGroup && !hasShapes)) {
+        continue;
+      }
+      out.append(isFirst ? "" : ",");
+      isFirst = false;
+      Json.string(out, product.productElementName(i));
+      out.append(':');
+      if (isGroup) {
+        Arguments.shape(out, element, children);
+      } else {
+        Arguments.write(out, element);
+      }
+    }
+    out.append('}');
+    children(e);
+  }
+
+  private static boolean isChild(Object element, List children) {
+    return element instanceof Expression && Arguments.position(element, children) >= 0;
+  }
+
+  /** With more than one group, such as CASE's branches and ELSE, the flat list is ambiguous. */
+  private static int groupsOfChildren(Product product, List children) {
+    int groups = 0;
+    for (int i = 0; i < product.productArity(); i++) {
+      groups += Arguments.isMadeOf(product.productElement(i), children) ? 1 : 0;
+    }
+    return groups;
+  }
+}

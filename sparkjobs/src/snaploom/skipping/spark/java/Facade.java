@@ -1,0 +1,45 @@
+package snaploom.skipping;
+
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import org.apache.spark.sql.classic.Dataset;
+
+/** What Python calls. */
+public final class Facade {
+  public Facade() {}
+
+  public List describe(Dataset frame, List settingNames) {
+    List headers = new ArrayList();
+    Iterator relations = Inspection.relations(frame.queryExecution().analyzed()).iterator();
+    while (relations.hasNext()) {
+      headers.add(
+          Inspection.header((FileRelation) relations.next(), frame, texts(settingNames)));
+    }
+    return headers;
+  }
+
+  public String listing(Dataset frame, List settingNames) {
+    return Inspection.listing(frame, texts(settingNames));
+  }
+
+  public String serialise(Dataset frame) {
+    return Inspection.serialise(frame);
+  }
+
+  public long failures() {
+    return Failures.count();
+  }
+
+  public String lastFailure() {
+    return Failures.last();
+  }
+
+  static String[] texts(List values) {
+    String[] texts = new String[values.size()];
+    for (int i = 0; i < texts.length; i++) {
+      texts[i] = (String) values.get(i);
+    }
+    return texts;
+  }
+}

@@ -1,0 +1,16 @@
+package snaploom.skipping;
+
+import scala.collection.immutable.Seq;
+
+/** What is left of a listing. */
+final class Kept {
+  final Seq directories;
+  final int count;
+  final long bytes;
+
+  Kept(Seq directories, int count, long bytes) {
+    this.directories = directories;
+    this.count = count;
+    this.bytes = bytes;
+  }
+}

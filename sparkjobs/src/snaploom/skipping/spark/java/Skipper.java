@@ -1,0 +1,140 @@
+package snaploom.skipping;
+
+import java.util.Iterator;
+import java.util.TreeSet;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.internal.SQLConf;
+import scala.collection.immutable.Seq;
+
+/**
+ * Asks for one relation which files to keep, and remembers the last answer.
+ *
+ * <p>What is dropped follows only from the filters that Spark hands over with each listing, never
+ * from what was seen when the plan was optimised: rules of others may still change the plan.
+ */
+final class Skipper {
+  private final FileRelation relation;
+  private final Installation installation;
+  private final SparkSession session;
+  private volatile Decision last = null;
+  private volatile Decision estimate = null;
+
+  Skipper(FileRelation relation, Installation installation, SparkSession session) {
+    this.relation = relation;
+    this.installation = installation;
+    this.session = session;
+  }
+
+  FileIndex base() {
+    return relation.index;
+  }
+
+  /** Decides ahead of the run, so that Spark plans joins with the size that is left. */
+  Decision estimate(Seq partitionFilters, Seq dataFilters) {
+    Listing listing = new Listing(base().listFiles(partitionFilters, dataFilters));
+    estimate = decide("estimate", listing, partitionFilters, dataFilters);
+    return estimate;
+  }
+
+  Seq list(Seq partitionFilters, Seq dataFilters) {
+    Seq directories = base().listFiles(partitionFilters, dataFilters);
+    if (partitionFilters.isEmpty() && dataFilters.isEmpty()) {
+      return directories;
+    }
+    try {
+      Listing listing = new Listing(directories);
+      return decide("list", listing, partitionFilters, dataFilters).kept.directories;
+    } catch (Throwable failure) {
+      Failures.add(failure);
+      return directories;
+    }
+  }
+
+  long sizeInBytes() {
+    Decision decision = estimate;
+    return decision == null ? base().sizeInBytes() : decision.kept.bytes;
+  }
+
+  private Decision decide(String mode, Listing listing, Seq partitionFilters, Seq dataFilters) {
+    StringBuilder header = new StringBuilder();
+    Settings settings = new Settings(SQLConf.get(), installation.settingNames);
+    relation.describe(header, settings);
+    int fixed = header.length();
+    filters(header, partitionFilters, dataFilters);
+    String question = header.toString();
+    Decision known = last;
+    if (known != null && known.answers(question, listing)) {
+      return known;
+    }
+    String answer = null;
+    if (isReadBy(settings) && listing.count() > 0) {
+      header.insert(fixed, ",\"mode\":\"" + mode + "\"");
+      listing.write(header);
+      answer = ask(header.toString(), listing.count());
+    }
+    Decision decision = new Decision(question, listing, listing.keep(answer));
+    last = decision;
+    return decision;
+  }
+
+  /** Readers take some settings from the relation's session and some from the running one. */
+  private boolean isReadBy(Settings settings) {
+    SQLConf conf =
+        ((org.apache.spark.sql.classic.SparkSession) session).sessionState().conf();
+    return new Settings(conf, installation.settingNames).isSameAs(settings);
+  }
+
+  private void filters(StringBuilder out, Seq partitionFilters, Seq dataFilters) {
+    // Sorted and without doubles, so that the same question has the same text.
+    TreeSet texts = new TreeSet();
+    add(texts, Scala.iterator(partitionFilters));
+    add(texts, Scala.iterator(dataFilters));
+    out.append(",\"filters\":[");
+    String separator = "";
+    for (Object text : texts) {
+      out.append(separator).append((String) text);
+      separator = ",";
+    }
+    out.append(']');
+  }
+
+  private void add(TreeSet texts, Iterator filters) {
+    while (filters.hasNext()) {
+      StringBuilder text = new StringBuilder();
+      new Expressions(text, relation.names).write((Expression) filters.next());
+      texts.add(text.toString());
+    }
+  }
+
+  private String ask(String request, int files) {
+    Object answer;
+    try {
+      answer = installation.decider.apply(request);
+    } catch (Throwable failure) {
+      Failures.add(failure);
+      return null;
+    }
+    if (answer == null) {
+      return null;
+    }
+    String signs = answer.toString();
+    if (signs.startsWith(Installation.FAILED)) {
+      Failures.add(signs.substring(Installation.FAILED.length()));
+      return null;
+    }
+    if (signs.length() != files) {
+      Failures.add("an answer about " + signs.length() + " of " + files + " files");
+      return null;
+    }
+    for (int i = 0; i < files; i++) {
+      char sign = signs.charAt(i);
+      if (sign != '0' && sign != '1') {
+        Failures.add("an answer with the sign " + sign);
+        return null;
+      }
+    }
+    return signs;
+  }
+}

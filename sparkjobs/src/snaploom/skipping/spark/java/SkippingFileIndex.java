@@ -1,0 +1,62 @@
+package snaploom.skipping;
+
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.types.StructType;
+import scala.Option;
+import scala.collection.immutable.Seq;
+
+/** The index of a relation's files, less those that cannot hold a row of the query. */
+final class SkippingFileIndex implements FileIndex {
+  final FileIndex base;
+  final Skipper skipper;
+
+  SkippingFileIndex(Skipper skipper) {
+    this.base = skipper.base();
+    this.skipper = skipper;
+  }
+
+  public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
+    return skipper.list(partitionFilters, dataFilters);
+  }
+
+  public long sizeInBytes() {
+    return skipper.sizeInBytes();
+  }
+
+  public Seq rootPaths() {
+    return base.rootPaths();
+  }
+
+  public String[] inputFiles() {
+    return base.inputFiles();
+  }
+
+  public void refresh() {
+    base.refresh();
+  }
+
+  public StructType partitionSchema() {
+    return base.partitionSchema();
+  }
+
+  public Option metadataOpsTimeNs() {
+    return base.metadataOpsTimeNs();
+  }
+
+  public boolean isTimeTravel() {
+    return base.isTimeTravel();
+  }
+
+  /** What is dropped follows from the filters, which Spark compares; so exchanges are reused. */
+  public boolean equals(Object other) {
+    return other instanceof SkippingFileIndex && ((SkippingFileIndex) other).base.equals(base);
+  }
+
+  public int hashCode() {
+    return base.hashCode();
+  }
+
+  public String toString() {
+    return "Skipping(" + base + ")";
+  }
+}
