@@ -49,6 +49,11 @@ def nulls_column(index_id: str, position: int = 0) -> str:
     return f"{index_id}.nulls" if position == 0 else f"{index_id}.nulls.{position}"
 
 
+def field_column(index_id: str, field: str) -> str:
+    """Column of a field that the type of an index keeps."""
+    return f"{index_id}.{field}"
+
+
 class FileTable:
     """Rows of one pinned state of an index. Never changes, so what is derived from it is cached.
 

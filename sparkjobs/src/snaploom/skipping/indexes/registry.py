@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
 from snaploom.errors import IndexNotPossible
@@ -13,24 +13,36 @@ ENTRY_POINTS = "snaploom.skipping.indexes"
 """Entry-point group: the name is the type's, the value an object of it."""
 
 
+def registered_types() -> tuple[str, ...]:
+    """Names of every type, in order; ours are registered like anybody's, in `pyproject.toml`."""
+    return tuple(sorted(_entries()))
+
+
 @cache
-def registered_types() -> dict[str, IndexType]:
-    """Every type by name; ours are registered like anybody's, in `pyproject.toml`."""
-    return {entry.name: cast(IndexType, entry.load()) for entry in entry_points(group=ENTRY_POINTS)}
-
-
 def index_type(name: str) -> IndexType:
     """The type of that name.
 
     Raises:
-        IndexNotPossible: no such type is registered here.
+        IndexNotPossible: no such type is registered here, or its code cannot be loaded.
     """
-    types = registered_types()
-    if name not in types:
+    entry = _entries().get(name)
+    if entry is None:
         raise IndexNotPossible(
             f"there is no index type {name}",
             found=name,
-            expected=", ".join(sorted(types)),
+            expected=", ".join(registered_types()),
             hint=f"install the package that registers it in the entry-point group {ENTRY_POINTS}",
         )
-    return types[name]
+    try:
+        return cast(IndexType, entry.load())
+    except (ImportError, AttributeError) as failure:
+        raise IndexNotPossible(
+            f"the index type {name} cannot be loaded: {failure}",
+            found=entry.value,
+            hint="install what the package that registers it needs",
+        ) from failure
+
+
+@cache
+def _entries() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}

@@ -1,0 +1,140 @@
+"""Files as the engine lists them, and which of them are still what was indexed (trap 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from snaploom.skipping.core.filetable import FileTable, Mask
+
+Int64s = npt.NDArray[np.int64]
+
+UNKNOWN_ROW = -1
+"""In `Matched.rows`: the index knows nothing about the file as it is now."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Files that a query would read, in the engine's order."""
+
+    paths: pa.Array
+    """Hadoop paths (large_string); an empty one is a path that could not be told."""
+    lengths: Int64s
+    """Bytes."""
+    modified: Int64s
+    """Milliseconds since 1970."""
+    etags: pa.Array | None = None
+    """The store's tags of the contents (large_string, NULL for none), where they are known."""
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @classmethod
+    def parse(cls, lengths: str, modified: str, paths: str) -> Listing:
+        """A listing from three joined strings: how it crosses from the JVM cheaply.
+
+        Args:
+            lengths: bytes, joined by commas.
+            modified: milliseconds since 1970, joined by commas.
+            paths: joined by newlines; a path that has one itself is sent as an empty one.
+
+        Raises:
+            ValueError: they do not speak of the same number of files.
+        """
+        sizes, times = _numbers(lengths), _numbers(modified)
+        names = _lines(paths) if len(sizes) else pa.array([], pa.large_string())
+        if not len(sizes) == len(times) == len(names):
+            counts = f"{len(sizes)} lengths, {len(times)} times, {len(names)} paths"
+            raise ValueError(f"a listing has one of each for a file, found {counts}")
+        return cls(names, sizes, times)
+
+
+@dataclass(frozen=True)
+class Matched:
+    """For each file of a listing, what the index knows about it."""
+
+    rows: Int64s
+    """Row of the table, or `UNKNOWN_ROW`."""
+    stale: int
+    """Files that the index knows otherwise: rewritten since, or known twice."""
+    missing: int
+    """Files that the index does not know."""
+
+    def keep(self, table_keep: Mask) -> Mask:
+        """For each file of the listing, whether it must be read, from the rows' answers."""
+        known = self.rows != UNKNOWN_ROW
+        kept = np.ones(len(self.rows), dtype=np.bool_)
+        kept[known] = table_keep[self.rows[known]]
+        return kept
+
+
+def match(files: FileTable, listing: Listing) -> Matched:
+    """Find each file's row: same path, length and modification time, and etag where both have one.
+
+    Two rows about one path contradict each other, so neither is used.
+    """
+    found = pc.index_in(listing.paths, value_set=files.column("path"))
+    rows: Int64s = pc.fill_null(found, UNKNOWN_ROW).to_numpy(zero_copy_only=False).astype(np.int64)
+    rows[_equal(listing.paths, "")] = UNKNOWN_ROW
+    known = np.flatnonzero(rows != UNKNOWN_ROW)
+    candidates = rows[known]
+    same = (
+        (_numpy(files, "length")[candidates] == listing.lengths[known])
+        & (_numpy(files, "modified")[candidates] == listing.modified[known])
+        & ~_ambiguous(files)[candidates]
+    )
+    if listing.etags is not None:
+        differs = pc.not_equal(
+            files.column("etag").take(pa.array(candidates)), listing.etags.take(pa.array(known))
+        )
+        same &= ~_as_mask(pc.fill_null(differs, False))
+    rows[known[~same]] = UNKNOWN_ROW
+    return Matched(rows, stale=int((~same).sum()), missing=len(listing) - len(known))
+
+
+def _numbers(joined: str) -> Int64s:
+    if not joined:
+        return np.zeros(0, dtype=np.int64)
+    return np.fromstring(joined, dtype=np.int64, sep=",")
+
+
+def _lines(joined: str) -> pa.Array:
+    lines = joined.split("\n")
+    try:
+        return pa.array(lines, pa.large_string())
+    except UnicodeEncodeError:
+        # A lone surrogate is no path that could have been indexed.
+        whole = [line if line.isascii() or _is_encodable(line) else "" for line in lines]
+        return pa.array(whole, pa.large_string())
+
+
+def _is_encodable(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _ambiguous(files: FileTable) -> Mask:
+    def find() -> Mask:
+        encoded = files.column("path").dictionary_encode()
+        codes = encoded.indices.to_numpy(zero_copy_only=False)
+        return np.asarray(np.bincount(codes, minlength=1)[codes] > 1, dtype=np.bool_)
+
+    return files.derived("paths known twice", find)
+
+
+def _numpy(files: FileTable, name: str) -> Int64s:
+    return files.derived(
+        f"{name} as numpy", lambda: files.column(name).to_numpy(zero_copy_only=False)
+    )
+
+
+def _equal(values: pa.Array, text: str) -> Mask:
+    return _as_mask(pc.equal(values, pa.scalar(text, values.type)))
+
+
+def _as_mask(values: pa.Array) -> Mask:
+    mask: Mask = values.to_numpy(zero_copy_only=False)
+    return mask.copy() if not mask.flags.writeable else mask

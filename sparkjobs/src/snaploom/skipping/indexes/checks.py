@@ -1,0 +1,84 @@
+"""What the index types ask of a declaration, refused with what would be possible."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from snaploom.errors import IndexNotPossible
+from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.skipping.core.terms import Term, arrow_type
+
+SUPPORTED = (
+    "boolean, tinyint, smallint, int, bigint, float, double, decimal, date, timestamp, "
+    "timestamp_ntz, string, binary"
+)
+
+
+def check_terms(
+    definition: IndexDefinition, count: int = 1, types: Collection[str] | None = None
+) -> None:
+    """Refuse another number of terms, or terms of a type that cannot be kept.
+
+    Args:
+        definition: what is declared.
+        count: terms of the index type.
+        types: Spark types that are possible; None for all that an index can keep.
+
+    Raises:
+        IndexNotPossible: with what would be possible.
+    """
+    if len(definition.terms) != count:
+        raise IndexNotPossible(
+            f"{definition.type} is kept about {count} column{'s' * (count > 1)}",
+            found=", ".join(term.label for term in definition.terms) or "none",
+            expected=str(count),
+            hint="declare one index for each column" if count == 1 else "name both columns",
+        )
+    for term in definition.terms:
+        _check_type(definition, term, types)
+
+
+def check_parameters(definition: IndexDefinition, names: Collection[str]) -> None:
+    """Refuse parameters that the type does not have.
+
+    Raises:
+        IndexNotPossible: with those that it has.
+    """
+    for name, _ in definition.parameters:
+        if name not in names:
+            raise IndexNotPossible(
+                f"{definition.type} has no parameter {name}",
+                found=name,
+                expected=", ".join(sorted(names)) or "no parameters",
+                hint="remove the parameter",
+            )
+
+
+def integer_parameter(
+    definition: IndexDefinition, name: str, default: int, least: int, most: int
+) -> int:
+    """A parameter that is a whole number.
+
+    Raises:
+        IndexNotPossible: it is none, or out of bounds.
+    """
+    text = definition.parameter(name, str(default))
+    if text.strip().isdecimal() and least <= int(text) <= most:
+        return int(text)
+    raise IndexNotPossible(
+        f"parameter {name} of {definition.label} is not possible",
+        found=text,
+        expected=f"a whole number from {least} to {most}",
+        hint=f"the default is {default}",
+    )
+
+
+def _check_type(definition: IndexDefinition, term: Term, types: Collection[str] | None) -> None:
+    kept_as = arrow_type(term.data_type)
+    if kept_as is None or (types is not None and term.data_type.split("(")[0] not in types):
+        raise IndexNotPossible(
+            f"{definition.type} cannot be kept about {term.label} of type {term.data_type}",
+            found=term.data_type,
+            expected=SUPPORTED if types is None else ", ".join(sorted(types)),
+            hint="index an expression of a supported type over it, or one of its fields",
+        )

@@ -1,0 +1,161 @@
+"""MIN_MAX: the least and the greatest value of each file.
+
+Every proof uses only that all values lie between the bounds, so bounds may be wider than the
+values: that is how long texts are kept. Either bound may be absent: nothing is known on that side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.skipping.core.filetable import FileTable, Mask
+from snaploom.skipping.core.ordering import is_text, ordered
+from snaploom.skipping.core.predicates import Contains, EndsWith, Leaf
+from snaploom.skipping.core.terms import Value, arrow_type
+from snaploom.skipping.indexes.base import Feed, FooterColumn
+from snaploom.skipping.indexes.bounds import kept_bounds, may_hold_between
+from snaploom.skipping.indexes.checks import check_parameters, check_terms
+from snaploom.skipping.indexes.packing import pack, unpack
+
+LONGEST_BOUND = 1024
+"""Bytes of the longest text or binary that is kept whole as a bound."""
+
+
+class BoundsBuilder:
+    """The least and the greatest value of one file, in Spark's order."""
+
+    def __init__(self, data_type: str) -> None:
+        self._data_type = data_type
+        self._bounds = pa.array([], arrow_type(data_type))
+
+    def add_values(self, values: pa.Array) -> None:
+        """Take values, NULLs included."""
+        self._bounds = bounds_of(pa.concat_arrays([self._bounds, bounds_of(values)]))
+
+    @property
+    def bounds(self) -> pa.Array:
+        """No value, or two: the least and the greatest."""
+        return self._bounds
+
+    def row(self) -> tuple[Value | None, Value | None]:
+        """The bounds as they are kept."""
+        if not len(self._bounds):
+            return None, None
+        return kept_bound_values(self._bounds.to_pylist(), self._data_type)
+
+
+class MinMaxBuilder:
+    """Collects the bounds of one file."""
+
+    def __init__(self, data_type: str) -> None:
+        self._builder = BoundsBuilder(data_type)
+
+    def add(self, columns: Sequence[pa.Array]) -> None:
+        """Take a batch."""
+        self._builder.add_values(columns[0])
+
+    def merge(self, other: bytes) -> None:
+        """Take what another builder collected."""
+        self._builder.add_values(unpack(other)[0])
+
+    def partial(self) -> bytes:
+        """What was collected."""
+        return pack([self._builder.bounds])
+
+    def finish(self) -> Mapping[str, object]:
+        """The row."""
+        minimum, maximum = self._builder.row()
+        return {"min": minimum, "max": maximum}
+
+
+@dataclass(frozen=True)
+class MinMax:
+    """The index type."""
+
+    name: str = "MIN_MAX"
+    feed: Feed = Feed.VALUES
+
+    def check(self, definition: IndexDefinition) -> None:
+        """Any one term of a type that has an order."""
+        check_terms(definition)
+        check_parameters(definition, ())
+
+    def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
+        """Both bounds, in the term's type."""
+        kept_as = arrow_type(definition.term.data_type)
+        return {"min": kept_as, "max": kept_as}
+
+    def builder(self, definition: IndexDefinition) -> MinMaxBuilder:
+        """A collector for one file."""
+        return MinMaxBuilder(definition.term.data_type)
+
+    def from_footer(
+        self, definition: IndexDefinition, columns: Sequence[FooterColumn]
+    ) -> Mapping[str, object] | None:
+        """The footer's bounds, where it proves both or there is no value."""
+        values = footer_bounds(columns[0], definition.term.data_type)
+        return None if values is None else {"min": values[0], "max": values[1]}
+
+    def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
+        """Whether some value between the bounds makes the leaf TRUE."""
+        bounds = kept_bounds(files, definition.index_id, "min", "max", definition.term.data_type)
+        return may_hold_between(bounds, leaf)
+
+    def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
+        """What would serve the leaf instead."""
+        if isinstance(leaf, Contains | EndsWith):
+            return "bounds say nothing about the middle or the end of a text: TOKENS does"
+        return "bounds say nothing about this condition"
+
+
+def bounds_of(values: pa.Array) -> pa.Array:
+    """The least and the greatest of values in Spark's order; nothing where all are NULL."""
+    values = values.drop_null()
+    if not len(values):
+        return values
+    if not pa.types.is_floating(values.type):
+        extremes = pc.min_max(values)
+        return pa.array([extremes["min"], extremes["max"]], values.type)
+    # NaN is the greatest value, so it is the least one only where there is no other.
+    numbers = ordered(values.to_numpy(zero_copy_only=False))
+    return pa.array(np.array([np.fmin.reduce(numbers), np.max(numbers)]), values.type)
+
+
+def kept_bound_values(bounds: Sequence[Value], data_type: str) -> tuple[Value | None, Value | None]:
+    """Bounds as they are kept: a long least value is cut, a long greatest one left out."""
+    minimum, maximum = bounds
+    if isinstance(minimum, bytes) and len(minimum) > LONGEST_BOUND:
+        minimum = minimum[: _cut(minimum, data_type)]
+    if isinstance(maximum, bytes) and len(maximum) > LONGEST_BOUND:
+        return minimum, None
+    return minimum, maximum
+
+
+def footer_bounds(column: FooterColumn, data_type: str) -> tuple[Value | None, Value | None] | None:
+    """Bounds as they are kept, from a footer; None where it does not prove them."""
+    if column.values == 0:
+        return None, None
+    if column.minimum is None or column.maximum is None:
+        return None
+    both = [column.minimum, column.maximum]
+    if is_text(data_type) and not all(isinstance(bound, bytes) for bound in both):
+        return None
+    extremes = bounds_of(pa.array(both, arrow_type(data_type)))
+    return kept_bound_values(extremes.to_pylist(), data_type)
+
+
+def _cut(value: bytes, data_type: str) -> int:
+    # Texts are cut before a whole character, so that stores may keep the bound as text.
+    end = LONGEST_BOUND
+    while data_type == "string" and end and value[end] & 0xC0 == 0x80:
+        end -= 1
+    return end
+
+
+MIN_MAX = MinMax()
