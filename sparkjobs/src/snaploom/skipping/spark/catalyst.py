@@ -1,0 +1,391 @@
+"""Conditions of the optimizer rule -> predicates.
+
+What comes back is a *necessary* condition: TRUE for every row for which the condition is TRUE.
+NOT is pushed down on the way: every function here is told whether its expression is negated, and
+what is only necessary is never turned around afterwards (trap 13).
+
+Spark's optimizer has done much before (measured on 4.3): casts between numbers and between dates
+and timestamps are moved to the literal's side, `cast(ts as date) = d` has become a range of ts,
+LIKE without `_` has become StartsWith, EndsWith and Contains. What it leaves on the column's side
+is a term of its own here, `year(d)` or `lower(c)`, which an index over the same expression serves;
+`snaploom.skipping.spark.ranges` adds what such an expression says about the column inside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
+
+from snaploom.skipping.core.predicates import (
+    And,
+    Comparison,
+    Constant,
+    Contains,
+    EndsWith,
+    In,
+    IsNotNull,
+    IsNull,
+    Not,
+    Operator,
+    Or,
+    Predicate,
+    StartsWith,
+    Unknown,
+)
+from snaploom.skipping.core.terms import Term, Value
+from snaploom.skipping.spark import likes, ranges
+from snaploom.skipping.spark.columns import Columns
+from snaploom.skipping.spark.expressions import (
+    Call,
+    Expression,
+    Literal,
+    Opaque,
+    as_text,
+    literal,
+    parse,
+)
+from snaploom.skipping.spark.subjects import term_of
+
+NEVER = Constant(is_true=False)
+
+_OPERATORS = {
+    "EqualTo": Operator.EQ,
+    "LessThan": Operator.LT,
+    "LessThanOrEqual": Operator.LE,
+    "GreaterThan": Operator.GT,
+    "GreaterThanOrEqual": Operator.GE,
+}
+_TURNED = {
+    Operator.LT: Operator.GT,
+    Operator.LE: Operator.GE,
+    Operator.GT: Operator.LT,
+    Operator.GE: Operator.LE,
+}
+"""Operators when the sides change places; the others stay."""
+_COMPLEMENTS = {
+    Operator.EQ: Operator.NE,
+    Operator.LT: Operator.GE,
+    Operator.GE: Operator.LT,
+    Operator.GT: Operator.LE,
+    Operator.LE: Operator.GT,
+}
+"""Operators under NOT: exact, because Spark's order is total (NaN is greatest)."""
+
+MOST_REWRITTEN_VALUES = 50
+"""An IN list over an expression becomes ranges of the column inside only up to this length."""
+
+
+def predicate(filters: Sequence[object], columns: Columns) -> Predicate:
+    """What must hold of a row for all of the serialised filters to be TRUE."""
+    return And(tuple(_safely(each, columns) for each in filters))
+
+
+def _safely(node: object, columns: Columns) -> Predicate:
+    try:
+        return _translate(parse(node), columns, False)
+    except RecursionError:
+        return Unknown("a deeply nested condition", "write it with fewer levels of AND, OR and NOT")
+
+
+def _translate(expression: Expression, columns: Columns, negated: bool) -> Predicate:
+    match expression:
+        case Literal(is_null=True):
+            return NEVER
+        case Literal(bool(value)):
+            return Constant(value is not negated)
+        case Call(name) if name in _HANDLERS:
+            return _HANDLERS[name](expression, columns, negated)
+        case _:
+            # A boolean column, or a boolean expression over which there may be an index.
+            return _compare(expression, Operator.EQ, Literal(not negated, "boolean"), columns)
+
+
+def _and(call: Call, columns: Columns, negated: bool) -> Predicate:
+    parts = _translated(call, columns, negated)
+    return Or(parts) if negated else And(parts)
+
+
+def _or(call: Call, columns: Columns, negated: bool) -> Predicate:
+    parts = _translated(call, columns, negated)
+    return And(parts) if negated else Or(parts)
+
+
+def _translated(call: Call, columns: Columns, negated: bool) -> tuple[Predicate, ...]:
+    """The members of a chain of one operator, which may nest thousands deep on one side."""
+    members: list[Predicate] = []
+    waiting: list[Expression] = [call]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Call) and each.name == call.name:
+            waiting += reversed(each.children)
+        else:
+            members.append(_translate(each, columns, negated))
+    return tuple(members)
+
+
+def _not(call: Call, columns: Columns, negated: bool) -> Predicate:
+    return _translate(call.children[0], columns, not negated)
+
+
+def _comparison(call: Call, columns: Columns, negated: bool) -> Predicate:
+    operator, (subject, constant) = _OPERATORS[call.name], call.children
+    if isinstance(subject, Literal):
+        subject, constant, operator = constant, subject, _TURNED.get(operator, operator)
+    if isinstance(constant, Literal) and constant.is_null:
+        return NEVER
+    if not isinstance(constant, Literal) or isinstance(subject, Literal):
+        return _unknown(call, negated, _why_no_literal(subject, constant))
+    if operator is Operator.EQ and isinstance(constant.value, bool):
+        return _translate(subject, columns, negated is constant.value)
+    return _compare(subject, _COMPLEMENTS[operator] if negated else operator, constant, columns)
+
+
+def _null_safe(call: Call, columns: Columns, negated: bool) -> Predicate:
+    subject, constant = call.children
+    if isinstance(subject, Literal):
+        subject, constant = constant, subject
+    if not isinstance(constant, Literal) or isinstance(subject, Literal):
+        return _unknown(call, negated, _why_no_literal(subject, constant))
+    if constant.is_null:
+        return _null(subject, constant.data_type, columns, is_null=not negated)
+    equal = Call("EqualTo", {}, (subject, constant))
+    if not negated:
+        return _comparison(equal, columns, False)
+    # NOT (x <=> v) is TRUE where x is NULL, too.
+    is_null = _null(subject, constant.data_type, columns, is_null=True)
+    return Or((is_null, _comparison(equal, columns, True)))
+
+
+def _why_no_literal(subject: Expression, constant: Expression) -> str:
+    if isinstance(subject, Opaque) or isinstance(constant, Opaque):
+        return "one side is known only when the query runs: compare with a literal"
+    if isinstance(subject, Literal):
+        return "compares two constants"
+    return "compares columns with each other: an index knows each only against literals"
+
+
+def _compare(
+    subject: Expression, operator: Operator, constant: Literal, columns: Columns
+) -> Predicate:
+    """`subject operator constant`; the constant is not NULL."""
+    text = f"{as_text(subject)} {operator} {as_text(constant)}"
+    if constant.value is None:
+        return Unknown(text, f"no index keeps values of type {constant.data_type}")
+    needed = ranges.implied(subject, operator, constant.value, columns)
+    if isinstance(subject, Call) and subject.name == "Coalesce":
+        needed = (_compare_coalesced(subject, operator, constant, columns),)
+    term = term_of(subject, columns, constant.data_type)
+    if isinstance(term, str):
+        return And((*needed, Unknown(text, term)))
+    return And((*needed, Comparison(term, operator, constant.value)))
+
+
+def _compare_coalesced(
+    call: Call, operator: Operator, constant: Literal, columns: Columns
+) -> Predicate:
+    """The first that is not NULL decides: each may, the later ones only where the first is NULL."""
+    first, *others = call.children
+    rest = Call("Coalesce", call.arguments, tuple(others))
+    if isinstance(first, Literal):
+        if first.is_null and others:
+            return _compare_coalesced(rest, operator, constant, columns)
+        return _compare_literals(first, operator, constant)
+    decided = _compare(first, operator, constant, columns)
+    if not others:
+        return decided
+    is_null = _null(first, constant.data_type, columns, is_null=True)
+    return Or((decided, And((is_null, _compare_coalesced(rest, operator, constant, columns)))))
+
+
+def _compare_literals(left: Literal, operator: Operator, right: Literal) -> Predicate:
+    if left.is_null:
+        return NEVER
+    if operator in (Operator.EQ, Operator.NE) and left.data_type == right.data_type:
+        # What is one value is equal; whether two differ is left open (NaN, collations).
+        if left.value is not None and left.value == right.value:
+            return Constant(operator is Operator.EQ)
+        if isinstance(left.value, int | bytes) and right.value is not None:
+            return Constant(operator is Operator.NE)
+    return Unknown(f"{as_text(left)} {operator} {as_text(right)}", "compares two constants")
+
+
+def _null(subject: Expression, data_type: str, columns: Columns, *, is_null: bool) -> Predicate:
+    """`subject IS [NOT] NULL`; the type is asked for where the subject does not tell it."""
+    term = term_of(subject, columns, data_type)
+    if isinstance(term, str):
+        return Unknown(f"{as_text(subject)} IS {'' if is_null else 'NOT '}NULL", term)
+    return IsNull(term) if is_null else IsNotNull(term)
+
+
+def _is_null(call: Call, columns: Columns, negated: bool) -> Predicate:
+    return _null(call.children[0], "", columns, is_null=not negated)
+
+
+def _is_not_null(call: Call, columns: Columns, negated: bool) -> Predicate:
+    return _null(call.children[0], "", columns, is_null=negated)
+
+
+def _is_nan(call: Call, columns: Columns, negated: bool) -> Predicate:
+    for data_type in ("double", "float"):
+        term = term_of(call.children[0], columns, data_type)
+        if isinstance(term, Term):
+            nan = Comparison(term, Operator.NE if negated else Operator.EQ, float("nan"))
+            # isnan(NULL) is FALSE and not NULL.
+            return Or((IsNull(term), nan)) if negated else nan
+    return _unknown(call, negated, str(term))
+
+
+def _at_least_non_null(call: Call, columns: Columns, negated: bool) -> Predicate:
+    """`df.dropna()`: all of the columns, or at least one, have a value."""
+    wanted, parts = (
+        call.arguments.get("n"),
+        tuple(_null(child, "", columns, is_null=False) for child in call.children),
+    )
+    if not negated and wanted == len(parts):
+        return And(parts)
+    if not negated and isinstance(wanted, int) and wanted >= 1:
+        return Or(parts)
+    return _unknown(call, negated, "asks how many of the columns are NULL")
+
+
+def _in(call: Call, columns: Columns, negated: bool) -> Predicate:
+    subject, *items = call.children
+    literals = [item for item in items if isinstance(item, Literal)]
+    if len(literals) != len(items):
+        return _unknown(call, negated, "the list has more than literals: compare with literals")
+    return _among(subject, literals, columns, negated)
+
+
+def _in_set(call: Call, columns: Columns, negated: bool) -> Predicate:
+    (subject,) = call.children
+    values = call.arguments.get("values")
+    term = term_of(subject, columns, "")
+    if not isinstance(values, list) or isinstance(term, str):
+        return _unknown(call, negated, term if isinstance(term, str) else "the list is not shown")
+    return _among(subject, [literal(each, term.data_type) for each in values], columns, negated)
+
+
+def _among(
+    subject: Expression, items: Sequence[Literal], columns: Columns, negated: bool
+) -> Predicate:
+    """IN or NOT IN. A NULL in the list matches nothing, and makes NOT IN never TRUE."""
+    present = [item for item in items if not item.is_null]
+    if not present or (negated and len(present) < len(items)):
+        return NEVER
+    text = f"{as_text(subject)} {'NOT ' if negated else ''}IN ({as_text(present[0])}, ...)"
+    if any(item.value is None or item.data_type != present[0].data_type for item in present):
+        return Unknown(text, f"no index keeps values of type {present[0].data_type}")
+    inside = () if negated else _among_ranges(subject, present, columns)
+    term = term_of(subject, columns, present[0].data_type)
+    if isinstance(term, str):
+        return And((*inside, Unknown(text, term)))
+    values = tuple(dict.fromkeys(cast(Value, item.value) for item in present))
+    return And((*inside, In(term, values, negated)))
+
+
+def _among_ranges(
+    subject: Expression, items: Sequence[Literal], columns: Columns
+) -> tuple[Predicate, ...]:
+    if len(items) > MOST_REWRITTEN_VALUES:
+        return ()
+    found = [
+        ranges.implied(subject, Operator.EQ, cast(Value, item.value), columns) for item in items
+    ]
+    return (Or(tuple(And(parts) for parts in found)),) if all(found) else ()
+
+
+def _text(call: Call, columns: Columns, negated: bool) -> Predicate:
+    """startswith, endswith, contains and LIKE with a literal on the right."""
+    subject, constant, *_ = call.children
+    if not isinstance(constant, Literal) or isinstance(subject, Literal):
+        return _unknown(call, negated, "the text to look for is not a literal")
+    if constant.is_null:
+        return NEVER
+    term = term_of(subject, columns, constant.data_type)
+    if isinstance(term, str) or not isinstance(constant.value, bytes):
+        return _unknown(call, negated, str(term))
+    return _text_of(call, term, constant.value, negated)
+
+
+def _text_of(call: Call, term: Term, value: bytes, negated: bool) -> Predicate:
+    match call.name:
+        case "StartsWith":
+            return StartsWith(term, value, negated)
+        case "Like":
+            escape = call.arguments.get("escapeChar")
+            return likes.like(term, value, str(escape), negated=negated)
+    piece = EndsWith(term, value) if call.name == "EndsWith" else Contains(term, value)
+    return Not(piece) if negated else piece
+
+
+def _like_many(call: Call, columns: Columns, negated: bool) -> Predicate:
+    """LIKE ANY and LIKE ALL: their patterns are not children."""
+    patterns = call.arguments.get("patterns")
+    if not isinstance(patterns, list) or not all(isinstance(each, str) for each in patterns):
+        return _unknown(call, negated, "the patterns are not shown")
+    each_negated = negated is not call.name.startswith("Not")
+    is_any = call.name.endswith("Any") is not negated
+    parts = tuple(
+        _text(
+            Call("Like", {"escapeChar": "\\"}, (call.children[0], literal(each, "string"))),
+            columns,
+            each_negated,
+        )
+        for each in patterns
+    )
+    return Or(parts) if is_any else And(parts)
+
+
+def _if(call: Call, columns: Columns, negated: bool) -> Predicate:
+    """TRUE needs the condition and the first, or the second; NOT goes into both."""
+    condition, first, second = call.children
+    return _branches([(condition, first)], second, columns, negated)
+
+
+def _case(call: Call, columns: Columns, negated: bool) -> Predicate:
+    pairs, rest = call.children[: len(call.children) // 2 * 2], len(call.children) % 2
+    otherwise = call.children[-1] if rest else Literal(None, "boolean", is_null=True)
+    branches = list(zip(pairs[::2], pairs[1::2], strict=True))
+    return _branches(branches, otherwise, columns, negated)
+
+
+def _branches(
+    branches: Sequence[tuple[Expression, Expression]],
+    otherwise: Expression,
+    columns: Columns,
+    negated: bool,
+) -> Predicate:
+    parts = [
+        And((_translate(condition, columns, False), _translate(value, columns, negated)))
+        for condition, value in branches
+    ]
+    return Or((*parts, _translate(otherwise, columns, negated)))
+
+
+def _coalesce(call: Call, columns: Columns, negated: bool) -> Predicate:
+    """The first that is not NULL is TRUE (or FALSE, under NOT); so one of them is."""
+    return Or(tuple(_translate(child, columns, negated) for child in call.children))
+
+
+def _unknown(expression: Expression, negated: bool, reason: str) -> Unknown:
+    return Unknown(f"{'NOT ' if negated else ''}{as_text(expression)}", reason)
+
+
+_HANDLERS: Mapping[str, Callable[[Call, Columns, bool], Predicate]] = {
+    "And": _and,
+    "Or": _or,
+    "Not": _not,
+    **dict.fromkeys(_OPERATORS, _comparison),
+    "EqualNullSafe": _null_safe,
+    "IsNull": _is_null,
+    "IsNotNull": _is_not_null,
+    "IsNaN": _is_nan,
+    "AtLeastNNonNulls": _at_least_non_null,
+    "In": _in,
+    "InSet": _in_set,
+    **dict.fromkeys(("StartsWith", "EndsWith", "Contains", "Like"), _text),
+    **dict.fromkeys(("LikeAny", "LikeAll", "NotLikeAny", "NotLikeAll"), _like_many),
+    "If": _if,
+    "CaseWhen": _case,
+    "Coalesce": _coalesce,
+}
