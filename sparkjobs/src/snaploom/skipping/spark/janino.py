@@ -77,6 +77,11 @@ class _Facade(Protocol):
     def describe(self, frame: JavaObject, settings: Sequence[str]) -> Sequence[str]: ...
     def listing(self, frame: JavaObject, settings: Sequence[str]) -> str: ...
     def serialise(self, frame: JavaObject) -> str: ...
+    def install(
+        self, session: JavaObject, decider: object, concerns: object, settings: Sequence[str]
+    ) -> None: ...
+    def uninstall(self, session: JavaObject) -> None: ...
+    def isInstalled(self, session: JavaObject) -> bool: ...  # noqa: N802 -- a method of Java
     def failures(self) -> int: ...
     def lastFailure(self) -> str | None: ...  # noqa: N802 -- a method of Java
 
@@ -120,6 +125,20 @@ class JavaRule:
             Py4JJavaError: the frame reads no or several relations of files, or is no projection.
         """
         return self._facade.serialise(frame)
+
+    def install(
+        self, session: JavaObject, decider: object, concerns: object, settings: Sequence[str]
+    ) -> None:
+        """Put the rule into a Java session; the functions implement `java.util.function.Function`."""
+        self._facade.install(session, decider, concerns, list(settings))
+
+    def uninstall(self, session: JavaObject) -> None:
+        """Switch the rule off for a Java session and those of its family."""
+        self._facade.uninstall(session)
+
+    def is_installed(self, session: JavaObject) -> bool:
+        """Whether the rule is on for a Java session."""
+        return self._facade.isInstalled(session)
 
     def failures(self) -> tuple[int, str | None]:
         """How often deciding failed in this JVM, and the last message."""

@@ -3,7 +3,9 @@ package snaploom.skipping;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
+import java.util.function.Function;
 import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
 
 /** What Python calls. */
 public final class Facade {
@@ -27,6 +29,19 @@ public final class Facade {
     return Inspection.serialise(frame);
   }
 
+  public void install(
+      SparkSession session, Function decider, Function filter, List settingNames) {
+    Sessions.install(session, new Installation(decider, filter, texts(settingNames)));
+  }
+
+  public void uninstall(SparkSession session) {
+    Sessions.uninstall(session);
+  }
+
+  public boolean isInstalled(SparkSession session) {
+    return Sessions.isInstalled(session);
+  }
+
   public long failures() {
     return Failures.count();
   }
@@ -35,7 +50,7 @@ public final class Facade {
     return Failures.last();
   }
 
-  static String[] texts(List values) {
+  private static String[] texts(List values) {
     String[] texts = new String[values.size()];
     for (int i = 0; i < texts.length; i++) {
       texts[i] = (String) values.get(i);

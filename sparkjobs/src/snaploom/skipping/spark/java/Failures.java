@@ -15,7 +15,14 @@ final class Failures {
     last = isLong ? message.substring(0, LONGEST_MESSAGE) : message;
   }
 
+  /** Counts a failure, except for what ends the JVM or the thread and is nobody's to swallow. */
   static void add(Throwable failure) {
+    if (failure instanceof VirtualMachineError) {
+      throw (VirtualMachineError) failure;
+    }
+    if (failure instanceof InterruptedException) {
+      Thread.currentThread().interrupt();
+    }
     add(String.valueOf(failure));
   }
 

@@ -55,6 +55,22 @@ final class FileRelation {
     this.table = found == null ? null : found.identifier().unquotedString();
   }
 
+  private FileRelation(FileRelation original, FileIndex index) {
+    this.index = index;
+    this.dataSchema = original.dataSchema;
+    this.partitionSchema = original.partitionSchema;
+    this.format = original.format;
+    this.options = original.options;
+    this.names = original.names;
+    this.location = original.location;
+    this.table = original.table;
+  }
+
+  /** The same relation with another listing. */
+  FileRelation withIndex(FileIndex other) {
+    return new FileRelation(this, other);
+  }
+
   /** The relation of a leaf of a plan, or null if it is nothing that a listing describes. */
   static FileRelation of(LogicalPlan leaf) {
     if (leaf instanceof LogicalRelation) {
@@ -104,10 +120,8 @@ final class FileRelation {
       Map options,
       Iterator output,
       Option catalogTable) {
-    FileIndex listing =
-        index instanceof SkippingFileIndex ? ((SkippingFileIndex) index).base : index;
-    return listing.getClass().getName().startsWith(INDEXES_OF_SPARK)
-        ? new FileRelation(listing, dataSchema, format, options, output, catalogTable)
+    return index.getClass().getName().startsWith(INDEXES_OF_SPARK)
+        ? new FileRelation(index, dataSchema, format, options, output, catalogTable)
         : null;
   }
 

@@ -83,7 +83,7 @@ final class Inspection {
     Iterator columns;
     if (plan instanceof Project) {
       columns = Scala.iterator(((Project) plan).projectList());
-    } else if (FileRelation.of(plan) != null) {
+    } else if (plan.children().isEmpty()) {
       columns = Scala.iterator(plan.output());
     } else {
       throw new IllegalArgumentException("not a projection: " + plan.nodeName());

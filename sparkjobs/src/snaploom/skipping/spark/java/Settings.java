@@ -16,6 +16,11 @@ final class Settings {
     }
   }
 
+  /** Those of the session that runs in this thread. */
+  Settings(String[] names) {
+    this(SQLConf.get(), names);
+  }
+
   boolean isSameAs(Settings other) {
     return values.equals(other.values);
   }

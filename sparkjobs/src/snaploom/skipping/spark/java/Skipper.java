@@ -59,7 +59,7 @@ final class Skipper {
 
   private Decision decide(String mode, Listing listing, Seq partitionFilters, Seq dataFilters) {
     StringBuilder header = new StringBuilder();
-    Settings settings = new Settings(SQLConf.get(), installation.settingNames);
+    Settings settings = new Settings(installation.settingNames);
     relation.describe(header, settings);
     int fixed = header.length();
     filters(header, partitionFilters, dataFilters);
@@ -72,9 +72,9 @@ final class Skipper {
     if (isReadBy(settings) && listing.count() > 0) {
       header.insert(fixed, ",\"mode\":\"" + mode + "\"");
       listing.write(header);
-      answer = ask(header.toString(), listing.count());
+      answer = installation.decide(header.toString(), listing.count());
     }
-    Decision decision = new Decision(question, listing, listing.keep(answer));
+    Decision decision = new Decision(question, listing, listing.keep(answer), answer != null);
     last = decision;
     return decision;
   }
@@ -106,35 +106,5 @@ final class Skipper {
       new Expressions(text, relation.names).write((Expression) filters.next());
       texts.add(text.toString());
     }
-  }
-
-  private String ask(String request, int files) {
-    Object answer;
-    try {
-      answer = installation.decider.apply(request);
-    } catch (Throwable failure) {
-      Failures.add(failure);
-      return null;
-    }
-    if (answer == null) {
-      return null;
-    }
-    String signs = answer.toString();
-    if (signs.startsWith(Installation.FAILED)) {
-      Failures.add(signs.substring(Installation.FAILED.length()));
-      return null;
-    }
-    if (signs.length() != files) {
-      Failures.add("an answer about " + signs.length() + " of " + files + " files");
-      return null;
-    }
-    for (int i = 0; i < files; i++) {
-      char sign = signs.charAt(i);
-      if (sign != '0' && sign != '1') {
-        Failures.add("an answer with the sign " + sign);
-        return null;
-      }
-    }
-    return signs;
   }
 }
