@@ -129,7 +129,7 @@ class JavaRule:
     def install(
         self, session: JavaObject, decider: object, concerns: object, settings: Sequence[str]
     ) -> None:
-        """Put the rule into a Java session; the functions implement `java.util.function.Function`."""
+        """Put the rule into a Java session; both functions are `java.util.function.Function`."""
         self._facade.install(session, decider, concerns, list(settings))
 
     def uninstall(self, session: JavaObject) -> None:

@@ -1,0 +1,56 @@
+"""The rule, installed in the tests' session with a decider that goes by the names of files."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from support.skippingrule import SETTINGS, KeepNamed, Truthful, write_parts
+
+from snaploom.skipping.spark import rule
+
+
+@pytest.fixture(scope="session")
+def parts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder with four files of ten rows."""
+    return write_parts(spark, tmp_path_factory.mktemp("parts") / "t")
+
+
+@pytest.fixture(scope="session")
+def partitioned(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The same rows in three folders, `part=0` to `part=2`."""
+    return write_parts(spark, tmp_path_factory.mktemp("partitioned") / "t", partition_by=("part",))
+
+
+@pytest.fixture
+def decider(spark: SparkSession) -> Iterator[KeepNamed]:
+    """Keeps the first file alone; a test that sees ten rows of forty saw the rule at work."""
+    named = KeepNamed()
+    rule.install(spark, named, SETTINGS, named.concerns)
+    failures = rule.errors(spark)[0]
+    yield named
+    rule.uninstall(spark)
+    assert rule.errors(spark)[0] == failures
+
+
+@pytest.fixture
+def truthful(spark: SparkSession) -> Iterator[Truthful]:
+    """Keeps the file that holds the id asked for."""
+    decider = Truthful()
+    rule.install(spark, decider, SETTINGS, decider.concerns)
+    yield decider
+    rule.uninstall(spark)
+
+
+@pytest.fixture
+def table(spark: SparkSession, parts: str) -> Iterator[str]:
+    """An external table over the four files."""
+    spark.sql(f"CREATE TABLE parts USING parquet LOCATION '{parts}'")
+    yield "parts"
+    spark.sql("DROP TABLE parts")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    """A place to write to."""
+    return str(tmp_path / "written")

@@ -1,0 +1,182 @@
+"""Every way to a relation of files passes the rule."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from support.skippingrule import KeepNamed, Truthful, write_parts
+
+Read = Callable[[SparkSession, str], DataFrame]
+
+PATH_READS: dict[str, Read] = {
+    "folder": lambda spark, path: spark.read.parquet(path),
+    "glob": lambda spark, path: spark.read.parquet(f"{path}/part-*"),
+    "several": lambda spark, path: spark.read.parquet(
+        *(str(file) for file in Path(path).glob("part-*"))
+    ),
+    "sql": lambda spark, path: spark.sql(f"SELECT * FROM parquet.`{path}`"),
+    "schema": lambda spark, path: spark.read.schema("id bigint").parquet(path),
+}
+
+QUERIES: dict[str, str] = {
+    "plain": "SELECT * FROM parts WHERE id >= 0",
+    "projection": "SELECT id + 1 FROM (SELECT id, part FROM parts) WHERE id >= 0",
+    "alias": "SELECT * FROM (SELECT id AS n FROM parts) WHERE n >= 0",
+    "cte": "WITH c AS (SELECT * FROM parts) SELECT * FROM c WHERE id >= 0",
+    "in": "SELECT * FROM range(40) r WHERE r.id IN (SELECT id FROM parts WHERE id >= 0)",
+    "exists": "SELECT * FROM range(40) r WHERE EXISTS "
+    "(SELECT 1 FROM parts p WHERE p.id = r.id AND p.id >= 0)",
+    "self join": "SELECT * FROM parts a JOIN parts b ON a.id = b.id WHERE a.id >= 0",
+}
+
+
+@pytest.mark.parametrize("read", PATH_READS.values(), ids=PATH_READS)
+def test_reads_by_path_are_pruned(
+    spark: SparkSession, decider: KeepNamed, parts: str, read: Read
+) -> None:
+    assert read(spark, parts).where("id >= 0").count() == 10
+
+
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
+def test_queries_of_a_table_are_pruned(
+    spark: SparkSession, decider: KeepNamed, table: str, query: str
+) -> None:
+    assert len(spark.sql(query).collect()) == 10
+
+
+def test_scalar_subquery_is_pruned(spark: SparkSession, decider: KeepNamed, table: str) -> None:
+    query = "SELECT * FROM range(1) WHERE id < (SELECT count(*) FROM parts WHERE id >= 10)"
+    assert spark.sql(query).collect() == []
+
+
+def test_union_asks_for_each_side(spark: SparkSession, decider: KeepNamed, table: str) -> None:
+    rows = spark.sql(
+        "SELECT id FROM parts WHERE id < 5 UNION ALL SELECT id FROM parts WHERE id > 5"
+    )
+    assert rows.count() == 5 + 4
+
+
+def test_a_query_asks_once_for_a_relation(
+    spark: SparkSession, decider: KeepNamed, parts: str
+) -> None:
+    spark.read.parquet(parts).where("id >= 0").collect()
+    assert [request.header["mode"] for request in decider.requests] == ["estimate"]
+
+
+def test_no_filter_asks_nothing(spark: SparkSession, decider: KeepNamed, parts: str) -> None:
+    assert spark.read.parquet(parts).count() == 40
+    assert decider.headers == []
+
+
+def test_unconcerned_relation_is_not_listed(
+    spark: SparkSession, decider: KeepNamed, parts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decider, "piece", "none of them")
+    decider.concerns = lambda header: False  # type: ignore[method-assign]
+    frame = spark.read.parquet(parts).where("id >= 0")
+    assert frame.count() in (0, 40)
+
+
+@pytest.mark.parametrize("kind", ["TEMPORARY VIEW", "VIEW"])
+def test_views_are_pruned(spark: SparkSession, decider: KeepNamed, table: str, kind: str) -> None:
+    spark.sql(f"CREATE {kind} seen AS SELECT id AS n FROM parts")
+    assert spark.sql("SELECT * FROM seen WHERE n >= 0").count() == 10
+    spark.sql("DROP VIEW seen")
+
+
+def test_partition_folder_read_alone_is_pruned(
+    spark: SparkSession, decider: KeepNamed, partitioned: str
+) -> None:
+    frame = spark.read.parquet(f"{partitioned}/part=1").where("id >= 0")
+    assert frame.count() == 3
+    assert decider.requests[-1].header["roots"][0].endswith("/t/part=1")
+
+
+def test_cached_frame_is_read_from_its_cache(
+    spark: SparkSession, decider: KeepNamed, parts: str
+) -> None:
+    cached = spark.read.parquet(parts).cache()
+    assert cached.count() == 40
+    assert spark.read.parquet(parts).where("id >= 0").count() == 40
+    cached.unpersist(blocking=True)
+
+
+def test_filtered_frame_is_cached_pruned(
+    spark: SparkSession, decider: KeepNamed, parts: str
+) -> None:
+    cached = spark.read.parquet(parts).where("id >= 0").cache()
+    assert cached.count() == 10
+    decider.piece = "part-00001"
+    assert spark.read.parquet(parts).where("id >= 0").agg({"id": "max"}).first()[0] == 9
+    cached.unpersist(blocking=True)
+
+
+def test_sixteen_queries_on_four_threads_are_right(
+    spark: SparkSession, truthful: Truthful, parts: str
+) -> None:
+    def ids(wanted: int) -> list[int]:
+        return [row.id for row in spark.read.parquet(parts).where(f"id = {wanted}").collect()]
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(ids, range(0, 32, 2))) == [[i] for i in range(0, 32, 2)]
+    assert len(truthful.requests) == 16
+
+
+@pytest.mark.parametrize("source", ["csv", "json", "orc", "text", "avro"])
+def test_formats_are_pruned(
+    spark: SparkSession, decider: KeepNamed, tmp_path: Path, source: str
+) -> None:
+    name = "org.apache.spark.sql.avro.AvroFileFormat" if source == "avro" else source
+    column = "cast(id as string) as value"
+    path = write_parts(spark, tmp_path / source, source=name, columns=(column,))
+    frame = spark.read.format(name).schema("value string").load(path)
+    assert frame.where("value >= '0'").count() == 10
+    assert decider.requests[-1].header["format"] == source
+
+
+@pytest.mark.parametrize("source", ["parquet", "csv", "json", "orc", "text"])
+def test_second_generation_scans_are_pruned(
+    spark: SparkSession, decider: KeepNamed, tmp_path: Path, source: str
+) -> None:
+    column = "cast(id as string) as value"
+    path = write_parts(spark, tmp_path / source, source=source, columns=(column,))
+    spark.conf.set("spark.sql.sources.useV1SourceList", "")
+    try:
+        frame = spark.read.format(source).schema("value string").load(path)
+        assert frame.where("value >= '0'").count() == 10
+    finally:
+        spark.conf.unset("spark.sql.sources.useV1SourceList")
+    assert decider.requests[-1].header["format"] == source
+
+
+def test_aggregate_pushed_into_a_scan_is_left_alone(
+    spark: SparkSession, decider: KeepNamed, partitioned: str
+) -> None:
+    settings = {
+        "spark.sql.sources.useV1SourceList": "",
+        "spark.sql.parquet.aggregatePushdown": "true",
+    }
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        frame = spark.read.parquet(partitioned).where("part = 1").groupBy().count()
+        assert frame.first()[0] == 13
+    finally:
+        for name in settings:
+            spark.conf.unset(name)
+
+
+def test_streams_are_left_alone(
+    spark: SparkSession, decider: KeepNamed, parts: str, folder: str
+) -> None:
+    stream = spark.readStream.schema("id bigint").parquet(parts).where("id >= 0")
+    query = (
+        stream.writeStream.trigger(availableNow=True)
+        .option("checkpointLocation", f"{folder}/checkpoint")
+        .format("parquet")
+        .start(f"{folder}/rows")
+    )
+    query.awaitTermination()
+    assert spark.read.parquet(f"{folder}/rows").count() == 40
