@@ -3,12 +3,12 @@
 import pytest
 
 from snaploom.errors import StatementInvalid
+from snaploom.models.skippingindex import Index
 from snaploom.skipping.statements.parser import parse
 from snaploom.skipping.statements.syntax import (
     AlterIndex,
     AnalyzeIndex,
     CreateIndex,
-    DeclaredIndex,
     DescribeIndex,
     DropIndex,
     PathName,
@@ -23,7 +23,7 @@ T = TableName(("t",))
 TYPES = ("BLOOM_FILTER", "GEO_BOX", "MIN_MAX", "PARTITION", "VALUE_SET")
 
 
-def index_of(item: str, seed: bool = False) -> DeclaredIndex:
+def index_of(item: str, seed: bool = False) -> Index:
     form = "FOR COLUMNS " if seed else ""
     statement = parse(f"CREATE SKIPPING INDEX ON t {form}({item})", TYPES)
     assert isinstance(statement, CreateIndex)
@@ -33,23 +33,23 @@ def index_of(item: str, seed: bool = False) -> DeclaredIndex:
 @pytest.mark.parametrize(
     ("item", "expected"),
     [
-        ("year PARTITION", DeclaredIndex("PARTITION", ("year",))),
-        ("c value_list", DeclaredIndex("VALUE_SET", ("c",))),
-        ("a.b.c MIN_MAX", DeclaredIndex("MIN_MAX", ("a.b.c",))),
-        ("`a.b`.c MIN_MAX", DeclaredIndex("MIN_MAX", ("`a.b`.c",))),
-        ("`simple` MIN_MAX", DeclaredIndex("MIN_MAX", ("simple",))),
-        ("c MIN_MAX()", DeclaredIndex("MIN_MAX", ("c",))),
-        ("lower( c ) VALUE_SET", DeclaredIndex("VALUE_SET", expression="lower( c )")),
-        ("f(a, b) MIN_MAX", DeclaredIndex("MIN_MAX", expression="f(a, b)")),
-        ("a + 1 MIN_MAX", DeclaredIndex("MIN_MAX", expression="a + 1")),
-        ("(lat, lon) GEO_BOX", DeclaredIndex("GEO_BOX", ("lat", "lon"))),
-        ("min_max MIN_MAX", DeclaredIndex("MIN_MAX", ("min_max",))),
-        ("c VALUE_SET(5)", DeclaredIndex("VALUE_SET", ("c",), "", (("limit", "5"),))),
-        ("c VALUE_SET(limit = 5)", DeclaredIndex("VALUE_SET", ("c",), "", (("limit", "5"),))),
-        ("c MIN_MAX(key_label = 'k')", DeclaredIndex("MIN_MAX", ("c",), key_label="k")),
+        ("year PARTITION", Index(type="PARTITION", column="year")),
+        ("c value_list", Index(type="VALUE_SET", column="c")),
+        ("a.b.c MIN_MAX", Index(type="MIN_MAX", column="a.b.c")),
+        ("`a.b`.c MIN_MAX", Index(type="MIN_MAX", column="`a.b`.c")),
+        ("`simple` MIN_MAX", Index(type="MIN_MAX", column="simple")),
+        ("c MIN_MAX()", Index(type="MIN_MAX", column="c")),
+        ("lower( c ) VALUE_SET", Index(type="VALUE_SET", expression="lower( c )")),
+        ("f(a, b) MIN_MAX", Index(type="MIN_MAX", expression="f(a, b)")),
+        ("a + 1 MIN_MAX", Index(type="MIN_MAX", expression="a + 1")),
+        ("(lat, lon) GEO_BOX", Index(type="GEO_BOX", columns=("lat", "lon"))),
+        ("min_max MIN_MAX", Index(type="MIN_MAX", column="min_max")),
+        ("c VALUE_SET(5)", Index(type="VALUE_SET", column="c", parameters={"limit": "5"})),
+        ("c VALUE_SET(limit = 5)", Index(type="VALUE_SET", column="c", parameters={"limit": "5"})),
+        ("c MIN_MAX(key_label = 'k')", Index(type="MIN_MAX", column="c", key_label="k")),
     ],
 )
-def test_an_item_of_the_list_is_a_subject_and_a_type(item: str, expected: DeclaredIndex) -> None:
+def test_an_item_of_the_list_is_a_subject_and_a_type(item: str, expected: Index) -> None:
     assert index_of(item) == expected
 
 
@@ -110,7 +110,7 @@ def test_a_creation_says_where_and_with_what() -> None:
     )
     assert statement == CreateIndex(
         T,
-        (DeclaredIndex("MIN_MAX", ("c",)), DeclaredIndex("VALUE_SET", ("d",))),
+        (Index(type="MIN_MAX", column="c"), Index(type="VALUE_SET", column="d")),
         "day > '2020; WITH (' AND (x IN (1, 2))",
         (("auto_refresh", "true"), ("location", "s3://b/'i'"), ("refresh_interval", "-1.5")),
         if_not_exists=True,
@@ -162,6 +162,8 @@ def test_what_spark_can_read_is_left_to_spark(text: str) -> None:
         ("CREATE SKIPPING INDEX ON t (c)", "c", "the type"),
         ("CREATE SKIPPING INDEX ON t (lower(c))", "lower", "type"),
         ("CREATE SKIPPING INDEX ON t ((a))", "(", "type"),
+        ("CREATE SKIPPING INDEX ON t (c ÄÖ)", "ÄÖ", "VALUE_SET"),
+        ("CREATE SKIPPING INDEX ON t (c MIN_MAX(key_label = ''))", "c", "a column"),
         ("CREATE SKIPPING INDEX ON t (c VALUE_ST)", "VALUE_ST", "VALUE_SET"),
         ("CREATE SKIPPING INDEX ON t (c MIN_MAX", "the end of the statement", ")"),
         ("CREATE SKIPPING INDEX ON t (c MIN_MAX(3))", "3", "MIN_MAX alone"),

@@ -5,6 +5,7 @@ import string
 from hypothesis import given
 from hypothesis import strategies as st
 
+from snaploom.models.skippingindex import Index
 from snaploom.skipping.statements.columns import name_text
 from snaploom.skipping.statements.parser import parse
 from snaploom.skipping.statements.rendering import render
@@ -12,7 +13,6 @@ from snaploom.skipping.statements.syntax import (
     AlterIndex,
     AnalyzeIndex,
     CreateIndex,
-    DeclaredIndex,
     DescribeIndex,
     DropIndex,
     PathName,
@@ -35,28 +35,30 @@ tables = st.builds(
 subjects = st.one_of(paths, tables)
 columns = st.lists(names.map(name_text), min_size=1, max_size=3).map(".".join)
 expressions = st.sampled_from(["lower(c)", "a + 1", "f(a, `b,)`) || ')'", "date(ts) -- no\n + 1"])
-pairs = st.dictionaries(words.filter(lambda word: word != "key_label"), texts, max_size=3).map(
-    lambda found: tuple(sorted(found.items()))
-)
+pairs = st.dictionaries(words.filter(lambda word: word != "key_label"), texts, max_size=3)
 properties = st.dictionaries(
     st.sampled_from(["location", "checkpoint_location", "index_settings"]), texts, max_size=3
 ).map(lambda found: tuple(sorted(found.items())))
-types = words.map(str.upper).filter(lambda name: name != "VALUE_LIST")
-of_columns = st.builds(
-    DeclaredIndex,
-    types,
-    st.lists(columns, min_size=1, max_size=3).map(tuple),
-    parameters=pairs,
-    key_label=texts,
+types = st.from_regex(r"[A-Z][A-Z0-9_]{0,8}", fullmatch=True).filter(
+    lambda name: name not in ("VALUE_LIST", "WITH", "WHERE")
 )
-of_expressions = st.builds(
-    DeclaredIndex, types, expression=expressions, parameters=pairs, key_label=texts
+labels = st.one_of(st.none(), texts.filter(bool))
+of_column = st.builds(Index, type=types, column=columns, parameters=pairs, key_label=labels)
+of_columns = st.builds(
+    Index,
+    type=types,
+    columns=st.lists(columns, min_size=2, max_size=3, unique=True).map(tuple),
+    parameters=pairs,
+    key_label=labels,
+)
+of_expression = st.builds(
+    Index, type=types, expression=expressions, parameters=pairs, key_label=labels
 )
 conditions = st.sampled_from(["", "day > '2020'", 'a IN (1, 2) AND (`with` = "WITH (")'])
 creations = st.builds(
     CreateIndex,
     subjects,
-    st.lists(st.one_of(of_columns, of_expressions), min_size=1, max_size=4).map(tuple),
+    st.lists(st.one_of(of_column, of_columns, of_expression), min_size=1, max_size=4).map(tuple),
     conditions,
     properties,
     st.booleans(),

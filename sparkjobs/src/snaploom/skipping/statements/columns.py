@@ -10,11 +10,13 @@ import re
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
+from pydantic import ValidationError
+
 from snaploom.errors import StatementInvalid
+from snaploom.models.skippingindex import Index
 from snaploom.skipping.statements.cursor import Cursor
 from snaploom.skipping.statements.invalid import invalid
 from snaploom.skipping.statements.parameters import parameters_of
-from snaploom.skipping.statements.syntax import DeclaredIndex
 from snaploom.skipping.statements.tokens import Token, TokenKind
 
 SYNONYMS = {"VALUE_LIST": "VALUE_SET"}
@@ -31,9 +33,7 @@ def name_text(name: str) -> str:
     return name if _SIMPLE_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
-def indexes_of(
-    cursor: Cursor, is_seed_form: bool, types: Collection[str]
-) -> tuple[DeclaredIndex, ...]:
+def indexes_of(cursor: Cursor, is_seed_form: bool, types: Collection[str]) -> tuple[Index, ...]:
     """Read the list with its parentheses.
 
     Args:
@@ -51,7 +51,7 @@ def indexes_of(
             return tuple(indexes)
 
 
-def _index(cursor: Cursor, is_seed_form: bool, types: Collection[str]) -> DeclaredIndex:
+def _index(cursor: Cursor, is_seed_form: bool, types: Collection[str]) -> Index:
     item = _item(cursor)
     if not item:
         cursor.refuse(_ITEM)
@@ -65,15 +65,22 @@ def _index(cursor: Cursor, is_seed_form: bool, types: Collection[str]) -> Declar
     if types and name not in types:
         raise _unknown(cursor.text, item[place], types)
     parameters = dict(parameters_of(cursor.text, name, item[place:], is_seed_form))
-    label = parameters.pop(KEY_LABEL, "")
+    label = parameters.pop(KEY_LABEL, None)
     columns = _columns(item[:place])
-    return DeclaredIndex(
-        name,
-        columns,
-        "" if columns else cursor.text[item[0].start : item[place - 1].end],
-        tuple(sorted(parameters.items())),
-        label,
-    )
+    try:
+        return Index(
+            type=name,
+            column=columns[0] if len(columns) == 1 else None,
+            columns=columns if len(columns) > 1 else None,
+            expression=None if columns else cursor.text[item[0].start : item[place - 1].end],
+            parameters=parameters,
+            key_label=label,
+        )
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        raise cursor.error(
+            f"this index cannot be declared ({fault['msg']})", _ITEM, item[0]
+        ) from error
 
 
 def _item(cursor: Cursor) -> list[Token]:

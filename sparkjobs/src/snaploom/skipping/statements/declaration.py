@@ -1,8 +1,4 @@
-"""A skipping index as somebody declares it: what every door makes of what came through it.
-
-Statements, the Python builder, the command line and resources differ in spelling only; from here on
-there is one engine. Nothing here is resolved: columns are names, and where is text.
-"""
+"""From statements and resources to a declaration: from here on there is one engine."""
 
 from __future__ import annotations
 
@@ -10,41 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from snaploom.errors import IndexNotPossible
-from snaploom.models.skippingindex import Index, OpenSearchStore, SkippingIndex
-from snaploom.skipping.statements.syntax import CreateIndex, DeclaredIndex, Properties
+from snaploom.models.skippingindex import OpenSearchStore, RefreshMode, SkippingIndex
+from snaploom.skipping.lifecycle.declaration import Declaration
+from snaploom.skipping.statements.properties import FORMS, OWN_PROPERTIES
+from snaploom.skipping.statements.syntax import CreateIndex
 
-OWN_PROPERTIES = frozenset(
-    {"location", "form", "refresh_mode", "enabled", "footer_key_label", "plaintext_footer"}
-)
-"""Properties that a declaration has fields for; the others are kept as they are."""
+NATIVE, XSKIPPER, OPEN_SEARCH = FORMS
 
 
 @dataclass(frozen=True)
-class Declaration:
-    """What is to be kept about the files of a target, and where."""
+class StorePlace:
+    """Where an index is kept, as somebody said."""
 
-    indexes: tuple[DeclaredIndex, ...]
-    """One or more."""
-    where: str = ""
-    """SQL that chooses files (ruling D33)."""
-    mode: str = "AUTO"
-    """Refresh mode: FULL, INCREMENTAL or AUTO."""
-    enabled: bool = True
-    """Whether queries use any of it."""
-    form: str = "NATIVE"
-    """`NATIVE`, `XSKIPPER` or `OPENSEARCH`."""
     location: str = ""
-    """Folder below which the index is kept; empty for the caller's."""
+    """Folder below which it is kept; empty for the session's."""
+    form: str = NATIVE
+    """NATIVE, XSKIPPER or OPENSEARCH."""
     open_search: OpenSearchStore | None = None
-    """The cluster of the form OPENSEARCH; None for the session's (`spark.datasource.flint.*`)."""
-    footer_key_label: str = ""
-    """Key of the footers, when the index is encrypted."""
-    plaintext_footer: bool = False
-    """Whether footers stay readable without a key."""
-    owner: str = ""
-    """`SkippingIndex/name` of the resource that declares it; else empty."""
-    properties: Properties = ()
-    """What else was said."""
+    """The cluster, for OPENSEARCH; None for the session's (`spark.datasource.flint.*`)."""
 
 
 def declaration_of_statement(statement: CreateIndex) -> Declaration:
@@ -57,67 +36,69 @@ def declaration_of_statement(statement: CreateIndex) -> Declaration:
     return Declaration(
         indexes=statement.indexes,
         where=statement.where,
-        mode=mode_of(said, "AUTO"),
         enabled=said.get("enabled", "true") == "true",
-        form=said.get("form", "NATIVE"),
-        location=said.get("location", ""),
+        mode=mode_of(said) or RefreshMode.AUTO,
+        form=said.get("form", NATIVE),
         footer_key_label=said.get("footer_key_label", ""),
         plaintext_footer=said.get("plaintext_footer") == "true",
-        properties=other_properties(statement.properties),
+        properties=other_properties(said),
     )
 
 
-def mode_of(properties: Mapping[str, str], default: str) -> str:
-    """The refresh mode that properties ask for, under our name or the peer's.
+def place_of_statement(statement: CreateIndex) -> StorePlace:
+    """Where a statement wants the index to be kept."""
+    said = dict(statement.properties)
+    return StorePlace(location=said.get("location", ""), form=said.get("form", NATIVE))
+
+
+def mode_of(properties: Mapping[str, str]) -> RefreshMode | None:
+    """The refresh mode that properties ask for, under our name or the peer's; None for none.
 
     Raises:
         IndexNotPossible: they ask for two.
     """
-    asked = {
-        "AUTO": properties.get("auto_refresh") == "true",
-        "INCREMENTAL": properties.get("incremental_refresh") == "true",
+    modes = {
+        mode
+        for name, mode in (
+            ("auto_refresh", RefreshMode.AUTO),
+            ("incremental_refresh", RefreshMode.INCREMENTAL),
+        )
+        if properties.get(name) == "true"
     }
-    modes = {mode for mode, is_asked in asked.items() if is_asked}
     if "refresh_mode" in properties:
-        modes.add(properties["refresh_mode"])
+        modes.add(RefreshMode(properties["refresh_mode"]))
     if len(modes) > 1:
         raise IndexNotPossible(
             "the properties ask for two modes of refresh",
             found=" and ".join(sorted(modes)),
             expected="one of refresh_mode, auto_refresh and incremental_refresh",
         )
-    return modes.pop() if modes else default
+    return modes.pop() if modes else None
 
 
-def other_properties(properties: Properties) -> Properties:
+def other_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
     """What a declaration has no field for."""
-    return tuple((name, value) for name, value in properties if name not in OWN_PROPERTIES)
+    return {name: value for name, value in properties.items() if name not in OWN_PROPERTIES}
 
 
 def declaration_of_resource(resource: SkippingIndex) -> Declaration:
     """What a resource declares; it owns the index (ruling D38)."""
-    spec, parquet = resource.spec, resource.spec.store.parquet
-    encryption = spec.encryption
+    spec, encryption = resource.spec, resource.spec.encryption
     return Declaration(
-        indexes=tuple(map(_declared, spec.indexes)),
+        indexes=spec.indexes,
         where=spec.where or "",
-        mode=spec.refresh.mode.value,
         enabled=spec.enabled,
-        form="OPENSEARCH" if parquet is None else parquet.form.value,
-        location="" if parquet is None else parquet.location,
-        open_search=spec.store.open_search,
+        mode=spec.refresh.mode,
+        owner=resource.identity,
+        form=place_of_store(resource).form,
         footer_key_label="" if encryption is None else encryption.footer_key_label,
         plaintext_footer=encryption is not None and encryption.plaintext_footer,
-        owner=resource.identity,
     )
 
 
-def _declared(index: Index) -> DeclaredIndex:
-    column = () if index.column is None else (index.column,)
-    return DeclaredIndex(
-        type=index.type,
-        columns=index.columns or column,
-        expression=index.expression or "",
-        parameters=tuple(sorted(index.parameters.items())),
-        key_label=index.key_label or "",
-    )
+def place_of_store(resource: SkippingIndex) -> StorePlace:
+    """Where a resource wants the index to be kept."""
+    store = resource.spec.store
+    if store.parquet is None:
+        return StorePlace(form=OPEN_SEARCH, open_search=store.open_search)
+    return StorePlace(location=store.parquet.location, form=store.parquet.form.value)

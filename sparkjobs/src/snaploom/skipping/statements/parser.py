@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 
 from snaploom.errors import StatementInvalid
+from snaploom.models.skippingindex import Index
 from snaploom.skipping.statements.columns import indexes_of
 from snaploom.skipping.statements.cursor import Cursor
 from snaploom.skipping.statements.properties import (
@@ -67,6 +68,30 @@ def parse(text: str, types: Collection[str] = ()) -> Statement | None:
     cursor.advance()
     cursor.expect("SKIPPING", "INDEX", "ON")
     return read(cursor, _subject(cursor))
+
+
+def parse_subject(text: str) -> Subject:
+    """The table or path that a text names, as statements name it.
+
+    Raises:
+        StatementInvalid: it names none.
+    """
+    cursor = Cursor(text)
+    subject = _subject(cursor)
+    cursor.end()
+    return subject
+
+
+def parse_indexes(text: str, types: Collection[str] = ()) -> tuple[Index, ...]:
+    """The indexes that a text lists: `price MIN_MAX, lower(carrier) VALUE_SET(50)`.
+
+    Raises:
+        StatementInvalid: points at what is wrong.
+    """
+    cursor = Cursor(f"({text})")
+    indexes = indexes_of(cursor, is_seed_form=False, types=types)
+    cursor.end()
+    return indexes
 
 
 def _create(cursor: Cursor, types: Collection[str]) -> CreateIndex:

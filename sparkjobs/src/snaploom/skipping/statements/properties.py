@@ -43,6 +43,12 @@ FIXED = frozenset({"location", "form", "footer_key_label", "plaintext_footer"})
 """What is decided when an index is created, and never altered."""
 
 
+OWN_PROPERTIES = frozenset(
+    {"location", "form", "refresh_mode", "enabled", "footer_key_label", "plaintext_footer"}
+)
+"""Properties that a declaration has fields for; the others are kept as they are."""
+
+
 def value_as_kept(name: str, value: str) -> str | None:
     """A value in the spelling in which it is kept, or None when the name cannot have it."""
     allowed = PROPERTIES.get(name, ())

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from snaploom.models.skippingindex import Index
 from snaploom.skipping.statements.columns import KEY_LABEL, name_text
 from snaploom.skipping.statements.syntax import (
     AlterIndex,
     AnalyzeIndex,
     CreateIndex,
-    DeclaredIndex,
     DescribeIndex,
     DropIndex,
     PathName,
@@ -64,12 +64,11 @@ def _create(statement: CreateIndex) -> str:
     return "\n".join(lines)
 
 
-def _index(index: DeclaredIndex) -> str:
-    subject = index.expression or ", ".join(index.columns)
-    if len(index.columns) > 1:
-        subject = f"({subject})"
-    label = ((KEY_LABEL, index.key_label),) if index.key_label else ()
-    parameters = (*index.parameters, *label)
+def _index(index: Index) -> str:
+    subject = index.column or index.expression or f"({', '.join(index.columns or ())})"
+    parameters = sorted(index.parameters.items())
+    if index.key_label is not None:
+        parameters.append((KEY_LABEL, index.key_label))
     given = ", ".join(f"{name} = {_string(value)}" for name, value in parameters)
     return f"{subject} {index.type}" + (f"({given})" if given else "")
 

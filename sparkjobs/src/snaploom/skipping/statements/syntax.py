@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from snaploom.models.skippingindex import Index
+
 
 @dataclass(frozen=True)
 class TableName:
@@ -11,6 +13,11 @@ class TableName:
 
     parts: tuple[str, ...]
     """`catalog`, `database`, `table`; the last one to three of them."""
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        return ".".join(self.parts)
 
 
 @dataclass(frozen=True)
@@ -21,32 +28,17 @@ class PathName:
     """Spark's short name of the format."""
     path: str
     """The path, as it was written."""
+    options: tuple[tuple[str, str], ...] = ()
+    """Options of Spark's reader, in order of their names; SQL has no place for them."""
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        return self.path
 
 
 Subject = TableName | PathName
 """What is indexed."""
-
-
-@dataclass(frozen=True)
-class DeclaredIndex:
-    """One index as somebody declared it, whichever door it came through."""
-
-    type: str
-    """`MIN_MAX`, `VALUE_SET`, `BLOOM_FILTER`, `PARTITION`, or a registered type."""
-    columns: tuple[str, ...] = ()
-    """Columns and nested fields as people write them: `a.b`, with backticks where a name needs
-    them; empty for an expression."""
-    expression: str = ""
-    """SQL of an expression over the columns; empty for columns."""
-    parameters: tuple[tuple[str, str], ...] = ()
-    """Parameters by name, in order of names."""
-    key_label: str = ""
-    """Key with which this index is encrypted; empty for none."""
-
-    @property
-    def label(self) -> str:
-        """As people write it: `MIN_MAX(price)`."""
-        return f"{self.type}({self.expression or ', '.join(self.columns)})"
 
 
 Properties = tuple[tuple[str, str], ...]
@@ -58,7 +50,7 @@ class CreateIndex:
     """`CREATE SKIPPING INDEX [IF NOT EXISTS] ON t (...) [WHERE ...] [WITH (...)]`."""
 
     subject: Subject
-    indexes: tuple[DeclaredIndex, ...]
+    indexes: tuple[Index, ...]
     where: str = ""
     properties: Properties = ()
     if_not_exists: bool = False
