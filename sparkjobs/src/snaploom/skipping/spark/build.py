@@ -1,0 +1,241 @@
+"""Rows about files: from footers where they prove everything, else from one pass over the rows.
+
+A row is given only about a file that did not change while it was read: what the file system says
+about it before and after must equal the listing (ruling D32, 21).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.skipping.core.filetable import (
+    IDENTITY_FIELDS,
+    field_column,
+    nulls_column,
+    values_column,
+)
+from snaploom.skipping.core.terms import arrow_type
+from snaploom.skipping.indexes.registry import index_type
+from snaploom.skipping.lifecycle.target import Progress
+from snaploom.skipping.spark.expressions import Literal
+from snaploom.skipping.spark.footers import Footer, FooterTerm, read_footers
+from snaploom.skipping.spark.hadoop import (
+    FileState,
+    granularity_of,
+    local_path,
+    states_of,
+    wait_until_settled,
+)
+from snaploom.skipping.spark.scan import Relation, Scanned, scan
+
+PARTITION = "PARTITION"
+"""The type whose rows come from the listing alone."""
+
+_CHUNK = 1000
+"""Files of one job; limits the memory that partial states take in the driver."""
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class BuildPlan:
+    """What a build needs to know about the target."""
+
+    relation: Relation
+    """How Spark reads it."""
+    file_count: int
+    """Files that the relation has."""
+    partition_names: tuple[str, ...]
+    """Partition columns, in order."""
+    partitions: Mapping[str, tuple[Literal, ...]]
+    """Partition values by path."""
+    footer_terms: Mapping[str, FooterTerm] = field(default_factory=dict)
+    """Terms that footers may prove, by key; empty when the files are not Parquet."""
+    is_case_sensitive: bool = False
+    """Whether names differ by case."""
+
+
+@dataclass
+class Counters:
+    """What a build did, for people and benchmarks."""
+
+    footer_bytes: int = 0
+    """Bytes of footers that were read."""
+    footer_files: int = 0
+    """Files whose footers were read."""
+    scanned_files: int = 0
+    """Files whose rows were read."""
+    failures: dict[str, str] = field(default_factory=dict)
+    """Files about which nothing could be found out, and why."""
+
+
+_Row = dict[str, Scanned]
+"""What is known about one file, by `index_id`."""
+
+
+def build_rows(
+    plan: BuildPlan,
+    indexes: Sequence[IndexDefinition],
+    files: pa.Table,
+    progress: Progress,
+    counters: Counters,
+) -> Iterator[pa.Table]:
+    """Rows in pieces of at most `_CHUNK` files, in the form of `snaploom.skipping.core.filetable`.
+
+    Args:
+        plan: the target.
+        indexes: what is built.
+        files: identity columns, as they were listed.
+        progress: told after each piece.
+        counters: where this build counts.
+    """
+    total = files.num_rows
+    progress(0, total)
+    for start in range(0, total, _CHUNK):
+        chunk = files.slice(start, _CHUNK)
+        yield _build_chunk(plan, indexes, chunk, counters)
+        progress(min(start + _CHUNK, total), total)
+
+
+def _build_chunk(
+    plan: BuildPlan, indexes: Sequence[IndexDefinition], files: pa.Table, counters: Counters
+) -> pa.Table:
+    listed = {
+        row["path"]: FileState(row["length"], row["modified"])
+        for row in files.select(["path", "length", "modified"]).to_pylist()
+    }
+    paths = list(listed)
+    wait_until_settled(paths, [state.modified for state in listed.values()])
+    now = time.time() * 1000 - granularity_of(paths)
+    settled = [path for path in paths if listed[path].modified <= now]
+    for path in set(paths) - set(settled):
+        counters.failures[path] = "was modified in the future, by this machine's clock"
+    rows = _rows(plan, indexes, settled, counters)
+    after = dict(zip(paths, states_of(plan.relation.spark, paths), strict=True))
+    for path in list(rows):
+        if after[path] != listed[path]:
+            counters.failures[path] = "changed while it was read"
+            del rows[path]
+    for path, why in counters.failures.items():
+        if path in listed:
+            _LOG.warning("%s stays unknown to the index: %s", path, why)
+    return _table(indexes, files, rows)
+
+
+def _rows(
+    plan: BuildPlan, indexes: Sequence[IndexDefinition], paths: Sequence[str], counters: Counters
+) -> dict[str, _Row]:
+    rows: dict[str, _Row] = {path: {} for path in paths}
+    read = [definition for definition in indexes if definition.type != PARTITION]
+    for definition in indexes:
+        if definition.type == PARTITION:
+            for path in paths:
+                _add(rows[path], definition, _partition_row(plan, definition, path))
+    footers = _footers(plan, paths, counters) if read else {}
+    for path, footer in footers.items():
+        for definition in read:
+            _add(rows[path], definition, _footer_row(plan, definition, footer))
+    missing = [d for d in read if any(d.index_id not in row for row in rows.values())]
+    unproved = [path for path in paths if any(d.index_id not in rows[path] for d in missing)]
+    if unproved:
+        counters.scanned_files += len(unproved)
+        is_everything = len(unproved) == plan.file_count
+        found = scan(plan.relation, missing, unproved, is_everything=is_everything)
+        counters.failures.update(found.failures)
+        for path, scanned in found.rows.items():
+            for definition, each in zip(missing, scanned, strict=True):
+                if definition.index_id not in rows[path] and _agrees(each, footers.get(path)):
+                    rows[path][definition.index_id] = each
+    return {path: row for path, row in rows.items() if row}
+
+
+def _add(row: _Row, definition: IndexDefinition, found: Scanned | None) -> None:
+    if found is not None:
+        row[definition.index_id] = found
+
+
+def _footers(plan: BuildPlan, paths: Sequence[str], counters: Counters) -> dict[str, Footer]:
+    """Footers by path: of local Parquet files. Others are left to the scan."""
+    local = {path: local_path(path) for path in paths}
+    if not plan.footer_terms or None in local.values():
+        return {}
+    terms = list(plan.footer_terms.values())
+    found = read_footers(
+        [each for each in local.values() if each is not None],
+        terms,
+        is_case_sensitive=plan.is_case_sensitive,
+    )
+    counters.footer_bytes += sum(footer.length for footer in found)
+    counters.footer_files += len(found)
+    return dict(zip(paths, found, strict=True))
+
+
+def _footer_row(
+    plan: BuildPlan, definition: IndexDefinition, footer: Footer
+) -> Scanned | None:
+    proved = dict(zip(plan.footer_terms, footer.columns, strict=False))
+    columns = [proved.get(term.key) for term in definition.terms]
+    known = [column for column in columns if column is not None]
+    if len(known) != len(columns):
+        return None
+    fields = index_type(definition.type).from_footer(definition, known)
+    if fields is None:
+        return None
+    return Scanned(
+        tuple(column.values for column in known), tuple(column.nulls for column in known), fields
+    )
+
+
+def _partition_row(plan: BuildPlan, definition: IndexDefinition, path: str) -> Scanned | None:
+    """The row of a file's partition value. It stands for all rows, however many: one is counted."""
+    names = definition.term.names
+    values = plan.partitions.get(path)
+    if names is None or values is None or names[0] not in plan.partition_names:
+        return None
+    value = values[plan.partition_names.index(names[0])]
+    if value.value is None and not value.is_null:
+        return None
+    builder = index_type(definition.type).builder(definition)
+    builder.add([pa.array([value.value], arrow_type(definition.term.data_type))])
+    nulls = int(value.is_null)
+    return Scanned((1 - nulls,), (nulls,), builder.finish())
+
+
+def _agrees(scanned: Scanned, footer: Footer | None) -> bool:
+    """Whether the scan saw as many rows as the footer tells."""
+    if footer is None or footer.rows is None:
+        return True
+    return scanned.values[0] + scanned.nulls[0] == footer.rows
+
+
+def _table(
+    indexes: Sequence[IndexDefinition], files: pa.Table, rows: Mapping[str, _Row]
+) -> pa.Table:
+    names = [name for name, _ in IDENTITY_FIELDS]
+    kept = [path in rows for path in files.column("path").to_pylist()]
+    table = files.select(names).filter(pa.array(kept, pa.bool_()))
+    ordered = [rows[path] for path in table.column("path").to_pylist()]
+    for definition in indexes:
+        found = [row.get(definition.index_id) for row in ordered]
+        for name, kind, values in _columns(definition, found):
+            table = table.append_column(name, pa.array(values, kind))
+    return table
+
+
+def _columns(
+    definition: IndexDefinition, found: Sequence[Scanned | None]
+) -> Iterator[tuple[str, pa.DataType, list[object]]]:
+    for position in range(len(definition.terms)):
+        values = [each and each.values[position] for each in found]
+        nulls = [each and each.nulls[position] for each in found]
+        yield values_column(definition.index_id, position), pa.int64(), [*values]
+        yield nulls_column(definition.index_id, position), pa.int64(), [*nulls]
+    for name, kind in index_type(definition.type).fields(definition).items():
+        fields = [None if each is None else each.fields[name] for each in found]
+        yield field_column(definition.index_id, name), kind, fields

@@ -1,0 +1,95 @@
+"""Which files a partial index covers: SQL over partition columns and the path (ruling D33).
+
+The condition is decided by Spark, on a small frame with one row for each file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
+
+from snaploom.errors import IndexNotPossible
+from snaploom.skipping.core.terms import arrow_type
+from snaploom.skipping.spark.expressions import Literal
+from snaploom.skipping.spark.hadoop import url_encoded
+
+_HINT = "speak of partition columns and of _metadata.file_path only"
+
+_SPARK_TYPES = {
+    "string": pa.string(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+"""Arrow types that Spark takes, where they are not those in which values are kept."""
+
+
+def choose_files(
+    session: SparkSession,
+    where: str,
+    partition_columns: Sequence[tuple[str, str]],
+    partitions: Mapping[str, tuple[Literal, ...]],
+) -> frozenset[str]:
+    """Paths of the files for which the condition is TRUE.
+
+    Args:
+        session: decides.
+        where: the condition.
+        partition_columns: names and Spark types.
+        partitions: partition values of every file, by path.
+
+    Raises:
+        IndexNotPossible: the condition is wrong, speaks of something else, or is not decided by
+            these alone.
+    """
+    paths = list(partitions)
+    columns = {f"p{place}": _column(place, kind, partitions) for place, (_, kind) in _placed(partition_columns)}
+    table = pa.table(
+        {**columns, "path": pa.array(paths, pa.string()), "encoded": [url_encoded(p) for p in paths]},
+        schema=pa.schema(
+            [(name, column.type) for name, column in columns.items()]
+            + [("path", pa.string()), ("encoded", pa.string())]
+        ),
+    )
+    given = session.createDataFrame(table)
+    named = [given[f"p{place}"].alias(name) for place, (name, _) in _placed(partition_columns)]
+    metadata = sql.struct(given["encoded"].alias("file_path")).alias("_metadata")
+    path = "`the path`"
+    try:
+        frame = given.select(*named, metadata, given["path"].alias("the path")).where(where)
+        plan = frame._jdf.queryExecution().analyzed()
+        if not plan.deterministic() or not plan.subqueriesAll().isEmpty():
+            raise IndexNotPossible(
+                "WHERE of an index must be decided by the file alone",
+                found=where,
+                expected="no subquery, and nothing random",
+                hint=_HINT,
+            )
+        return frozenset(row[0] for row in frame.select(path).collect())
+    except PySparkException as error:
+        raise IndexNotPossible(
+            "WHERE of an index chooses files",
+            found=f"{where}: {str(error).splitlines()[0]}",
+            expected="a condition on " + ", ".join([name for name, _ in partition_columns] + ["_metadata.file_path"]),
+            hint=_HINT,
+        ) from error
+
+
+def _placed(columns: Sequence[tuple[str, str]]) -> list[tuple[int, tuple[str, str]]]:
+    return list(enumerate(columns))
+
+
+def _column(
+    place: int, data_type: str, partitions: Mapping[str, tuple[Literal, ...]]
+) -> pa.Array:
+    values = [row[place].value for row in partitions.values()]
+    if data_type == "string":
+        texts = [value.decode("utf-8", "replace") if isinstance(value, bytes) else None for value in values]
+        return pa.array(texts, pa.string())
+    kept = pa.array(values, arrow_type(data_type) or pa.null())
+    kind = _SPARK_TYPES.get(data_type)
+    return kept if kind is None else kept.view(kind)

@@ -1,0 +1,111 @@
+"""Files as Hadoop names and describes them."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+_LOCAL = "file:"
+_THREADS = 16
+
+LOCAL_GRANULARITY = 50
+"""Milliseconds within which two writes of a local file may carry the same time."""
+REMOTE_GRANULARITY = 2000
+"""The same for object stores and HDFS, some of which keep whole seconds."""
+
+
+@dataclass(frozen=True)
+class FileState:
+    """What tells one content of a path from another."""
+
+    length: int
+    """Bytes."""
+    modified: int
+    """Milliseconds since 1970."""
+
+
+def local_path(path: str) -> str | None:
+    """The operating system's path of a Hadoop path; None when it is not a local file."""
+    return path.removeprefix(_LOCAL) if path.startswith(f"{_LOCAL}/") else None
+
+
+def url_encoded(path: str) -> str:
+    """A Hadoop path as `_metadata.file_path` has it, but for slashes of an empty authority.
+
+    Java's `URI` escapes what is not legal in a path, and of what is beyond ASCII only spaces and
+    control characters.
+    """
+    scheme, slash, rest = path.partition("/")
+    return scheme + slash + _ILLEGAL.sub(_escape, rest)
+
+
+_ILLEGAL = re.compile(r"[^A-Za-z0-9_\-!.~'()*,;:$&+=/@\u00a1-\U0010ffff]|[\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
+
+
+def _escape(match: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in match[0].encode())
+
+
+def is_spelt_right(spark: SparkSession, path: str) -> bool:
+    """Whether Spark itself encodes a path as `url_encoded` does."""
+    spelling = spark.sparkContext._gateway.jvm.org.apache.spark.paths.SparkPath  # type: ignore[union-attr]
+    return str(spelling.fromPathString(path).urlEncoded()) == url_encoded(path)
+
+
+def states_of(spark: SparkSession, paths: Sequence[str]) -> list[FileState | None]:
+    """What files are now, asked of their file system and not of any cache; None: there is none."""
+    if all(local_path(path) is not None for path in paths):
+        return [_local_state(path) for path in paths]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(lambda path: _remote_state(spark, path), paths))
+
+
+def wait_until_settled(paths: Sequence[str], modified: Sequence[int]) -> None:
+    """Wait until no file was written within the granularity of its clock (ruling D32, 21).
+
+    A file written again within that time could have the same time, and not be told apart.
+    """
+    granularity = granularity_of(paths)
+    now = time.time() * 1000
+    past = [each for each in modified if each <= now + granularity]
+    remaining = max(past, default=0) + granularity - now
+    if remaining > 0:
+        time.sleep(min(remaining, 2 * granularity) / 1000)
+
+
+def granularity_of(paths: Sequence[str]) -> int:
+    """Milliseconds within which two contents of one of the paths may carry the same time."""
+    is_local = all(local_path(path) is not None for path in paths)
+    return LOCAL_GRANULARITY if is_local else REMOTE_GRANULARITY
+
+
+def _local_state(path: str) -> FileState | None:
+    try:
+        found = os.stat(path.removeprefix(_LOCAL))
+    except OSError:
+        return None
+    return FileState(found.st_size, found.st_mtime_ns // 1_000_000)
+
+
+class _FileStatus(Protocol):
+    def getLen(self) -> int: ...  # noqa: N802 -- a method of Java
+    def getModificationTime(self) -> int: ...  # noqa: N802 -- a method of Java
+
+
+def _remote_state(spark: SparkSession, path: str) -> FileState | None:
+    jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]
+    try:
+        place = jvm.org.apache.hadoop.fs.Path(path)
+        system = place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+        status = cast(_FileStatus, system.getFileStatus(place))
+    except Py4JJavaError:
+        return None
+    return FileState(status.getLen(), status.getModificationTime())

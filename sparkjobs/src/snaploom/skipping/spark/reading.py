@@ -1,0 +1,65 @@
+"""How a target is read: in the user's session to know it, in one of our own to build."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from snaploom.skipping.core.definition import Target
+
+_STRICT = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
+"""What a file holds must be known, or that it cannot be read; never a part of it."""
+
+_SETTINGS = {
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.mapInArrow.barrier": "false",
+}
+"""Settings of our own session; a batch of 64 Ki rows costs little and is handled quickly."""
+_SOURCES = "spark.sql.sources.useV1SourceList"
+"""Only Spark's first generation of sources tells the file of a row for every format."""
+
+
+def own_session(spark: SparkSession) -> SparkSession:
+    """A session with the settings, views and functions of the user's, which it leaves alone.
+
+    It has none of the user's optimizer rules: ours would skip files that are to be indexed.
+    """
+    java_session = spark._jsparkSession.cloneSession()
+    nothing = java_session.experimental().extraOptimizations().take(0)
+    getattr(java_session.experimental(), "extraOptimizations_$eq")(nothing)
+    session = SparkSession(spark.sparkContext, java_session)
+    for name, value in _SETTINGS.items():
+        session.conf.set(name, value)
+    session.conf.unset(_SOURCES)
+    return session
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A target, and the schema that was found when it was opened."""
+
+    target: Target
+    schema: Mapping[str, object]
+    """Schema JSON of data columns, then partition columns."""
+
+    def fresh(self, session: SparkSession) -> DataFrame:
+        """A frame over the files that there are now."""
+        if self.target.table:
+            # The listing of a table is cached with its relation.
+            catalog = session._jsparkSession.sessionState().catalog()
+            identifier = session._jsparkSession.sessionState().sqlParser().parseTableIdentifier(
+                self.target.table
+            )
+            catalog.refreshTable(identifier)
+            return session.read.options(**_STRICT).table(self.target.table)
+        schema = StructType.fromJson(cast(dict[str, object], json.loads(json.dumps(self.schema))))
+        reader = session.read.format(self.target.format).schema(schema)
+        options = {**dict(self.target.options), **_STRICT}
+        return reader.options(**options).load(self.target.uri)

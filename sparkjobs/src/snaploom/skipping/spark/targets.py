@@ -1,0 +1,416 @@
+"""What can be indexed: a folder of files, or a table of Spark's catalog that is files.
+
+A target is opened in the session of the user, whose settings say how files are read, and read for
+building in a session of our own (`snaploom.skipping.spark.reading`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import cast
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from snaploom.errors import IndexNotPossible, TargetNotIndexable
+from snaploom.skipping.core.definition import IndexDefinition, ReaderFingerprint, Target
+from snaploom.skipping.core.terms import Term, arrow_type
+from snaploom.skipping.indexes.checks import SUPPORTED
+from snaploom.skipping.indexes.registry import index_type
+from snaploom.skipping.lifecycle.target import Progress
+from snaploom.skipping.spark.build import PARTITION, BuildPlan, Counters, build_rows
+from snaploom.skipping.spark.choosing import choose_files
+from snaploom.skipping.spark.columns import Columns, columns_of
+from snaploom.skipping.spark.expressions import parse
+from snaploom.skipping.spark.fingerprint import fingerprint
+from snaploom.skipping.spark.footers import FooterTerm
+from snaploom.skipping.spark.janino import JavaRule
+from snaploom.skipping.spark.listing import ListedFiles, list_relation
+from snaploom.skipping.spark.reading import Reading, own_session
+from snaploom.skipping.spark.scan import Relation
+from snaploom.skipping.spark.subjects import term_of
+
+FORMATS = ("avro", "csv", "json", "orc", "parquet", "text")
+"""Formats that Spark reads row by row from files that may be split."""
+
+_COMMON_HINT = "index the folder, or the table itself"
+
+_DROPPING_MODES = ("dropmalformed",)
+"""Modes in which the rows that are read depend on the columns that a query needs."""
+
+
+def open_path(
+    spark: SparkSession, path: str, file_format: str, options: Mapping[str, str] | None = None
+) -> SparkTarget:
+    """A folder of files, or one file.
+
+    Args:
+        spark: the user's session.
+        path: as Spark takes it.
+        file_format: Spark's short name.
+        options: reader options; queries that read with others do not use the index.
+
+    Raises:
+        TargetNotIndexable: it is no folder of files of a format that can be indexed.
+    """
+    try:
+        frame = spark.read.format(file_format).options(**dict(options or {})).load(path)
+    except (AnalysisException, Py4JJavaError) as error:
+        raise TargetNotIndexable(
+            f"{path} cannot be read as {file_format}",
+            found=str(error).splitlines()[0],
+            hint="give the path, format and options with which spark.read reads it",
+        ) from error
+    header = _only_relation(spark, frame, path)
+    roots = cast(Sequence[str], header["roots"])
+    if len(roots) != 1:
+        raise TargetNotIndexable(
+            f"{path} stands for {len(roots)} folders",
+            found=", ".join(roots[:3]),
+            expected="one folder",
+            hint="index the folder that holds them all; queries of parts of it use the index too",
+        )
+    target = Target(
+        uri=roots[0].rstrip("/"),
+        format=str(header["format"]),
+        options=tuple(sorted((options or {}).items())),
+    )
+    return SparkTarget(spark, target, header)
+
+
+def open_table(spark: SparkSession, name: str) -> SparkTarget:
+    """A table of Spark's catalog.
+
+    Args:
+        spark: the user's session.
+        name: `catalog.database.table`, `database.table` or `table`.
+
+    Raises:
+        TargetNotIndexable: there is none, it is a view, or its files are another system's.
+    """
+    try:
+        frame = spark.table(name)
+    except AnalysisException as error:
+        raise TargetNotIndexable(
+            f"{name} is no table", found=str(error).splitlines()[0], hint="check the name"
+        ) from error
+    header = _only_relation(spark, frame, name)
+    location = header["location"]
+    if not isinstance(location, str):
+        raise TargetNotIndexable(
+            f"{name} has no location of its own",
+            found="a temporary view over files",
+            hint=_COMMON_HINT,
+        )
+    options = cast(Mapping[str, str], header["options"])
+    target = Target(
+        uri=location.rstrip("/"),
+        table=str(header["table"]),
+        format=str(header["format"]),
+        options=tuple(sorted((key, str(value)) for key, value in options.items())),
+    )
+    return SparkTarget(spark, target, header)
+
+
+def open_target(spark: SparkSession, target: Target) -> SparkTarget:
+    """A target that was opened before, from its definition.
+
+    Raises:
+        TargetNotIndexable: it is not indexable any more.
+    """
+    if target.table:
+        return open_table(spark, target.table)
+    return open_path(spark, target.uri, target.format, dict(target.options))
+
+
+def check_indexes(target: SparkTarget, definitions: Sequence[IndexDefinition]) -> None:
+    """Refuse declarations that cannot be kept (traps 11 and 18).
+
+    Raises:
+        IndexNotPossible: with what would be possible.
+    """
+    names = [name for name, _ in target.partition_columns]
+    for definition in definitions:
+        index_type(definition.type).check(definition)
+        if definition.type == PARTITION and definition.term.names not in [(n,) for n in names]:
+            raise IndexNotPossible(
+                f"{definition.term.label} is no partition column",
+                found=definition.label,
+                expected=", ".join(names) or "a partitioned target",
+                hint="use VALUE_SET or MIN_MAX for a column inside the files",
+            )
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """One listing, and the frame that reads exactly these files."""
+
+    frame: DataFrame
+    listed: ListedFiles
+
+
+class SparkTarget:
+    """Files that Spark reads as one relation: `snaploom.skipping.lifecycle.target`."""
+
+    def __init__(self, spark: SparkSession, target: Target, header: Mapping[str, object]) -> None:
+        self._target = target
+        self._header = header
+        self._rule = JavaRule(spark)
+        self._session = own_session(spark)
+        self._last: _Listed | None = None
+        self.counters = Counters()
+        """What builds of this target did."""
+
+    @property
+    def target(self) -> Target:
+        """Where the files are."""
+        return self._target
+
+    @cached_property
+    def fingerprint(self) -> ReaderFingerprint:
+        """How they are read in the session in which the target was opened."""
+        return fingerprint(self._header)
+
+    @cached_property
+    def partition_columns(self) -> tuple[tuple[str, str], ...]:
+        """Name and Spark type of each partition column, in order."""
+        fields = _fields(self._header["partitionSchema"])
+        names = [str(field["name"]) for field in fields]
+        found = [self._columns.find((name,)) for name in names]
+        return tuple(
+            (name, term.data_type)
+            for name, term in zip(names, found, strict=True)
+            if term is not None
+        )
+
+    def column(self, name: str) -> Term:
+        """The term of a column or nested field, with names as the schema spells them.
+
+        Raises:
+            IndexNotPossible: there is no such column, or no index can be kept about its type.
+        """
+        parser = self._jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
+        try:
+            names = tuple(parser.parseAttributeName(name).mkString("\n").split("\n"))
+        except (Py4JJavaError, AnalysisException) as error:
+            raise IndexNotPossible(
+                f"{name} is no name of a column", found=name, hint="put odd names in backticks"
+            ) from error
+        term = self._columns.find(names)
+        if term is None:
+            raise IndexNotPossible(
+                f"there is no column {name}",
+                found=name,
+                expected=", ".join(each.label for each in self._columns.terms[:20]),
+                hint="names with dots need backticks; fields of structs are written a.b",
+            )
+        if arrow_type(term.data_type) is None:
+            raise IndexNotPossible(
+                f"no index can be kept about {term.label} of type {term.data_type}",
+                found=term.data_type,
+                expected=SUPPORTED,
+                hint="index a field of a struct, or an expression of a supported type",
+            )
+        if term.names == (self._corrupt_record,):
+            raise IndexNotPossible(
+                f"{term.label} depends on which columns a query reads",
+                found=term.label,
+                hint="index another column",
+            )
+        return term
+
+    def expression(self, text: str) -> Term:
+        """The term of a deterministic expression over the columns.
+
+        Raises:
+            IndexNotPossible: it cannot be analysed, or is not decided by the row alone.
+        """
+        try:
+            frame = self._current.frame.select(sql.expr(text).alias("value"))
+            (told,) = json.loads(self._rule.serialise(frame._jdf))
+        except (AnalysisException, ParseException, Py4JJavaError, ValueError) as error:
+            raise IndexNotPossible(
+                "the expression cannot be kept",
+                found=f"{text}: {str(error).splitlines()[0]}",
+                expected="a deterministic expression over the columns, without aggregates",
+                hint=f"check it with SELECT {text} FROM ...",
+            ) from error
+        found = term_of(parse(told["expression"]), self._columns, str(told["type"]))
+        if isinstance(found, str):
+            raise IndexNotPossible(
+                "the expression cannot be kept",
+                found=f"{text}: {found}",
+                expected="a deterministic expression over the columns",
+                hint="leave out subqueries, Python functions and what is random",
+            )
+        if arrow_type(found.data_type) is None:
+            raise IndexNotPossible(
+                f"no index can be kept about values of type {found.data_type}",
+                found=text,
+                expected=SUPPORTED,
+                hint="cast the expression to a supported type",
+            )
+        return found if found.names is not None else replace(found, label=text)
+
+    def list_files(self, where: str) -> pa.Table:
+        """The files there are now, as identity columns.
+
+        Raises:
+            IndexNotPossible: `where` speaks of something else than files.
+        """
+        self._last = self._list()
+        listed = self._last.listed
+        if not where:
+            return listed.files
+        chosen = choose_files(self._session, where, self.partition_columns, listed.partitions)
+        kept = [path in chosen for path in listed.files.column("path").to_pylist()]
+        return listed.files.filter(pa.array(kept, pa.bool_()))
+
+    def build(
+        self, indexes: Sequence[IndexDefinition], files: pa.Table, progress: Progress
+    ) -> Iterator[pa.Table]:
+        """Rows about some listed files, in bounded pieces.
+
+        Raises:
+            SkippingError: the files cannot be read at all.
+            IndexNotPossible: an expression does not mean any more what it was declared to mean.
+        """
+        current = self._current
+        plan = BuildPlan(
+            relation=Relation(self._session, current.frame, self._term_columns(indexes)),
+            file_count=current.listed.files.num_rows,
+            partition_names=tuple(name for name, _ in self.partition_columns),
+            partitions=current.listed.partitions,
+            footer_terms=self._footer_terms(indexes),
+            is_case_sensitive=self._columns.is_case_sensitive,
+        )
+        return build_rows(plan, indexes, files, progress, self.counters)
+
+    @property
+    def _current(self) -> _Listed:
+        if self._last is None:
+            self._last = self._list()
+        return self._last
+
+    def _list(self) -> _Listed:
+        schema = {
+            "type": "struct",
+            "fields": [
+                *_fields(self._header["dataSchema"]),
+                *_fields(self._header["partitionSchema"]),
+            ],
+        }
+        frame = Reading(self._target, schema).fresh(self._session)
+        return _Listed(frame, list_relation(self._rule, frame, self.partition_columns))
+
+    @cached_property
+    def _columns(self) -> Columns:
+        return columns_of(
+            cast(Mapping[str, object], self._header["dataSchema"]),
+            cast(Mapping[str, object], self._header["partitionSchema"]),
+            is_case_sensitive=self._setting("spark.sql.caseSensitive") == "true",
+        )
+
+    def _term_columns(self, indexes: Sequence[IndexDefinition]) -> dict[str, Column]:
+        terms = {term.key: term for definition in indexes for term in definition.terms}
+        return {key: self._term_column(term) for key, term in terms.items()}
+
+    def _term_column(self, term: Term) -> Column:
+        if term.names is not None:
+            return sql.col(".".join(_quoted(name) for name in term.names))
+        if self.expression(term.label) != term:
+            raise IndexNotPossible(
+                f"{term.label} means something else than when it was declared",
+                found=self.expression(term.label).key,
+                expected=term.key,
+                hint="drop this index and declare it again",
+            )
+        return sql.expr(term.label)
+
+    def _footer_terms(self, indexes: Sequence[IndexDefinition]) -> dict[str, FooterTerm]:
+        """Terms that Parquet footers may prove: columns inside the files, matched by name."""
+        is_by_id = self._setting("spark.sql.parquet.fieldId.read.enabled") == "true"
+        if self._target.format != "parquet" or is_by_id:
+            return {}
+        partitions = {name for name, _ in self.partition_columns}
+        found = {}
+        for term in (term for definition in indexes for term in definition.terms):
+            names = term.names
+            if names is not None and names[0] not in partitions:
+                has_default = names[0] in self._columns.defaulted
+                found[term.key] = FooterTerm(names, term.data_type, has_default)
+        return found
+
+    @property
+    def _corrupt_record(self) -> str:
+        options = {key.lower(): value for key, value in self._target.options}
+        return options.get(
+            "columnnameofcorruptrecord", self._setting("spark.sql.columnNameOfCorruptRecord")
+        )
+
+    def _setting(self, name: str) -> str:
+        return str(self._session.conf.get(name)).lower() if "Corrupt" not in name else str(self._session.conf.get(name))
+
+    @property
+    def _jvm(self):  # noqa
+        return self._session.sparkContext._gateway.jvm
+
+
+def _only_relation(spark: SparkSession, frame: DataFrame, name: str) -> Mapping[str, object]:
+    """The description of the one relation of files that a frame reads.
+
+    Raises:
+        TargetNotIndexable: there is none, or something is done to its rows.
+    """
+    plan = frame._jdf.queryExecution().analyzed()
+    headers = JavaRule(spark).describe(frame._jdf)
+    if "View (" in plan.toString() or "View (" in plan.nodeName():
+        tables = [str(json.loads(header)["table"] or json.loads(header)["roots"]) for header in headers]
+        raise TargetNotIndexable(
+            f"{name} is a view, which has no files",
+            found="a view over " + (", ".join(tables) or "something else than files"),
+            hint="index the table; queries of the view use its index",
+        )
+    if len(headers) != 1 or frame.isStreaming:
+        raise TargetNotIndexable(
+            f"{name} is not read by Spark as files of its own",
+            found=plan.collectLeaves().mkString(", ").splitlines()[0][:200],
+            expected="files of a format of " + ", ".join(FORMATS),
+            hint="Delta, Iceberg and databases skip by themselves",
+        )
+    header = cast(Mapping[str, object], json.loads(headers[0]))
+    _check_reader(header, name)
+    return header
+
+
+def _check_reader(header: Mapping[str, object], name: str) -> None:
+    if header["format"] not in FORMATS:
+        raise TargetNotIndexable(
+            f"files of {name} are of a format that cannot be indexed",
+            found=str(header["format"]),
+            expected=", ".join(FORMATS),
+            hint="convert them to Parquet",
+        )
+    options = cast(Mapping[str, str], header["options"])
+    mode = {key.lower(): str(value).lower() for key, value in options.items()}.get("mode", "")
+    if header["format"] in ("csv", "json") and mode in _DROPPING_MODES:
+        raise TargetNotIndexable(
+            f"which rows of {name} are read depends on the columns that a query needs",
+            found=f"mode={mode}",
+            expected="mode PERMISSIVE or FAILFAST",
+            hint="read malformed rows as NULL",
+        )
+
+
+def _fields(schema: object) -> list[Mapping[str, object]]:
+    return list(cast(Mapping[str, list[Mapping[str, object]]], schema)["fields"])
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
