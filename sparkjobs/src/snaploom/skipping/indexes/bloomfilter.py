@@ -1,0 +1,182 @@
+"""BLOOM_FILTER: a Bloom filter over the hashes of each file's values, for point look-ups.
+
+What is put are Spark's `xxhash64` of the values, in their own type (trap 15), so the filters are
+those of Flint, bit for bit, where the size is the same. A filter is sized when its file was seen,
+so it never holds more than it was made for; a file with too many distinct values is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from snaploom.errors import IndexNotPossible
+from snaploom.skipping.core.bloom import BloomColumn, BloomFilter, ItemHashes
+from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.skipping.core.filetable import FileTable, Mask, field_column
+from snaploom.skipping.core.hashing import xxhash64
+from snaploom.skipping.core.ordering import is_text
+from snaploom.skipping.core.predicates import Comparison, In, Leaf, Operator, StartsWith
+from snaploom.skipping.core.terms import Value, arrow_type
+from snaploom.skipping.indexes.base import Feed, FooterColumn
+from snaploom.skipping.indexes.checks import check_parameters, check_terms, integer_parameter
+from snaploom.skipping.indexes.distinct import DistinctValues
+
+FIELD = "words"
+CAPACITY = 1_000_000
+"""Most distinct values of a file when `ndv` does not say: 8 MB of hashes while it is built."""
+MOST_CAPACITY = 20_000_000
+MOST_PROBES = 100_000_000
+"""Most probes (literals times files) of one condition; about three seconds on one core."""
+ITEMS = "items"
+"""Parameter: what was put. `HASHES` as we build them, or `VALUES`: integers widened to 64 bits and
+text as it is, as Xskipper builds them (imported filters only)."""
+
+_PARAMETERS = ("fpp", "ndv", "num_candidates", ITEMS)
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+
+
+class BloomFilterBuilder:
+    """Collects the distinct hashes of one file, then fills a filter."""
+
+    def __init__(self, false_positives: float, items: int | None) -> None:
+        self._false_positives = false_positives
+        self._items = items
+        self._hashes = DistinctValues(pa.int64(), CAPACITY if items is None else items)
+
+    def add(self, columns: Sequence[pa.Array]) -> None:
+        """Take a batch of hashes."""
+        self._hashes.add(columns[0])
+
+    def merge(self, other: bytes) -> None:
+        """Take what another builder collected."""
+        self._hashes.merge(other)
+
+    def partial(self) -> bytes:
+        """What was collected."""
+        return self._hashes.partial()
+
+    def finish(self) -> Mapping[str, object]:
+        """The row; no filter where there are more values than it could hold (trap 10)."""
+        hashes = self._hashes.values()
+        return {FIELD: None if hashes is None else self._filled(hashes)}
+
+    def _filled(self, hashes: pa.Array) -> bytes:
+        items = self._items or max(1, len(hashes))
+        bloom = BloomFilter.sized(items, self._false_positives)
+        bloom.put(ItemHashes.of_longs(hashes.to_numpy()))
+        return bloom.serialised()
+
+
+@dataclass(frozen=True)
+class BloomFilterIndex:
+    """The index type."""
+
+    name: str = "BLOOM_FILTER"
+    feed: Feed = Feed.HASHES
+
+    def check(self, definition: IndexDefinition) -> None:
+        """Any one term; parameters `fpp`, `ndv` and `num_candidates` (which changes nothing)."""
+        check_terms(definition)
+        check_parameters(definition, _PARAMETERS)
+        false_positives(definition)
+        _items(definition)
+
+    def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
+        """The filter in Spark's own serialised form."""
+        return {FIELD: pa.large_binary()}
+
+    def builder(self, definition: IndexDefinition) -> BloomFilterBuilder:
+        """A collector for one file."""
+        return BloomFilterBuilder(false_positives(definition), _items(definition))
+
+    def from_footer(
+        self, definition: IndexDefinition, columns: Sequence[FooterColumn]
+    ) -> Mapping[str, object] | None:
+        """An empty filter, where the footer proves that there is no value."""
+        return self.builder(definition).finish() if columns[0].values == 0 else None
+
+    def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
+        """Whether the filter may contain the value, or one of a list."""
+        filters = _filters(files, definition)
+        values = _values(leaf)
+        if values is None or len(values) * len(filters) > MOST_PROBES:
+            return None
+        items = _item_hashes(definition, values)
+        return None if items is None else filters.might_contain_any(items)
+
+    def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
+        """What would serve the leaf instead."""
+        match leaf:
+            case In(_, values, False):
+                return f"probing {len(values)} values in every filter would take too long"
+            case Comparison(_, Operator.EQ):
+                return "the imported filters do not hold values of this type"
+            case Comparison(_, Operator.NE) | In():
+                return "a Bloom filter proves only that values are absent: VALUE_SET serves <>"
+            case Comparison():
+                return "a range needs MIN_MAX"
+            case StartsWith():
+                return "a prefix needs MIN_MAX, PREFIX or VALUE_SET"
+            case _:
+                return "a piece of text needs TOKENS or VALUE_SET"
+
+
+def _values(leaf: Leaf) -> tuple[Value, ...] | None:
+    match leaf:
+        case Comparison(_, Operator.EQ, value):
+            return (value,)
+        case In(_, values, False):
+            return values
+        case _:
+            return None
+
+
+def _item_hashes(definition: IndexDefinition, values: Sequence[Value]) -> ItemHashes | None:
+    data_type = definition.term.data_type
+    if definition.parameter(ITEMS, "HASHES") == "HASHES":
+        hashes = [xxhash64(value, data_type) for value in values]
+        return ItemHashes.of_longs(np.array(hashes, dtype=np.int64))
+    if data_type in _INTEGERS:
+        return ItemHashes.of_longs(np.array(values, dtype=np.int64))
+    if is_text(data_type):
+        return ItemHashes.of_bytes(pa.array(values, arrow_type(data_type)))
+    return None
+
+
+def _filters(files: FileTable, definition: IndexDefinition) -> BloomColumn:
+    column = field_column(definition.index_id, FIELD)
+    return files.derived(f"{column} filters", lambda: BloomColumn(files.column(column)))
+
+
+def false_positives(definition: IndexDefinition) -> float:
+    """The parameter `fpp`: share of wrong yeses of a filter.
+
+    Raises:
+        IndexNotPossible: it is no number between 0 and 1.
+    """
+    text = definition.parameter("fpp", "0.01")
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if 0.0 < share < 1.0:
+        return share
+    raise IndexNotPossible(
+        f"parameter fpp of {definition.label} is not possible",
+        found=text,
+        expected="a number between 0 and 1",
+        hint="the default is 0.01",
+    )
+
+
+def _items(definition: IndexDefinition) -> int | None:
+    if not definition.parameter("ndv", ""):
+        return None
+    return integer_parameter(definition, "ndv", CAPACITY, 1, MOST_CAPACITY)
+
+
+BLOOM_FILTER = BloomFilterIndex()

@@ -1,0 +1,69 @@
+"""Distinct values of one file, collected up to a limit: memory is bounded whatever the file."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from snaploom.skipping.core.ordering import ordered
+from snaploom.skipping.indexes.packing import pack, unpack
+
+PENDING = 65_536
+"""Values that are collected before duplicates are removed again."""
+
+
+class DistinctValues:
+    """The distinct non-null values of one file, or that there are more than a limit.
+
+    Args:
+        value_type: Arrow type of the values.
+        limit: most values that are told.
+    """
+
+    def __init__(self, value_type: pa.DataType, limit: int) -> None:
+        self._type = value_type
+        self._limit = limit
+        self._found = pa.array([], value_type)
+        self._pending: list[pa.Array] = []
+        self._waiting = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether more values than the limit were found: then they are not told (trap 10)."""
+        return len(self._found) > self._limit
+
+    def add(self, values: pa.Array) -> None:
+        """Take values, NULLs included."""
+        if self.is_over:
+            return
+        distinct = pc.unique(_normalised(values.drop_null()))
+        self._pending.append(distinct)
+        self._waiting += len(distinct)
+        if self._waiting > max(PENDING, len(self._found)) or len(self._pending) > PENDING // 64:
+            self._settle()
+
+    def merge(self, other: bytes) -> None:
+        """Take the `partial` of another collector with the same limit."""
+        self.add(unpack(other)[0])
+
+    def partial(self) -> bytes:
+        """What was found; one more than the limit stands for all that is more."""
+        self._settle()
+        return pack([self._found])
+
+    def values(self) -> pa.Array | None:
+        """The values, or None: there are more than the limit."""
+        self._settle()
+        return None if self.is_over else self._found
+
+    def _settle(self) -> None:
+        joined = pa.concat_arrays([self._found, *self._pending])
+        self._found = pc.unique(joined)[: self._limit + 1]
+        self._pending, self._waiting = [], 0
+
+
+def _normalised(values: pa.Array) -> pa.Array:
+    # 0.0 and -0.0 are one value, and so are all NaNs (trap 4).
+    if not pa.types.is_floating(values.type):
+        return values
+    return pa.array(ordered(values.to_numpy(zero_copy_only=False)), values.type)

@@ -1,0 +1,104 @@
+"""GEO_BOX: the box of latitudes and longitudes in which each file's points lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.skipping.core.filetable import FileTable, Mask
+from snaploom.skipping.core.predicates import Leaf
+from snaploom.skipping.core.terms import arrow_type
+from snaploom.skipping.indexes.base import Feed, FooterColumn
+from snaploom.skipping.indexes.bounds import kept_bounds, may_hold_between
+from snaploom.skipping.indexes.checks import check_parameters, check_terms
+from snaploom.skipping.indexes.minmax import BoundsBuilder, footer_bounds
+from snaploom.skipping.indexes.packing import pack, unpack
+
+SIDES = (("south", "north"), ("west", "east"))
+"""Fields of the least and greatest latitude, and of the least and greatest longitude."""
+NUMBERS = ("float", "double", "decimal", "int", "bigint")
+
+
+class GeoBoxBuilder:
+    """Collects the box of one file."""
+
+    def __init__(self, data_types: Sequence[str]) -> None:
+        self._builders = [BoundsBuilder(data_type) for data_type in data_types]
+
+    def add(self, columns: Sequence[pa.Array]) -> None:
+        """Take a batch: latitudes and longitudes."""
+        for builder, values in zip(self._builders, columns, strict=True):
+            builder.add_values(values)
+
+    def merge(self, other: bytes) -> None:
+        """Take what another builder collected."""
+        self.add(unpack(other))
+
+    def partial(self) -> bytes:
+        """What was collected."""
+        return pack([builder.bounds for builder in self._builders])
+
+    def finish(self) -> Mapping[str, object]:
+        """The row."""
+        return _row([builder.row() for builder in self._builders])
+
+
+@dataclass(frozen=True)
+class GeoBox:
+    """The index type."""
+
+    name: str = "GEO_BOX"
+    feed: Feed = Feed.VALUES
+
+    def check(self, definition: IndexDefinition) -> None:
+        """Two numbers: latitude and longitude."""
+        check_terms(definition, count=2, types=NUMBERS)
+        check_parameters(definition, ())
+
+    def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
+        """The four sides of the box."""
+        kept_as = [arrow_type(term.data_type) for term in definition.terms]
+        return {
+            side: value_type
+            for sides, value_type in zip(SIDES, kept_as, strict=True)
+            for side in sides
+        }
+
+    def builder(self, definition: IndexDefinition) -> GeoBoxBuilder:
+        """A collector for one file."""
+        return GeoBoxBuilder([term.data_type for term in definition.terms])
+
+    def from_footer(
+        self, definition: IndexDefinition, columns: Sequence[FooterColumn]
+    ) -> Mapping[str, object] | None:
+        """The box, where the footer proves all its sides."""
+        rows = [
+            footer_bounds(column, term.data_type)
+            for column, term in zip(columns, definition.terms, strict=True)
+        ]
+        proved = [row for row in rows if row is not None]
+        return _row(proved) if len(proved) == len(rows) else None
+
+    def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
+        """Whether a coordinate inside the box makes the leaf TRUE."""
+        low, high = SIDES[definition.terms.index(leaf.term)]
+        bounds = kept_bounds(files, definition.index_id, low, high, leaf.term.data_type)
+        return may_hold_between(bounds, leaf)
+
+    def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
+        """Why the leaf is not answered."""
+        return "a box says nothing about this condition"
+
+
+def _row(bounds: Sequence[tuple[object, object]]) -> Mapping[str, object]:
+    return {
+        side: value
+        for sides, values in zip(SIDES, bounds, strict=True)
+        for side, value in zip(sides, values, strict=True)
+    }
+
+
+GEO_BOX = GeoBox()

@@ -1,0 +1,102 @@
+"""PARTITION: the one value that a partition column has in each file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from snaploom.errors import IndexNotPossible
+from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.skipping.core.filetable import FileTable, Mask
+from snaploom.skipping.core.predicates import Leaf
+from snaploom.skipping.core.terms import arrow_type
+from snaploom.skipping.indexes.base import Feed, FooterColumn
+from snaploom.skipping.indexes.checks import check_parameters, check_terms
+from snaploom.skipping.indexes.columns import holds, kept_keys, kept_known
+from snaploom.skipping.indexes.distinct import DistinctValues
+
+FIELD = "value"
+
+
+class PartitionBuilder:
+    """Collects the one value of a file; nothing is known of a file that has two."""
+
+    def __init__(self, value_type: pa.DataType) -> None:
+        self._distinct = DistinctValues(value_type, 1)
+
+    def add(self, columns: Sequence[pa.Array]) -> None:
+        """Take a batch."""
+        self._distinct.add(columns[0])
+
+    def merge(self, other: bytes) -> None:
+        """Take what another builder collected."""
+        self._distinct.merge(other)
+
+    def partial(self) -> bytes:
+        """What was collected."""
+        return self._distinct.partial()
+
+    def finish(self) -> Mapping[str, object]:
+        """The row."""
+        values = self._distinct.values()
+        return {FIELD: values[0].as_py() if values is not None and len(values) else None}
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The index type."""
+
+    name: str = "PARTITION"
+    feed: Feed = Feed.VALUES
+
+    def check(self, definition: IndexDefinition) -> None:
+        """One top-level column; that it is a partition column is the caller's to see (trap 11)."""
+        check_terms(definition)
+        check_parameters(definition, ())
+        names = definition.term.names
+        if names is None or len(names) != 1:
+            raise IndexNotPossible(
+                f"{definition.term.label} is no partition column",
+                found=definition.term.label,
+                expected="a partition column",
+                hint="declare MIN_MAX or VALUE_SET on it",
+            )
+
+    def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
+        """The value."""
+        return {FIELD: arrow_type(definition.term.data_type)}
+
+    def builder(self, definition: IndexDefinition) -> PartitionBuilder:
+        """A collector for one file."""
+        return PartitionBuilder(arrow_type(definition.term.data_type))
+
+    def from_footer(
+        self, definition: IndexDefinition, columns: Sequence[FooterColumn]
+    ) -> Mapping[str, object] | None:
+        """The value, where it is the least and the greatest."""
+        column = columns[0]
+        if column.values == 0:
+            return {FIELD: None}
+        if column.minimum is None or column.minimum != column.maximum:
+            return None
+        builder = self.builder(definition)
+        builder.add([pa.array([column.minimum], arrow_type(definition.term.data_type))])
+        return builder.finish()
+
+    def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
+        """Whether the value makes the leaf TRUE: exact."""
+        data_type = definition.term.data_type
+        keys = kept_keys(files, definition.index_id, FIELD, data_type)
+        matching = holds(leaf, keys, data_type)
+        if matching is None:
+            return None
+        return matching | ~kept_known(files, definition.index_id, FIELD)
+
+    def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
+        """Why the leaf is not answered."""
+        return "the value of a partition says nothing about this condition"
+
+
+PARTITION = Partition()

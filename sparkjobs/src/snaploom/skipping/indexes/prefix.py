@@ -1,0 +1,164 @@
+"""PREFIX: the distinct beginnings of each file's texts, where they are few.
+
+A kept prefix that is shorter than the length is a whole text; one of full length stands for every
+text that begins with it. Texts are cut at bytes, and bytes is what is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.skipping.core.filetable import FileTable, Mask
+from snaploom.skipping.core.ordering import byte_buffers, key_of
+from snaploom.skipping.core.predicates import (
+    Comparison,
+    Contains,
+    EndsWith,
+    In,
+    Leaf,
+    Operator,
+    StartsWith,
+)
+from snaploom.skipping.core.terms import arrow_type
+from snaploom.skipping.indexes.base import Feed, FooterColumn
+from snaploom.skipping.indexes.checks import check_parameters, check_terms, integer_parameter
+from snaploom.skipping.indexes.columns import as_mask, compare, holds
+from snaploom.skipping.indexes.distinct import DistinctValues
+from snaploom.skipping.indexes.lists import kept_lists
+
+FIELD = "prefixes"
+DEFAULT_LENGTH = 8
+DEFAULT_LIMIT = 200
+
+
+class PrefixBuilder:
+    """Collects the distinct prefixes of one file."""
+
+    def __init__(self, length: int, limit: int) -> None:
+        self._length = length
+        self._distinct = DistinctValues(pa.large_binary(), limit)
+
+    def add(self, columns: Sequence[pa.Array]) -> None:
+        """Take a batch."""
+        self._distinct.add(_cut(columns[0].drop_null(), self._length))
+
+    def merge(self, other: bytes) -> None:
+        """Take what another builder collected."""
+        self._distinct.merge(other)
+
+    def partial(self) -> bytes:
+        """What was collected."""
+        return self._distinct.partial()
+
+    def finish(self) -> Mapping[str, object]:
+        """The row."""
+        prefixes = self._distinct.values()
+        return {FIELD: None if prefixes is None else prefixes.to_pylist()}
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """The index type."""
+
+    name: str = "PREFIX"
+    feed: Feed = Feed.VALUES
+
+    def check(self, definition: IndexDefinition) -> None:
+        """One term of text or binary; parameters `length` (bytes) and `limit`."""
+        check_terms(definition, types=("string", "binary"))
+        check_parameters(definition, ("length", "limit"))
+        _length(definition)
+        _limit(definition)
+
+    def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
+        """The prefixes, each once."""
+        return {FIELD: pa.list_(pa.large_binary())}
+
+    def builder(self, definition: IndexDefinition) -> PrefixBuilder:
+        """A collector for one file."""
+        return PrefixBuilder(_length(definition), _limit(definition))
+
+    def from_footer(
+        self, definition: IndexDefinition, columns: Sequence[FooterColumn]
+    ) -> Mapping[str, object] | None:
+        """The one prefix, where the least and the greatest value have the same."""
+        column, length = columns[0], _length(definition)
+        if column.values == 0:
+            return {FIELD: []}
+        if not isinstance(column.minimum, bytes) or not isinstance(column.maximum, bytes):
+            return None
+        prefix = column.minimum[:length]
+        if len(prefix) < length and column.minimum != column.maximum:
+            return None
+        return {FIELD: [prefix]} if column.maximum[:length] == prefix else None
+
+    def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
+        """Whether a text with some kept prefix may make the leaf TRUE."""
+        lists = kept_lists(files, definition.index_id, FIELD, definition.term.data_type)
+        if isinstance(lists.keys, np.ndarray):
+            return None
+        length = _length(definition)
+        of_full_length = _open_ended(lists.keys, length, leaf)
+        whole = holds(leaf, lists.keys, definition.term.data_type)
+        if of_full_length is None or whole is None:
+            return None
+        is_whole = np.diff(byte_buffers(lists.keys)[0]) < length
+        return lists.any_of(np.where(is_whole, whole, of_full_length))
+
+    def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
+        """What would serve the leaf instead."""
+        if isinstance(leaf, Contains | EndsWith):
+            return "prefixes say nothing about the middle or the end of a text: TOKENS does"
+        return "prefixes say nothing about this condition"
+
+
+def _cut(texts: pa.LargeBinaryArray, length: int) -> pa.LargeBinaryArray:
+    """The distinct beginnings of texts."""
+    short = pc.binary_slice(pc.unique(texts).cast(pa.binary()), 0, length)
+    return short.cast(pa.large_binary())
+
+
+def _open_ended(prefixes: pa.LargeBinaryArray, length: int, leaf: Leaf) -> Mask | None:
+    """For each prefix, whether some text that begins with it makes a leaf TRUE."""
+    match leaf:
+        case Comparison(_, Operator.EQ, value):
+            return compare(prefixes, Operator.EQ, _bytes(value)[:length])
+        case In(_, values, False):
+            cut = pa.array({_bytes(value)[:length] for value in values}, arrow_type("binary"))
+            return as_mask(pc.is_in(prefixes, value_set=cut))
+        case Comparison(_, Operator.LT | Operator.LE as operator, value):
+            # The least text that begins with the prefix is the prefix itself.
+            return compare(prefixes, operator, _bytes(value))
+        case Comparison(_, Operator.GT | Operator.GE, value):
+            # There is no greatest: it is beyond the value unless the prefix itself is before it.
+            return compare(prefixes, Operator.GE, _bytes(value)[:length])
+        case StartsWith(_, prefix, False):
+            return as_mask(pc.starts_with(prefixes, pattern=prefix[:length]))
+        case StartsWith(_, prefix, True) if len(prefix) <= length:
+            return ~as_mask(pc.starts_with(prefixes, pattern=prefix))
+        case Comparison(_, Operator.NE) | In() | StartsWith():
+            return np.ones(len(prefixes), dtype=np.bool_)
+        case _:
+            return None
+
+
+def _bytes(value: object) -> bytes:
+    key = key_of(value, "binary")  # type: ignore[arg-type]
+    return key if isinstance(key, bytes) else b""
+
+
+def _length(definition: IndexDefinition) -> int:
+    return integer_parameter(definition, "length", DEFAULT_LENGTH, 1, 256)
+
+
+def _limit(definition: IndexDefinition) -> int:
+    return integer_parameter(definition, "limit", DEFAULT_LIMIT, 1, 100_000)
+
+
+PREFIX = Prefix()

@@ -1,0 +1,100 @@
+"""VALUE_SET: the distinct values of each file, where they are few."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.skipping.core.filetable import FileTable, Mask
+from snaploom.skipping.core.predicates import Leaf
+from snaploom.skipping.core.terms import arrow_type
+from snaploom.skipping.indexes.base import Feed, FooterColumn
+from snaploom.skipping.indexes.checks import check_parameters, check_terms, integer_parameter
+from snaploom.skipping.indexes.columns import holds
+from snaploom.skipping.indexes.distinct import DistinctValues
+from snaploom.skipping.indexes.lists import kept_lists
+
+FIELD = "set"
+DEFAULT_LIMIT = 100
+"""Most distinct values of a file that are kept; with more, nothing is known about it."""
+MOST = 100_000
+"""Largest limit: with more values, a Bloom filter is smaller and as good."""
+
+
+class ValueSetBuilder:
+    """Collects the distinct values of one file."""
+
+    def __init__(self, value_type: pa.DataType, limit: int) -> None:
+        self._distinct = DistinctValues(value_type, limit)
+
+    def add(self, columns: Sequence[pa.Array]) -> None:
+        """Take a batch."""
+        self._distinct.add(columns[0])
+
+    def merge(self, other: bytes) -> None:
+        """Take what another builder collected."""
+        self._distinct.merge(other)
+
+    def partial(self) -> bytes:
+        """What was collected."""
+        return self._distinct.partial()
+
+    def finish(self) -> Mapping[str, object]:
+        """The row."""
+        values = self._distinct.values()
+        return {FIELD: None if values is None else values.to_pylist()}
+
+
+@dataclass(frozen=True)
+class ValueSet:
+    """The index type."""
+
+    name: str = "VALUE_SET"
+    feed: Feed = Feed.VALUES
+
+    def check(self, definition: IndexDefinition) -> None:
+        """Any one term; parameter `limit`."""
+        check_terms(definition)
+        check_parameters(definition, ("limit",))
+        _limit(definition)
+
+    def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
+        """The values, each once, no NULL among them."""
+        return {FIELD: pa.list_(arrow_type(definition.term.data_type))}
+
+    def builder(self, definition: IndexDefinition) -> ValueSetBuilder:
+        """A collector for one file."""
+        return ValueSetBuilder(arrow_type(definition.term.data_type), _limit(definition))
+
+    def from_footer(
+        self, definition: IndexDefinition, columns: Sequence[FooterColumn]
+    ) -> Mapping[str, object] | None:
+        """The set where the footer proves it: no value, or one."""
+        column = columns[0]
+        if column.values == 0:
+            return {FIELD: []}
+        if column.minimum is None or column.minimum != column.maximum:
+            return None
+        builder = self.builder(definition)
+        builder.add([pa.array([column.minimum], arrow_type(definition.term.data_type))])
+        return builder.finish()
+
+    def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
+        """Whether some value of the set makes the leaf TRUE."""
+        lists = kept_lists(files, definition.index_id, FIELD, definition.term.data_type)
+        matching = holds(leaf, lists.keys, definition.term.data_type)
+        return None if matching is None else lists.any_of(matching)
+
+    def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
+        """Why the leaf is not answered."""
+        return "a set of values says nothing about this condition"
+
+
+def _limit(definition: IndexDefinition) -> int:
+    return integer_parameter(definition, "limit", DEFAULT_LIMIT, 1, MOST)
+
+
+VALUE_SET = ValueSet()
