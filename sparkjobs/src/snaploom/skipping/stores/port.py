@@ -57,6 +57,11 @@ class StoredState:
     """When this state was committed, by the writer's clock."""
     refreshed_at: EpochNanos = NEVER
     """When rows were last brought up to date; an index that never was prunes nothing (trap 8)."""
+    checked_at: EpochNanos = NEVER
+    """When the files were last compared with the rows; later than `refreshed_at` where that found
+    nothing to do."""
+    next_index: int = 1
+    """Number of the next `index_id`: ids are never used twice, not even after a drop."""
     operation: str = ""
     """Token of the operation in flight, in transient phases."""
     heartbeat_at: EpochNanos = NEVER
@@ -66,6 +71,20 @@ class StoredState:
     trusted: bool = True
     """False for imports that are not verified: they are never used for skipping (ruling D34)."""
 
+    @property
+    def exists(self) -> bool:
+        """Whether there is a skipping index, in whatever condition."""
+        return self.definition is not None and self.phase not in _GONE
+
+    @property
+    def may_skip(self) -> bool:
+        """Whether queries may use the rows: what failed or is under way leaves the former ones."""
+        definition = self.definition
+        is_used = definition is not None and definition.enabled and self.phase not in _GONE
+        return is_used and self.trusted and self.refreshed_at != NEVER
+
+
+_GONE = (IndexState.DELETING, IndexState.DELETED, IndexState.VACUUMING)
 
 NOTHING = StoredState(version=0)
 """The state where there is no index."""
@@ -103,8 +122,8 @@ class IndexStore(Protocol):
         """Write rows (in bounded pieces) as new segments, which nobody sees until committed."""
         ...
 
-    def write_removed(self, paths: Sequence[str]) -> Segment:
-        """Write a segment that says which files are gone."""
+    def write_removed(self, paths: Sequence[str], definition: SkippingDefinition) -> Segment:
+        """Write a segment that says which files are gone; encrypted as rows are."""
         ...
 
     def open(self, state: StoredState) -> FileTable:
@@ -126,4 +145,18 @@ class IndexStore(Protocol):
 
     def destroy(self) -> None:
         """Remove everything but the newest state (VACUUM)."""
+        ...
+
+    def compact(self, state: StoredState) -> tuple[Segment, ...]:
+        """Write the rows of a state in fewer segments, which nobody sees until committed.
+
+        Only what pays is rewritten. A store whose segments are no pieces has nothing to do.
+
+        Returns:
+            Segments that hold the same rows; the state's own when nothing is to be gained.
+
+        Raises:
+            IndexUnreadable: a segment is damaged or absent.
+            KeyUnavailable: it is encrypted, and the key is not to be had.
+        """
         ...

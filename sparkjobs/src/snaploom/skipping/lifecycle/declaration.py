@@ -1,0 +1,147 @@
+"""From what people declare to a definition: columns resolved, parameters and names checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from snaploom.errors import IndexNotPossible
+from snaploom.models.skippingindex import Index, RefreshMode
+from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
+from snaploom.skipping.core.terms import Term
+from snaploom.skipping.indexes.registry import index_type
+from snaploom.skipping.lifecycle.target import IndexableTarget
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """One skipping index as it is declared, by whichever door."""
+
+    indexes: tuple[Index, ...]
+    """What is kept about each file."""
+    where: str = ""
+    """SQL that chooses files (ruling D33)."""
+    enabled: bool = True
+    """Whether queries use it."""
+    mode: RefreshMode = RefreshMode.AUTO
+    """What a refresh looks at."""
+    owner: str = ""
+    """`SkippingIndex/name` of the resource that owns it (ruling D38)."""
+    form: str = "NATIVE"
+    """Form of the store."""
+    footer_key_label: str = ""
+    """Key of the footers, when the index is encrypted."""
+    plaintext_footer: bool = False
+    """Whether footers stay readable without a key."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """What else was declared."""
+
+
+def define(
+    declaration: Declaration, target: IndexableTarget, next_index: int
+) -> SkippingDefinition:
+    """Resolve a declaration against its target.
+
+    Args:
+        declaration: what is declared.
+        target: where columns are looked up.
+        next_index: number of the first index id to give.
+
+    Raises:
+        IndexNotPossible: a column, type or parameter that cannot be; with what could.
+    """
+    if declaration.where:
+        target.list_files(declaration.where)  # refuses what chooses rows rather than files
+    return SkippingDefinition(
+        target=target.target,
+        fingerprint=target.fingerprint,
+        indexes=define_indexes(declaration.indexes, target, next_index, ()),
+        where=declaration.where,
+        partition_columns=target.partition_columns,
+        enabled=declaration.enabled,
+        mode=declaration.mode,
+        owner=declaration.owner,
+        form=declaration.form,
+        footer_key_label=declaration.footer_key_label,
+        plaintext_footer=declaration.plaintext_footer,
+        properties=tuple(sorted(declaration.properties.items())),
+    )
+
+
+def define_indexes(
+    declared: Sequence[Index],
+    target: IndexableTarget,
+    next_index: int,
+    present: Sequence[IndexDefinition],
+) -> tuple[IndexDefinition, ...]:
+    """Resolve indexes that are added to those that are present.
+
+    Raises:
+        IndexNotPossible: one of them cannot be, or is there already.
+    """
+    found: list[IndexDefinition] = []
+    for number, index in enumerate(declared, next_index):
+        definition = _define(index, target, f"i{number}")
+        _refuse_repetition(definition, (*present, *found))
+        found.append(definition)
+    return tuple(found)
+
+
+def resolve_again(term: Term, target: IndexableTarget) -> Term:
+    """The term as it is in the target now.
+
+    Raises:
+        IndexNotPossible: the target has it no more.
+    """
+    names = term.names
+    if names is None:
+        return target.expression(term.label)
+    return target.column(".".join(_quoted(name) for name in names))
+
+
+def _define(index: Index, target: IndexableTarget, index_id: str) -> IndexDefinition:
+    definition = IndexDefinition(
+        index_id=index_id,
+        type=index.type,
+        terms=_terms(index, target),
+        parameters=tuple(sorted(index.parameters.items())),
+        key_label=index.key_label or "",
+    )
+    index_type(index.type).check(definition)
+    if index.type == "PARTITION":
+        _refuse_unpartitioned(definition, target)
+    return definition
+
+
+def _terms(index: Index, target: IndexableTarget) -> tuple[Term, ...]:
+    if index.expression is not None:
+        return (target.expression(index.expression),)
+    columns = index.columns if index.columns is not None else (index.column or "",)
+    return tuple(target.column(column) for column in columns)
+
+
+def _refuse_unpartitioned(definition: IndexDefinition, target: IndexableTarget) -> None:
+    """Trap 11."""
+    partitions = [name for name, _ in target.partition_columns]
+    if definition.term.names not in [(name,) for name in partitions]:
+        raise IndexNotPossible(
+            f"{definition.label}: not a partition column",
+            found=definition.term.label,
+            expected=", ".join(partitions) or "a target with partition columns",
+            hint="use MIN_MAX or VALUE_SET for columns of the files themselves",
+        )
+
+
+def _refuse_repetition(definition: IndexDefinition, others: Sequence[IndexDefinition]) -> None:
+    for other in others:
+        if (other.type, other.terms) == (definition.type, definition.terms):
+            raise IndexNotPossible(
+                f"{definition.label} is declared already",
+                found=f"{other.index_id} {other.label}",
+                hint="alter its parameters, or drop it first",
+            )
+
+
+def _quoted(name: str) -> str:
+    is_plain = name.isidentifier()
+    return name if is_plain else "`" + name.replace("`", "``") + "`"

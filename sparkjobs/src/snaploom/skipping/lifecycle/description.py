@@ -1,0 +1,122 @@
+"""What there is to say about skipping indexes: state, coverage, size and age."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from snaploom.errors import SkippingError
+from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
+from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
+from snaploom.skipping.core.filetable import FileTable, values_column
+from snaploom.skipping.lifecycle.differences import compare
+from snaploom.skipping.stores.bases import IndexBase
+from snaploom.skipping.stores.port import NEVER, NOTHING, IndexStore, StoredState
+from snaploom.storage.objectstore import STORE_FAILURES
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How the rows compare with the files that there are."""
+
+    indexed: int
+    """Files that the rows describe as they are."""
+    stale: int
+    """Files that changed since."""
+    missing: int
+    """Files without a row."""
+    gone: int
+    """Rows whose files are no more."""
+
+
+@dataclass(frozen=True)
+class IndexDescription:
+    """One index of a skipping index."""
+
+    definition: IndexDefinition
+    """Type, terms and parameters."""
+    known: int
+    """Files about which it says something."""
+    unknown: int
+    """Files about which it says nothing: they are kept."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """One skipping index."""
+
+    uri: str
+    """Where it is kept."""
+    state: StoredState
+    """The committed state: phase, definition, times, message."""
+    rows: int = 0
+    """Files about which there is a row."""
+    bytes: int = 0
+    """Size of the rows in the store."""
+    indexes: tuple[IndexDescription, ...] = ()
+    """Each index."""
+    coverage: Coverage | None = None
+    """Compared with a listing, where one was given."""
+    last_used: EpochNanos | None = None
+    """When a query of this process last used it; filled by whoever counts queries."""
+    problem: str = ""
+    """Why it cannot be read; queries read every file meanwhile (trap 14)."""
+
+    @property
+    def definition(self) -> SkippingDefinition | None:
+        """What is declared."""
+        return self.state.definition
+
+    def age_seconds(self, at: EpochNanos) -> float | None:
+        """Seconds since the rows were last brought up to date, or seen to be; None: never."""
+        newest = max(self.state.refreshed_at, self.state.checked_at)
+        return None if newest == NEVER else (at - newest) / NANOS_PER_SECOND
+
+
+def describe(store: IndexStore, listing: pa.Table | None = None) -> Description:
+    """Describe the index of a store; damage is told, not raised.
+
+    Args:
+        store: where it is.
+        listing: the files there are (`IndexableTarget.list_files`), to count what is covered.
+    """
+    state = NOTHING
+    try:
+        state = store.read()
+        definition = state.definition
+        if definition is None:
+            return Description(store.uri, state)
+        files = store.open(state)
+        return Description(
+            store.uri,
+            state,
+            rows=files.count,
+            bytes=sum(segment.bytes for segment in state.segments),
+            indexes=tuple(_describe(index, files) for index in definition.indexes),
+            coverage=None if listing is None else _coverage(listing, files),
+        )
+    except (SkippingError, *STORE_FAILURES) as error:
+        return Description(store.uri, state, problem=error.message)
+
+
+def list_indexes(bases: Iterable[IndexBase]) -> list[Description]:
+    """Every skipping index below some bases that is not dropped, the unreadable ones too."""
+    described = [describe(store) for base in bases for store in base.indexes()]
+    return [found for found in described if found.state.exists or found.problem]
+
+
+def _describe(index: IndexDefinition, files: FileTable) -> IndexDescription:
+    unknown = files.column(values_column(index.index_id)).null_count
+    return IndexDescription(index, files.count - unknown, unknown)
+
+
+def _coverage(listing: pa.Table, files: FileTable) -> Coverage:
+    changes = compare(listing, files)
+    return Coverage(
+        indexed=changes.unchanged.num_rows,
+        stale=changes.changed.num_rows,
+        missing=changes.new.num_rows,
+        gone=len(changes.removed),
+    )

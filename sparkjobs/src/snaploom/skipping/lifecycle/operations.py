@@ -1,0 +1,328 @@
+"""The operations on a skipping index: create, refresh, drop, vacuum, recover, compact.
+
+`alter` is in `snaploom.skipping.lifecycle.alteration`. Whoever offers them (SQL, Python, the
+command line, jobs) calls these functions and adds nothing of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+
+from snaploom.errors import (
+    IndexAlreadyExists,
+    IndexNotFound,
+    IndexUnreadable,
+    SkippingError,
+)
+from snaploom.models.skippingindex import IndexState, RefreshMode
+from snaploom.skipping.lifecycle.declaration import Declaration, define
+from snaploom.skipping.lifecycle.machine import (
+    USUAL,
+    Timing,
+    available,
+    declared,
+    operation,
+    refuse_stranger,
+)
+from snaploom.skipping.lifecycle.refreshing import RefreshPlan, plan_refresh
+from snaploom.skipping.lifecycle.target import IndexableTarget, Progress
+from snaploom.skipping.stores.compaction import SUGGESTED_SEGMENTS
+from snaploom.skipping.stores.port import NEVER, IndexStore, Segment, StoredState
+from snaploom.storage.objectstore import STORE_FAILURES
+
+_log = logging.getLogger(__name__)
+
+
+def silent(done: int, total: int) -> None:
+    """Progress that nobody watches."""
+
+
+@dataclass(frozen=True)
+class RefreshResult:
+    """What a refresh did."""
+
+    plan: RefreshPlan
+    """What it had decided."""
+    indexed: int
+    """Files about which rows were made."""
+    left_out: int
+    """Files about which nothing could be proved, or that changed meanwhile: they are kept."""
+    state: StoredState
+    """The state afterwards."""
+
+    @property
+    def suggests_compaction(self) -> bool:
+        """Whether so many segments have gathered that `compact` would pay."""
+        return len(self.state.segments) >= SUGGESTED_SEGMENTS
+
+
+def create(
+    store: IndexStore,
+    target: IndexableTarget,
+    declaration: Declaration,
+    *,
+    if_not_exists: bool = False,
+    timing: Timing = USUAL,
+) -> StoredState:
+    """Declare a skipping index; nothing is built, and it prunes nothing before a refresh (trap 8).
+
+    Args:
+        store: where it will be.
+        target: what is indexed.
+        declaration: what is kept about each file.
+        if_not_exists: answer with the one there is instead of refusing.
+        timing: clock and patience.
+
+    Raises:
+        IndexAlreadyExists: the target has one.
+        IndexNotPossible: something declared cannot be.
+        IndexBusy: a former one is being removed.
+    """
+
+    def build(state: StoredState) -> StoredState | None:
+        if state.exists:
+            if if_not_exists:
+                return None
+            owner = state.definition.owner if state.definition else ""
+            raise IndexAlreadyExists(
+                f"{target.target.uri} has a skipping index already",
+                found=f"{store.uri}, owned by {owner}" if owner else store.uri,
+                hint="alter it, or drop it first",
+            )
+        available(state, store, timing)
+        definition = define(declaration, target, state.next_index)
+        return StoredState(
+            version=state.version,
+            definition=definition,
+            committed_at=timing.clock(),
+            next_index=state.next_index + len(definition.indexes),
+        )
+
+    return store.commit(build)
+
+
+def refresh(
+    store: IndexStore,
+    target: IndexableTarget,
+    mode: RefreshMode | None = None,
+    *,
+    progress: Progress = silent,
+    timing: Timing = USUAL,
+) -> RefreshResult:
+    """Bring the rows up to date, in one commit; anybody may, whoever owns the index (ruling D38).
+
+    Files and rows are compared first. Where they agree, nothing is built and one commit says when
+    that was seen.
+
+    Args:
+        store: where the index is.
+        target: what is indexed.
+        mode: what to look at; None for what was declared.
+        progress: told of files done.
+        timing: clock and patience.
+
+    Raises:
+        IndexNotFound: there is no index, or it is dropped.
+        IndexBusy: another operation is in flight; it is not waited for.
+        IndexNotPossible: INCREMENTAL cannot continue, or the target lost a column.
+    """
+    state = available(store.read(), store, timing)
+    plan = _plan(store, state, target, mode)
+    if not plan.is_needed and state.refreshed_at != NEVER:
+        checked = _note_check(store, state, timing)
+        if checked is not None:
+            return RefreshResult(plan, 0, 0, checked)
+
+    def phase(before: StoredState) -> IndexState:
+        is_first = before.refreshed_at == NEVER
+        return IndexState.CREATING if is_first else IndexState.REFRESHING
+
+    with operation(store, phase, lambda before: _admit(before, store), timing) as running:
+        if not _same_content(running.started, state):
+            plan = _plan(store, running.started, target, mode)
+        segments, indexed = _build(store, target, plan, progress)
+
+        def build(current: StoredState) -> StoredState:
+            kept = () if plan.mode is RefreshMode.FULL else current.segments
+            at = timing.clock()
+            return replace(
+                current,
+                phase=IndexState.ACTIVE,
+                definition=plan.definition,
+                segments=(*kept, *segments),
+                refreshed_at=at,
+                checked_at=at,
+                next_index=plan.next_index,
+            )
+
+        final = running.finish(build)
+    _sweep(store, final, timing)
+    return RefreshResult(plan, indexed, plan.changes.to_build.num_rows - indexed, final)
+
+
+def drop(
+    store: IndexStore,
+    *,
+    if_exists: bool = False,
+    acting_for: str = "",
+    timing: Timing = USUAL,
+) -> StoredState:
+    """Delete the index logically, in one commit; `vacuum` removes its files.
+
+    Raises:
+        IndexNotFound: there is none.
+        IndexOwned: by a resource other than `acting_for`.
+        IndexBusy: another operation is in flight.
+    """
+
+    def build(state: StoredState) -> StoredState | None:
+        if if_exists and not state.exists:
+            return None
+        before = available(state, store, timing)
+        refuse_stranger(declared(before, store), acting_for)
+        return replace(before, phase=IndexState.DELETED, committed_at=timing.clock())
+
+    return store.commit(build)
+
+
+def vacuum(store: IndexStore, *, acting_for: str = "", timing: Timing = USUAL) -> StoredState:
+    """Remove the files of an index that is dropped.
+
+    Raises:
+        IndexNotFound: nothing is dropped here.
+        IndexOwned: by a resource other than `acting_for`.
+        IndexBusy: another operation is in flight.
+    """
+
+    def admit(state: StoredState) -> None:
+        if state.phase is not IndexState.DELETED or state.definition is None:
+            raise IndexNotFound(
+                f"there is no dropped skipping index in {store.uri}",
+                found=f"state {state.phase.value}",
+                hint="drop it first",
+            )
+        refuse_stranger(state.definition, acting_for)
+
+    with operation(store, lambda _: IndexState.VACUUMING, admit, timing) as running:
+        store.destroy()
+        return running.finish(
+            lambda state: StoredState(version=state.version, next_index=state.next_index)
+        )
+
+
+def recover(store: IndexStore, *, timing: Timing = USUAL) -> StoredState:
+    """Clean up after an operation that failed or died, and see that the rows can be read.
+
+    Rows that cannot be read are given up: the index is empty then, and prunes nothing until it is
+    refreshed.
+
+    Raises:
+        IndexNotFound: there is none.
+        IndexBusy: an operation is in flight and has shown signs of life.
+        KeyUnavailable: it is encrypted, and the key is not to be had.
+    """
+    with operation(
+        store, lambda _: IndexState.RECOVERING, lambda before: _admit(before, store), timing
+    ) as running:
+        message = ""
+        try:
+            store.open(running.started)
+        except IndexUnreadable as error:
+            message = f"the rows were given up: {error.message}"
+
+        def build(state: StoredState) -> StoredState:
+            if message or state.refreshed_at == NEVER:
+                return replace(
+                    state,
+                    phase=IndexState.EMPTY,
+                    segments=(),
+                    refreshed_at=NEVER,
+                    message=message,
+                )
+            return replace(state, phase=IndexState.ACTIVE)
+
+        final = running.finish(build)
+    _sweep(store, final, timing)
+    return final
+
+
+def compact(store: IndexStore, *, timing: Timing = USUAL) -> StoredState:
+    """Rewrite small segments as one; what queries see stays the same.
+
+    Raises:
+        IndexNotFound: there is none.
+        IndexBusy: another operation is in flight.
+        IndexUnreadable: a segment is damaged or absent.
+        KeyUnavailable: it is encrypted, and the key is not to be had.
+    """
+    with operation(store, _updating, lambda before: _admit(before, store), timing) as running:
+        segments = store.compact(running.started)
+
+        def build(state: StoredState) -> StoredState:
+            is_empty = state.refreshed_at == NEVER
+            phase = IndexState.EMPTY if is_empty else IndexState.ACTIVE
+            return replace(state, phase=phase, segments=segments)
+
+        final = running.finish(build)
+    _sweep(store, final, timing)
+    return final
+
+
+def _updating(state: StoredState) -> IndexState:
+    return IndexState.UPDATING
+
+
+def _admit(state: StoredState, store: IndexStore) -> None:
+    declared(state, store)
+
+
+def _plan(
+    store: IndexStore, state: StoredState, target: IndexableTarget, mode: RefreshMode | None
+) -> RefreshPlan:
+    definition = declared(state, store)
+    asked = mode or RefreshMode(definition.mode)
+    listing = target.list_files(definition.where)
+    return plan_refresh(store, state, definition, target, asked, listing)
+
+
+def _note_check(store: IndexStore, seen: StoredState, timing: Timing) -> StoredState | None:
+    """Say that files and rows agree; None when the rows changed meanwhile."""
+
+    def build(state: StoredState) -> StoredState | None:
+        before = available(state, store, timing)
+        if not _same_content(before, seen):
+            return None
+        at = timing.clock()
+        return replace(before, checked_at=at, committed_at=at)
+
+    noted = store.commit(build)
+    return noted if _same_content(noted, seen) else None
+
+
+def _same_content(one: StoredState, other: StoredState) -> bool:
+    return (one.definition, one.segments) == (other.definition, other.segments)
+
+
+def _build(
+    store: IndexStore, target: IndexableTarget, plan: RefreshPlan, progress: Progress
+) -> tuple[list[Segment], int]:
+    """Write what the plan needs; nobody sees it yet."""
+    segments: list[Segment] = []
+    if len(plan.changes.removed):
+        paths: list[str] = plan.changes.removed.to_pylist()
+        segments.append(store.write_removed(paths, plan.definition))
+    files = plan.changes.to_build
+    if not files.num_rows:
+        return segments, 0
+    rows = target.build(plan.definition.indexes, files, progress)
+    written = store.write_rows(rows, plan.definition)
+    return [*segments, *written], sum(segment.rows for segment in written)
+
+
+def _sweep(store: IndexStore, state: StoredState, timing: Timing) -> None:
+    """Remove what nobody needs; the next operation tries again when it fails."""
+    try:
+        store.sweep(state, timing.ago(timing.grace_seconds))
+    except (SkippingError, *STORE_FAILURES) as error:
+        _log.warning("cannot sweep %s: %s", store.uri, error.message)

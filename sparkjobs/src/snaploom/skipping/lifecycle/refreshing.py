@@ -1,0 +1,140 @@
+"""What a refresh will do, decided before anything is done: data that can be printed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from snaploom.errors import IndexNotPossible, IndexUnreadable
+from snaploom.models.skippingindex import RefreshMode
+from snaploom.skipping.core.definition import (
+    IndexDefinition,
+    ReaderFingerprint,
+    SkippingDefinition,
+)
+from snaploom.skipping.lifecycle.declaration import resolve_again
+from snaploom.skipping.lifecycle.differences import FileChanges, compare, everything_new
+from snaploom.skipping.lifecycle.target import IndexableTarget
+from snaploom.skipping.stores.port import NEVER, IndexStore, StoredState
+
+
+@dataclass(frozen=True)
+class RefreshPlan:
+    """What a refresh will do."""
+
+    mode: RefreshMode
+    """FULL or INCREMENTAL."""
+    reasons: tuple[str, ...]
+    """Why AUTO chose FULL; empty otherwise."""
+    definition: SkippingDefinition
+    """The definition afterwards."""
+    changes: FileChanges
+    """Files and rows compared; everything is new where FULL begins anew."""
+    next_index: int
+    """Number of the next index id afterwards."""
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether rows have to be written."""
+        return self.mode is RefreshMode.FULL or not self.changes.is_empty
+
+    def __str__(self) -> str:
+        """As people read it."""
+        because = f" ({'; '.join(self.reasons)})" if self.reasons else ""
+        return f"{self.mode.value}{because}: {self.changes}"
+
+
+def plan_refresh(
+    store: IndexStore,
+    state: StoredState,
+    definition: SkippingDefinition,
+    target: IndexableTarget,
+    mode: RefreshMode,
+    listing: pa.Table,
+) -> RefreshPlan:
+    """Decide what a refresh does.
+
+    Args:
+        store: where the rows are.
+        state: the state at rest.
+        definition: that of the state.
+        target: how the files are read now.
+        mode: what is asked for.
+        listing: the files there are.
+
+    Raises:
+        IndexNotPossible: INCREMENTAL is asked for and the index cannot be continued, or the target
+            lost a column.
+        IndexUnreadable: INCREMENTAL is asked for and the rows are damaged.
+        KeyUnavailable: the rows are encrypted, and the key is not to be had.
+    """
+    current, reasons, next_index = current_definition(definition, target, state.next_index)
+    if mode is RefreshMode.INCREMENTAL and reasons:
+        raise IndexNotPossible(
+            "the index cannot be continued",
+            found="; ".join(reasons),
+            expected="files read as when the index was made",
+            hint="refresh with mode FULL or AUTO",
+        )
+    if mode is not RefreshMode.FULL and not reasons:
+        if state.refreshed_at == NEVER:
+            changes = everything_new(listing)
+            return RefreshPlan(RefreshMode.INCREMENTAL, (), current, changes, next_index)
+        try:
+            changes = compare(listing, store.open(state))
+            return RefreshPlan(RefreshMode.INCREMENTAL, (), current, changes, next_index)
+        except IndexUnreadable as error:
+            if mode is RefreshMode.INCREMENTAL:
+                raise
+            reasons = (f"the rows cannot be read: {error.message}",)
+    changes = everything_new(listing)
+    told = reasons if mode is RefreshMode.AUTO else ()
+    return RefreshPlan(RefreshMode.FULL, told, current, changes, next_index)
+
+
+def current_definition(
+    definition: SkippingDefinition, target: IndexableTarget, next_index: int
+) -> tuple[SkippingDefinition, tuple[str, ...], int]:
+    """The definition as it is against the target now.
+
+    Returns:
+        The definition, why rows made with the former one cannot be continued, and the number of
+        the next index id: an index whose column has another type gets a new id.
+    """
+    reasons: list[str] = []
+    indexes: list[IndexDefinition] = []
+    for index in definition.indexes:
+        terms = tuple(resolve_again(term, target) for term in index.terms)
+        if terms != index.terms:
+            for before, after in zip(index.terms, terms, strict=True):
+                if before != after:
+                    reasons.append(f"{before.label} is {after.data_type}, was {before.data_type}")
+            index = replace(index, index_id=f"i{next_index}", terms=terms)
+            next_index += 1
+        indexes.append(index)
+    if definition.fingerprint != target.fingerprint:
+        reasons.append(_difference(definition.fingerprint, target.fingerprint))
+    if definition.partition_columns != target.partition_columns:
+        reasons.append("the partition columns are others")
+    current = replace(
+        definition,
+        indexes=tuple(indexes),
+        fingerprint=target.fingerprint,
+        partition_columns=target.partition_columns,
+    )
+    return current, tuple(reasons), next_index
+
+
+def _difference(before: ReaderFingerprint, after: ReaderFingerprint) -> str:
+    """What of the reader changed, by name."""
+    if before.format != after.format:
+        return f"the format is {after.format}, was {before.format}"
+    then = dict((*before.options, *before.settings))
+    since = dict((*after.options, *after.settings))
+    names = [name for name in {**then, **since} if then.get(name) != since.get(name)]
+    if not names:
+        return "the schema of the files is another one"
+    return "; ".join(
+        f"{name} is {since.get(name, 'not set')}, was {then.get(name, 'not set')}" for name in names
+    )

@@ -1,0 +1,217 @@
+"""From segments to one table of files: which rows count, without reading more than is needed.
+
+Later rows hide earlier ones of the same path; a segment of removed paths hides without showing; a
+segment that `merges` completes earlier rows of the same path *and* identity. Everything is decided
+once, vectorised, from paths and identities; columns are read and put together when first needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from snaploom.skipping.core.definition import SkippingDefinition
+from snaploom.skipping.core.filetable import IDENTITY_FIELDS, FileTable, Mask
+from snaploom.skipping.indexes.registry import index_type
+from snaploom.skipping.stores.port import Segment
+
+Numbers = npt.NDArray[np.int64]
+
+_IDENTITY = tuple(name for name, _ in IDENTITY_FIELDS)
+
+
+class SegmentReader(Protocol):
+    """Columns of one segment."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Names of the columns it has."""
+        ...
+
+    def type_of(self, column: str) -> pa.DataType:
+        """Type of a column."""
+        ...
+
+    def read(self, columns: Sequence[str]) -> pa.Table:
+        """Some columns of all rows."""
+        ...
+
+
+@dataclass(frozen=True)
+class Part:
+    """A segment and its content."""
+
+    segment: Segment
+    reader: SegmentReader
+
+
+@dataclass(frozen=True)
+class _Sight:
+    """What hiding leaves."""
+
+    visible: Mask
+    """For each row of the showing segments, whether it counts."""
+    parts: Numbers
+    """For each row that counts, the number of its segment."""
+    removed: pa.Array
+    """Paths that are gone and not shown again."""
+
+
+@dataclass(frozen=True)
+class _Completion:
+    """What a merging segment adds."""
+
+    part: Part
+    source: Numbers
+    """For each row that counts, the row of the segment that completes it; -1 for none."""
+
+
+def assemble(parts: Sequence[Part], definition: SkippingDefinition) -> FileTable:
+    """The rows that count, in order of segments.
+
+    Args:
+        parts: segments of a state, oldest first.
+        definition: tells the types of columns that no segment has yet.
+    """
+    shown = [part for part in parts if not part.segment.removed and not part.segment.merges]
+    if len(parts) == len(shown) == 1:
+        columns = _Columns(shown, None, (), definition)
+        return FileTable(shown[0].segment.rows, columns.load)
+    sight = _sight(parts)
+    merging = [(number, part) for number, part in enumerate(parts) if part.segment.merges]
+    completions: list[_Completion] = []
+    if merging:
+        rows = _Columns(shown, sight.visible, (), definition).load(_IDENTITY)
+        completions = [_completion(part, number, sight, rows) for number, part in merging]
+    columns = _Columns(shown, sight.visible, completions, definition)
+    return FileTable(len(sight.parts), columns.load)
+
+
+def removed_paths(parts: Sequence[Part]) -> pa.Array:
+    """Paths that these segments say are gone, and that none of them shows later."""
+    return _sight(parts).removed
+
+
+def _sight(parts: Sequence[Part]) -> _Sight:
+    telling = [(number, part) for number, part in enumerate(parts) if not part.segment.merges]
+    paths = pa.chunked_array(
+        [
+            chunk
+            for _, part in telling
+            for chunk in part.reader.read(["path"]).column("path").chunks
+        ],
+        pa.large_string(),
+    )
+    numbers = np.repeat(
+        np.array([number for number, _ in telling], dtype=np.int64),
+        np.array([part.segment.rows for _, part in telling], dtype=np.int64),
+    )
+    encoded = _whole(pc.dictionary_encode(paths))
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    places = np.arange(len(codes), dtype=np.int64)
+    last = np.zeros(len(encoded.dictionary), dtype=np.int64)
+    last[codes] = places  # of equal indices the last one is kept
+    is_last = last[codes] == places
+    removing = np.array([part.segment.removed for part in parts], dtype=np.bool_)
+    is_removal = removing[numbers] if len(numbers) else np.zeros(0, dtype=np.bool_)
+    return _Sight(
+        visible=is_last[~is_removal],
+        parts=numbers[is_last & ~is_removal],
+        removed=_whole(paths.filter(pa.array(is_last & is_removal))),
+    )
+
+
+def _completion(part: Part, number: int, sight: _Sight, rows: pa.Table) -> _Completion:
+    """Match by path and identity; only rows that are older than the segment are completed."""
+    own = part.reader.read(_IDENTITY)
+    found = pc.index_in(_whole(rows.column("path")), value_set=_whole(own.column("path")))
+    matches = pc.and_(found.is_valid(), pa.array(sight.parts < number))
+    for name in _IDENTITY[1:]:
+        mine, theirs = _whole(rows.column(name)), _whole(own.column(name)).take(found)
+        is_equal = pc.fill_null(pc.equal(mine, theirs), False)
+        matches = pc.and_(matches, pc.or_(is_equal, pc.and_(mine.is_null(), theirs.is_null())))
+    source = pc.if_else(matches, pc.fill_null(found.cast(pa.int64()), -1), -1)
+    return _Completion(part, source.to_numpy(zero_copy_only=False))
+
+
+class _Columns:
+    """Puts columns of the result together."""
+
+    def __init__(
+        self,
+        shown: Sequence[Part],
+        visible: Mask | None,
+        completions: Sequence[_Completion],
+        definition: SkippingDefinition,
+    ) -> None:
+        self._shown = shown
+        self._visible = visible
+        self._completions = completions
+        self._definition = definition
+
+    def load(self, names: Sequence[str]) -> pa.Table:
+        """Some columns of the rows that count.
+
+        Raises:
+            KeyError: no segment has such a column, and no index would.
+        """
+        return pa.table({name: self._column(name) for name in names})
+
+    def _column(self, name: str) -> pa.ChunkedArray:
+        data_type = self._type(name)
+        chunks = [_column(part, name, data_type) for part in self._shown]
+        column = pa.chunked_array([c for chunk in chunks for c in chunk.chunks], data_type)
+        if self._visible is not None:
+            column = column.filter(pa.array(self._visible))
+        if name in _IDENTITY:
+            return column
+        for completion in self._completions:
+            if name in completion.part.reader.columns:
+                column = _completed(column, completion, name, data_type)
+        return column
+
+    def _type(self, name: str) -> pa.DataType:
+        if name in _IDENTITY:
+            return dict(IDENTITY_FIELDS)[name]
+        sources = [*self._shown, *(completion.part for completion in self._completions)]
+        for part in sources:
+            if name in part.reader.columns:
+                return part.reader.type_of(name)
+        return _declared_type(name, self._definition)
+
+
+def _column(part: Part, name: str, data_type: pa.DataType) -> pa.ChunkedArray:
+    if name not in part.reader.columns:
+        return pa.chunked_array([pa.nulls(part.segment.rows, data_type)])
+    return part.reader.read([name]).column(name).cast(data_type)
+
+
+def _completed(
+    column: pa.ChunkedArray, completion: _Completion, name: str, data_type: pa.DataType
+) -> pa.ChunkedArray:
+    added = _column(completion.part, name, data_type)
+    both = pa.chunked_array([*column.chunks, *added.chunks], data_type)
+    own = np.arange(len(column), dtype=np.int64)
+    places = np.where(completion.source >= 0, len(column) + completion.source, own)
+    return both.take(pa.array(places))
+
+
+def _declared_type(name: str, definition: SkippingDefinition) -> pa.DataType:
+    """Type of a column that was declared and never built: all its values are unknown."""
+    index_id, _, field = name.partition(".")
+    for index in definition.indexes:
+        if index.index_id == index_id:
+            if field.split(".")[0] in ("values", "nulls"):
+                return pa.int64()
+            return index_type(index.type).fields(index)[field]
+    raise KeyError(name)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)

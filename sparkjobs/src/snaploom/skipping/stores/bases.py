@@ -1,0 +1,92 @@
+"""Bases: places that hold the skipping indexes of many targets, and how they are opened.
+
+The bases of folders are here. Another kind of place is a function from its URI to an `IndexBase`,
+registered in the entry-point group `snaploom.skipping.stores` under the URI's scheme.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Protocol, cast
+
+from snaploom.skipping.formats.keys import ParquetKeys
+from snaploom.skipping.stores.folder import FolderIndexStore, folder_name
+from snaploom.skipping.stores.port import IndexStore
+from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.stores import open_store
+
+ENTRY_POINTS = "snaploom.skipping.stores"
+"""Entry-point group: the name is the URI's scheme, the value a `BaseOpener`."""
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_STATE = re.compile(r"([0-9a-f]{64})/manifest/\d{20}\.json")
+
+
+class IndexBase(Protocol):
+    """A place that holds skipping indexes."""
+
+    @property
+    def uri(self) -> str:
+        """Where, for people and logs; no secrets in it."""
+        ...
+
+    def index(self, target_uri: str) -> IndexStore:
+        """The store of a target's index, whether there is one or not; no call goes out."""
+        ...
+
+    def indexes(self) -> list[IndexStore]:
+        """Stores of all indexes there are, dropped ones included.
+
+        Raises:
+            StorageError: the base cannot be listed.
+        """
+        ...
+
+
+BaseOpener = Callable[[str, ParquetKeys | None], IndexBase]
+"""From a URI and keys to a base."""
+
+
+class FolderBase:
+    """A folder of an object store with one folder for each index (ruling D36)."""
+
+    def __init__(self, store: ObjectStore, keys: ParquetKeys | None = None) -> None:
+        """Wrap the store of the base; `keys` are for encrypted indexes."""
+        self._store = store
+        self._keys = keys
+        self._opened: dict[str, FolderIndexStore] = {}
+
+    @property
+    def uri(self) -> str:
+        """URI of the base."""
+        return self._store.uri
+
+    def index(self, target_uri: str) -> FolderIndexStore:
+        """The store of a target's index; the same object each time, for it knows what it read."""
+        return self._open(folder_name(target_uri))
+
+    def indexes(self) -> list[IndexStore]:
+        """Stores of every folder below the base that holds a state."""
+        matches = (_STATE.fullmatch(info.key) for info in self._store.list(""))
+        names = sorted({match[1] for match in matches if match})
+        return [self._open(name) for name in names]
+
+    def _open(self, name: str) -> FolderIndexStore:
+        fresh = FolderIndexStore(self._store, f"{name}/", self._keys)
+        return self._opened.setdefault(name, fresh)
+
+
+def open_base(uri: str, keys: ParquetKeys | None = None) -> IndexBase:
+    """The base at a URI.
+
+    Raises:
+        StorageError: no store is known for the scheme.
+    """
+    match = _SCHEME.match(uri)
+    openers = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
+    if match is not None and match[1].lower() in openers:
+        opener = cast(BaseOpener, openers[match[1].lower()].load())
+        return opener(uri, keys)
+    return FolderBase(open_store(uri, create=False), keys)

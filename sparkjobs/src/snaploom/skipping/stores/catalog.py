@@ -1,0 +1,165 @@
+"""Which skipping indexes there are for what a query reads; asked at each planning, so cheap.
+
+A state that was read is believed for a few seconds, an absent one too, unless this process itself
+committed since. The rows of a state are kept until other rows take their place; signs of life of an
+operation make new states and no new rows. Nothing raises: what cannot be read is told, and the
+query runs unpruned (trap 14).
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from snaploom.skipping.core.definition import SkippingDefinition
+from snaploom.skipping.core.filetable import FileTable
+from snaploom.skipping.stores.bases import IndexBase
+from snaploom.skipping.stores.changes import commits_noted
+from snaploom.skipping.stores.port import NOTHING, IndexStore, StoredState
+
+BELIEVED_SECONDS = 3.0
+"""How long a state is believed: what another process commits is seen after that."""
+
+_ROOTED = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*)?)(/.*)?", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class PinnedIndex:
+    """An index as it was when the catalog looked."""
+
+    store: IndexStore
+    """Where it is."""
+    state: StoredState
+    """Its state; `may_skip` holds."""
+    definition: SkippingDefinition
+    """What it keeps."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An index that cannot be used."""
+
+    uri: str
+    """Where it is."""
+    message: str
+    """Why: `unreadable: ...`."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the catalog knows about some targets."""
+
+    indexes: tuple[PinnedIndex, ...] = ()
+    """Indexes that queries may use: nearest target first, bases in their order."""
+    problems: tuple[Problem, ...] = ()
+    """Indexes that are there and cannot be used."""
+
+
+@dataclass(frozen=True)
+class _Seen:
+    at: float
+    commits: int
+    state: StoredState
+    problem: str = ""
+
+
+class IndexCatalog:
+    """Finds indexes below one base or several; safe to use from several threads."""
+
+    def __init__(
+        self,
+        bases: Sequence[IndexBase],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        believed_seconds: float = BELIEVED_SECONDS,
+    ) -> None:
+        """Begin with nothing read.
+
+        Args:
+            bases: where to look, in order of preference.
+            clock: seconds that only grow.
+            believed_seconds: how long a state is believed.
+        """
+        self._bases = tuple(bases)
+        self._clock = clock
+        self._believed_seconds = believed_seconds
+        self._lock = threading.RLock()
+        self._seen: dict[str, _Seen] = {}
+        self._files: dict[str, tuple[object, FileTable]] = {}
+
+    @property
+    def bases(self) -> tuple[IndexBase, ...]:
+        """Where it looks."""
+        return self._bases
+
+    def find(self, target_uris: Iterable[str]) -> Found:
+        """Indexes of targets and of every folder above them.
+
+        Args:
+            target_uris: Hadoop paths of roots and locations, as `Path.toString()` writes them.
+        """
+        indexes: list[PinnedIndex] = []
+        problems: list[Problem] = []
+        for uri in dict.fromkeys(above for target in target_uris for above in with_above(target)):
+            for base in self._bases:
+                store = base.index(uri)
+                seen = self._look(store)
+                definition = seen.state.definition
+                if seen.problem:
+                    problems.append(Problem(store.uri, seen.problem))
+                elif definition is not None and seen.state.may_skip:
+                    indexes.append(PinnedIndex(store, seen.state, definition))
+        return Found(tuple(indexes), tuple(problems))
+
+    def files(self, pinned: PinnedIndex) -> FileTable | Problem:
+        """The rows of an index, kept for the next query; or why they cannot be read."""
+        store, definition = pinned.store, pinned.definition
+        rows = (pinned.state.segments, definition.indexes)
+        with self._lock:
+            kept = self._files.get(store.uri)
+        if kept is not None and kept[0] == rows:
+            return kept[1]
+        try:
+            files = store.open(pinned.state)
+        except Exception as error:  # noqa: BLE001 # the query goes on whatever happens (trap 14)
+            return Problem(store.uri, f"unreadable: {_told(error)}")
+        with self._lock:
+            self._files[store.uri] = (rows, files)
+        return files
+
+    def forget(self) -> None:
+        """Believe nothing any more."""
+        with self._lock:
+            self._seen.clear()
+            self._files.clear()
+
+    def _look(self, store: IndexStore) -> _Seen:
+        at, commits = self._clock(), commits_noted(store.uri)
+        with self._lock:
+            seen = self._seen.get(store.uri)
+        is_fresh = seen is not None and at - seen.at < self._believed_seconds
+        if seen is not None and is_fresh and seen.commits == commits:
+            return seen
+        try:
+            seen = _Seen(at, commits, store.read())
+        except Exception as error:  # noqa: BLE001 # as above
+            seen = _Seen(at, commits, NOTHING, f"unreadable: {_told(error)}")
+        with self._lock:
+            self._seen[store.uri] = seen
+        return seen
+
+
+def with_above(uri: str) -> list[str]:
+    """A path and every folder above it, nearest first: `file:/a/b`, `file:/a`, `file:/`."""
+    match = _ROOTED.fullmatch(uri)
+    root, path = (match[1], match[2] or "") if match else ("", uri)
+    names = [name for name in path.split("/") if name]
+    found = [f"{root}/{'/'.join(names[:count])}" for count in range(len(names), 0, -1)]
+    return [*found, f"{root}/"]
+
+
+def _told(error: Exception) -> str:
+    return getattr(error, "message", "") or str(error) or type(error).__name__

@@ -1,0 +1,39 @@
+"""Which segments are worth rewriting: the newest ones, as far back as they are small.
+
+Walking from the newest segment back, a segment joins while it is not much larger than all newer
+ones together. Each row is therefore rewritten a logarithmic number of times over the life of an
+index, and a large old segment is left alone until enough new ones have gathered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from snaploom.skipping.stores.port import Segment
+
+GROWTH = 4
+"""How many times larger than all newer segments together an older one may be and still join."""
+
+SMALL_ROWS = 10_000
+"""A segment of no more rows joins in any case: rewriting it takes milliseconds."""
+
+SUGGESTED_SEGMENTS = 10
+"""Segments from which on a refresh suggests to compact."""
+
+
+def rewritten_from(segments: Sequence[Segment]) -> int:
+    """Number of the first segment to rewrite, together with all newer ones.
+
+    Returns:
+        The number of segments when nothing is to be gained.
+    """
+    start, newer = len(segments), 0
+    for number in reversed(range(len(segments))):
+        rows = segments[number].rows
+        if rows > max(SMALL_ROWS, GROWTH * newer) and newer:
+            break
+        start, newer = number, newer + rows
+    if any(segment.merges for segment in segments[start:]):
+        start = 0  # it completes rows of older segments, which only a whole rewrite can place
+    is_one_clean = start == 0 and len(segments) == 1 and not segments[0].removed
+    return len(segments) if is_one_clean or len(segments) - start < 2 else start

@@ -1,0 +1,226 @@
+"""Numbered states in an object store: one commit is one put-if-absent of the next number.
+
+The newest number counts. `_latest` is a hint, written after the fact, from which a reader probes
+forward; without a good one it lists. Numbers are never freed: a state that is pruned is replaced
+by `PRUNED`, so that a writer that slept over a hundred commits cannot take an old number and
+believe that it won. A put whose answer is lost is put again until the store says that the number
+is taken; then whoever's bytes are there has won (ruling D26).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import re
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from snaploom.errors import (
+    FolderNotWritable,
+    IndexBusy,
+    ObjectAlreadyExists,
+    ObjectNotFound,
+    SkippingError,
+    StorageError,
+)
+from snaploom.skipping.stores.port import NOTHING, StoredState
+from snaploom.skipping.stores.statedocument import (
+    PRUNED,
+    damaged_state,
+    format_state,
+    parse_state,
+)
+from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
+
+COMMIT_ATTEMPTS = 100
+"""Lost races before a commit gives up; each one is another writer's success."""
+
+PUT_ATTEMPTS = 5
+"""Puts of one document whose answer is lost before its outcome is called unknown."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.5
+"""Seconds before the next attempt, doubled each time and multiplied by a random factor."""
+
+KEPT_STATES = 5
+"""Newest states that pruning leaves for people who look for what happened."""
+
+_NAME = re.compile(r"(\d{20})\.json")
+_log = logging.getLogger(__name__)
+
+
+class IndexCommitUnknown(SkippingError):
+    """The store does not answer, so that a state may or may not have been written."""
+
+    reason = "IndexCommitUnknown"
+    retryable = True
+
+
+class StateLog:
+    """The states of one skipping index, below one folder of a store."""
+
+    def __init__(self, store: ObjectStore, folder: str) -> None:
+        """Open the log; nothing is read yet.
+
+        Args:
+            store: where the folder is.
+            folder: prefix of all keys; empty, or ending in `/`.
+        """
+        self._store = store
+        self._folder = f"{folder}manifest/"
+        self._hint_key = f"{folder}_latest"
+        self._known = NOTHING
+
+    def read(self) -> StoredState:
+        """The newest state; `NOTHING` where there is none.
+
+        Raises:
+            IndexUnreadable: it is damaged, lost, or of a newer format.
+        """
+        hint = 0
+        state = self._known
+        if state.version == 0:
+            hint = self._read_hint()
+            state = (self._state(hint) if hint else None) or self._listed()
+        while (following := self._following(state)) is not None:
+            state = following
+        if state.version < hint:
+            raise damaged_state(f"{self._store.uri}{self._key(hint)}", "nothing, though it existed")
+        self._known = state
+        return state
+
+    def commit(self, build: Callable[[StoredState], StoredState | None]) -> StoredState:
+        """Append a state, as `IndexStore.commit` says.
+
+        Raises:
+            IndexBusy: too many lost races.
+            IndexCommitUnknown: the store does not answer any more.
+            FolderNotWritable: the store refuses the state.
+        """
+        for attempt in range(COMMIT_ATTEMPTS):
+            state = self.read()
+            successor = build(state)
+            if successor is None:
+                return state
+            committed = replace(successor, version=state.version + 1)
+            if self._put(committed):
+                self._known = committed
+                self._write_hint(committed.version)
+                return committed
+            _pause(attempt)
+        raise IndexBusy(
+            f"other writers took {COMMIT_ATTEMPTS} states in a row in {self._store.uri}",
+            hint="run again",
+        )
+
+    def states_from(self, version: int) -> list[StoredState]:
+        """The states from one on that still stand, oldest first."""
+        newest = self.read()
+        found = (self._state(number) for number in range(max(version, 1), newest.version))
+        return [state for state in found if state is not None] + [newest]
+
+    def prune(self, before: int) -> None:
+        """Empty the states before one; the newest few always stay."""
+        newest = self.read().version
+        for info in list(self._store.list(self._folder)):
+            number = _number(info.key.rpartition("/")[2])
+            is_old = 0 < number < before and number <= newest - KEPT_STATES
+            if is_old and info.size != len(PRUNED):
+                self._store.put(info.key, PRUNED)
+
+    def _following(self, state: StoredState) -> StoredState | None:
+        number = state.version + 1
+        while (document := self._document(number)) is not None:
+            if document != PRUNED:
+                return parse_state(document, f"{self._store.uri}{self._key(number)}")
+            number += 1
+        if number > state.version + 1:  # the newest state is never pruned
+            raise damaged_state(f"{self._store.uri}{self._key(number)}", "nothing after old states")
+        return None
+
+    def _listed(self) -> StoredState:
+        """The newest state by listing; another one may have been pruned since."""
+        keys = [info.key.rpartition("/")[2] for info in self._store.list(self._folder)]
+        number = max(map(_number, keys), default=0)
+        return (self._state(number) or replace(NOTHING, version=number - 1)) if number else NOTHING
+
+    def _state(self, number: int) -> StoredState | None:
+        document = self._document(number)
+        if document is None or document == PRUNED:
+            return None
+        state = parse_state(document, f"{self._store.uri}{self._key(number)}")
+        if state.version != number:
+            found = f"state {state.version}"
+            raise damaged_state(f"{self._store.uri}{self._key(number)}", found)
+        return state
+
+    def _document(self, number: int) -> bytes | None:
+        try:
+            return self._store.get(self._key(number))
+        except ObjectNotFound:
+            return None
+
+    def _put(self, state: StoredState) -> bool:
+        """Whether the state is in the log; False when another one has its number."""
+        key = self._key(state.version)
+        document = format_state(state, secrets.token_hex(8))
+        is_unanswered = False
+        for attempt in range(PUT_ATTEMPTS):
+            try:
+                self._store.put_if_absent(key, document)
+            except ObjectAlreadyExists:
+                return self._is_ours(key, document)
+            except STORE_FAILURES as error:
+                if isinstance(error, FolderNotWritable) and not is_unanswered:
+                    raise  # a refusal is an answer, but says nothing about earlier puts
+                is_unanswered = True
+                _log.warning("no answer to the commit of %s: %s", key, error.message)
+                _pause(attempt)
+            else:
+                return True
+        raise _unknown(f"{self._store.uri}{key} may or may not be written")
+
+    def _is_ours(self, key: str, document: bytes) -> bool:
+        for attempt in range(PUT_ATTEMPTS):
+            try:
+                return self._store.get(key) == document
+            except StorageError as error:
+                _log.warning("cannot read %s: %s", key, error.message)
+                _pause(attempt)
+        raise _unknown(f"{self._store.uri}{key} is written, but cannot be read to see by whom")
+
+    def _read_hint(self) -> int:
+        try:
+            return int(json.loads(self._store.get(self._hint_key))["version"])
+        except ObjectNotFound:
+            return 0
+        except (ValueError, KeyError, TypeError) as error:
+            _log.warning("ignoring the hint %s: %s", self._hint_key, error)
+            return 0
+
+    def _write_hint(self, version: int) -> None:
+        """Help later readers; nothing needs it, so that a failure is only a warning."""
+        try:
+            self._store.put(self._hint_key, json.dumps({"version": version}).encode())
+        except STORE_FAILURES as error:
+            _log.warning("no hint for state %d: %s", version, error.message)
+
+    def _key(self, number: int) -> str:
+        return f"{self._folder}{number:020d}.json"
+
+
+def _number(name: str) -> int:
+    match = _NAME.fullmatch(name)
+    return int(match[1]) if match else 0
+
+
+def _unknown(message: str) -> IndexCommitUnknown:
+    return IndexCommitUnknown(
+        f"{message}: the store does not answer", hint="look at the index, and run again if needed"
+    )
+
+
+def _pause(attempt: int) -> None:
+    time.sleep(min(LONGEST_PAUSE, FIRST_PAUSE * 2**attempt) * random.random())
