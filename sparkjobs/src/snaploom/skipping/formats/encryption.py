@@ -90,17 +90,16 @@ def column_keys(columns: Mapping[str, Sequence[str]]) -> str:
 def parse_column_keys(text: str) -> dict[str, tuple[str, ...]]:
     """Leaf paths by key label, from a column key list.
 
-    Labels may hold colons (a URN); leaf paths of an index never do, so the last colon of an entry
-    splits it.
+    Parquet's Hadoop client takes entries with exactly one colon, so others are refused here too.
 
     Raises:
         IndexUnreadable: it is not of that form.
     """
     found: dict[str, tuple[str, ...]] = {}
     for entry in filter(None, (part.strip() for part in text.split(";"))):
-        label, colon, leaves = entry.rpartition(":")
+        label, _, leaves = (part.strip() for part in entry.partition(":"))
         names = tuple(name.strip() for name in leaves.split(",") if name.strip())
-        if not colon or not label or not names:
+        if entry.count(":") != 1 or not label or not names:
             raise IndexUnreadable(
                 "a column key list cannot be parsed", found=entry, expected="label:leaf,leaf"
             )
@@ -167,8 +166,6 @@ def damaged(name: str) -> IndexUnreadable:
     return IndexUnreadable(f"{name} is damaged", expected="a whole Parquet file")
 
 
-def _refusal(
-    data: bytes, keys: ParquetKeys | None, name: str
-) -> KeyUnavailable | IndexUnreadable:
+def _refusal(data: bytes, keys: ParquetKeys | None, name: str) -> KeyUnavailable | IndexUnreadable:
     encrypted = data[:4] == _MAGIC_ENCRYPTED and data[-4:] == _MAGIC_ENCRYPTED
     return key_unavailable(name) if encrypted else damaged(name)
