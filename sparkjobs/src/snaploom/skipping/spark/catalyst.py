@@ -269,6 +269,9 @@ def _among(
     subject: Expression, items: Sequence[Literal], columns: Columns, negated: bool
 ) -> Predicate:
     """IN or NOT IN. A NULL in the list matches nothing, and makes NOT IN never TRUE."""
+    if not items:
+        # Whether NULL IN () is FALSE or NULL is a setting of Spark's.
+        return Unknown(f"{as_text(subject)} IN ()", "the list is empty")
     present = [item for item in items if not item.is_null]
     if not present or (negated and len(present) < len(items)):
         return NEVER
