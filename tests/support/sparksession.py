@@ -1,5 +1,6 @@
 """A small Spark for tests: two cores, two shuffle partitions, no web pages, nothing in the tree."""
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +26,8 @@ SETTINGS: Mapping[str, str] = {
 
 def make_session(folder: Path, settings: Mapping[str, str] | None = None) -> SparkSession:
     """The session of this process; `folder` takes warehouse, scratch space and Derby's files."""
+    # Workers run this Python, whatever `python3` is on the path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[2]").appName("snaploom-tests")
     places = {
         "spark.sql.warehouse.dir": str(folder / "warehouse"),

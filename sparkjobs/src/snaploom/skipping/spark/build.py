@@ -176,9 +176,7 @@ def _footers(plan: BuildPlan, paths: Sequence[str], counters: Counters) -> dict[
     return dict(zip(paths, found, strict=True))
 
 
-def _footer_row(
-    plan: BuildPlan, definition: IndexDefinition, footer: Footer
-) -> Scanned | None:
+def _footer_row(plan: BuildPlan, definition: IndexDefinition, footer: Footer) -> Scanned | None:
     proved = dict(zip(plan.footer_terms, footer.columns, strict=False))
     columns = [proved.get(term.key) for term in definition.terms]
     known = [column for column in columns if column is not None]

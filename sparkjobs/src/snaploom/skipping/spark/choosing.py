@@ -47,9 +47,16 @@ def choose_files(
             these alone.
     """
     paths = list(partitions)
-    columns = {f"p{place}": _column(place, kind, partitions) for place, (_, kind) in _placed(partition_columns)}
+    columns = {
+        f"p{place}": _column(place, kind, partitions)
+        for place, (_, kind) in _placed(partition_columns)
+    }
     table = pa.table(
-        {**columns, "path": pa.array(paths, pa.string()), "encoded": [url_encoded(p) for p in paths]},
+        {
+            **columns,
+            "path": pa.array(paths, pa.string()),
+            "encoded": [url_encoded(p) for p in paths],
+        },
         schema=pa.schema(
             [(name, column.type) for name, column in columns.items()]
             + [("path", pa.string()), ("encoded", pa.string())]
@@ -74,7 +81,8 @@ def choose_files(
         raise IndexNotPossible(
             "WHERE of an index chooses files",
             found=f"{where}: {str(error).splitlines()[0]}",
-            expected="a condition on " + ", ".join([name for name, _ in partition_columns] + ["_metadata.file_path"]),
+            expected="a condition on "
+            + ", ".join([name for name, _ in partition_columns] + ["_metadata.file_path"]),
             hint=_HINT,
         ) from error
 
@@ -83,12 +91,13 @@ def _placed(columns: Sequence[tuple[str, str]]) -> list[tuple[int, tuple[str, st
     return list(enumerate(columns))
 
 
-def _column(
-    place: int, data_type: str, partitions: Mapping[str, tuple[Literal, ...]]
-) -> pa.Array:
+def _column(place: int, data_type: str, partitions: Mapping[str, tuple[Literal, ...]]) -> pa.Array:
     values = [row[place].value for row in partitions.values()]
     if data_type == "string":
-        texts = [value.decode("utf-8", "replace") if isinstance(value, bytes) else None for value in values]
+        texts = [
+            value.decode("utf-8", "replace") if isinstance(value, bytes) else None
+            for value in values
+        ]
         return pa.array(texts, pa.string())
     kept = pa.array(values, arrow_type(data_type) or pa.null())
     kind = _SPARK_TYPES.get(data_type)

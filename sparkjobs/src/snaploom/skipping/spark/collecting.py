@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -63,7 +64,7 @@ class Collecting:
             files = batch.column(FILE).to_numpy(zero_copy_only=False)
             starts = [0, *(np.flatnonzero(files[1:] != files[:-1]) + 1).tolist(), len(files)]
             arrays = self._arrays(batch)
-            for start, stop in zip(starts, starts[1:], strict=False):
+            for start, stop in pairwise(starts):
                 if start == stop:
                     continue
                 if current is None or current.file != files[start]:

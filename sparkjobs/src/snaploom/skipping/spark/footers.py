@@ -157,9 +157,7 @@ def column_of(
 _ABSENT = -1
 
 
-def _leaf(
-    metadata: pq.FileMetaData, names: tuple[str, ...], is_case_sensitive: bool
-) -> int | None:
+def _leaf(metadata: pq.FileMetaData, names: tuple[str, ...], is_case_sensitive: bool) -> int | None:
     """Position of a term's leaf; `_ABSENT` when the file lacks it, None when that is not sure."""
 
     def folded(name: str) -> str:

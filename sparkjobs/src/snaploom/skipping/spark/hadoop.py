@@ -47,7 +47,9 @@ def url_encoded(path: str) -> str:
     return scheme + slash + _ILLEGAL.sub(_escape, rest)
 
 
-_ILLEGAL = re.compile(r"[^A-Za-z0-9_\-!.~'()*,;:$&+=/@\u00a1-\U0010ffff]|[\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
+_ILLEGAL = re.compile(
+    r"[^A-Za-z0-9_\-!.~'()*,;:$&+=/@\u00a1-\U0010ffff]|[\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+)
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -54,8 +54,10 @@ class Reading:
         if self.target.table:
             # The listing of a table is cached with its relation.
             catalog = session._jsparkSession.sessionState().catalog()
-            identifier = session._jsparkSession.sessionState().sqlParser().parseTableIdentifier(
-                self.target.table
+            identifier = (
+                session._jsparkSession.sessionState()
+                .sqlParser()
+                .parseTableIdentifier(self.target.table)
             )
             catalog.refreshTable(identifier)
             return session.read.options(**_STRICT).table(self.target.table)

@@ -14,7 +14,7 @@ from typing import cast
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
@@ -61,7 +61,7 @@ def open_path(
     """
     try:
         frame = spark.read.format(file_format).options(**dict(options or {})).load(path)
-    except (AnalysisException, Py4JJavaError) as error:
+    except (PySparkException, Py4JJavaError) as error:
         raise TargetNotIndexable(
             f"{path} cannot be read as {file_format}",
             found=str(error).splitlines()[0],
@@ -96,7 +96,7 @@ def open_table(spark: SparkSession, name: str) -> SparkTarget:
     """
     try:
         frame = spark.table(name)
-    except AnalysisException as error:
+    except PySparkException as error:
         raise TargetNotIndexable(
             f"{name} is no table", found=str(error).splitlines()[0], hint="check the name"
         ) from error
@@ -195,10 +195,11 @@ class SparkTarget:
         Raises:
             IndexNotPossible: there is no such column, or no index can be kept about its type.
         """
-        parser = self._jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
+        jvm = self._session.sparkContext._gateway.jvm  # type: ignore[union-attr]
+        parser = jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
         try:
             names = tuple(parser.parseAttributeName(name).mkString("\n").split("\n"))
-        except (Py4JJavaError, AnalysisException) as error:
+        except (Py4JJavaError, PySparkException) as error:
             raise IndexNotPossible(
                 f"{name} is no name of a column", found=name, hint="put odd names in backticks"
             ) from error
@@ -234,7 +235,7 @@ class SparkTarget:
         try:
             frame = self._current.frame.select(sql.expr(text).alias("value"))
             (told,) = json.loads(self._rule.serialise(frame._jdf))
-        except (AnalysisException, ParseException, Py4JJavaError, ValueError) as error:
+        except (PySparkException, Py4JJavaError) as error:
             raise IndexNotPossible(
                 "the expression cannot be kept",
                 found=f"{text}: {str(error).splitlines()[0]}",
@@ -355,11 +356,7 @@ class SparkTarget:
         )
 
     def _setting(self, name: str) -> str:
-        return str(self._session.conf.get(name)).lower() if "Corrupt" not in name else str(self._session.conf.get(name))
-
-    @property
-    def _jvm(self):  # noqa
-        return self._session.sparkContext._gateway.jvm
+        return str(self._session.conf.get(name))
 
 
 def _only_relation(spark: SparkSession, frame: DataFrame, name: str) -> Mapping[str, object]:
@@ -371,7 +368,9 @@ def _only_relation(spark: SparkSession, frame: DataFrame, name: str) -> Mapping[
     plan = frame._jdf.queryExecution().analyzed()
     headers = JavaRule(spark).describe(frame._jdf)
     if "View (" in plan.toString() or "View (" in plan.nodeName():
-        tables = [str(json.loads(header)["table"] or json.loads(header)["roots"]) for header in headers]
+        tables = [
+            str(json.loads(header)["table"] or json.loads(header)["roots"]) for header in headers
+        ]
         raise TargetNotIndexable(
             f"{name} is a view, which has no files",
             found="a view over " + (", ".join(tables) or "something else than files"),
