@@ -1,0 +1,230 @@
+"""The few operations of OpenSearch that we use, typed, repeated while failures pass.
+
+Nothing else in the project imports `opensearchpy`. Answers are JSON; what is taken from them is
+taken here and in `snaploom.skipping.stores.opensearch.reading`, so that nobody else handles raw
+answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from importlib import import_module
+from typing import Any, Self, TypeVar
+
+from opensearchpy import OpenSearch, Urllib3AWSV4SignerAuth
+from opensearchpy.exceptions import NotFoundError, OpenSearchException, RequestError
+
+from snaploom.errors import IndexNotFound, IndexNotPossible
+from snaploom.models.skippingindex import OpenSearchAuth
+from snaploom.skipping.stores.opensearch.failures import repeated
+from snaploom.skipping.stores.opensearch.options import DEFAULT_PORTS, OpenSearchOptions
+
+Json = dict[str, Any]
+"""A JSON object as OpenSearch sends and takes it."""
+
+T = TypeVar("T")
+
+_QUIETLY_ABSENT = {"ignore": (HTTPStatus.NOT_FOUND.value,)}
+_QUIETLY_LOST = {"ignore": (HTTPStatus.CONFLICT.value,)}
+"""Answers that are no failures; the library would log them as such."""
+
+_EXISTS_ALREADY = "resource_already_exists_exception"
+
+
+@dataclass(frozen=True)
+class Document:
+    """One document, with what a conditional write of it needs."""
+
+    source: Json
+    """Its fields."""
+    sequence: int
+    """Number of the write that made it (`_seq_no`)."""
+    term: int
+    """Term of the primary shard at that time (`_primary_term`)."""
+
+
+class OpenSearchClient:
+    """A connection to OpenSearch; usable from several threads."""
+
+    def __init__(self, options: OpenSearchOptions) -> None:
+        self.options = options
+        port = DEFAULT_PORTS[options.scheme] if options.port == -1 else options.port
+        self.library = OpenSearch(
+            hosts=[{"host": options.host, "port": port}],
+            use_ssl=options.scheme == "https",
+            http_auth=_authentication(options),
+            timeout=options.timeout_seconds,
+            # Tries are ours: the library's come without a pause between them.
+            max_retries=0,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self.library.close()
+
+    def create_index(self, name: str, mappings: Mapping[str, object], shards: int = 1) -> bool:
+        """Create an index; False when there was one already."""
+        body = {"settings": {"index": {"number_of_shards": shards}}, "mappings": dict(mappings)}
+
+        def create() -> bool:
+            if self.library.indices.exists(index=name):
+                return False
+            try:
+                self.library.indices.create(index=name, body=body)
+            except RequestError as error:
+                if error.error != _EXISTS_ALREADY:
+                    raise
+                return False
+            return True
+
+        return self._repeated(create, f"create the index {name}")
+
+    def exists(self, name: str) -> bool:
+        """Whether there is an index of that name."""
+        return self._repeated(
+            lambda: bool(self.library.indices.exists(index=name)), f"look for the index {name}"
+        )
+
+    def delete_index(self, name: str) -> bool:
+        """Delete an index with its documents; False when there was none."""
+
+        def delete() -> bool:
+            answer: Json = self.library.indices.delete(index=name, params=dict(_QUIETLY_ABSENT))
+            return answer.get("status") != HTTPStatus.NOT_FOUND
+
+        return self._repeated(delete, f"delete the index {name}")
+
+    def mapping(self, name: str) -> Json:
+        """The mapping of an index: `properties`, `_meta` and so on.
+
+        Raises:
+            IndexNotFound: there is no such index.
+        """
+
+        def get() -> Json:
+            found: Json = self.library.indices.get_mapping(index=name)
+            mappings: Json = next(iter(found.values()))["mappings"]
+            return mappings
+
+        return self._found(get, name, "read the mapping of")
+
+    def put_mapping(self, name: str, mappings: Mapping[str, object]) -> None:
+        """Add fields to the mapping, and replace its `_meta`."""
+        self._found(
+            lambda: self.library.indices.put_mapping(index=name, body=dict(mappings)),
+            name,
+            "change the mapping of",
+        )
+
+    def shards(self, name: str) -> int:
+        """Number of primary shards."""
+
+        def get() -> int:
+            found: Json = self.library.indices.get_settings(index=name)
+            return int(next(iter(found.values()))["settings"]["index"]["number_of_shards"])
+
+        return self._found(get, name, "read the settings of")
+
+    def refresh(self, name: str) -> None:
+        """Make all that was written visible to searches."""
+        self._found(lambda: self.library.indices.refresh(index=name), name, "refresh")
+
+    def get(self, name: str, document_id: str) -> Document | None:
+        """One document as it was last written, visible to searches or not."""
+
+        def get() -> Document | None:
+            found: Json = self.library.get(index=name, id=document_id, params=dict(_QUIETLY_ABSENT))
+            if not found.get("found"):
+                return None
+            return Document(found["_source"], found["_seq_no"], found["_primary_term"])
+
+        return self._repeated(get, f"read the document {document_id}")
+
+    def put(
+        self, name: str, document_id: str, source: Mapping[str, object], before: Document | None
+    ) -> bool:
+        """Write a document only if it is still as it was `before`, or still absent (None).
+
+        Returns:
+            False when somebody wrote it meanwhile. That may be this very call: a request whose
+            answer is lost is sent again and then finds its own document.
+        """
+        params: dict[str, object] = {"op_type": "create", **_QUIETLY_LOST}
+        if before is not None:
+            condition = {"if_seq_no": before.sequence, "if_primary_term": before.term}
+            params = {**condition, **_QUIETLY_LOST}
+
+        def put() -> bool:
+            answer: Json = self.library.index(
+                index=name, id=document_id, body=dict(source), params=dict(params)
+            )
+            return answer.get("status") != HTTPStatus.CONFLICT
+
+        return self._repeated(put, f"write the document {document_id}")
+
+    def close_moment(self, moment: str) -> None:
+        """Give back a point in time; one that OpenSearch forgot already is as good."""
+        with suppress(OpenSearchException):
+            self.library.delete_pit(body={"pit_id": [moment]})
+
+    def _repeated(self, request: Callable[[], T], doing: str) -> T:
+        return repeated(request, self.options.uri, doing)
+
+    def _found(self, request: Callable[[], T], name: str, doing: str) -> T:
+        def get() -> T:
+            try:
+                return request()
+            except NotFoundError:
+                raise no_such_index(name, self.options.uri) from None
+
+        return self._repeated(get, f"{doing} the index {name}")
+
+
+def field_at(properties: Mapping[str, Any], name: str) -> Json | None:
+    """The mapping of a field, nested ones with dots; None where there is none."""
+    outer, _, rest = name.partition(".")
+    found: Json | None = properties.get(outer)
+    if found is None or not rest:
+        return found
+    return field_at(found.get("properties", {}), rest)
+
+
+def no_such_index(name: str, uri: str) -> IndexNotFound:
+    """The error for an index that is not there."""
+    return IndexNotFound(f"OpenSearch at {uri} has no index {name}", found="none")
+
+
+def _authentication(options: OpenSearchOptions) -> Any:
+    # The library takes a pair for Basic and a callable that signs for SigV4.
+    if options.auth is OpenSearchAuth.BASIC:
+        return (options.username, options.password)
+    if options.auth is OpenSearchAuth.SIGV4:
+        return Urllib3AWSV4SignerAuth(_aws_credentials(), options.region, options.service)
+    return None
+
+
+def _aws_credentials() -> object:
+    try:
+        session = import_module("botocore.session").get_session()
+    except ImportError:
+        raise IndexNotPossible(
+            "auth sigv4 needs the package botocore, which finds the credentials and signs",
+            found="botocore is not installed",
+            hint="pip install 'snaploom[opensearch]' botocore",
+        ) from None
+    credentials: object = session.get_credentials()
+    if credentials is None:
+        raise IndexNotPossible(
+            "auth sigv4 found no credentials of AWS",
+            expected="a role of the pod, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile",
+        )
+    return credentials

@@ -1,0 +1,100 @@
+"""What OpenSearch answers, in the words of this project: which failures pass, and no secrets."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from opensearchpy.exceptions import (
+    ConnectionError as NotConnected,
+)
+from opensearchpy.exceptions import (
+    OpenSearchException,
+    TransportError,
+)
+
+from snaploom.errors import SkippingError
+
+ATTEMPTS = 8
+"""Tries of one request; with the pauses below they last about half a minute."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
+"""Seconds before the next try, doubled each time; a random part keeps writers apart."""
+
+PASSING = frozenset({429, 502, 503, 504})
+"""HTTP statuses that say "later"."""
+
+T = TypeVar("T")
+
+
+class IndexStoreFailed(SkippingError):
+    """OpenSearch does not answer, or refuses a request."""
+
+    reason = "IndexStoreFailed"
+    retryable = True
+
+
+def is_passing(error: OpenSearchException) -> bool:
+    """Whether the same request may succeed later."""
+    return isinstance(error, NotConnected) or (
+        isinstance(error, TransportError) and error.status_code in PASSING
+    )
+
+
+def pause_before(attempt: int) -> float:
+    """Seconds to wait before a try, from 1 for the second."""
+    return min(FIRST_PAUSE * (1 << (attempt - 1)), LONGEST_PAUSE) * random.uniform(0.5, 1.0)
+
+
+def repeated(request: Callable[[], T], uri: str, doing: str) -> T:
+    """The answer of a request, tried again while failures are passing.
+
+    Args:
+        request: may run several times.
+        uri: where, for messages.
+        doing: what is done, for messages: `read the index x`.
+
+    Raises:
+        IndexStoreFailed: it was refused, or failed every time.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return request()
+        except OpenSearchException as error:
+            if attempt == ATTEMPTS or not is_passing(error):
+                raise translated(error, uri, doing) from None
+        time.sleep(pause_before(attempt))
+    raise IndexStoreFailed(f"OpenSearch does not {doing}", found="no attempt was made")
+
+
+def translated(error: OpenSearchException, uri: str, doing: str) -> IndexStoreFailed:
+    """The project's error for one of the library's.
+
+    The library's own is not chained: it holds the request, and with it headers and bodies.
+    """
+    message = f"OpenSearch at {uri} did not {doing}"
+    if isinstance(error, NotConnected):
+        return IndexStoreFailed(
+            message,
+            found=f"no answer ({type(error).__name__})",
+            expected="a server that answers in time",
+            hint="check scheme, host and port, and that the server is up",
+        )
+    if isinstance(error, TransportError):
+        hint = (
+            "check auth, the user and what it may do" if error.status_code in (401, 403) else None
+        )
+        return IndexStoreFailed(message, found=f"{error.status_code} {reason_of(error)}", hint=hint)
+    return IndexStoreFailed(message, found=type(error).__name__)
+
+
+def reason_of(error: TransportError) -> str:
+    """What the server says, in one line: type and reason of the first cause."""
+    info = error.info
+    if not isinstance(info, dict) or not isinstance(info.get("error"), dict):
+        return str(error.error)
+    cause = info["error"]
+    roots = cause.get("root_cause") or [cause]
+    return f"{roots[0].get('type', '')}: {roots[0].get('reason', '')}"

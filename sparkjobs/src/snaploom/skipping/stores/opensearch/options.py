@@ -1,0 +1,207 @@
+"""How to reach OpenSearch and how to read and write there: Flint's options, parsed once.
+
+Names and defaults are those of Flint's `spark.datasource.flint.*` settings, without that prefix.
+Beyond Flint's: `username` and `password` for auth basic (Flint's `auth.username` and
+`auth.password` say the same), `service`, and `timeout_seconds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeVar
+
+from snaploom.errors import StatementInvalid
+from snaploom.models.skippingindex import OpenSearchAuth, OpenSearchStore
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+"""What port -1 means."""
+
+_AUTH_NAMES = {
+    "false": OpenSearchAuth.NOAUTH,
+    "noauth": OpenSearchAuth.NOAUTH,
+    "basic": OpenSearchAuth.BASIC,
+    "sigv4": OpenSearchAuth.SIGV4,
+}
+_SYNONYMS = {"auth.username": "username", "auth.password": "password"}
+_TRUTHS = {"true": True, "false": False}
+
+T = TypeVar("T")
+
+
+class RefreshPolicy(StrEnum):
+    """When written documents become visible to searches; values are OpenSearch's."""
+
+    NONE = "false"
+    """Whenever OpenSearch refreshes, within a second unless it was told otherwise."""
+    IMMEDIATE = "true"
+    """At once."""
+    WAIT_UNTIL = "wait_for"
+    """The write waits until it is visible."""
+
+
+@dataclass(frozen=True)
+class OpenSearchOptions:
+    """Everything a client needs. Printing it shows no password."""
+
+    host: str = "localhost"
+    """Host name or address."""
+    port: int = 9200
+    """Port; -1 for the protocol's own."""
+    scheme: str = "http"
+    """`http` or `https`."""
+    auth: OpenSearchAuth = OpenSearchAuth.NOAUTH
+    """How to authenticate."""
+    region: str = "us-west-2"
+    """Region, for SIGV4."""
+    service: str = "es"
+    """Service that requests are signed for: `es`, or `aoss` for serverless."""
+    username: str = field(default="", repr=False)
+    """User name, for BASIC."""
+    password: str = field(default="", repr=False)
+    """Password, for BASIC."""
+    id_name: str = ""
+    """Column whose value becomes the document's id; empty: ids are made up."""
+    ignore_id_column: bool = False
+    """Whether that column is left out of the document."""
+    batch_size: int = 1000
+    """Documents in one bulk request."""
+    refresh_policy: RefreshPolicy = RefreshPolicy.NONE
+    """When written documents become visible."""
+    scroll_size: int = 100
+    """Documents in one page of a search."""
+    timeout_seconds: float = 60.0
+    """How long one request may take."""
+
+    @property
+    def uri(self) -> str:
+        """Where it is, for people: nothing secret in it."""
+        port = DEFAULT_PORTS[self.scheme] if self.port == -1 else self.port
+        return f"{self.scheme}://{self.host}:{port}"
+
+
+OPTION_NAMES = {
+    "host": "host",
+    "port": "port",
+    "scheme": "scheme",
+    "auth": "auth",
+    "region": "region",
+    "service": "service",
+    "username": "username",
+    "password": "password",
+    "write.id_name": "id_name",
+    "ignore.id_column": "ignore_id_column",
+    "write.batch_size": "batch_size",
+    "write.refresh_policy": "refresh_policy",
+    "refresh_policy": "refresh_policy",
+    "read.scroll_size": "scroll_size",
+    "timeout_seconds": "timeout_seconds",
+}
+"""Field of `OpenSearchOptions` by the option's name (Flint's page writes `refresh_policy` both
+ways)."""
+
+
+def parse_options(options: Mapping[str, str]) -> OpenSearchOptions:
+    """Parse options; names are compared without case.
+
+    Raises:
+        StatementInvalid: an unknown name, or a value that is none of those allowed.
+    """
+    values: dict[str, str] = {}
+    for name, value in options.items():
+        lowered = name.lower()
+        known = OPTION_NAMES.get(_SYNONYMS.get(lowered, lowered))
+        if known is None:
+            raise StatementInvalid(
+                f"there is no option {name!r} of the data source flint",
+                found=name,
+                expected=", ".join(OPTION_NAMES),
+            )
+        values[known] = value
+    parsed = OpenSearchOptions(
+        host=values.get("host", "localhost"),
+        port=_number("port", values.get("port", "9200"), -1, 65535),
+        scheme=_one_of("scheme", values.get("scheme", "http"), {s: s for s in DEFAULT_PORTS}),
+        auth=_one_of("auth", values.get("auth", "false"), _AUTH_NAMES),
+        region=values.get("region", "us-west-2"),
+        service=values.get("service", "es"),
+        username=values.get("username", ""),
+        password=values.get("password", ""),
+        id_name=values.get("id_name", ""),
+        ignore_id_column=_one_of(
+            "ignore.id_column", values.get("ignore_id_column", "false"), _TRUTHS
+        ),
+        batch_size=_number("write.batch_size", values.get("batch_size", "1000"), 1, 100_000),
+        refresh_policy=_one_of(
+            "write.refresh_policy", values.get("refresh_policy", "false"), _REFRESH_POLICIES
+        ),
+        scroll_size=_number("read.scroll_size", values.get("scroll_size", "100"), 1, 10_000),
+        timeout_seconds=float(
+            _number("timeout_seconds", values.get("timeout_seconds", "60"), 1, 3600)
+        ),
+    )
+    check_options(parsed)
+    return parsed
+
+
+def options_of_store(
+    store: OpenSearchStore, username: str = "", password: str = ""
+) -> OpenSearchOptions:
+    """The options of a declared store; user name and password as its credentials resolve to."""
+    options = OpenSearchOptions(
+        host=store.host,
+        port=store.port,
+        scheme=store.scheme,
+        auth=store.auth,
+        region=store.region or "us-west-2",
+        username=username,
+        password=password,
+        scroll_size=1000,
+    )
+    check_options(options)
+    return options
+
+
+def check_options(options: OpenSearchOptions) -> None:
+    """Refuse what contradicts itself.
+
+    Raises:
+        StatementInvalid: basic without a user, port 0, or ids that nobody would see.
+    """
+    if options.auth is OpenSearchAuth.BASIC and not (options.username and options.password):
+        raise StatementInvalid(
+            "auth basic needs a user", expected="the options username and password"
+        )
+    if options.port == 0:
+        raise StatementInvalid("port 0 is no port", expected="1 to 65535, or -1")
+    if options.ignore_id_column and not options.id_name:
+        raise StatementInvalid("ignore.id_column needs write.id_name", expected="both, or neither")
+
+
+_REFRESH_POLICIES = {
+    **{policy.value: policy for policy in RefreshPolicy},
+    **{policy.name.lower(): policy for policy in RefreshPolicy},
+}
+
+
+def _number(name: str, text: str, least: int, greatest: int) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = least - 1
+    if not least <= value <= greatest:
+        raise StatementInvalid(
+            f"the option {name} is not a number that it can be",
+            found=text,
+            expected=f"{least} to {greatest}",
+        )
+    return value
+
+
+def _one_of(name: str, text: str, allowed: Mapping[str, T]) -> T:
+    if text.lower() not in allowed:
+        raise StatementInvalid(
+            f"the option {name} has no such value", found=text, expected=", ".join(allowed)
+        )
+    return allowed[text.lower()]

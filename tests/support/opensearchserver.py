@@ -1,0 +1,84 @@
+"""A real OpenSearch of our own: started once, on a free port, gone when its stdin closes.
+
+Its jars come from Maven through the ordinary client, once, into a cache outside the work tree.
+"""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+COMPONENT = Path(__file__).parents[1] / "components" / "opensearch"
+VERSION = "2.19.1.0"
+CACHE = Path(
+    os.environ.get("SNAPLOOM_TEST_CACHE", Path.home() / ".cache" / "snaploom"),
+    f"opensearch-{VERSION}",
+)
+READY_SECONDS = 120.0
+"""It takes 5 seconds alone; a machine full of other tests takes longer."""
+
+
+def opensearch_jars() -> Path:
+    """Folder of the jars; downloaded when absent, and published into place by one rename."""
+    jars = CACHE / "jars"
+    if not jars.is_dir():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        loading = CACHE / f"loading-{os.getpid()}"
+        command = ["mvn", "-q", "-B", "-f", str(COMPONENT / "pom.xml")]
+        goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+        subprocess.run(
+            [*command, goal, f"-DoutputDirectory={loading}", "-DincludeScope=runtime"], check=True
+        )
+        if not jars.is_dir():
+            loading.rename(jars)
+        shutil.rmtree(loading, ignore_errors=True)
+    return jars
+
+
+@contextmanager
+def running_opensearch(folder: Path) -> Iterator[int]:
+    """A server whose data lie in `folder`; yields its port."""
+    port = _free_port()
+    command = ["java", "-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-cp"]
+    command += [f"{opensearch_jars()}/*", str(COMPONENT / "Server.java"), str(folder), str(port)]
+    with (folder / "server.log").open("wb") as log:
+        server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
+    try:
+        _await_ready(server, port, folder / "server.log")
+        yield port
+    finally:
+        if server.stdin is not None:
+            server.stdin.close()
+        try:
+            server.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _await_ready(server: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while time.monotonic() < deadline:
+        if server.poll() is not None:
+            raise RuntimeError(f"OpenSearch ended at once: {log.read_text()[-2000:]}")
+        try:
+            health = f"http://127.0.0.1:{port}/_cluster/health"
+            with urllib.request.urlopen(health, timeout=5) as answer:
+                if json.load(answer)["status"] in ("green", "yellow"):
+                    return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise RuntimeError(f"OpenSearch is not ready: {log.read_text()[-2000:]}")
