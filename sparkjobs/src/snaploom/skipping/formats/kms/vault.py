@@ -1,0 +1,110 @@
+"""A key management service over HTTP: the transit engine of HashiCorp Vault, or what speaks alike.
+
+Each key label is a key of the engine, named as the last part of the URL: `encrypt/<label>` and
+`decrypt/<label>`. The master key never leaves the service. The token is taken from a file (as an
+agent writes it, read again for each request) or from the environment, and is in no message.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlsplit
+from urllib.request import Request, urlopen
+
+from snaploom.errors import KeyUnavailable
+
+TOKEN_VARIABLE = "VAULT_TOKEN"
+"""Environment variable with the token; Vault's own."""
+
+TOKEN_FILE_VARIABLE = "VAULT_TOKEN_FILE"
+"""Environment variable with the path of a file with the token; goes first."""
+
+TIMEOUT_SECONDS = 10.0
+"""Longest wait for one answer: a query that cannot have its key runs unpruned, and should not
+wait long for that."""
+
+_MOST_BYTES = 1024 * 1024
+"""Longest answer; a wrapped key takes a hundred bytes."""
+
+
+class VaultKeyService:
+    """Keys of a transit engine."""
+
+    def __init__(self, url: str, environment: Mapping[str, str] = os.environ) -> None:
+        """Name an engine.
+
+        Args:
+            url: where it is mounted, such as `https://vault:8200/v1/transit`.
+            environment: where the token, or the path of its file, is.
+
+        Raises:
+            KeyUnavailable: the URL is none of HTTP.
+        """
+        if urlsplit(url).scheme not in ("http", "https"):
+            raise KeyUnavailable(
+                "the key management service has a URL that is none of HTTP",
+                expected="https://host:port/v1/transit",
+            )
+        self._url = url.rstrip("/")
+        self._environment = environment
+
+    def wrap(self, label: str, key: bytes) -> str:
+        """The key, encrypted by the service."""
+        plain = base64.b64encode(key).decode("ascii")
+        return self._ask("encrypt", label, {"plaintext": plain}, "ciphertext")
+
+    def unwrap(self, label: str, wrapped: str) -> bytes:
+        """The key, decrypted by the service."""
+        answer = self._ask("decrypt", label, {"ciphertext": wrapped}, "plaintext")
+        try:
+            return base64.b64decode(answer, validate=True)
+        except binascii.Error:
+            raise _refused(label, "an answer that is no key") from None
+
+    def _ask(self, verb: str, label: str, question: Mapping[str, str], field: str) -> str:
+        request = Request(
+            f"{self._url}/{verb}/{quote(label, safe='')}",
+            data=json.dumps(question).encode(),
+            headers={"X-Vault-Token": self._token(label), "Content-Type": "application/json"},
+            method="POST",
+        )
+        # Causes are not kept: what the service says may quote the question.
+        try:
+            with urlopen(request, timeout=TIMEOUT_SECONDS) as response:
+                answer = json.loads(response.read(_MOST_BYTES))
+        except HTTPError as error:
+            raise _refused(label, f"HTTP status {error.code}") from None
+        except (URLError, OSError) as error:
+            raise _refused(label, f"no answer ({type(error).__name__})") from None
+        except ValueError:
+            raise _refused(label, "an answer that is no JSON") from None
+        data = answer.get("data") if isinstance(answer, dict) else None
+        value = data.get(field) if isinstance(data, dict) else None
+        if not isinstance(value, str):
+            raise _refused(label, f"an answer without {field}")
+        return value
+
+    def _token(self, label: str) -> str:
+        path = self._environment.get(TOKEN_FILE_VARIABLE, "")
+        try:
+            token = Path(path).read_text(encoding="utf-8") if path else None
+        except OSError:
+            raise _refused(label, "a token file that cannot be read") from None
+        token = (token or self._environment.get(TOKEN_VARIABLE, "")).strip()
+        if not token or not token.isascii() or not token.isprintable():
+            raise _refused(label, f"no token in {TOKEN_FILE_VARIABLE} or {TOKEN_VARIABLE}")
+        return token
+
+
+def _refused(label: str, found: str) -> KeyUnavailable:
+    return KeyUnavailable(
+        f"the key management service gave no key for the label {label}",
+        found=found,
+        hint="look at its address, the token's policy, and whether it has a key of that name",
+    )
