@@ -6,6 +6,7 @@ by its serialised form, so that an index over exactly this expression can serve 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from snaploom.skipping.core.terms import Term, expression_term
@@ -17,6 +18,7 @@ from snaploom.skipping.spark.expressions import (
     Literal,
     Opaque,
     as_text,
+    parse,
     serialised,
 )
 
@@ -109,6 +111,15 @@ def _leaves(expression: Expression) -> Iterator[Expression]:
             yield from _leaves(child)
     else:
         yield expression
+
+
+def root_names(term: Term) -> frozenset[str]:
+    """Names of the top-level columns that a term speaks of."""
+    if term.names is not None:
+        return frozenset(term.names[:1])
+    (_, expression) = json.loads(term.key)
+    leaves = _leaves(parse(expression))
+    return frozenset(leaf.name for leaf in leaves if isinstance(leaf, Column))
 
 
 def hint(subject: Expression) -> str:

@@ -1,0 +1,34 @@
+"""A small cache for values that are dear to make; safe to use from several threads."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class RecentlyUsed(Generic[K, V]):
+    """Keeps the values that were asked for last."""
+
+    def __init__(self, most: int) -> None:
+        """Keep so many."""
+        self._most = most
+        self._values: OrderedDict[K, V] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        """The value of a key, made if it is not there; two threads may both make it."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+        value = make()
+        with self._lock:
+            self._values[key] = value
+            while len(self._values) > self._most:
+                self._values.popitem(last=False)
+        return value
