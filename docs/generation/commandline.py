@@ -30,6 +30,16 @@ CODES_OF = {
     "snapshots": "0, 1, 2",
     "graph": "0, 2, 3 (the drawing shows the ties)",
     "gc": "0, 1, 2",
+    "index create": "0, 1, 2, 130",
+    "index build": "0, 1, 2, 130",
+    "index refresh": "0, 1, 2, 130",
+    "index apply": "0, 1, 2, 130",
+    "index describe": "0, 1, 2, 130",
+    "index list": "0, 1, 2",
+    "index drop": "0, 1, 2",
+    "index vacuum": "0, 1, 2",
+    "index recover": "0, 1, 2",
+    "index compact": "0, 1, 2",
     "schema": "0, 1, 2",
     "crds": "0, 1 (`--check` found a difference), 2",
 }
@@ -40,8 +50,11 @@ TYPES = {"Path": "path", "str": "text", "int": "number", "bool": "flag", "timede
 def command_page() -> str:
     """The page of all commands."""
     app = build_app()
-    names = [name for name in app if not name.startswith("-")]
-    overview = [[f"[`{name}`](#snaploom-{name})", _summary(app[name])] for name in names]
+    commands = dict(_commands(app))
+    overview = [
+        [f"[`{name}`](#snaploom-{name.replace(' ', '-')})", _summary(command)]
+        for name, command in commands.items()
+    ]
     return "\n".join([
         "# The command line\n",
         NOTE,
@@ -51,8 +64,19 @@ def command_page() -> str:
         table(["command", "what it does"], overview),
         "## Exit codes\n",
         table(["code", "meaning"], [[f"`{code}`", meaning] for code, meaning in EXIT_CODES]),
-        *(_section(name, app[name]) for name in names),
+        *(_section(name, command) for name, command in commands.items()),
     ])  # fmt: skip
+
+
+def _commands(app: App, group: str = "") -> Iterator[tuple[str, App]]:
+    """Every command by what is typed; groups are only told by what they hold."""
+    for name in app:
+        if name.startswith("-"):
+            continue
+        if app[name].default_command is None:
+            yield from _commands(app[name], f"{group}{name} ")
+        else:
+            yield f"{group}{name}", app[name]
 
 
 def _summary(command: App) -> str:

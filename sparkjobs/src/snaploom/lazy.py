@@ -11,6 +11,7 @@ from importlib import import_module
 READ = "snaploom.reader:read"
 WEAVE = "snaploom.jobs.outputs:weave_outputs"
 PREVIEW = "snaploom.jobs.outputs:preview"
+INDEX = "snaploom.jobs.indexing:carry_out"
 FAILURES = "snaploom.cli.failures:tell_failure"
 
 

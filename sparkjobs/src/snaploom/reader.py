@@ -18,7 +18,7 @@ from pyspark.sql import types as spark_types
 from whenever import Instant
 
 from snaploom.engine.conform import conform_frame
-from snaploom.engine.write import READ_OPTIONS, SPARK_FORMATS
+from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS
 from snaploom.errors import HistoryIncompatible, SnaploomError
 from snaploom.models.outputfolder import DataFormat, TimestampFormat
 from snaploom.models.times import EpochNanos, format_instant, parse_instant

@@ -30,9 +30,21 @@ COMMANDS = (
     ("snapshots", "snaploom.cli.snapshots:snapshots", "List what an output has published."),
     ("graph", "snaploom.cli.graph:graph", "Draw sources, relationships and the join tree."),
     ("gc", "snaploom.cli.gc:gc", "Remove what crashed runs and deleted snapshots left behind."),
+    ("index create", "snaploom.cli.index.declaring:create", "Create a skipping index."),
+    ("index build", "snaploom.cli.index.declaring:build", "Create it and index all files."),
+    ("index refresh", "snaploom.cli.index.keeping:refresh", "Index what is new or changed."),
+    ("index apply", "snaploom.cli.index.applying:apply", "Make indexes what files declare."),
+    ("index describe", "snaploom.cli.index.looking:describe", "Tell what is kept, and how much."),
+    ("index list", "snaploom.cli.index.looking:list_", "List the indexes below a folder."),
+    ("index drop", "snaploom.cli.index.keeping:drop", "Delete a skipping index."),
+    ("index vacuum", "snaploom.cli.index.keeping:vacuum", "Remove files that nothing needs."),
+    ("index recover", "snaploom.cli.index.keeping:recover", "Clean up after a failure."),
+    ("index compact", "snaploom.cli.index.keeping:compact", "Rewrite small pieces as one."),
     ("schema", "snaploom.cli.schema:schema", "Write JSON Schemas for editors."),
     ("crds", "snaploom.cli.crds:crds", "Write or check the Kubernetes resource definitions."),
 )
+GROUPS = {"index": "Manage skipping indexes: what is kept about files, so that queries skip them."}
+"""Commands that only hold others: `index create` is the command `create` of the group `index`."""
 ENTRY_POINTS = "snaploom.commands"
 INTERRUPTED = 130
 
@@ -57,8 +69,11 @@ def build_app() -> App:
         help_epilogue="Exit codes: 0 done, 1 failed, 2 not valid, 3 no unique join tree, "
         "4 lease not obtained, 130 interrupted.",
     )
-    for name, target, summary in COMMANDS:
-        app.command(target, name=name, help=summary)
+    for name, summary in GROUPS.items():
+        app.command(App(name=name, help=summary, help_epilogue=app.help_epilogue))
+    for path, target, summary in COMMANDS:
+        group, _, name = path.rpartition(" ")
+        (app[group] if group else app).command(target, name=name, help=summary)
     for entry in entry_points(group=ENTRY_POINTS):
         app.command(entry.value, name=entry.name)
     return app

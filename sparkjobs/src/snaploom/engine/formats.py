@@ -2,9 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from snaploom.models.outputfolder import DataFormat
+
 AVRO_CLASS = "org.apache.spark.sql.avro.AvroFileFormat"
 """Avro's implementation. Spark 4.3 has it without the short name `avro`, and where the separate
 jar brings the short name, the class is the same."""
+
+
+SPARK_FORMATS: Mapping[DataFormat, str] = {
+    DataFormat.PARQUET: "parquet",
+    DataFormat.AVRO: AVRO_CLASS,
+    DataFormat.JSONL: "json",
+}
+"""What Spark calls each format that is published."""
+
+JSON_OPTIONS: Mapping[str, str] = {
+    # Spark's defaults write milliseconds, and would lose the last three digits without a word.
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "timeZone": "UTC",
+}
+"""With which JSON is written and read, so that times come back as they were."""
+
+READ_OPTIONS: Mapping[DataFormat, Mapping[str, str]] = {
+    DataFormat.PARQUET: {},
+    DataFormat.AVRO: {},
+    DataFormat.JSONL: {**JSON_OPTIONS, "mode": "FAILFAST"},
+}
+"""What Spark must know to read back what was written."""
 
 
 def spark_format(name: str) -> str:

@@ -13,16 +13,10 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark
 
+from snaploom.engine.formats import JSON_OPTIONS, SPARK_FORMATS
 from snaploom.engine.outputschema import refuse_unwritable
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.outputfolder import UNWRITABLE, DataCompression, DataFormat
-
-SPARK_FORMATS: Mapping[DataFormat, str] = {
-    DataFormat.PARQUET: "parquet",
-    DataFormat.AVRO: "org.apache.spark.sql.avro.AvroFileFormat",  # the short name needs a jar (D22)
-    DataFormat.JSONL: "json",
-}
-"""What Spark calls each format."""
 
 _CODECS: Mapping[DataFormat, Mapping[DataCompression, str]] = {
     DataFormat.PARQUET: {
@@ -42,20 +36,6 @@ _CODECS: Mapping[DataFormat, Mapping[DataCompression, str]] = {
         DataCompression.NONE: "none",
     },
 }
-
-_JSON_OPTIONS: Mapping[str, str] = {
-    # Spark's defaults write milliseconds, and would lose the last three digits without a word.
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-    "timeZone": "UTC",
-}
-
-READ_OPTIONS: Mapping[DataFormat, Mapping[str, str]] = {
-    DataFormat.PARQUET: {},
-    DataFormat.AVRO: {},
-    DataFormat.JSONL: {**_JSON_OPTIONS, "mode": "FAILFAST"},
-}
-"""What Spark must know to read back what was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +60,7 @@ def write_options(data_format: DataFormat, compression: DataCompression) -> Writ
         "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     }
     if data_format is DataFormat.JSONL:
-        options |= _JSON_OPTIONS
+        options |= JSON_OPTIONS
     return WriteOptions(SPARK_FORMATS[data_format], options)
 
 

@@ -49,26 +49,26 @@ class Declarations:
                 return f"{located.file}:{located.position(path).line}"
         return ""
 
-    def bundle(self, name: str) -> Bundle:
-        """An output with everything that it refers to.
+    def bundle(self, name: str, kind: str = OutputDataset.__name__) -> Bundle:
+        """An output, or a skipping index, with everything that it refers to.
 
         Raises:
-            InvalidDeclarations: there is no such output; with what is wrong in the files, since
+            InvalidDeclarations: there is no such resource; with what is wrong in the files, since
                 the output may be among what could not be read.
         """
         try:
-            return bundle_for(OutputDataset.__name__, name, self.resources)
+            return bundle_for(kind, name, self.resources)
         except InvalidDeclarations as error:
-            broken = f"{OutputDataset.__name__}/{name}" in self.loaded.broken
+            broken = f"{kind}/{name}" in self.loaded.broken
             unread = tuple(f for f in self.findings if self._is_about_reading(f))
             # Where nothing could be read at all, that alone is the fault.
             explained = broken or (unread and not self.resources)
             raise InvalidDeclarations([*unread, *(() if explained else error.findings)]) from None
 
     def findings_for(self, bundle: Bundle) -> tuple[Finding, ...]:
-        """What concerns an output: its own resources, what it lacks, and files as such.
+        """What concerns an output or an index: its own resources, what it lacks, and files as such.
 
-        What is not built yet is an error here, where the output is to be woven.
+        What is not built yet is an error here, where it is to run.
         """
         members = {resource.identity for resource in _members(bundle)}
         missing = unsupported(bundle)
@@ -129,7 +129,7 @@ def _nothing_to_run() -> Finding:
 
 def _members(bundle: Bundle) -> tuple[Resource, ...]:
     return (
-        bundle.output,
+        bundle.runnable,
         *bundle.data_sources,
         *bundle.data_relationships,
         *bundle.metadata_applicators,

@@ -48,6 +48,17 @@ class Bundle(ApiModel):
         assert self.output_dataset is not None
         return self.output_dataset
 
+    @property
+    def index(self) -> SkippingIndex:
+        """The index to build; only for bundles of one."""
+        assert self.skipping_index is not None
+        return self.skipping_index
+
+    @property
+    def runnable(self) -> OutputDataset | SkippingIndex:
+        """What the bundle is of."""
+        return self.index if self.output_dataset is None else self.output_dataset
+
     def source(self, name: str) -> DataSource:
         """The source of that name; validation has proved that it is there."""
         return next(source for source in self.data_sources if source.name == name)

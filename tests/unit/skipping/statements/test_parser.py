@@ -4,6 +4,7 @@ import pytest
 
 from snaploom.errors import StatementInvalid
 from snaploom.models.skippingindex import Index
+from snaploom.skipping.core.bloom import BloomFilter
 from snaploom.skipping.statements.parser import parse
 from snaploom.skipping.statements.syntax import (
     AlterIndex,
@@ -56,15 +57,15 @@ def test_an_item_of_the_list_is_a_subject_and_a_type(item: str, expected: Index)
 @pytest.mark.parametrize(
     ("parameters", "seed", "expected"),
     [
-        ("(1024, 3)", True, {"bits": "1024", "hashes": "3"}),
-        ("(1024)", True, {"bits": "1024"}),
+        ("(1024, 3)", True, {"ndv": "236", "fpp": "0.125"}),
+        ("(1024)", True, {"ndv": "101", "fpp": "0.0078125"}),
         ("", True, {}),
         ("", False, {}),
-        ("(20)", False, {"adaptive": "true", "candidates": "20"}),
-        ("(20, 0.05)", False, {"adaptive": "true", "candidates": "20", "fpp": "0.05"}),
-        ("(true, 20)", False, {"adaptive": "true", "candidates": "20"}),
-        ("(FALSE)", False, {"adaptive": "false"}),
-        ("(false, 500, 1e-3)", False, {"adaptive": "false", "ndv": "500", "fpp": "1e-3"}),
+        ("(20)", False, {"num_candidates": "20"}),
+        ("(20, 0.05)", False, {"num_candidates": "20", "fpp": "0.05"}),
+        ("(true, 20)", False, {"num_candidates": "20"}),
+        ("(FALSE)", False, {"ndv": "10000"}),
+        ("(false, 500, 1e-3)", False, {"ndv": "500", "fpp": "1e-3"}),
         ("(ndv = 500, fpp = -1)", False, {"ndv": "500", "fpp": "-1"}),
     ],
 )
@@ -100,6 +101,12 @@ def test_parameters_of_a_bloom_filter_depend_on_the_form(
 )
 def test_statements_about_an_index(text: str, expected: object) -> None:
     assert parse(text) == expected
+
+
+def test_the_size_of_a_filter_is_that_which_the_seed_asks_for() -> None:
+    parameters = index_of("c BLOOM_FILTER(65536, 5)", seed=True).parameters
+    bloom = BloomFilter.sized(int(parameters["ndv"]), float(parameters["fpp"]))
+    assert (len(bloom.bits), bloom.functions) == (65536, 5)
 
 
 def test_a_creation_says_where_and_with_what() -> None:
@@ -164,6 +171,9 @@ def test_what_spark_can_read_is_left_to_spark(text: str) -> None:
         ("CREATE SKIPPING INDEX ON t ((a))", "(", "type"),
         ("CREATE SKIPPING INDEX ON t (c ÄÖ)", "ÄÖ", "VALUE_SET"),
         ("CREATE SKIPPING INDEX ON t (c MIN_MAX(key_label = ''))", "c", "a column"),
+        ("CREATE SKIPPING INDEX ON t (c BLOOM_FILTER(1, 0.1, 2))", "2", "num_candidates"),
+        ("CREATE SKIPPING INDEX ON t FOR COLUMNS (c BLOOM_FILTER(0))", "0", "whole number"),
+        ("CREATE SKIPPING INDEX ON t FOR COLUMNS (c BLOOM_FILTER(9, 0.1))", "0.1", "1 to 64"),
         ("CREATE SKIPPING INDEX ON t (c VALUE_ST)", "VALUE_ST", "VALUE_SET"),
         ("CREATE SKIPPING INDEX ON t (c MIN_MAX", "the end of the statement", ")"),
         ("CREATE SKIPPING INDEX ON t (c MIN_MAX(3))", "3", "MIN_MAX alone"),

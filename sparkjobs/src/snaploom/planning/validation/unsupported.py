@@ -50,7 +50,7 @@ def _settings(resource: Resource) -> Iterator[tuple[str, str]]:
         yield from _of_model(resource)
         yield from _of_folder(resource)
     elif isinstance(resource, SkippingIndex):
-        yield "spec", "running a SkippingIndex"
+        yield from _of_index(resource)
 
 
 def _of_source(source: DataSource) -> Iterator[tuple[str, str]]:
@@ -61,6 +61,16 @@ def _of_source(source: DataSource) -> Iterator[tuple[str, str]]:
         yield f"spec.{variant}.metadataApplicators", "applying metadata"
     if source.spec.variant.field_transformers:
         yield f"spec.{variant}.fieldTransformers", "transforming fields"
+
+
+def _of_index(index: SkippingIndex) -> Iterator[tuple[str, str]]:
+    if index.spec.store.open_search is not None:
+        yield "spec.store.openSearch", "keeping the index of a resource in OpenSearch"
+    if index.spec.encryption is not None:
+        yield "spec.encryption", "encrypting the index of a resource"
+    for number, each in enumerate(index.spec.indexes):
+        if each.key_label is not None:
+            yield f"spec.indexes[{number}].keyLabel", "encrypting the index of a resource"
 
 
 def _of_model(output: OutputDataset) -> Iterator[tuple[str, str]]:

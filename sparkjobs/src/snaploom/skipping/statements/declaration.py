@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from snaploom.errors import IndexNotPossible
 from snaploom.models.skippingindex import OpenSearchStore, RefreshMode, SkippingIndex
+from snaploom.skipping.lifecycle.alteration import Alteration
 from snaploom.skipping.lifecycle.declaration import Declaration
 from snaploom.skipping.statements.properties import FORMS, OWN_PROPERTIES
-from snaploom.skipping.statements.syntax import CreateIndex
+from snaploom.skipping.statements.syntax import AlterIndex, CreateIndex
 
 NATIVE, XSKIPPER, OPEN_SEARCH = FORMS
 
@@ -51,6 +52,20 @@ def place_of_statement(statement: CreateIndex) -> StorePlace:
     return StorePlace(location=said.get("location", ""), form=said.get("form", NATIVE))
 
 
+def alteration_of_statement(statement: AlterIndex) -> Alteration:
+    """What a statement alters.
+
+    Raises:
+        IndexNotPossible: two properties contradict each other.
+    """
+    said = dict(statement.properties)
+    return Alteration(
+        enabled=said["enabled"] == "true" if "enabled" in said else None,
+        mode=mode_of(said),
+        properties=dict(other_properties(said)),
+    )
+
+
 def mode_of(properties: Mapping[str, str]) -> RefreshMode | None:
     """The refresh mode that properties ask for, under our name or the peer's; None for none.
 
@@ -76,7 +91,7 @@ def mode_of(properties: Mapping[str, str]) -> RefreshMode | None:
     return modes.pop() if modes else None
 
 
-def other_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
+def other_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """What a declaration has no field for."""
     return {name: value for name, value in properties.items() if name not in OWN_PROPERTIES}
 

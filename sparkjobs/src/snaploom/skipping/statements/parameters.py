@@ -3,15 +3,16 @@
 | type | by position | names |
 |---|---|---|
 | `VALUE_SET` | `(limit)` | `limit` |
-| `BLOOM_FILTER` in `FOR COLUMNS` | `(bitCount, numOfHashFunctions)` | `bits`, `hashes` |
-| `BLOOM_FILTER` elsewhere | `([true, ][candidates[, fpp]])` | `adaptive`, `candidates`, `fpp` |
-| | `(false[, ndv[, fpp]])` | `adaptive`, `ndv`, `fpp` |
+| `BLOOM_FILTER` in `FOR COLUMNS` | `(bitCount[, numOfHashFunctions])` | become `ndv` and `fpp` |
+| `BLOOM_FILTER` elsewhere | `([true, ][num_candidates[, fpp]])` | `num_candidates`, `fpp` |
+| | `(false[, num_items[, fpp]])` | `ndv`, `fpp` |
 
 Every type takes `(name = value, ...)`, which is the only form of the types that others register.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from snaploom.skipping.statements.invalid import invalid
@@ -19,9 +20,13 @@ from snaploom.skipping.statements.tokens import Token, TokenKind
 
 _VALUES = (TokenKind.NUMBER, TokenKind.STRING, TokenKind.WORD)
 _POSITIONS: Mapping[str, tuple[str, ...]] = {"VALUE_SET": ("limit",)}
-_SEED_BLOOM = ("bits", "hashes")
-_ADAPTIVE_BLOOM = ("adaptive", "candidates", "fpp")
-_FIXED_BLOOM = ("adaptive", "ndv", "fpp")
+_SEED_BLOOM = ("bitCount", "numOfHashFunctions")
+_ADAPTIVE_BLOOM = ("num_candidates", "fpp")
+_FIXED_BLOOM = ("ndv", "fpp")
+_USUAL_ITEMS = "10000"
+"""Values in a filter of the peer that is not adaptive."""
+_USUAL_HASHES = 7
+_MOST_BITS, _MOST_HASHES = 2**31 - 1, 64
 _TRUTHS = ("TRUE", "FALSE")
 
 
@@ -42,29 +47,54 @@ def parameters_of(
     given = _split(text, tokens[2:-1]) if len(tokens) > 1 else []
     if any(len(one) > 1 and one[1].is_sign("=") for one in given):
         return _by_name(text, given)
-    values = [_value(text, one) for one in given]
-    names = _names(type_name, values, is_seed_form)
-    if type_name == "BLOOM_FILTER" and not is_seed_form and values:
-        if values[0].upper() not in _TRUTHS:
-            values.insert(0, "true")
-            given.insert(0, given[0])
-        values[0] = values[0].lower()
-    if len(values) > len(names):
+    if type_name == "BLOOM_FILTER":
+        return _bloom(text, given, is_seed_form)
+    return _by_position(text, type_name, given, _POSITIONS.get(type_name, ()))
+
+
+def _bloom(text: str, given: Sequence[Sequence[Token]], is_seed_form: bool) -> Mapping[str, str]:
+    if is_seed_form:
+        return _from_size(text, given, _by_position(text, "BLOOM_FILTER", given, _SEED_BLOOM))
+    first = given[0][0].upper if given else ""
+    if first not in _TRUTHS:
+        return _by_position(text, "BLOOM_FILTER", given, _ADAPTIVE_BLOOM)
+    names = _FIXED_BLOOM if first == "FALSE" else _ADAPTIVE_BLOOM
+    usual = {"ndv": _USUAL_ITEMS} if first == "FALSE" else {}
+    return {**usual, **_by_position(text, "BLOOM_FILTER", given[1:], names)}
+
+
+def _from_size(
+    text: str, given: Sequence[Sequence[Token]], size: Mapping[str, str]
+) -> Mapping[str, str]:
+    """The number of values and the share of wrong yeses for which a size is the best one."""
+    limits = (_MOST_BITS, _MOST_HASHES)
+    for tokens, value, limit in zip(given, size.values(), limits, strict=False):
+        if not (value.isascii() and value.isdecimal() and 0 < int(value) <= limit):
+            raise invalid(
+                text,
+                tokens[0],
+                "this is not a size of a Bloom filter",
+                expected=f"a whole number from 1 to {limit}",
+            )
+    if not size:
+        return {}
+    hashes = int(size.get("numOfHashFunctions", _USUAL_HASHES))
+    items = max(1, math.floor(int(size["bitCount"]) * math.log(2) / hashes))
+    return {"ndv": str(items), "fpp": str(0.5**hashes)}
+
+
+def _by_position(
+    text: str, type_name: str, given: Sequence[Sequence[Token]], names: Sequence[str]
+) -> Mapping[str, str]:
+    if len(given) > len(names):
         raise invalid(
             text,
             given[len(names)][0],
             f"{type_name} has no parameter at this place",
             expected=f"({', '.join(names)})" if names else f"{type_name} alone, or (name = value)",
         )
+    values = [_value(text, one) for one in given]
     return dict(zip(names, values, strict=False))
-
-
-def _names(type_name: str, values: Sequence[str], is_seed_form: bool) -> tuple[str, ...]:
-    if type_name != "BLOOM_FILTER":
-        return _POSITIONS.get(type_name, ())
-    if is_seed_form:
-        return _SEED_BLOOM
-    return _FIXED_BLOOM if values and values[0].upper() == "FALSE" else _ADAPTIVE_BLOOM
 
 
 def _split(text: str, tokens: Sequence[Token]) -> list[Sequence[Token]]:

@@ -1,0 +1,1 @@
+"""`snaploom index ...`: the command-line door to skipping indexes."""

@@ -1,0 +1,167 @@
+"""Options that the commands about skipping indexes share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from snaploom.cli.options import Files, folder_uri
+from snaploom.errors import StatementInvalid
+from snaploom.jobs.declarations import read_declarations
+from snaploom.jobs.indexrequests import IndexedPlace
+from snaploom.jobs.indextargets import place_of_resource
+from snaploom.models.codes import make_finding
+from snaploom.models.finding import InvalidDeclarations
+from snaploom.models.skippingindex import Index
+from snaploom.skipping.indexes.registry import registered_types
+from snaploom.skipping.statements.declaration import StorePlace
+from snaploom.skipping.statements.parser import parse_indexes, parse_subject
+from snaploom.skipping.statements.syntax import PathName, Subject
+
+LOCATIONS_SETTING = "spark.snaploom.skipping.locations"
+"""Setting of a session that names the folders of indexes, the first of them for new ones."""
+
+Target = Annotated[
+    str,
+    Parameter(
+        name="TARGET",
+        help="A table, the URI or absolute path of files, or (with `-f`) a SkippingIndex.",
+    ),
+]
+Items = Annotated[
+    tuple[str, ...],
+    Parameter(
+        name=["--index", "-i"],
+        help="What to keep, as in SQL: `'price MIN_MAX'`, `'lower(name) VALUE_SET(50)'`.",
+    ),
+]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class PlaceOptions:
+    """How the files are read, where the index is, and where all that is declared."""
+
+    file: Files | None = None
+    """See `Files`."""
+    format: Annotated[
+        str, Parameter(name="--format", help="Format of the files.", show_default=True)
+    ] = "parquet"
+    """Spark's name of the format."""
+    option: Annotated[
+        tuple[str, ...],
+        Parameter(name="--option", help="Option of Spark's reader, as `name=value`."),
+    ] = ()
+    """Options of the reader."""
+    location: Annotated[
+        str | None,
+        Parameter(
+            name="--location",
+            help="Folder below which indexes are kept; omitted, the one of "
+            "`--conf spark.snaploom.skipping.locations=...`.",
+        ),
+    ] = None
+    """Folder of indexes."""
+    conf: Annotated[
+        tuple[str, ...],
+        Parameter(name="--conf", help="Setting of the Spark session, as `name=value`."),
+    ] = ()
+    """Settings of the session."""
+
+
+DEFAULT_PLACE = PlaceOptions()
+"""Nothing said."""
+
+
+def place_of(target: str, options: PlaceOptions) -> IndexedPlace:
+    """What is indexed, and where the index is.
+
+    Raises:
+        InvalidDeclarations: it is neither a table, nor files, nor declared; or nothing says where
+            indexes are kept.
+    """
+    settings = pairs_of(options.conf, "--conf")
+    if options.file:
+        declarations = read_declarations(options.file)
+        return place_of_resource(declarations, target, settings)
+    location = options.location or dict(settings).get(LOCATIONS_SETTING, "").split(",")[0]
+    if not location:
+        raise refuse_request(
+            "nothing says where indexes are kept",
+            "--location",
+            expected="the URI or path of a folder",
+            hint="add --location FOLDER, or -f FILES for a declared index",
+        )
+    store = StorePlace(folder_uri(location).rstrip("/"))
+    return IndexedPlace(subject_of(target, options), store, settings=settings)
+
+
+def subject_of(target: str, options: PlaceOptions) -> Subject:
+    """The table or the files that an argument names."""
+    uri = folder_uri(target)
+    if "/" in uri or ":" in uri:
+        path = uri if uri == "/" else uri.rstrip("/")
+        return PathName(options.format, path, pairs_of(options.option, "--option"))
+    if options.option:
+        raise refuse_request(
+            "options of the reader belong to files, not to tables",
+            "--option",
+            found=f"{target}, which has no / and is a table",
+            expected="the URI or path of files",
+        )
+    return parse_subject(target)
+
+
+def indexes_of(items: Iterable[str]) -> tuple[Index, ...]:
+    """What to keep, from the texts of `--index`.
+
+    Raises:
+        InvalidDeclarations: with everything that is wrong in them.
+    """
+    indexes: list[Index] = []
+    findings = []
+    for item in items:
+        try:
+            indexes.extend(parse_indexes(item, registered_types()))
+        except StatementInvalid as error:
+            findings.append(
+                make_finding(
+                    "SL191",
+                    error.message,
+                    path="--index",
+                    found=error.found or "",
+                    expected=error.expected or "",
+                    hint=error.hint or "",
+                )
+            )
+    if findings:
+        raise InvalidDeclarations(findings)
+    return tuple(indexes)
+
+
+def pairs_of(texts: Iterable[str], option: str) -> tuple[tuple[str, str], ...]:
+    """Names and values, in order of names.
+
+    Raises:
+        InvalidDeclarations: a text is not `name=value`, or a name comes twice.
+    """
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not (name and sign):
+            raise refuse_request(f"this is not an {option}", option, text, "name=value")
+        if name in pairs:
+            raise refuse_request(f"{name} is given twice", option, text, "every name once")
+        pairs[name] = value
+    return tuple(sorted(pairs.items()))
+
+
+def refuse_request(
+    message: str, path: str, found: str = "", expected: str = "", hint: str = ""
+) -> InvalidDeclarations:
+    """The error about what a command line asks for."""
+    finding = make_finding("SL191", message, path=path, found=found, expected=expected, hint=hint)
+    return InvalidDeclarations([finding])

@@ -1,0 +1,124 @@
+"""Skipping indexes as jobs: create, refresh, apply and describe them, in one session of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import SparkSession
+
+from snaploom.jobs.indexrequests import IndexAction, IndexReport, IndexRequest
+from snaploom.jobs.interruption import Interruption, run_interruptibly
+from snaploom.jobs.job import JobGroup
+from snaploom.jobs.session import build_session
+from snaploom.jobs.sparkfailures import translated
+from snaploom.models.run import RunSettings, SparkSettings
+from snaploom.skipping.lifecycle.declaration import Declaration
+from snaploom.skipping.lifecycle.operations import RefreshResult
+from snaploom.skipping.spark.manage import SkippingIndexes
+
+TellProgress = Callable[[str, int, int], None]
+"""Takes a label, the number of files done and of all."""
+
+
+def carry_out(
+    requests: Sequence[IndexRequest],
+    progress: TellProgress,
+    on_tick: Callable[[], None],
+    interruption: Interruption,
+) -> tuple[IndexReport, ...]:
+    """Do what is asked for, one after the other; the first failure ends it.
+
+    Args:
+        requests: what to do; one session serves all, with the settings of the first.
+        progress: told of files done, from any thread.
+        on_tick: called several times a second from this thread.
+        interruption: from `hearing_signals`.
+
+    Raises:
+        SparkNotStarted: there is no Spark to work with.
+        SkippingError: something cannot be done; what was done before stays.
+        Interrupted: somebody asked to stop; queries use what was there before.
+    """
+    group = JobGroup()
+
+    def work() -> tuple[IndexReport, ...]:
+        interruption.check()
+        spark = build_session("snaploom index", _settings(requests[0]))
+        reports = []
+        for number, request in enumerate(requests):
+            interruption.check()
+            group.enter(spark, f"snaploom-index-{number}", request.place.label)
+            with translated():
+                reports.append(carry_out_one(spark, request, progress))
+        return tuple(reports)
+
+    try:
+        return run_interruptibly(work, interruption, group.cancel, on_tick)
+    except Exception:
+        interruption.check()  # whatever goes wrong after a request to stop goes wrong because of it
+        raise
+
+
+def carry_out_one(
+    spark: SparkSession, request: IndexRequest, progress: TellProgress
+) -> IndexReport:
+    """Do one thing in a session that is there.
+
+    Raises:
+        SkippingError: it cannot be done.
+    """
+    place = request.place
+    indexes = SkippingIndexes(
+        spark,
+        location=place.store.location,
+        acting_for=place.owner,
+        progress=lambda done, files: progress(place.label, done, files),
+    )
+    done = _act(indexes, request)
+    description = indexes.describe(
+        place.subject, place.store, is_counted=request.action is IndexAction.DESCRIBE
+    )
+    return IndexReport(place.label, done, description)
+
+
+def _act(indexes: SkippingIndexes, request: IndexRequest) -> tuple[str, ...]:
+    subject, store = request.place.subject, request.place.store
+    match request.action:
+        case IndexAction.CREATE:
+            declaration = _declaration(request)
+            state = indexes.create(
+                subject, declaration, store, ignore_if_exists=request.ignore_if_exists
+            )
+            return (f"created, version {state.version}",)
+        case IndexAction.BUILD:
+            indexes.create(
+                subject, _declaration(request), store, ignore_if_exists=request.ignore_if_exists
+            )
+            return (_told(indexes.refresh(subject)),)
+        case IndexAction.REFRESH:
+            return (_told(indexes.refresh(subject, request.mode)),)
+        case IndexAction.APPLY:
+            return indexes.apply(subject, _declaration(request), store).steps
+        case IndexAction.PLAN:
+            return indexes.plan(subject, _declaration(request), store).steps
+        case IndexAction.DESCRIBE:
+            return ()
+
+
+def _declaration(request: IndexRequest) -> Declaration:
+    if request.declaration is None:
+        raise ValueError(f"{request.action} needs a declaration")
+    return request.declaration
+
+
+def _told(result: RefreshResult) -> str:
+    left_out = f"; {result.left_out} could not be read" if result.left_out else ""
+    return f"refreshed, {result.plan}{left_out}"
+
+
+def _settings(request: IndexRequest) -> RunSettings:
+    """How the session is made: as a resource says, and what was asked for on top."""
+    run, settings = request.place.run, dict(request.place.settings)
+    spark = run.spark or SparkSettings()
+    merged = spark.model_copy(update={"spark_conf": {**spark.spark_conf, **settings}})
+    return run.model_copy(update={"spark": merged})

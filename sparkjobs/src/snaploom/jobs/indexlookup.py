@@ -1,0 +1,60 @@
+"""Finding the store of an index without Spark: by the path, or by the table's name."""
+
+from __future__ import annotations
+
+import re
+
+from snaploom.errors import IndexNotFound, IndexNotPossible
+from snaploom.jobs.indexrequests import IndexedPlace
+from snaploom.skipping.statements.syntax import PathName, TableName
+from snaploom.skipping.stores.bases import IndexBase, open_base
+from snaploom.skipping.stores.port import IndexStore
+
+_LOCAL = re.compile("(?:file:)?/+")
+
+
+def find_index(place: IndexedPlace) -> IndexStore:
+    """The store of the index of a path or table; of one that was dropped as well.
+
+    Raises:
+        IndexNotFound: nothing is known about it there.
+        IndexNotPossible: the name stands for several tables.
+    """
+    base = open_base(place.store.location)
+    if isinstance(place.subject, PathName):
+        store = base.index(hadoop_path(place.subject.path))
+        if store.read().version:
+            return store
+    else:
+        stores = _of_table(base, place.subject)
+        if stores:
+            return stores[0]
+    raise IndexNotFound(
+        "there is no skipping index",
+        found=f"nothing about {place.subject.label} in {base.uri}",
+        hint="create it, or name another location; `snaploom index list` shows what is there",
+    )
+
+
+def hadoop_path(path: str) -> str:
+    """A path as Hadoop spells it: local ones with their scheme, and no slash at the end."""
+    trimmed = path.rstrip("/")
+    return _LOCAL.sub("file:/", trimmed, count=1) if _LOCAL.match(trimmed) else trimmed or "file:/"
+
+
+def _of_table(base: IndexBase, name: TableName) -> list[IndexStore]:
+    wanted = [part.casefold() for part in name.parts]
+    found = {}
+    for store in base.indexes():
+        definition = store.read().definition
+        table = "" if definition is None else definition.target.table
+        if table.casefold().split(".")[-len(wanted) :] == wanted:
+            found[table] = store
+    if len(found) > 1:
+        raise IndexNotPossible(
+            "several indexed tables have this name",
+            found=", ".join(sorted(found)),
+            expected="one of them",
+            hint="name the database, or the catalog too",
+        )
+    return list(found.values())

@@ -1,0 +1,110 @@
+"""What is asked for about a skipping index: data only, so that nothing here needs Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from snaploom.jobs.interruption import Interruption
+from snaploom.models.run import RunSettings
+from snaploom.models.skippingindex import RefreshMode
+from snaploom.skipping.lifecycle.declaration import Declaration
+from snaploom.skipping.lifecycle.description import Description
+from snaploom.skipping.statements.declaration import StorePlace
+from snaploom.skipping.statements.syntax import Properties, Subject
+
+
+class IndexAction(StrEnum):
+    """What to do."""
+
+    CREATE = "CREATE"
+    """Create it; nothing is indexed yet."""
+    BUILD = "BUILD"
+    """Create it unless it exists, and refresh it."""
+    REFRESH = "REFRESH"
+    """Bring it up to date."""
+    APPLY = "APPLY"
+    """Make it what a resource declares, and refresh it."""
+    PLAN = "PLAN"
+    """Tell what APPLY would do."""
+    DESCRIBE = "DESCRIBE"
+    """Tell what it is, how much of the target it covers, and how it fares."""
+
+
+@dataclass(frozen=True)
+class IndexedPlace:
+    """What is indexed, and where the index is."""
+
+    subject: Subject
+    """Table or files."""
+    store: StorePlace
+    """Where the index is kept."""
+    declaration: Declaration | None = None
+    """What a resource declares about it; None where no resource does."""
+    settings: Properties = ()
+    """Settings of the Spark session, which win over those of `run`."""
+    run: RunSettings = field(default_factory=RunSettings)
+    """How jobs run, from a resource."""
+
+    @property
+    def owner(self) -> str:
+        """`SkippingIndex/name` of the resource; empty for none."""
+        return "" if self.declaration is None else self.declaration.owner
+
+    @property
+    def label(self) -> str:
+        """For people: the resource, or what is indexed."""
+        return self.owner or self.subject.label
+
+
+@dataclass(frozen=True)
+class IndexRequest:
+    """One thing to do."""
+
+    action: IndexAction
+    """What."""
+    place: IndexedPlace
+    """About which index."""
+    declaration: Declaration | None = None
+    """What to create."""
+    mode: RefreshMode | None = None
+    """What a refresh looks at; None for what is declared."""
+    ignore_if_exists: bool = False
+    """Whether an index that exists is no fault."""
+
+
+@dataclass(frozen=True)
+class IndexReport:
+    """What became of a request."""
+
+    label: str
+    """For people: the resource, or what is indexed."""
+    done: tuple[str, ...]
+    """What was done, or (PLAN) would be, in a few words each; empty when nothing was to do."""
+    description: Description
+    """The index as it is now."""
+    warnings: tuple[str, ...] = ()
+    """What a person should know, and that stops nothing."""
+
+
+class CarryOut(Protocol):
+    """`snaploom.jobs.indexing.carry_out`, which brings Spark along."""
+
+    def __call__(
+        self,
+        requests: Sequence[IndexRequest],
+        progress: Callable[[str, int, int], None],
+        on_tick: Callable[[], None],
+        interruption: Interruption,
+    ) -> tuple[IndexReport, ...]:
+        """Do what is asked for, one after the other.
+
+        Args:
+            requests: what to do; one session serves all.
+            progress: takes a label, the number of files done and of all; from any thread.
+            on_tick: called several times a second from the calling thread.
+            interruption: from `hearing_signals`.
+        """
+        ...

@@ -1,0 +1,144 @@
+"""The Python door: skipping indexes built verb by verb, with the verbs of the peers.
+
+```python
+skipping_index(spark, location="s3://lake/indexes").on_table("flights").add_partitions(
+    "year"
+).add_min_max("price").add_value_set("carrier", limit="50").create()
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from pyspark.sql import SparkSession
+
+from snaploom.errors import IndexNotPossible
+from snaploom.models.skippingindex import Index, RefreshMode
+from snaploom.skipping.lifecycle.declaration import Declaration
+from snaploom.skipping.spark.manage import SkippingIndexes
+from snaploom.skipping.statements.declaration import StorePlace
+from snaploom.skipping.statements.parser import parse_subject
+from snaploom.skipping.statements.syntax import PathName, Subject
+from snaploom.skipping.stores.port import StoredState
+
+Parameter = str | int | float | bool
+"""A parameter of an index, as Python writes it."""
+
+
+@dataclass(frozen=True)
+class IndexBuilder:
+    """What was said so far; every verb gives a new builder, so that one may serve several."""
+
+    spark: SparkSession
+    declaration: Declaration = field(default_factory=lambda: Declaration(()))
+    subject: Subject | None = None
+    place: StorePlace = field(default_factory=StorePlace)
+
+    def on_table(self, name: str) -> Self:
+        """Index a table: `table`, `database.table` or `catalog.database.table`."""
+        return replace(self, subject=parse_subject(name))
+
+    def on_path(self, uri: str, format: str = "parquet", **options: str) -> Self:  # noqa: A002
+        """Index files below a path, read in a format with options of Spark's reader."""
+        return replace(self, subject=PathName(format, uri, tuple(sorted(options.items()))))
+
+    def filter_by(self, where: str) -> Self:
+        """Index only files that a condition over partition columns chooses (ruling D33)."""
+        return replace(self, declaration=replace(self.declaration, where=where))
+
+    def add_partitions(self, *columns: str) -> Self:
+        """Keep the value of partition columns."""
+        return self._each("PARTITION", columns, {})
+
+    def add_min_max(self, *columns: str) -> Self:
+        """Keep the least and greatest value of columns."""
+        return self._each("MIN_MAX", columns, {})
+
+    def add_value_set(self, *columns: str, **parameters: Parameter) -> Self:
+        """Keep all values of columns, up to `limit` of them."""
+        return self._each("VALUE_SET", columns, parameters)
+
+    def add_bloom_filter(self, *columns: str, **parameters: Parameter) -> Self:
+        """Keep a Bloom filter over the values of columns."""
+        return self._each("BLOOM_FILTER", columns, parameters)
+
+    def add(self, type_name: str, *columns: str, **parameters: Parameter) -> Self:
+        """Keep one index of any type about one column, or the several that its type takes."""
+        return self._add(
+            Index(
+                type=type_name.upper(),
+                column=columns[0] if len(columns) == 1 else None,
+                columns=columns if len(columns) != 1 else None,
+                parameters=_texts(parameters),
+            )
+        )
+
+    def add_expression(self, type_name: str, sql: str, **parameters: Parameter) -> Self:
+        """Keep one index of any type about an expression such as `lower(carrier)`."""
+        return self._add(
+            Index(type=type_name.upper(), expression=sql, parameters=_texts(parameters))
+        )
+
+    def stored(self, location: str = "", form: str = "NATIVE") -> Self:
+        """Say below which folder and in which form the index is kept."""
+        declared = replace(self.declaration, form=form)
+        return replace(self, declaration=declared, place=StorePlace(location, form))
+
+    def refreshed(self, mode: RefreshMode | str) -> Self:
+        """Say what a refresh looks at: FULL, INCREMENTAL or AUTO."""
+        return replace(self, declaration=replace(self.declaration, mode=RefreshMode(mode)))
+
+    def create(self, *, ignore_if_exists: bool = False) -> StoredState:
+        """Create what was said; nothing is indexed before the first refresh.
+
+        Raises:
+            SkippingError: it cannot be created; nothing is.
+        """
+        if self.subject is None:
+            raise IndexNotPossible(
+                "nothing says which files are to be indexed",
+                found="neither on_table nor on_path",
+                expected="one of the two",
+            )
+        if not self.declaration.indexes:
+            raise IndexNotPossible(
+                "nothing says what is to be kept about the files",
+                found="no add_...",
+                expected="one or more",
+            )
+        return SkippingIndexes(self.spark).create(
+            self.subject, self.declaration, self.place, ignore_if_exists=ignore_if_exists
+        )
+
+    def _each(
+        self, type_name: str, columns: tuple[str, ...], parameters: Mapping[str, Parameter]
+    ) -> Self:
+        kept = _texts(parameters)
+        return self._add(
+            *(Index(type=type_name, column=column, parameters=kept) for column in columns)
+        )
+
+    def _add(self, *indexes: Index) -> Self:
+        all_indexes = (*self.declaration.indexes, *indexes)
+        return replace(self, declaration=replace(self.declaration, indexes=all_indexes))
+
+
+def skipping_index(spark: SparkSession, location: str = "") -> IndexBuilder:
+    """Begin to build a skipping index.
+
+    Args:
+        spark: the session with which the files are read.
+        location: folder below which the index is kept; by default the session's.
+    """
+    return IndexBuilder(spark, place=StorePlace(location))
+
+
+def _texts(parameters: Mapping[str, Parameter]) -> dict[str, str]:
+    return {name: _text(value) for name, value in parameters.items()}
+
+
+def _text(value: Parameter) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,283 @@
+"""The one engine behind all doors: SQL, Python, the command line and resources.
+
+Here a name becomes a target and a store; what is then done to them is the lifecycle's. Doors add
+nothing but their own spelling.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from snaploom.errors import IndexNotFound, IndexNotPossible, SkippingError
+from snaploom.models.skippingindex import RefreshMode
+from snaploom.skipping.lifecycle import operations
+from snaploom.skipping.lifecycle.alteration import Alteration, alter
+from snaploom.skipping.lifecycle.declaration import Declaration, define_indexes
+from snaploom.skipping.lifecycle.description import Description, describe, list_indexes
+from snaploom.skipping.lifecycle.operations import RefreshResult, silent
+from snaploom.skipping.lifecycle.target import IndexableTarget, Progress
+from snaploom.skipping.spark.applying import Application, apply, plan_application
+from snaploom.skipping.spark.targets import SparkTarget, open_path, open_table
+from snaploom.skipping.statements.columns import name_text
+from snaploom.skipping.statements.declaration import StorePlace
+from snaploom.skipping.statements.syntax import Subject, TableName
+from snaploom.skipping.stores.bases import open_base
+from snaploom.skipping.stores.port import IndexStore, StoredState
+
+LOCATIONS_SETTING = "spark.snaploom.skipping.locations"
+"""Setting of a session: folders of indexes, separated by commas, the first of them for new ones."""
+
+
+@dataclass(frozen=True)
+class SkippingIndexes:
+    """The skipping indexes that a session can reach.
+
+    Args:
+        spark: the session with which files are read.
+        location: folder below which indexes are kept; empty for the session's locations.
+        acting_for: `SkippingIndex/name` of the resource on whose behalf it is done (ruling D38).
+        progress: told of files done while an index is built.
+    """
+
+    spark: SparkSession
+    location: str = ""
+    acting_for: str = ""
+    progress: Progress = silent
+
+    def create(
+        self,
+        subject: Subject,
+        declaration: Declaration,
+        place: StorePlace | None = None,
+        *,
+        ignore_if_exists: bool = False,
+    ) -> StoredState:
+        """Declare an index; nothing is indexed before the first refresh.
+
+        Args:
+            subject: what is indexed.
+            declaration: what is kept about each file.
+            place: where it is kept; by default below the session's first location.
+            ignore_if_exists: answer with the index that there is instead of refusing.
+
+        Raises:
+            IndexAlreadyExists: there is one.
+            IndexNotPossible: something declared cannot be; with all that cannot.
+            TargetNotIndexable: there are no such files.
+        """
+        target = self.target(subject)
+        refuse_problems(declaration, target)
+        store = self._new_store(target.target.uri, place or StorePlace(self.location))
+        return operations.create(store, target, declaration, if_not_exists=ignore_if_exists)
+
+    def refresh(self, subject: Subject, mode: RefreshMode | None = None) -> RefreshResult:
+        """Bring an index up to date; anybody may, whoever owns it.
+
+        Raises:
+            IndexNotFound: there is none.
+            SkippingError: it cannot be refreshed; what was there before stays in use.
+        """
+        target = self.target(subject)
+        store = self._store(target.target.uri)
+        return operations.refresh(store, target, mode, progress=self.progress)
+
+    def alter(self, subject: Subject, alteration: Alteration) -> StoredState:
+        """Change what is declared about an index.
+
+        Raises:
+            IndexNotFound: there is none.
+            IndexOwned: a resource owns it.
+            IndexNotPossible: what is added cannot be.
+        """
+        target = self.target(subject)
+        store = self._store(target.target.uri)
+        return alter(store, target, alteration, acting_for=self.acting_for, progress=self.progress)
+
+    def plan(self, subject: Subject, declaration: Declaration, place: StorePlace) -> Application:
+        """What `apply` would do.
+
+        Raises:
+            IndexNotPossible: something declared cannot be; with all that cannot.
+            IndexOwned: another resource owns the index.
+        """
+        target = self.target(subject)
+        refuse_problems(declaration, target)
+        return plan_application(self._new_store(target.target.uri, place), target, declaration)
+
+    def apply(self, subject: Subject, declaration: Declaration, place: StorePlace) -> Application:
+        """Make an index what is declared, and refresh it where it lags.
+
+        Returns:
+            What was done.
+
+        Raises:
+            IndexNotPossible: something declared cannot be; with all that cannot.
+            IndexOwned: another resource owns the index.
+        """
+        target = self.target(subject)
+        refuse_problems(declaration, target)
+        store = self._new_store(target.target.uri, place)
+        application = plan_application(store, target, declaration)
+        apply(store, target, application, self.progress)
+        return application
+
+    def describe(
+        self, subject: Subject, place: StorePlace | None = None, *, is_counted: bool = True
+    ) -> Description:
+        """What is known about an index; what is damaged is told, and not raised.
+
+        Args:
+            subject: what is indexed.
+            place: where the index would be; omitted, where there is one.
+            is_counted: whether the files are listed, to count those that the index covers.
+
+        Raises:
+            IndexNotFound: there is none, and no place was named.
+        """
+        target = self.target(subject)
+        uri = target.target.uri
+        store = self._store(uri) if place is None else self._new_store(uri, place)
+        definition = store.read().definition if is_counted else None
+        return describe(store, None if definition is None else target.list_files(definition.where))
+
+    def list(self) -> list[Description]:
+        """Every index below the session's locations that is not dropped; no files are listed."""
+        return list_indexes(open_base(location) for location in self.locations)
+
+    def drop(self, subject: Subject) -> StoredState:
+        """Delete an index; `vacuum` removes its files.
+
+        Raises:
+            IndexNotFound: there is none.
+            IndexOwned: a resource owns it.
+        """
+        return operations.drop(self._store(self.uri(subject)), acting_for=self.acting_for)
+
+    def vacuum(self, subject: Subject) -> StoredState:
+        """Remove the files of an index that was dropped.
+
+        Raises:
+            IndexNotFound: nothing was dropped.
+            IndexOwned: a resource owns it.
+        """
+        return operations.vacuum(self._store(self.uri(subject)), acting_for=self.acting_for)
+
+    def recover(self, subject: Subject) -> StoredState:
+        """Clean up after an operation that failed or died.
+
+        Raises:
+            IndexNotFound: there is none.
+            IndexBusy: the operation is alive.
+        """
+        return operations.recover(self._store(self.uri(subject)))
+
+    def compact(self, subject: Subject) -> StoredState:
+        """Rewrite the small pieces of an index as one.
+
+        Raises:
+            IndexNotFound: there is none.
+        """
+        return operations.compact(self._store(self.uri(subject)))
+
+    def target(self, subject: Subject) -> SparkTarget:
+        """The files that a subject names.
+
+        Raises:
+            TargetNotIndexable: there are none that can be indexed.
+        """
+        if isinstance(subject, TableName):
+            return open_table(self.spark, ".".join(map(name_text, subject.parts)))
+        return open_path(self.spark, subject.path, subject.format, dict(subject.options))
+
+    def uri(self, subject: Subject) -> str:
+        """Where the files of a subject are; of a path without reading it, since it may be gone."""
+        if isinstance(subject, TableName):
+            return self.target(subject).target.uri
+        return qualified(self.spark, subject.path)
+
+    @property
+    def locations(self) -> tuple[str, ...]:
+        """Folders below which indexes are looked for."""
+        if self.location:
+            return (self.location,)
+        setting = self.spark.conf.get(LOCATIONS_SETTING, "") or ""
+        return tuple(part for each in setting.split(",") if (part := each.strip()))
+
+    def _new_store(self, uri: str, place: StorePlace) -> IndexStore:
+        location = place.location or next(iter(self.locations), "")
+        if not location:
+            raise _nowhere()
+        return open_base(location).index(uri)
+
+    def _store(self, uri: str) -> IndexStore:
+        """The store of an index that exists or existed.
+
+        Raises:
+            IndexNotFound: none of the locations has it.
+        """
+        if not self.locations:
+            raise _nowhere()
+        for location in self.locations:
+            store = open_base(location).index(uri)
+            if store.read().version:
+                return store
+        raise IndexNotFound(
+            "there is no skipping index",
+            found=f"nothing about {uri} in {', '.join(self.locations)}",
+            hint=f"create it, or name its folder in {LOCATIONS_SETTING}",
+        )
+
+
+def qualified(spark: SparkSession, path: str) -> str:
+    """A path as Hadoop spells it, with its scheme and without a trailing slash."""
+    gateway = spark.sparkContext._gateway
+    jvm = gateway.jvm  # type: ignore[union-attr]  # set once a session exists
+    place = jvm.org.apache.hadoop.fs.Path(path)
+    system = place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    return str(system.makeQualified(place).toString())
+
+
+def problems(
+    declaration: Declaration, target: IndexableTarget
+) -> tuple[tuple[str, SkippingError], ...]:
+    """Everything that cannot be about a declaration, by its field (`indexes[0]`, `where`)."""
+    found: list[tuple[str, SkippingError]] = []
+    for number, index in enumerate(declaration.indexes):
+        try:
+            define_indexes([index], target, 1, ())
+        except IndexNotPossible as error:
+            found.append((f"indexes[{number}]", error))
+    if declaration.where:
+        try:
+            target.list_files(declaration.where)
+        except IndexNotPossible as error:
+            found.append(("where", error))
+    return tuple(found)
+
+
+def refuse_problems(declaration: Declaration, target: IndexableTarget) -> None:
+    """Refuse a declaration with everything that is wrong with it at once.
+
+    Raises:
+        IndexNotPossible: the one thing that is wrong, or all of them in one message.
+    """
+    found = problems(declaration, target)
+    if len(found) == 1:
+        raise found[0][1]
+    if found:
+        raise IndexNotPossible(
+            f"{len(found)} things cannot be as they are declared",
+            found="\n".join(f"{path}: {error.message}" for path, error in found),
+            expected="\n".join(f"{path}: {error.expected}" for path, error in found),
+        )
+
+
+def _nowhere() -> SkippingError:
+    return IndexNotFound(
+        "nothing says where indexes are kept",
+        found=f"{LOCATIONS_SETTING} is not set",
+        expected="the URI or path of a folder",
+        hint=f"set {LOCATIONS_SETTING}, or say WITH (location = '...')",
+    )

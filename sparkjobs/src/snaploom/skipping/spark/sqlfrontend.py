@@ -1,0 +1,158 @@
+"""The SQL door: statements about skipping indexes, by a function or in `spark.sql` itself.
+
+`spark.sql` of a session is wrapped when skipping is enabled and put back when it is disabled: it is
+replaced on the one object, so that other sessions and the class stay as they are. What is not a
+statement of ours goes to Spark untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as spark_types
+
+from snaploom.models.skippingindex import RefreshMode
+from snaploom.skipping.indexes.registry import registered_types
+from snaploom.skipping.lifecycle.description import Description
+from snaploom.skipping.spark.manage import SkippingIndexes
+from snaploom.skipping.statements.declaration import (
+    alteration_of_statement,
+    declaration_of_statement,
+    place_of_statement,
+)
+from snaploom.skipping.statements.parser import parse
+from snaploom.skipping.statements.syntax import (
+    AlterIndex,
+    CreateIndex,
+    DescribeIndex,
+    DropIndex,
+    RecoverIndex,
+    RefreshIndex,
+    ShowIndexes,
+    Statement,
+    VacuumIndex,
+)
+
+DESCRIPTION_COLUMNS = ("indexed_col_name", "data_type", "skip_type")
+LIST_COLUMNS = (
+    "flint_index_name",
+    "kind",
+    "database",
+    "table",
+    "index_name",
+    "auto_refresh",
+    "status",
+)
+_WRAPPED = "__snaploom_wrapped__"
+
+
+def sql(spark: SparkSession, text: str, *args: object, **kwargs: object) -> DataFrame:
+    """Run a statement about skipping indexes, or anything else as `spark.sql` does.
+
+    Args:
+        spark: the session.
+        text: the statement.
+        args: passed on to Spark for statements that are not ours.
+        kwargs: likewise.
+
+    Raises:
+        StatementInvalid: it is about skipping indexes, and something is wrong with it.
+        SkippingError: it cannot be done.
+    """
+    statement = parse(text, registered_types())
+    if statement is None:
+        return _original(spark)(text, *args, **kwargs)
+    return _carried_out(spark, SkippingIndexes(spark), statement)
+
+
+def accept_statements(spark: SparkSession) -> None:
+    """Let `spark.sql` of this session take the statements as well; twice is once."""
+    if _WRAPPED not in vars(spark):
+        original = spark.sql
+
+        @wraps(original)
+        def accepting(sqlQuery: str, *args: object, **kwargs: object) -> DataFrame:  # noqa: N803
+            return sql(spark, sqlQuery, *args, **kwargs)
+
+        vars(spark).update({_WRAPPED: original, "sql": accepting})
+
+
+def leave_statements(spark: SparkSession) -> None:
+    """Put `spark.sql` of this session back as it was."""
+    if vars(spark).pop(_WRAPPED, None) is not None:
+        vars(spark).pop("sql", None)
+
+
+def _original(spark: SparkSession) -> Callable[..., DataFrame]:
+    wrapped = vars(spark).get(_WRAPPED)
+    return spark.sql if wrapped is None else wrapped
+
+
+def _carried_out(spark: SparkSession, indexes: SkippingIndexes, statement: Statement) -> DataFrame:
+    match statement:
+        case CreateIndex():
+            indexes.create(
+                statement.subject,
+                declaration_of_statement(statement),
+                place_of_statement(statement),
+                ignore_if_exists=statement.if_not_exists,
+            )
+        case RefreshIndex():
+            mode = RefreshMode(statement.mode) if statement.mode else None
+            indexes.refresh(statement.subject, mode)
+        case AlterIndex():
+            indexes.alter(statement.subject, alteration_of_statement(statement))
+        case DropIndex():
+            indexes.drop(statement.subject)
+        case VacuumIndex():
+            indexes.vacuum(statement.subject)
+        case RecoverIndex():
+            indexes.recover(statement.subject)
+        case DescribeIndex():
+            return described(spark, indexes.describe(statement.subject))
+        case ShowIndexes():
+            return listed(spark, indexes.list(), statement.namespace)
+    return _frame(spark, (), ())
+
+
+def described(spark: SparkSession, description: Description) -> DataFrame:
+    """What is indexed, one row an index and column: `DESCRIBE SKIPPING INDEX`."""
+    definition = description.definition
+    rows = [
+        (term.label, term.data_type, index.type)
+        for index in (() if definition is None else definition.indexes)
+        for term in index.terms
+    ]
+    return _frame(spark, DESCRIPTION_COLUMNS, rows)
+
+
+def listed(
+    spark: SparkSession, descriptions: Iterable[Description], namespace: Sequence[str]
+) -> DataFrame:
+    """Indexes of tables of a catalog or a database: `SHOW FLINT INDEXES`."""
+    rows = []
+    for description in descriptions:
+        definition = description.definition
+        parts = definition.target.table.split(".") if definition is not None else []
+        if definition is not None and _is_in(parts, namespace):
+            name = "_".join(("flint", *parts, "skipping_index"))
+            auto = str(definition.mode == RefreshMode.AUTO).lower()
+            phase = description.state.phase.value
+            rows.append((name, "skipping", parts[-2], parts[-1], None, auto, phase))
+    return _frame(spark, LIST_COLUMNS, rows)
+
+
+def _is_in(parts: Sequence[str], namespace: Sequence[str]) -> bool:
+    folded = [part.casefold() for part in parts[: len(namespace)]]
+    return len(parts) > len(namespace) and folded == [part.casefold() for part in namespace]
+
+
+def _frame(
+    spark: SparkSession, names: Iterable[str], rows: Sequence[tuple[str | None, ...]]
+) -> DataFrame:
+    text = spark_types.StringType()
+    return spark.createDataFrame(
+        list(rows), spark_types.StructType([spark_types.StructField(n, text) for n in names])
+    )
