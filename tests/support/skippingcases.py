@@ -174,7 +174,7 @@ def built(index: IndexDefinition, content: Sequence[Sequence[Value | None]]) -> 
 
 def fed(index: IndexDefinition, content: Sequence[Sequence[Value | None]]) -> list[pa.Array]:
     """What a builder is fed with: values, or their hashes."""
-    if index_type(index.type).feed is Feed.VALUES:
+    if index_type(index.type).feed(index) is Feed.VALUES:
         pairs = zip(content, index.terms, strict=True)
         return [pa.array(values, arrow_type(term.data_type)) for values, term in pairs]
     data_type = index.term.data_type

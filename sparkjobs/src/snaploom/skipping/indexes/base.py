@@ -87,8 +87,7 @@ class IndexType(Protocol):
         """Fields that are kept beside the counts, by name without the index's id; all nullable."""
         ...
 
-    @property
-    def feed(self) -> Feed:
+    def feed(self, definition: IndexDefinition) -> Feed:
         """What `builder` is fed with."""
         ...
 

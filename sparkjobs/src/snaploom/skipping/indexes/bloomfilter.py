@@ -18,7 +18,7 @@ from snaploom.skipping.core.bloom import BloomColumn, BloomFilter, ItemHashes
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.filetable import FileTable, Mask, field_column
 from snaploom.skipping.core.hashing import xxhash64
-from snaploom.skipping.core.ordering import is_text
+from snaploom.skipping.core.ordering import Int64s, is_text
 from snaploom.skipping.core.predicates import Comparison, In, Leaf, Operator, StartsWith
 from snaploom.skipping.core.terms import Value, arrow_type
 from snaploom.skipping.indexes.base import Feed, FooterColumn
@@ -32,43 +32,62 @@ MOST_CAPACITY = 20_000_000
 MOST_PROBES = 100_000_000
 """Most probes (literals times files) of one condition; about three seconds on one core."""
 ITEMS = "items"
-"""Parameter: what was put. `HASHES` as we build them, or `VALUES`: integers widened to 64 bits and
-text as it is, as Xskipper builds them (imported filters only)."""
+"""Parameter: what is put. `HASHES`, or `VALUES` as Xskipper does: integers widened to 64 bits and
+text as it is, no other types. The form XSKIPPER of a store needs `VALUES`."""
+HASHES, VALUES = "HASHES", "VALUES"
 
 _PARAMETERS = ("fpp", "ndv", "num_candidates", ITEMS)
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
 class BloomFilterBuilder:
-    """Collects the distinct hashes of one file, then fills a filter."""
+    """Collects what is distinct of one file, 64 bits an item, then fills a filter."""
 
-    def __init__(self, false_positives: float, items: int | None) -> None:
+    def __init__(
+        self, false_positives: float, items: int | None, puts_values: bool = False
+    ) -> None:
         self._false_positives = false_positives
         self._items = items
-        self._hashes = DistinctValues(pa.int64(), CAPACITY if items is None else items)
+        self._puts_values = puts_values
+        self._distinct = DistinctValues(pa.int64(), CAPACITY if items is None else items)
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Take a batch of hashes."""
-        self._hashes.add(columns[0])
+        """Take a batch of hashes, or of values."""
+        self._distinct.add(_packed(columns[0]) if self._puts_values else columns[0])
 
     def merge(self, other: bytes) -> None:
         """Take what another builder collected."""
-        self._hashes.merge(other)
+        self._distinct.merge(other)
 
     def partial(self) -> bytes:
         """What was collected."""
-        return self._hashes.partial()
+        return self._distinct.partial()
 
     def finish(self) -> Mapping[str, object]:
         """The row; no filter where there are more values than it could hold (trap 10)."""
-        hashes = self._hashes.values()
-        return {FIELD: None if hashes is None else self._filled(hashes)}
+        distinct = self._distinct.values()
+        return {FIELD: None if distinct is None else self._filled(distinct.to_numpy())}
 
-    def _filled(self, hashes: pa.Array) -> bytes:
-        items = self._items or max(1, len(hashes))
+    def _filled(self, distinct: Int64s) -> bytes:
+        items = self._items or max(1, len(distinct))
         bloom = BloomFilter.sized(items, self._false_positives)
-        bloom.put(ItemHashes.of_longs(hashes.to_numpy()))
+        bloom.put(_unpacked(distinct) if self._puts_values else ItemHashes.of_longs(distinct))
         return bloom.serialised()
+
+
+def _packed(values: pa.Array) -> pa.Array:
+    """The two hashes of each value as one integer, without NULLs."""
+    values = values.drop_null()
+    if pa.types.is_integer(values.type):
+        hashes = ItemHashes.of_longs(values.cast(pa.int64()).to_numpy())
+    else:
+        hashes = ItemHashes.of_bytes(values)
+    second = hashes.second.astype(np.int64) & 0xFFFF_FFFF
+    return pa.array((hashes.first.astype(np.int64) << 32) | second)
+
+
+def _unpacked(packed: Int64s) -> ItemHashes:
+    return ItemHashes((packed >> 32).astype(np.int32), packed.astype(np.int32))
 
 
 @dataclass(frozen=True)
@@ -76,22 +95,28 @@ class BloomFilterIndex:
     """The index type."""
 
     name: str = "BLOOM_FILTER"
-    feed: Feed = Feed.HASHES
 
     def check(self, definition: IndexDefinition) -> None:
-        """Any one term; parameters `fpp`, `ndv` and `num_candidates` (which changes nothing)."""
+        """Any one term; `fpp`, `ndv`, `items`, and `num_candidates` (which changes nothing)."""
         check_terms(definition)
         check_parameters(definition, _PARAMETERS)
         false_positives(definition)
         _items(definition)
+        _check_items(definition)
 
     def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
         """The filter in Spark's own serialised form."""
         return {FIELD: pa.large_binary()}
 
+    def feed(self, definition: IndexDefinition) -> Feed:
+        """Hashes, or values where filters are to be those of Xskipper."""
+        return Feed.VALUES if _puts_values(definition) else Feed.HASHES
+
     def builder(self, definition: IndexDefinition) -> BloomFilterBuilder:
         """A collector for one file."""
-        return BloomFilterBuilder(false_positives(definition), _items(definition))
+        return BloomFilterBuilder(
+            false_positives(definition), _items(definition), _puts_values(definition)
+        )
 
     def from_footer(
         self, definition: IndexDefinition, columns: Sequence[FooterColumn]
@@ -137,7 +162,7 @@ def _values(leaf: Leaf) -> tuple[Value, ...] | None:
 
 def _item_hashes(definition: IndexDefinition, values: Sequence[Value]) -> ItemHashes | None:
     data_type = definition.term.data_type
-    if definition.parameter(ITEMS, "HASHES") == "HASHES":
+    if not _puts_values(definition):
         hashes = [xxhash64(value, data_type) for value in values]
         return ItemHashes.of_longs(np.array(hashes, dtype=np.int64))
     if data_type in _INTEGERS:
@@ -171,6 +196,27 @@ def false_positives(definition: IndexDefinition) -> float:
         expected="a number between 0 and 1",
         hint="the default is 0.01",
     )
+
+
+def _puts_values(definition: IndexDefinition) -> bool:
+    return definition.parameter(ITEMS, HASHES) == VALUES
+
+
+def _check_items(definition: IndexDefinition) -> None:
+    text, data_type = definition.parameter(ITEMS, HASHES), definition.term.data_type
+    if text not in (HASHES, VALUES):
+        raise IndexNotPossible(
+            f"parameter {ITEMS} of {definition.label} is not possible",
+            found=text,
+            expected=f"{HASHES} or {VALUES}",
+        )
+    if text == VALUES and data_type not in (*_INTEGERS, "string", "binary"):
+        raise IndexNotPossible(
+            f"{definition.label} cannot hold values",
+            found=data_type,
+            expected="a column of integers or text",
+            hint=f"leave {ITEMS} out: hashes are of any type",
+        )
 
 
 def _items(definition: IndexDefinition) -> int | None:

@@ -51,7 +51,6 @@ class GeoBox:
     """The index type."""
 
     name: str = "GEO_BOX"
-    feed: Feed = Feed.VALUES
 
     def check(self, definition: IndexDefinition) -> None:
         """Two numbers: latitude and longitude."""
@@ -66,6 +65,10 @@ class GeoBox:
             for sides, value_type in zip(SIDES, kept_as, strict=True)
             for side in sides
         }
+
+    def feed(self, definition: IndexDefinition) -> Feed:
+        """Values as they are."""
+        return Feed.VALUES
 
     def builder(self, definition: IndexDefinition) -> GeoBoxBuilder:
         """A collector for one file."""

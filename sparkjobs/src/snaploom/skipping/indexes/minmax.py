@@ -79,7 +79,6 @@ class MinMax:
     """The index type."""
 
     name: str = "MIN_MAX"
-    feed: Feed = Feed.VALUES
 
     def check(self, definition: IndexDefinition) -> None:
         """Any one term of a type that has an order."""
@@ -90,6 +89,10 @@ class MinMax:
         """Both bounds, in the term's type."""
         kept_as = arrow_type(definition.term.data_type)
         return {"min": kept_as, "max": kept_as}
+
+    def feed(self, definition: IndexDefinition) -> Feed:
+        """Values as they are."""
+        return Feed.VALUES
 
     def builder(self, definition: IndexDefinition) -> MinMaxBuilder:
         """A collector for one file."""

@@ -49,7 +49,6 @@ class Partition:
     """The index type."""
 
     name: str = "PARTITION"
-    feed: Feed = Feed.VALUES
 
     def check(self, definition: IndexDefinition) -> None:
         """One top-level column; that it is a partition column is the caller's to see (trap 11)."""
@@ -67,6 +66,10 @@ class Partition:
     def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
         """The value."""
         return {FIELD: arrow_type(definition.term.data_type)}
+
+    def feed(self, definition: IndexDefinition) -> Feed:
+        """Values as they are."""
+        return Feed.VALUES
 
     def builder(self, definition: IndexDefinition) -> PartitionBuilder:
         """A collector for one file."""

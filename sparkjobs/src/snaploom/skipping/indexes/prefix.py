@@ -67,7 +67,6 @@ class Prefix:
     """The index type."""
 
     name: str = "PREFIX"
-    feed: Feed = Feed.VALUES
 
     def check(self, definition: IndexDefinition) -> None:
         """One term of text or binary; parameters `length` (bytes) and `limit`."""
@@ -79,6 +78,10 @@ class Prefix:
     def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
         """The prefixes, each once."""
         return {FIELD: pa.list_(pa.large_binary())}
+
+    def feed(self, definition: IndexDefinition) -> Feed:
+        """Values as they are."""
+        return Feed.VALUES
 
     def builder(self, definition: IndexDefinition) -> PrefixBuilder:
         """A collector for one file."""

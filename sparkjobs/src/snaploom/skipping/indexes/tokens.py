@@ -67,7 +67,6 @@ class Tokens:
     """The index type."""
 
     name: str = "TOKENS"
-    feed: Feed = Feed.VALUES
 
     def check(self, definition: IndexDefinition) -> None:
         """One term of text or binary; parameters `n` (bytes of an n-gram) and `fpp`."""
@@ -79,6 +78,10 @@ class Tokens:
     def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
         """The filter in Spark's own serialised form."""
         return {FIELD: pa.large_binary()}
+
+    def feed(self, definition: IndexDefinition) -> Feed:
+        """Values as they are."""
+        return Feed.VALUES
 
     def builder(self, definition: IndexDefinition) -> TokensBuilder:
         """A collector for one file."""

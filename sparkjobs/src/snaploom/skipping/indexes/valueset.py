@@ -53,7 +53,6 @@ class ValueSet:
     """The index type."""
 
     name: str = "VALUE_SET"
-    feed: Feed = Feed.VALUES
 
     def check(self, definition: IndexDefinition) -> None:
         """Any one term; parameter `limit`."""
@@ -64,6 +63,10 @@ class ValueSet:
     def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
         """The values, each once, no NULL among them."""
         return {FIELD: pa.list_(arrow_type(definition.term.data_type))}
+
+    def feed(self, definition: IndexDefinition) -> Feed:
+        """Values as they are."""
+        return Feed.VALUES
 
     def builder(self, definition: IndexDefinition) -> ValueSetBuilder:
         """A collector for one file."""

@@ -82,7 +82,7 @@ class Collecting:
     def _arrays(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:
         types = {
             name: pa.int64()
-            if index_type(feeding.definition.type).feed is Feed.HASHES
+            if index_type(feeding.definition.type).feed(feeding.definition) is Feed.HASHES
             else arrow_type(term.data_type)
             for feeding in self.feedings
             for name, term in zip(feeding.columns, feeding.definition.terms, strict=True)

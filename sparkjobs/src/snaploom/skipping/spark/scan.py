@@ -198,7 +198,7 @@ def _feeding(
     definition: IndexDefinition, terms: Mapping[str, Column], columns: dict[str, Column]
 ) -> Feeding:
     """The columns of an index, added to those that are selected already."""
-    is_hashed = index_type(definition.type).feed is Feed.HASHES
+    is_hashed = index_type(definition.type).feed(definition) is Feed.HASHES
     names = []
     for term in definition.terms:
         position = list(terms).index(term.key)
