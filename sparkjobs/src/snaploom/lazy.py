@@ -14,6 +14,19 @@ PREVIEW = "snaploom.jobs.outputs:preview"
 INDEX = "snaploom.jobs.indexing:carry_out"
 FAILURES = "snaploom.cli.failures:tell_failure"
 
+SKIPPING = {
+    "disable": "snaploom.skipping.spark.enable:disable",
+    "enable": "snaploom.skipping.spark.enable:enable",
+    "explain": "snaploom.skipping.spark.explain:explain",
+    "is_enabled": "snaploom.skipping.spark.enable:is_enabled",
+    "reset_statistics": "snaploom.skipping.spark.statistics:reset_statistics",
+    "skipping_index": "snaploom.skipping.spark.indexbuilder:skipping_index",
+    "sql": "snaploom.skipping.spark.sqlfrontend:sql",
+    "statistics": "snaploom.skipping.spark.statistics:statistics",
+    "without_skipping": "snaploom.skipping.spark.enable:without_skipping",
+}
+"""What `snaploom.skipping` offers, by name: all of it needs Spark."""
+
 
 def resolve(name: str) -> object:
     """The object that `package.module:attribute` names."""

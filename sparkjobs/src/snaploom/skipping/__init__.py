@@ -6,3 +6,23 @@ keeps it.
 """
 
 from __future__ import annotations
+
+from snaploom import lazy
+
+__all__ = [
+    "disable",
+    "enable",
+    "explain",
+    "is_enabled",
+    "reset_statistics",
+    "skipping_index",
+    "sql",
+    "statistics",
+    "without_skipping",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in lazy.SKIPPING:
+        return lazy.resolve(lazy.SKIPPING[name])
+    raise AttributeError(f"module 'snaploom.skipping' has no attribute {name!r}")

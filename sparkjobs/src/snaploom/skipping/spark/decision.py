@@ -21,17 +21,17 @@ from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinitio
 from snaploom.skipping.core.filetable import FileTable, Mask
 from snaploom.skipping.core.listing import Listing, Matched, match
 from snaploom.skipping.core.normalform import conjuncts, normal_form
-from snaploom.skipping.core.predicates import Predicate
+from snaploom.skipping.core.predicates import And, Constant, Not, Or, Predicate, Unknown
 from snaploom.skipping.core.text import predicate_text
 from snaploom.skipping.evaluation import Evaluation, evaluate
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.spark import catalyst, fingerprint
 from snaploom.skipping.spark.caching import RecentlyUsed
+from snaploom.skipping.spark.counting import Counting
 from snaploom.skipping.spark.outcomes import ClauseOutcome, IndexOutcome, RelationOutcome
 from snaploom.skipping.spark.requests import Request
 from snaploom.skipping.spark.settings import SkippingSettings
-from snaploom.skipping.spark.statistics import Counting
-from snaploom.skipping.spark.subjects import root_names
+from snaploom.skipping.spark.subjects import hint_of, root_names
 from snaploom.skipping.stores.bases import open_base
 from snaploom.skipping.stores.catalog import IndexCatalog, PinnedIndex, Problem, with_above
 from snaploom.skipping.stores.port import NEVER, StoredState
@@ -316,8 +316,20 @@ def _clauses(
         keep = matched.keep(evaluation.keep)
         dropped = int(len(keep) - np.count_nonzero(keep))
         (report,) = evaluation.clauses
-        outcomes.append(ClauseOutcome(report.text, report, dropped))
+        hints = () if report.served_by else tuple(dict.fromkeys(_hints(part)))
+        outcomes.append(ClauseOutcome(report.text, report, dropped, hints))
     return tuple(outcomes)
+
+
+def _hints(predicate: Predicate) -> Iterator[str]:
+    match predicate:
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from _hints(part)
+        case Constant() | Not() | Unknown():
+            return
+        case leaf:
+            yield hint_of(leaf.term)
 
 
 def _unread(problem: Problem) -> IndexOutcome:

@@ -65,7 +65,7 @@ def is_enabled(spark: SparkSession) -> bool:
 
 @contextmanager
 def without_skipping(spark: SparkSession) -> Iterator[None]:
-    """Plan queries that read every file: `with without_skipping(spark): frame.count()`.
+    """Read every file in a `with` block: queries that are planned in it do not skip.
 
     A frame whose plan was made before keeps it. The switch is the session's, for all its threads.
     """

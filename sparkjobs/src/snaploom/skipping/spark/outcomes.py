@@ -17,6 +17,8 @@ class ClauseOutcome:
     """Which indexes served it, and why others did not."""
     dropped: int
     """Files of the listing that it alone would drop."""
+    hints: tuple[str, ...] = ()
+    """What would let an index serve it."""
 
 
 @dataclass(frozen=True)

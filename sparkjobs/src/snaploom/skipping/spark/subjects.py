@@ -15,7 +15,6 @@ from snaploom.skipping.spark.expressions import (
     Call,
     Column,
     Expression,
-    Literal,
     Opaque,
     as_text,
     parse,
@@ -122,21 +121,26 @@ def root_names(term: Term) -> frozenset[str]:
     return frozenset(leaf.name for leaf in leaves if isinstance(leaf, Column))
 
 
-def hint(subject: Expression) -> str:
-    """What would make a condition on an expression servable, for people."""
+def hint_of(term: Term) -> str:
+    """What would let an index serve a condition on a term that none is kept about, for people."""
+    if term.names is not None:
+        return f"add an index over {term.label}"
+    (_, expression) = json.loads(term.key)
+    return _hint(parse(expression))
+
+
+def _hint(subject: Expression) -> str:
     text = as_text(subject)
     over = f"add an index over the expression {text}"
     match subject:
         case Call("Cast", _, (child,)) if names_of(child) is not None:
             return f"compare {as_text(child)} with a literal of its own type, or {over}"
-        case Call("Year" | "Month" | "TruncTimestamp" | "TruncDate" | "DateFormatClass"):
+        case Call("Year" | "Month" | "TruncTimestamp" | "TruncDate" | "DateFormatClass" | "Hour"):
             return f"compare the column with a range, or {over}"
         case Call("Add" | "Subtract" | "Multiply" | "Divide" | "UnaryMinus"):
             return f"move the arithmetic to the literal's side, or {over}"
         case Call("RLike"):
-            return "use LIKE 'prefix%' if the expression begins with ^ and plain text"
-        case Call("Lower" | "Upper" | "StringTrim" | "Substring"):
-            return f"compare the column itself, use LIKE 'prefix%', or {over}"
-        case Literal() | Opaque():
-            return "compare a column with a literal"
+            return f"use LIKE 'prefix%' if the pattern begins with plain text, or {over}"
+        case Call("Lower" | "Upper" | "StringTrim" | "Substring" | "Concat"):
+            return f"compare the column itself, or {over}"
     return over
