@@ -284,8 +284,9 @@ def _verified(
     by_path = {path: place for place, path in enumerate(rows["path"].to_pylist())}
     for piece in verify(files, definitions):
         keep: list[bool] = []
-        for verified in piece.to_pylist():
-            (imported,) = rows.slice(by_path[verified["path"]], 1).to_pylist()
+        places = pa.array([by_path[path] for path in piece["path"].to_pylist()], pa.int64())
+        pairs = zip(piece.to_pylist(), rows.take(places).to_pylist(), strict=True)
+        for verified, imported in pairs:
             is_sound = all(follows(each, imported, verified) for each in definitions)
             keep.append(is_sound)
             if not is_sound:
