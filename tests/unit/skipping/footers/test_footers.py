@@ -203,7 +203,7 @@ def test_duckdb_agrees_with_its_own_footers(tmp_path: Path) -> None:
     found = footer(tmp_path / "f", *(FooterTerm((name,), kind) for name, kind in types.items()))
     for name, column in zip(types, found.columns, strict=True):
         counts = f"count({name}), count(*) - count({name}), min({name}), max({name})"
-        expected = duckdb.sql(f"SELECT {counts} FROM read_parquet('{tmp_path}/f')").fetchone()
+        (expected,) = duckdb.sql(f"SELECT {counts} FROM read_parquet('{tmp_path}/f')").fetchall()
         assert column is not None
         bounds = [
             b.decode() if isinstance(b, bytes) else b for b in (column.minimum, column.maximum)

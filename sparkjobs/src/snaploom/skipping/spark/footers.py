@@ -266,7 +266,7 @@ def _bounds(
             return None
         lows.append(low)
         highs.append(high)
-    minimum, maximum = min(lows), max(highs)  # type: ignore[type-var]
+    minimum, maximum = min(lows), max(highs)
     is_sure = _is_uncut(lows + highs, writer) and _is_never_rebased(minimum, data_type, metadata)
     return (minimum, maximum) if is_sure else None
 

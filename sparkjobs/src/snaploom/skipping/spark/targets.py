@@ -22,13 +22,12 @@ from snaploom.errors import IndexNotPossible, TargetNotIndexable
 from snaploom.skipping.core.definition import IndexDefinition, ReaderFingerprint, Target
 from snaploom.skipping.core.terms import Term, arrow_type
 from snaploom.skipping.indexes.checks import SUPPORTED
-from snaploom.skipping.indexes.registry import index_type
 from snaploom.skipping.lifecycle.target import Progress
-from snaploom.skipping.spark.build import PARTITION, BuildPlan, Counters, build_rows
+from snaploom.skipping.spark.build import BuildPlan, Counters, build_rows
 from snaploom.skipping.spark.choosing import choose_files
-from snaploom.skipping.spark.columns import Columns, columns_of
+from snaploom.skipping.spark.columns import Columns
 from snaploom.skipping.spark.expressions import parse
-from snaploom.skipping.spark.fingerprint import fingerprint
+from snaploom.skipping.spark.fingerprint import FORMATS, SETTINGS, columns, fingerprint, unusable
 from snaploom.skipping.spark.footers import FooterTerm
 from snaploom.skipping.spark.janino import JavaRule
 from snaploom.skipping.spark.listing import ListedFiles, list_relation
@@ -36,13 +35,7 @@ from snaploom.skipping.spark.reading import Reading, own_session
 from snaploom.skipping.spark.scan import Relation
 from snaploom.skipping.spark.subjects import term_of
 
-FORMATS = ("avro", "csv", "json", "orc", "parquet", "text")
-"""Formats that Spark reads row by row from files that may be split."""
-
 _COMMON_HINT = "index the folder, or the table itself"
-
-_DROPPING_MODES = ("dropmalformed",)
-"""Modes in which the rows that are read depend on the columns that a query needs."""
 
 
 def open_path(
@@ -129,24 +122,6 @@ def open_target(spark: SparkSession, target: Target) -> SparkTarget:
     return open_path(spark, target.uri, target.format, dict(target.options))
 
 
-def check_indexes(target: SparkTarget, definitions: Sequence[IndexDefinition]) -> None:
-    """Refuse declarations that cannot be kept (traps 11 and 18).
-
-    Raises:
-        IndexNotPossible: with what would be possible.
-    """
-    names = [name for name, _ in target.partition_columns]
-    for definition in definitions:
-        index_type(definition.type).check(definition)
-        if definition.type == PARTITION and definition.term.names not in [(n,) for n in names]:
-            raise IndexNotPossible(
-                f"{definition.term.label} is no partition column",
-                found=definition.label,
-                expected=", ".join(names) or "a partitioned target",
-                hint="use VALUE_SET or MIN_MAX for a column inside the files",
-            )
-
-
 @dataclass(frozen=True)
 class _Listed:
     """One listing, and the frame that reads exactly these files."""
@@ -217,12 +192,6 @@ class SparkTarget:
                 found=term.data_type,
                 expected=SUPPORTED,
                 hint="index a field of a struct, or an expression of a supported type",
-            )
-        if term.names == (self._corrupt_record,):
-            raise IndexNotPossible(
-                f"{term.label} depends on which columns a query reads",
-                found=term.label,
-                hint="index another column",
             )
         return term
 
@@ -312,11 +281,7 @@ class SparkTarget:
 
     @cached_property
     def _columns(self) -> Columns:
-        return columns_of(
-            cast(Mapping[str, object], self._header["dataSchema"]),
-            cast(Mapping[str, object], self._header["partitionSchema"]),
-            is_case_sensitive=self._setting("spark.sql.caseSensitive") == "true",
-        )
+        return columns(self._header)
 
     def _term_columns(self, indexes: Sequence[IndexDefinition]) -> dict[str, Column]:
         terms = {term.key: term for definition in indexes for term in definition.terms}
@@ -348,13 +313,6 @@ class SparkTarget:
                 found[term.key] = FooterTerm(names, term.data_type, has_default)
         return found
 
-    @property
-    def _corrupt_record(self) -> str:
-        options = {key.lower(): value for key, value in self._target.options}
-        return options.get(
-            "columnnameofcorruptrecord", self._setting("spark.sql.columnNameOfCorruptRecord")
-        )
-
     def _setting(self, name: str) -> str:
         return str(self._session.conf.get(name))
 
@@ -366,7 +324,7 @@ def _only_relation(spark: SparkSession, frame: DataFrame, name: str) -> Mapping[
         TargetNotIndexable: there is none, or something is done to its rows.
     """
     plan = frame._jdf.queryExecution().analyzed()
-    headers = JavaRule(spark).describe(frame._jdf)
+    headers = JavaRule(spark).describe(frame._jdf, SETTINGS)
     if "View (" in plan.toString() or "View (" in plan.nodeName():
         tables = [
             str(json.loads(header)["table"] or json.loads(header)["roots"]) for header in headers
@@ -384,27 +342,12 @@ def _only_relation(spark: SparkSession, frame: DataFrame, name: str) -> Mapping[
             hint="Delta, Iceberg and databases skip by themselves",
         )
     header = cast(Mapping[str, object], json.loads(headers[0]))
-    _check_reader(header, name)
+    reason = unusable(header)
+    if reason:
+        raise TargetNotIndexable(
+            f"{name} cannot be indexed as it is read", found=reason, hint="read it otherwise"
+        )
     return header
-
-
-def _check_reader(header: Mapping[str, object], name: str) -> None:
-    if header["format"] not in FORMATS:
-        raise TargetNotIndexable(
-            f"files of {name} are of a format that cannot be indexed",
-            found=str(header["format"]),
-            expected=", ".join(FORMATS),
-            hint="convert them to Parquet",
-        )
-    options = cast(Mapping[str, str], header["options"])
-    mode = {key.lower(): str(value).lower() for key, value in options.items()}.get("mode", "")
-    if header["format"] in ("csv", "json") and mode in _DROPPING_MODES:
-        raise TargetNotIndexable(
-            f"which rows of {name} are read depends on the columns that a query needs",
-            found=f"mode={mode}",
-            expected="mode PERMISSIVE or FAILFAST",
-            hint="read malformed rows as NULL",
-        )
 
 
 def _fields(schema: object) -> list[Mapping[str, object]]:
