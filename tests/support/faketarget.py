@@ -31,6 +31,10 @@ class FakeFile:
         return 100 + len(self.values)
 
 
+def nothing() -> None:
+    """What happens during a build unless a test says more; processes can be given it."""
+
+
 @dataclass
 class FakeTarget:
     """Behind the port `IndexableTarget`."""
@@ -41,7 +45,7 @@ class FakeTarget:
     settings: tuple[tuple[str, str], ...] = ()
     partition_columns: tuple[tuple[str, str], ...] = ()
     unreadable: set[str] = field(default_factory=set)
-    during_build: Callable[[], None] = lambda: None
+    during_build: Callable[[], None] = nothing
     built: list[tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=list)
     """For each build, ids of indexes and names of files."""
 

@@ -122,7 +122,7 @@ class Operation:
 def operation(
     store: IndexStore,
     phase: Callable[[StoredState], IndexState],
-    admit: Callable[[StoredState], None],
+    admit: Callable[[StoredState], object],
     timing: Timing,
 ) -> Iterator[Operation]:
     """Begin an operation, beat while the body works, and put things back when it raises.

@@ -134,7 +134,7 @@ class StateLog:
         number = state.version + 1
         while (document := self._document(number)) is not None:
             if document != PRUNED:
-                return parse_state(document, f"{self._store.uri}{self._key(number)}")
+                return self._parsed(document, number)
             number += 1
         if number > state.version + 1:  # the newest state is never pruned
             raise damaged_state(f"{self._store.uri}{self._key(number)}", "nothing after old states")
@@ -150,10 +150,13 @@ class StateLog:
         document = self._document(number)
         if document is None or document == PRUNED:
             return None
-        state = parse_state(document, f"{self._store.uri}{self._key(number)}")
+        return self._parsed(document, number)
+
+    def _parsed(self, document: bytes, number: int) -> StoredState:
+        name = f"{self._store.uri}{self._key(number)}"
+        state = parse_state(document, name)
         if state.version != number:
-            found = f"state {state.version}"
-            raise damaged_state(f"{self._store.uri}{self._key(number)}", found)
+            raise damaged_state(name, f"state {state.version}")
         return state
 
     def _document(self, number: int) -> bytes | None:

@@ -1,0 +1,234 @@
+"""Altering a skipping index: what is declared, and only the columns that are new.
+
+Adding an index reads only the files that the rows describe as they are, for that index alone;
+dropping one rebuilds nothing. Other parameters make another index, under a new id: what was kept
+under the former ones says nothing about what they mean now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from snaploom.errors import IndexNotFound, IndexNotPossible
+from snaploom.models.skippingindex import Index, IndexState, RefreshMode
+from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
+from snaploom.skipping.indexes.registry import index_type
+from snaploom.skipping.lifecycle.declaration import define_indexes
+from snaploom.skipping.lifecycle.differences import compare
+from snaploom.skipping.lifecycle.machine import (
+    USUAL,
+    Timing,
+    available,
+    declared,
+    operation,
+    refuse_stranger,
+)
+from snaploom.skipping.lifecycle.operations import silent
+from snaploom.skipping.lifecycle.refreshing import current_definition
+from snaploom.skipping.lifecycle.target import IndexableTarget, Progress
+from snaploom.skipping.stores.port import NEVER, IndexStore, Segment, StoredState
+
+
+@dataclass(frozen=True)
+class Alteration:
+    """What is to be changed; what is None or empty stays as it is. Indexes are named by id."""
+
+    enabled: bool | None = None
+    """Whether queries use any of it."""
+    mode: RefreshMode | None = None
+    """What a refresh looks at."""
+    where: str | None = None
+    """SQL that chooses files; the next refresh follows it."""
+    owner: str | None = None
+    """Resource that owns it from now on; empty for none."""
+    properties: Mapping[str, str | None] = field(default_factory=dict)
+    """Properties to set; None takes one away."""
+    enabled_indexes: Mapping[str, bool] = field(default_factory=dict)
+    """Whether queries use an index."""
+    parameters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """All parameters of an index, which is built anew if they differ."""
+    drop: frozenset[str] = frozenset()
+    """Indexes to drop."""
+    add: tuple[Index, ...] = ()
+    """Indexes to add."""
+
+
+@dataclass(frozen=True)
+class Altered:
+    """What an alteration comes to."""
+
+    definition: SkippingDefinition
+    """The definition afterwards."""
+    to_build: tuple[IndexDefinition, ...]
+    """Indexes that have no rows yet."""
+    next_index: int
+    """Number of the next index id afterwards."""
+
+
+def find_index(definition: SkippingDefinition, index_type_name: str, label: str) -> str:
+    """Id of an index by its type and how people write its columns (`a, b`) or expression.
+
+    Raises:
+        IndexNotFound: there is none; with those that there are.
+    """
+    for index in definition.indexes:
+        if index.label == f"{index_type_name}({label})":
+            return index.index_id
+    raise IndexNotFound(
+        f"{definition.target.uri} has no index {index_type_name}({label})",
+        expected=", ".join(index.label for index in definition.indexes),
+    )
+
+
+def alter(
+    store: IndexStore,
+    target: IndexableTarget,
+    alteration: Alteration,
+    *,
+    acting_for: str = "",
+    progress: Progress = silent,
+    timing: Timing = USUAL,
+) -> StoredState:
+    """Change a skipping index, in one commit.
+
+    Args:
+        store: where the index is.
+        target: what is indexed.
+        alteration: what is to be changed.
+        acting_for: resource in whose name it is done (ruling D38).
+        progress: told of files done, where indexes are built.
+        timing: clock and patience.
+
+    Raises:
+        IndexNotFound: there is no skipping index, or no index of an id.
+        IndexOwned: by a resource other than `acting_for`.
+        IndexBusy: another operation is in flight.
+        IndexNotPossible: what is added cannot be, or files are read otherwise than before.
+    """
+
+    def admit(state: StoredState) -> Altered:
+        definition = declared(state, store)
+        refuse_stranger(definition, acting_for)
+        return plan_alteration(definition, alteration, target, state.next_index)
+
+    needs_rows = False
+
+    def at_once(state: StoredState) -> StoredState | None:
+        nonlocal needs_rows
+        before = available(state, store, timing)
+        planned = admit(before)
+        needs_rows = bool(planned.to_build) and before.refreshed_at != NEVER
+        if needs_rows:
+            return None
+        return replace(_changed(before, planned), committed_at=timing.clock())
+
+    committed = store.commit(at_once)
+    if not needs_rows:
+        return committed
+    with operation(store, lambda _: IndexState.UPDATING, admit, timing) as running:
+        planned = admit(running.started)
+        segments = _build(store, running.started, target, planned, progress)
+
+        def build(state: StoredState) -> StoredState:
+            changed = _changed(state, planned)
+            is_empty = state.refreshed_at == NEVER
+            phase = IndexState.EMPTY if is_empty else IndexState.ACTIVE
+            return replace(changed, phase=phase, segments=(*state.segments, *segments))
+
+        return running.finish(build)
+
+
+def plan_alteration(
+    definition: SkippingDefinition,
+    alteration: Alteration,
+    target: IndexableTarget,
+    next_index: int,
+) -> Altered:
+    """What an alteration comes to; nothing is done.
+
+    Raises:
+        IndexNotFound: there is no index of an id.
+        IndexNotPossible: what is added cannot be, or no index would be left.
+    """
+    _refuse_unknown(definition, alteration)
+    kept: list[IndexDefinition] = []
+    to_build: list[IndexDefinition] = []
+    for index in definition.indexes:
+        if index.index_id in alteration.drop:
+            continue
+        enabled = alteration.enabled_indexes.get(index.index_id, index.enabled)
+        altered = replace(index, enabled=enabled)
+        parameters = alteration.parameters.get(index.index_id)
+        if parameters is not None and tuple(sorted(parameters.items())) != index.parameters:
+            altered = replace(
+                altered,
+                index_id=f"i{next_index}",
+                parameters=tuple(sorted(parameters.items())),
+            )
+            index_type(altered.type).check(altered)
+            next_index += 1
+            to_build.append(altered)
+        kept.append(altered)
+    added = define_indexes(alteration.add, target, next_index, kept)
+    if not kept and not added:
+        raise IndexNotPossible(
+            "a skipping index has at least one index", hint="drop the whole skipping index"
+        )
+    if alteration.where:
+        target.list_files(alteration.where)  # refuses what chooses rows rather than files
+    properties = dict(definition.properties)
+    for name, value in alteration.properties.items():
+        if value is None:
+            properties.pop(name, None)
+        else:
+            properties[name] = value
+    after = replace(
+        definition,
+        indexes=(*kept, *added),
+        enabled=definition.enabled if alteration.enabled is None else alteration.enabled,
+        mode=definition.mode if alteration.mode is None else alteration.mode.value,
+        where=definition.where if alteration.where is None else alteration.where,
+        owner=definition.owner if alteration.owner is None else alteration.owner,
+        properties=tuple(sorted(properties.items())),
+    )
+    return Altered(after, (*to_build, *added), next_index + len(added))
+
+
+def _changed(state: StoredState, planned: Altered) -> StoredState:
+    return replace(state, definition=planned.definition, next_index=planned.next_index)
+
+
+def _build(
+    store: IndexStore,
+    state: StoredState,
+    target: IndexableTarget,
+    planned: Altered,
+    progress: Progress,
+) -> list[Segment]:
+    """Rows about new indexes, for files that the rows there are describe as they are."""
+    if state.refreshed_at == NEVER or not planned.to_build:
+        return []
+    definition = planned.definition
+    _, reasons, _ = current_definition(declared(state, store), target, planned.next_index)
+    if reasons:
+        raise IndexNotPossible(
+            "an index cannot be added to rows that were made with another reader",
+            found="; ".join(reasons),
+            hint="refresh with mode FULL first",
+        )
+    files = compare(target.list_files(definition.where), store.open(state)).unchanged
+    if not files.num_rows:
+        return []
+    rows = target.build(planned.to_build, files, progress)
+    return [replace(segment, merges=True) for segment in store.write_rows(rows, definition)]
+
+
+def _refuse_unknown(definition: SkippingDefinition, alteration: Alteration) -> None:
+    known = {index.index_id for index in definition.indexes}
+    named = {*alteration.drop, *alteration.enabled_indexes, *alteration.parameters}
+    if not named <= known:
+        raise IndexNotFound(
+            f"{definition.target.uri} has no index {', '.join(sorted(named - known))}",
+            expected=", ".join(f"{index.index_id} {index.label}" for index in definition.indexes),
+        )
