@@ -27,7 +27,7 @@ LESS = Comparison(A, Operator.LT, 3)
 EQUAL = Comparison(A, Operator.EQ, 7)
 
 
-@settings(max_examples=300, deadline=None, database=None)
+@settings(max_examples=150, deadline=None, database=None)
 @given(cases("MIN_MAX", ("int", "double", "string")))
 def test_normal_form_is_true_wherever_the_condition_is(case: Case):
     normal = normal_form(case.predicate)
@@ -37,7 +37,7 @@ def test_normal_form_is_true_wherever_the_condition_is(case: Case):
             assert is_true(Case(case.terms, (), (), normal), Row(row.values, True))
 
 
-@settings(max_examples=300, deadline=None, database=None)
+@settings(max_examples=150, deadline=None, database=None)
 @given(cases("MIN_MAX", ("int", "double", "string")))
 def test_normal_form_has_no_not_and_is_its_own_normal_form(case: Case):
     normal = normal_form(case.predicate)

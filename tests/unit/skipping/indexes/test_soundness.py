@@ -13,6 +13,7 @@ INDEXES = [
     ("VALUE_SET", TYPES, (("limit", "3"),)),
     ("BLOOM_FILTER", TYPES, (("fpp", "0.01"),)),
     ("BLOOM_FILTER", TYPES, (("fpp", "0.5"), ("ndv", "2"))),
+    ("BLOOM_FILTER", ("int", "bigint", *TEXTS), (("items", "VALUES"),)),
     ("PARTITION", TYPES, ()),
     ("PREFIX", TEXTS, (("length", "2"), ("limit", "3"))),
     ("GEO_BOX", NUMBERS, ()),

@@ -224,4 +224,4 @@ def test_bloom_of_fixed_size_is_of_that_size():
     index = IndexDefinition("i1", "BLOOM_FILTER", (column_term(("a",), "int"),))
     fixed = replace(index, parameters=(("ndv", "100000"),))
     assert len(built(fixed, [[1]])["words"]) == 12 + 8 * 14_977
-    assert len(built(index, [[1]])["words"]) == 12 + 8
+    assert len(built(index, [[1]])["words"]) == 12 + 8 * 10

@@ -127,7 +127,7 @@ def test_footers_are_taken_where_they_prove_everything(definition, footer, row):
 def test_footer_without_values_gives_an_empty_filter(type_name):
     definition = define(type_name, "string")
     row = index_type(type_name).from_footer(definition, [FooterColumn(0, 3, None, None)])
-    assert row == {"words": bytes.fromhex("00000001" + "00000006" + "00000001") + b"\0" * 8}
+    assert row == {"words": bytes.fromhex("00000001" + "00000007" + "0000000a") + b"\0" * 80}
 
 
 def test_box_is_taken_from_footers():

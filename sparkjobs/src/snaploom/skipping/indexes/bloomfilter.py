@@ -28,6 +28,9 @@ from snaploom.skipping.indexes.distinct import DistinctValues
 FIELD = "words"
 CAPACITY = 1_000_000
 """Most distinct values of a file when `ndv` does not say: 8 MB of hashes while it is built."""
+LEAST_ITEMS = 64
+"""Items for which the smallest filter is sized: in fewer bits (Spark's choice for one item is a
+single word) the hash functions fall together, and wrong yeses are far more than `fpp`."""
 MOST_CAPACITY = 20_000_000
 MOST_PROBES = 100_000_000
 """Most probes (literals times files) of one condition; about three seconds on one core."""
@@ -69,7 +72,7 @@ class BloomFilterBuilder:
         return {FIELD: None if distinct is None else self._filled(distinct.to_numpy())}
 
     def _filled(self, distinct: Int64s) -> bytes:
-        items = self._items or max(1, len(distinct))
+        items = self._items or max(LEAST_ITEMS, len(distinct))
         bloom = BloomFilter.sized(items, self._false_positives)
         bloom.put(_unpacked(distinct) if self._puts_values else ItemHashes.of_longs(distinct))
         return bloom.serialised()
