@@ -9,7 +9,10 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
+SETTINGS = ("spark.sql.session.timeZone", "spark.sql.not.set")
+
+SetConf = Callable[[str, str], None]
+"""Sets a setting of the session until the test ends."""
 
 FILES = 4
 ROWS_PER_FILE = 10

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.skippingrule import SETTINGS, KeepNamed, Truthful, write_parts
+from support.skippingrule import SETTINGS, KeepNamed, SetConf, Truthful, write_parts
 
 from snaploom.skipping.spark import rule
 
@@ -48,6 +48,23 @@ def table(spark: SparkSession, parts: str) -> Iterator[str]:
     spark.sql(f"CREATE TABLE parts USING parquet LOCATION '{parts}'")
     yield "parts"
     spark.sql("DROP TABLE parts")
+
+
+@pytest.fixture
+def set_conf(spark: SparkSession) -> Iterator[SetConf]:
+    """Settings of the session that are as before when the test is over."""
+    before: dict[str, str | None] = {}
+
+    def set_until_the_end(name: str, value: str) -> None:
+        before.setdefault(name, spark.conf.get(name, None))
+        spark.conf.set(name, value)
+
+    yield set_until_the_end
+    for name, value in before.items():
+        if value is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, value)
 
 
 @pytest.fixture

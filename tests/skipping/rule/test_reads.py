@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from support.skippingrule import KeepNamed, Truthful, write_parts
+from support.skippingrule import SETTINGS, KeepNamed, SetConf, Truthful, write_parts
+
+from snaploom.skipping.spark import rule
 
 Read = Callable[[SparkSession, str], DataFrame]
 
@@ -16,7 +18,6 @@ PATH_READS: dict[str, Read] = {
     "several": lambda spark, path: spark.read.parquet(
         *(str(file) for file in Path(path).glob("part-*"))
     ),
-    "sql": lambda spark, path: spark.sql(f"SELECT * FROM parquet.`{path}`"),
     "schema": lambda spark, path: spark.read.schema("id bigint").parquet(path),
 }
 
@@ -37,6 +38,13 @@ def test_reads_by_path_are_pruned(
     spark: SparkSession, decider: KeepNamed, parts: str, read: Read
 ) -> None:
     assert read(spark, parts).where("id >= 0").count() == 10
+
+
+def test_path_in_sql_is_pruned(
+    spark: SparkSession, decider: KeepNamed, parts: str, set_conf: SetConf
+) -> None:
+    set_conf("spark.sql.runSQLOnFiles", "true")
+    assert spark.sql(f"SELECT * FROM parquet.`{parts}` WHERE id >= 0").count() == 10
 
 
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
@@ -70,13 +78,12 @@ def test_no_filter_asks_nothing(spark: SparkSession, decider: KeepNamed, parts: 
     assert decider.headers == []
 
 
-def test_unconcerned_relation_is_not_listed(
-    spark: SparkSession, decider: KeepNamed, parts: str, monkeypatch: pytest.MonkeyPatch
+def test_relation_without_concern_is_asked_for_no_files(
+    spark: SparkSession, decider: KeepNamed, parts: str
 ) -> None:
-    monkeypatch.setattr(decider, "piece", "none of them")
-    decider.concerns = lambda header: False  # type: ignore[method-assign]
-    frame = spark.read.parquet(parts).where("id >= 0")
-    assert frame.count() in (0, 40)
+    rule.install(spark, decider, SETTINGS, lambda header: False)
+    assert spark.read.parquet(parts).where("id >= 0").count() == 40
+    assert decider.requests == []
 
 
 @pytest.mark.parametrize("kind", ["TEMPORARY VIEW", "VIEW"])
@@ -138,34 +145,23 @@ def test_formats_are_pruned(
 
 @pytest.mark.parametrize("source", ["parquet", "csv", "json", "orc", "text"])
 def test_second_generation_scans_are_pruned(
-    spark: SparkSession, decider: KeepNamed, tmp_path: Path, source: str
+    spark: SparkSession, decider: KeepNamed, tmp_path: Path, source: str, set_conf: SetConf
 ) -> None:
     column = "cast(id as string) as value"
     path = write_parts(spark, tmp_path / source, source=source, columns=(column,))
-    spark.conf.set("spark.sql.sources.useV1SourceList", "")
-    try:
-        frame = spark.read.format(source).schema("value string").load(path)
-        assert frame.where("value >= '0'").count() == 10
-    finally:
-        spark.conf.unset("spark.sql.sources.useV1SourceList")
+    set_conf("spark.sql.sources.useV1SourceList", "")
+    frame = spark.read.format(source).schema("value string").load(path)
+    assert frame.where("value >= '0'").count() == 10
     assert decider.requests[-1].header["format"] == source
 
 
 def test_aggregate_pushed_into_a_scan_is_left_alone(
-    spark: SparkSession, decider: KeepNamed, partitioned: str
+    spark: SparkSession, decider: KeepNamed, partitioned: str, set_conf: SetConf
 ) -> None:
-    settings = {
-        "spark.sql.sources.useV1SourceList": "",
-        "spark.sql.parquet.aggregatePushdown": "true",
-    }
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
-        frame = spark.read.parquet(partitioned).where("part = 1").groupBy().count()
-        assert frame.first()[0] == 13
-    finally:
-        for name in settings:
-            spark.conf.unset(name)
+    set_conf("spark.sql.sources.useV1SourceList", "")
+    set_conf("spark.sql.parquet.aggregatePushdown", "true")
+    frame = spark.read.parquet(partitioned).where("part = 1").groupBy().count()
+    assert frame.first()[0] == 13
 
 
 def test_streams_are_left_alone(

@@ -1,8 +1,9 @@
 """Where the rule is, and stays."""
 
 import pytest
+from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
-from support.skippingrule import SETTINGS, KeepNamed
+from support.skippingrule import SETTINGS, KeepNamed, SetConf
 
 from snaploom.skipping.spark import rule
 
@@ -19,6 +20,11 @@ def replace_rules(spark: SparkSession) -> None:
     converters = spark._jvm.scala.jdk.javaapi.CollectionConverters
     empty = converters.asScala(spark._jvm.java.util.ArrayList()).toSeq()
     getattr(spark._jsparkSession.experimental(), "extraOptimizations_$eq")(empty)
+
+
+def module(spark: SparkSession, name: str) -> JavaObject:
+    """The instance of a Scala object."""
+    return getattr(getattr(spark._jvm, f"{name}$"), "MODULE$")
 
 
 def test_installing_again_adds_no_second_rule(spark: SparkSession, decider: KeepNamed) -> None:
@@ -48,7 +54,7 @@ def test_rule_survives_a_replaced_list(spark: SparkSession, decider: KeepNamed, 
 
 def test_rules_of_others_stay(spark: SparkSession, decider: KeepNamed) -> None:
     replace_rules(spark)
-    others = spark._jvm.org.apache.spark.sql.catalyst.optimizer.EliminateLimits
+    others = module(spark, "org.apache.spark.sql.catalyst.optimizer.EliminateLimits")
     experimental = spark._jsparkSession.experimental()
     appended = experimental.extraOptimizations().appended(others)
     getattr(experimental, "extraOptimizations_$eq")(appended)
@@ -60,10 +66,41 @@ def test_rules_of_others_stay(spark: SparkSession, decider: KeepNamed) -> None:
 
 @pytest.mark.parametrize(("value", "rows"), [("false", 40), ("true", 10)])
 def test_setting_switches_the_rule(
-    spark: SparkSession, decider: KeepNamed, parts: str, value: str, rows: int
+    spark: SparkSession,
+    decider: KeepNamed,
+    parts: str,
+    value: str,
+    rows: int,
+    set_conf: SetConf,
 ) -> None:
-    spark.conf.set("spark.snaploom.skipping.enabled", value)
-    try:
-        assert spark.read.parquet(parts).where("id >= 0").count() == rows
-    finally:
-        spark.conf.unset("spark.snaploom.skipping.enabled")
+    set_conf("spark.snaploom.skipping.enabled", value)
+    assert spark.read.parquet(parts).where("id >= 0").count() == rows
+
+
+def test_settings_come_from_the_running_session(
+    spark: SparkSession, decider: KeepNamed, parts: str, set_conf: SetConf
+) -> None:
+    set_conf("spark.sql.session.timeZone", "Asia/Tokyo")
+    spark.read.parquet(parts).where("id >= 0").collect()
+    settings = decider.requests[-1].header["settings"]
+    assert settings == {"spark.sql.not.set": None, "spark.sql.session.timeZone": "Asia/Tokyo"}
+
+
+def test_setting_changed_after_planning_asks_again(
+    spark: SparkSession, decider: KeepNamed, parts: str, set_conf: SetConf
+) -> None:
+    frame = spark.read.parquet(parts).where("id >= 0")
+    frame._jdf.queryExecution().optimizedPlan()
+    set_conf("spark.sql.session.timeZone", "Asia/Tokyo")
+    frame.collect()
+    assert [request.header["mode"] for request in decider.requests] == ["estimate", "list"]
+
+
+def test_relation_of_a_session_with_other_settings_is_not_pruned(
+    spark: SparkSession, decider: KeepNamed, parts: str
+) -> None:
+    spark.read.parquet(parts).createOrReplaceGlobalTempView("everywhere")
+    other = spark.newSession()
+    other.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    assert other.sql("SELECT * FROM global_temp.everywhere WHERE id >= 0").count() == 40
+    spark.catalog.dropGlobalTempView("everywhere")

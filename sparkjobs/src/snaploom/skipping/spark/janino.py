@@ -111,7 +111,7 @@ class JavaRule:
         Its header has a field more: `partitions`, for each file an array of partition values.
 
         Raises:
-            Py4JJavaError: the frame reads no or several relations of files.
+            IllegalArgumentException: the frame reads no or several relations of files.
         """
         return self._facade.listing(frame, list(settings))
 
@@ -122,7 +122,7 @@ class JavaRule:
         as they stand in the filters of queries.
 
         Raises:
-            Py4JJavaError: the frame reads no or several relations of files, or is no projection.
+            IllegalArgumentException: the frame reads no or several relations of files, or is no projection.
         """
         return self._facade.serialise(frame)
 

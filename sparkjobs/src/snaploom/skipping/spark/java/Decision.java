@@ -1,6 +1,8 @@
 package snaploom.skipping;
 
+import java.math.BigInteger;
 import org.apache.spark.util.Utils;
+import scala.math.BigInt;
 
 /** An answer and what was asked. */
 final class Decision {
@@ -20,6 +22,13 @@ final class Decision {
 
   boolean answers(String other, Listing files) {
     return question.equals(other) && listing.isSameAs(files);
+  }
+
+  /** The kept bytes' share of something, rounded upwards. */
+  BigInt scale(BigInt whole) {
+    BigInteger all = BigInteger.valueOf(Math.max(listing.bytes(), 1L));
+    BigInteger share = whole.bigInteger().multiply(BigInteger.valueOf(kept.bytes));
+    return new BigInt(share.add(all).subtract(BigInteger.ONE).divide(all));
   }
 
   /** `3 of 200 files, 1.2 MiB of 80.0 MiB`. */

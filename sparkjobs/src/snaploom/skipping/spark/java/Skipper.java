@@ -1,6 +1,7 @@
 package snaploom.skipping;
 
 import java.util.Iterator;
+import java.util.List;
 import java.util.TreeSet;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -11,20 +12,27 @@ import scala.collection.immutable.Seq;
 /**
  * Asks for one relation which files to keep, and remembers the last answer.
  *
- * <p>What is dropped follows only from the filters that Spark hands over with each listing, never
- * from what was seen when the plan was optimised: rules of others may still change the plan.
+ * <p>What is dropped follows from the filters that Spark hands over with each listing, not from those
+ * that were seen when the plan was optimised: rules of others may still change the plan. Only keys
+ * of a join are from then.
  */
 final class Skipper {
   private final FileRelation relation;
   private final Installation installation;
   private final SparkSession session;
+
+  /** Texts of conditions that a join above the relation adds. */
+  final TreeSet joinKeys = new TreeSet();
+
   private volatile Decision last = null;
   private volatile Decision estimate = null;
 
-  Skipper(FileRelation relation, Installation installation, SparkSession session) {
+  Skipper(
+      FileRelation relation, Installation installation, SparkSession session, List joinKeys) {
     this.relation = relation;
     this.installation = installation;
     this.session = session;
+    add(this.joinKeys, joinKeys.iterator());
   }
 
   FileIndex base() {
@@ -40,7 +48,7 @@ final class Skipper {
 
   Seq list(Seq partitionFilters, Seq dataFilters) {
     Seq directories = base().listFiles(partitionFilters, dataFilters);
-    if (partitionFilters.isEmpty() && dataFilters.isEmpty()) {
+    if (partitionFilters.isEmpty() && dataFilters.isEmpty() && joinKeys.isEmpty()) {
       return directories;
     }
     try {
@@ -88,7 +96,7 @@ final class Skipper {
 
   private void filters(StringBuilder out, Seq partitionFilters, Seq dataFilters) {
     // Sorted and without doubles, so that the same question has the same text.
-    TreeSet texts = new TreeSet();
+    TreeSet texts = new TreeSet(joinKeys);
     add(texts, Scala.iterator(partitionFilters));
     add(texts, Scala.iterator(dataFilters));
     out.append(",\"filters\":[");

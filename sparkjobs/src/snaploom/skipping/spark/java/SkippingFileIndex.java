@@ -47,9 +47,14 @@ final class SkippingFileIndex implements FileIndex {
     return base.isTimeTravel();
   }
 
-  /** What is dropped follows from the filters, which Spark compares; so exchanges are reused. */
+  /**
+   * What is dropped follows from the filters, which Spark compares besides, and from the keys of a
+   * join; so equal exchanges are reused and others are not.
+   */
   public boolean equals(Object other) {
-    return other instanceof SkippingFileIndex && ((SkippingFileIndex) other).base.equals(base);
+    return other instanceof SkippingFileIndex
+        && ((SkippingFileIndex) other).base.equals(base)
+        && ((SkippingFileIndex) other).skipper.joinKeys.equals(skipper.joinKeys);
   }
 
   public int hashCode() {

@@ -1,11 +1,13 @@
 package snaploom.skipping;
 
+import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.catalog.CatalogStatistics;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
-import org.apache.spark.sql.catalyst.planning.ScanOperation$;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.datasources.CatalogFileIndex;
@@ -18,11 +20,9 @@ import scala.Function1;
 import scala.Option;
 import scala.Product;
 import scala.Some;
-import scala.Tuple4;
 import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
 import scala.math.BigInt;
-import scala.math.BigInt$;
 import scala.runtime.AbstractPartialFunction;
 
 /** Gives filtered relations of files an index that skips; leaves everything else as it is. */
@@ -36,16 +36,14 @@ final class Swap extends AbstractPartialFunction {
   public boolean isDefinedAt(Object node) {
     return node instanceof Filter
         || node instanceof Project
+        || node instanceof Join
         || node instanceof DataSourceV2ScanRelation;
   }
 
   public Object applyOrElse(Object node, Function1 otherwise) {
     if (isDefinedAt(node)) {
       try {
-        Object swapped =
-            node instanceof DataSourceV2ScanRelation
-                ? scan((DataSourceV2ScanRelation) node)
-                : filtered((LogicalPlan) node);
+        LogicalPlan swapped = swapped((LogicalPlan) node);
         if (swapped != null) {
           return swapped;
         }
@@ -56,36 +54,60 @@ final class Swap extends AbstractPartialFunction {
     return otherwise.apply(node);
   }
 
+  private LogicalPlan swapped(LogicalPlan node) throws Exception {
+    if (node instanceof DataSourceV2ScanRelation) {
+      return scan((DataSourceV2ScanRelation) node);
+    }
+    return node instanceof Join ? joined((Join) node) : filtered(node);
+  }
+
   /** Projections and filters over a relation, taken apart as Spark does when it plans them. */
   private LogicalPlan filtered(LogicalPlan node) throws Exception {
-    Option operation = ScanOperation$.MODULE$.unapply(node);
-    if (operation.isEmpty()) {
+    Scan scan = Scan.of(node);
+    return scan == null ? null : swapped(node, scan, new ArrayList());
+  }
+
+  private LogicalPlan joined(Join join) throws Exception {
+    LogicalPlan left = joined(join, join.left(), join.right(), JoinKeys.dropsLeft(join));
+    LogicalPlan right =
+        left == null
+            ? joined(join, join.right(), join.left(), JoinKeys.dropsRight(join))
+            : null;
+    if (left == null && right == null) {
       return null;
     }
-    Tuple4 parts = (Tuple4) operation.get();
-    List conjuncts = Scala.list((Seq) parts._3());
-    if (conjuncts.isEmpty() || !(parts._4() instanceof LogicalRelation)) {
+    return (LogicalPlan)
+        Scala.copyWith(join, left == null ? "right" : "left", left == null ? right : left);
+  }
+
+  private LogicalPlan joined(Join join, LogicalPlan read, LogicalPlan small, boolean drops)
+      throws Exception {
+    if (!drops || !(small instanceof LocalRelation) || !JoinKeys.isEnabled()) {
       return null;
     }
-    LogicalRelation leaf = (LogicalRelation) parts._4();
-    FileRelation relation = FileRelation.of(leaf);
-    if (relation == null || leaf.relation().getClass() != HadoopFsRelation.class) {
+    Scan scan = Scan.of(read);
+    List keys = scan == null ? null : JoinKeys.find(join, scan, (LocalRelation) small);
+    return keys == null || keys.isEmpty() ? null : swapped(read, scan, keys);
+  }
+
+  private LogicalPlan swapped(LogicalPlan node, Scan scan, List joinKeys) throws Exception {
+    FileRelation relation = scan.relation;
+    HadoopFsRelation files = (HadoopFsRelation) scan.leaf.relation();
+    Filters filters = new Filters(scan.conjuncts, scan.leaf);
+    if ((filters.isEmpty() && joinKeys.isEmpty()) || !installation.concerns(relation)) {
       return null;
     }
-    HadoopFsRelation files = (HadoopFsRelation) leaf.relation();
-    Filters filters = new Filters(conjuncts, leaf);
-    if (filters.isEmpty() || !installation.concerns(relation)) {
-      return null;
-    }
-    Skipper skipper = new Skipper(pinned(relation), installation, files.sparkSession());
+    Skipper skipper =
+        new Skipper(pinned(relation), installation, files.sparkSession(), joinKeys);
     Decision decision = skipper.estimate(filters.ofPartitions, filters.ofData);
     if (!decision.isInformed) {
       return null;
     }
     HadoopFsRelation skipping =
         new SkippingRelation(files, new SkippingFileIndex(skipper), decision);
-    LogicalPlan swapped = (LogicalPlan) Scala.copyWith(leaf, "relation", skipping);
-    return (LogicalPlan) node.transformUp(new Replacement(leaf, sized(swapped, decision)));
+    LogicalPlan swapped = (LogicalPlan) Scala.copyWith(scan.leaf, "relation", skipping);
+    return (LogicalPlan)
+        node.transformUp(new Replacement(scan.leaf, sized(swapped, decision)));
   }
 
   /**
@@ -100,20 +122,22 @@ final class Swap extends AbstractPartialFunction {
     return relation;
   }
 
-  /** Where the catalog knows a size, Spark does not ask the files for theirs. */
+  /** Where the catalog knows sizes, Spark does not ask the files for theirs: scale them. */
   private static LogicalPlan sized(LogicalPlan swapped, Decision decision) throws Exception {
     Option table = ((LogicalRelation) swapped).catalogTable();
     if (table.isEmpty() || ((CatalogTable) table.get()).stats().isEmpty()) {
       return swapped;
     }
     CatalogStatistics stats = (CatalogStatistics) ((CatalogTable) table.get()).stats().get();
-    boolean isCostBased = SQLConf.get().cboEnabled() || SQLConf.get().planStatsEnabled();
-    BigInt size = BigInt$.MODULE$.apply(decision.kept.bytes);
-    if ((isCostBased && stats.rowCount().isDefined()) || !size.$less(stats.sizeInBytes())) {
-      // Rows and histograms of the catalog already say how much a filter leaves.
+    if (SQLConf.get().cboEnabled() && !stats.colStats().isEmpty()) {
+      // They already say how much a filter leaves; what it drops must not count twice.
       return swapped;
     }
-    Object pruned = Scala.copyWith(stats, "sizeInBytes", size);
+    Object pruned = Scala.copyWith(stats, "sizeInBytes", decision.scale(stats.sizeInBytes()));
+    if (stats.rowCount().isDefined()) {
+      BigInt rows = decision.scale((BigInt) stats.rowCount().get());
+      pruned = Scala.copyWith((Product) pruned, "rowCount", new Some(rows));
+    }
     Object described = Scala.copyWith((Product) table.get(), "stats", new Some(pruned));
     return (LogicalPlan)
         Scala.copyWith((LogicalRelation) swapped, "catalogTable", new Some(described));
@@ -133,7 +157,7 @@ final class Swap extends AbstractPartialFunction {
       return null;
     }
     SparkSession session = files.sparkSession();
-    Skipper skipper = new Skipper(relation, installation, session);
+    Skipper skipper = new Skipper(relation, installation, session, new ArrayList());
     if (!skipper.estimate(files.partitionFilters(), files.dataFilters()).isInformed) {
       return null;
     }
