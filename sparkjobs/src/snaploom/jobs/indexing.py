@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
+from snaploom.errors import SnaploomError
+from snaploom.jobs.events import Event, Warned
 from snaploom.jobs.indexrequests import IndexAction, IndexReport, IndexRequest
 from snaploom.jobs.interruption import Interruption, run_interruptibly
 from snaploom.jobs.job import JobGroup
+from snaploom.jobs.logs import told_as_events
 from snaploom.jobs.session import build_session
 from snaploom.jobs.sparkfailures import translated
+from snaploom.models.codes import make_finding
+from snaploom.models.finding import Finding, InvalidDeclarations
 from snaploom.models.run import RunSettings, SparkSettings
 from snaploom.skipping.lifecycle.declaration import Declaration
 from snaploom.skipping.lifecycle.operations import RefreshResult
-from snaploom.skipping.spark.manage import SkippingIndexes
+from snaploom.skipping.spark.manage import DeclarationNotPossible, SkippingIndexes
 
 TellProgress = Callable[[str, int, int], None]
 """Takes a label, the number of files done and of all."""
@@ -40,6 +46,7 @@ def carry_out(
         Interrupted: somebody asked to stop; queries use what was there before.
     """
     group = JobGroup()
+    warnings: list[str] = []
 
     def work() -> tuple[IndexReport, ...]:
         interruption.check()
@@ -48,12 +55,19 @@ def carry_out(
         for number, request in enumerate(requests):
             interruption.check()
             group.enter(spark, f"snaploom-index-{number}", request.place.label)
+            warnings.clear()
             with translated():
-                reports.append(carry_out_one(spark, request, progress))
+                report = carry_out_one(spark, request, progress)
+            reports.append(replace(report, warnings=(*report.warnings, *warnings)))
         return tuple(reports)
 
+    def note(event: Event) -> None:
+        if isinstance(event, Warned):
+            warnings.append(event.message)
+
     try:
-        return run_interruptibly(work, interruption, group.cancel, on_tick)
+        with told_as_events(note):
+            return run_interruptibly(work, interruption, group.cancel, on_tick)
     except Exception:
         interruption.check()  # whatever goes wrong after a request to stop goes wrong because of it
         raise
@@ -74,7 +88,15 @@ def carry_out_one(
         acting_for=place.owner,
         progress=lambda done, files: progress(place.label, done, files),
     )
-    done = _act(indexes, request)
+    try:
+        done = _act(indexes, request)
+    except DeclarationNotPossible as error:
+        if place.owner:
+            raise InvalidDeclarations(_findings(place.owner, error)) from error
+        raise
+    except SnaploomError as error:
+        error.resource = error.resource or place.owner or None
+        raise
     description = indexes.describe(
         place.subject, place.store, is_counted=request.action is IndexAction.DESCRIBE
     )
@@ -109,6 +131,21 @@ def _declaration(request: IndexRequest) -> Declaration:
     if request.declaration is None:
         raise ValueError(f"{request.action} needs a declaration")
     return request.declaration
+
+
+def _findings(owner: str, error: DeclarationNotPossible) -> list[Finding]:
+    return [
+        make_finding(
+            "SL186",
+            problem.message,
+            resource=owner,
+            path=f"spec.{path}",
+            found=problem.found or "",
+            expected=problem.expected or "",
+            hint=problem.hint or "",
+        )
+        for path, problem in error.problems
+    ]
 
 
 def _told(result: RefreshResult) -> str:

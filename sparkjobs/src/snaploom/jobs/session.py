@@ -50,6 +50,10 @@ SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Environment variable by which `spark-submit` tells a Python program that it started its JVM."""
 
 
+WORKER_PYTHON = "PYSPARK_PYTHON"
+"""Environment variable that names the interpreter of Python workers."""
+
+
 class SparkNotStarted(SnaploomError):
     """There is no Spark, or it cannot start."""
 
@@ -74,7 +78,10 @@ def build_session(name: str, run: RunSettings) -> SparkSession:
         settings.update(LAPTOP_SETTINGS)
     settings.update(configured(run))
     settings.update({setting.name: setting.value for setting in SESSION_SETTINGS})
-    settings.setdefault("spark.pyspark.python", sys.executable)
+    if not _is_submitted():
+        # PySpark takes the interpreter of workers from the environment, and the setting from no
+        # one: without, workers would be whatever `python3` is, which need not have Snaploom.
+        os.environ.setdefault(WORKER_PYTHON, settings.get("spark.pyspark.python", sys.executable))
     if not _is_submitted() and SparkContext._active_spark_context is None:
         _start_quietly(name, settings)
     builder = SparkSession.Builder().appName(name)

@@ -42,7 +42,10 @@ def apply(
     places = _places(declarations, names, pairs_of(conf, "--conf"))
     action = IndexAction.PLAN if dry_run else IndexAction.APPLY
     requests = [IndexRequest(action, place, declaration=place.declaration) for place in places]
-    show_reports(carry_out(requests), output)
+    try:
+        show_reports(carry_out(requests), output)
+    except InvalidDeclarations as error:
+        raise InvalidDeclarations(declarations.placed(error.findings)) from error
     return 0
 
 

@@ -257,21 +257,30 @@ def problems(
     return tuple(found)
 
 
+class DeclarationNotPossible(IndexNotPossible):
+    """Several things cannot be as they are declared; `problems` has them one by one."""
+
+    def __init__(self, problems: tuple[tuple[str, SkippingError], ...]) -> None:
+        super().__init__(
+            f"{len(problems)} things cannot be as they are declared",
+            found="\n".join(f"{path}: {error.message}" for path, error in problems),
+            expected="\n".join(f"{path}: {error.expected}" for path, error in problems),
+        )
+        self.problems = problems
+
+
 def refuse_problems(declaration: Declaration, target: IndexableTarget) -> None:
     """Refuse a declaration with everything that is wrong with it at once.
 
     Raises:
-        IndexNotPossible: the one thing that is wrong, or all of them in one message.
+        DeclarationNotPossible: with all that is wrong, if it is more than one thing.
+        IndexNotPossible: the one thing that is wrong.
     """
     found = problems(declaration, target)
-    if len(found) == 1:
+    if len(found) == 1 and not declaration.owner:
         raise found[0][1]
     if found:
-        raise IndexNotPossible(
-            f"{len(found)} things cannot be as they are declared",
-            found="\n".join(f"{path}: {error.message}" for path, error in found),
-            expected="\n".join(f"{path}: {error.expected}" for path, error in found),
-        )
+        raise DeclarationNotPossible(found)
 
 
 def _nowhere() -> SkippingError:

@@ -1,0 +1,18 @@
+"""A lake of a few files for each test."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from support.indexdoors import Lake
+
+from snaploom.skipping.spark.manage import LOCATIONS_SETTING
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
+    made = Lake(tmp_path).fill()
+    spark.conf.set(LOCATIONS_SETTING, made.base)
+    yield made
+    spark.conf.unset(LOCATIONS_SETTING)

@@ -1,0 +1,110 @@
+"""`snaploom index ...` on real files, and what it refuses."""
+
+import subprocess
+import sys
+
+import pytest
+from support.indexdoors import DAYS, Lake, command, printed
+
+from snaploom.cli.main import run_command
+from snaploom.models.skippingindex import IndexState
+
+BLOCKED = """
+import sys
+for name in ("pyspark", "py4j"):
+    sys.modules[name] = None
+from snaploom.cli.main import run_command
+sys.exit(run_command(sys.argv[1:]))
+"""
+
+
+def test_an_index_lives_through_commands(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("build", lake, "-i", "price MIN_MAX, name VALUE_SET(5)") == 0
+    captured = capsys.readouterr()
+    assert "3 new" in captured.out
+    assert "3 of 3 files indexed" in captured.err
+    lake.add("2024-01-04", 5)
+    assert command("describe", lake, "-o", "json") == 0
+    document = printed(capsys.readouterr().out)
+    assert document["state"] == "active"
+    assert document["files"] == {"indexed": len(DAYS), "stale": 0, "missing": 1, "gone": 0}
+    assert [(index["known"], index["unknown"]) for index in document["indexes"]] == [(3, 0), (3, 0)]
+    assert command("refresh", lake) == 0
+    assert "1 new, 0 changed, 0 removed, 3 unchanged" in capsys.readouterr().out
+    assert command("compact", lake) == 0
+    assert len(lake.state().segments) == 1
+    assert command("drop", lake) == 0
+    assert command("vacuum", lake) == 0
+    assert not lake.state().segments
+
+
+def test_what_needs_only_the_store_needs_no_spark(lake: Lake) -> None:
+    assert command("create", lake, "-i", "price MIN_MAX") == 0
+    place = (lake.data, "--location", lake.base)
+    for arguments in (
+        ("list", lake.base),
+        ("describe", *place, "--offline"),
+        ("recover", *place),
+        ("drop", *place),
+        ("vacuum", *place),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", BLOCKED, "index", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, (arguments, done.stderr)
+    assert lake.state().phase is IndexState.EMPTY
+    assert lake.state().definition is None
+
+
+def test_a_table_is_found_by_its_name(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("create", lake, "-i", "price MIN_MAX") == 0
+    assert run_command(["index", "list", lake.base]) == 0
+    assert f"file:{lake.data}" in capsys.readouterr().out
+    assert run_command(["index", "drop", "no_such_table", "--location", lake.base]) == 1
+    assert "nothing about no_such_table" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("create", "{data}", "--location", "{base}"), 2, "nothing says what to keep"),
+        (("create", "{data}", "-i", "price MIN_MAX"), 2, "nothing says where indexes are kept"),
+        (("create", "{data}", "--location", "{base}", "-i", "price MNI_MAX"), 2, "write MIN_MAX"),
+        (("create", "{data}", "--location", "{base}", "-i", "price"), 2, "type of the index"),
+        (("create", "{data}", "--location", "{base}", "-i", "prize MIN_MAX"), 2, "column prize"),
+        (("create", "{data}", "--location", "{base}", "-i", "person MIN_MAX"), 2, "struct"),
+        (
+            ("create", "{data}", "--location", "{base}", "-i", "price BLOOM_FILTER(fpp=2)"),
+            2,
+            "between 0 and 1",
+        ),
+        (
+            ("create", "{data}/none", "--location", "{base}", "-i", "price MIN_MAX"),
+            2,
+            "cannot be read as parquet",
+        ),
+        (("create", "no_table", "--location", "{base}", "-i", "a MIN_MAX"), 2, "is no table"),
+        (("refresh", "{data}", "--location", "{base}"), 1, "there is no skipping index"),
+        (("drop", "{data}", "--location", "{base}"), 1, "there is no skipping index"),
+        (("describe", "{data}", "--location", "{base}", "--conf", "x"), 2, "name=value"),
+        (("describe", "t", "--location", "{base}", "--option", "a=b"), 2, "not to tables"),
+        (("apply", "-f", "{data}"), 2, "SkippingIndex"),
+        (("polish", "{data}"), 2, "polish"),
+    ],
+)
+def test_wrong_input_is_one_message(
+    lake: Lake,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    code: int,
+    told: str,
+) -> None:
+    filled = [argument.format(data=lake.data, base=lake.base) for argument in arguments]
+    assert run_command(["index", *filled]) == code
+    message = capsys.readouterr().err
+    assert told in message
+    assert "Traceback" not in message
+    assert not lake.state().exists

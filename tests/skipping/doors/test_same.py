@@ -1,0 +1,34 @@
+"""Whichever door a declaration comes through, it is the same index."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from pyspark.sql import SparkSession
+from support.indexdoors import DOORS, Lake, by_sql
+
+from snaploom.models.skippingindex import IndexState
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_makes_the_same_definition(
+    spark: SparkSession, lake: Lake, door: Callable[[SparkSession, Lake], None]
+) -> None:
+    other = Lake(lake.folder / "other").fill()
+    by_sql(spark, other)
+    expected = other.definition()
+    door(spark, lake)
+    found = lake.definition()
+    assert replace(found, owner="", target=expected.target, properties=()) == replace(
+        expected, properties=()
+    )
+    assert found.target.uri == f"file:{lake.data}"
+
+
+@pytest.mark.parametrize("door", DOORS[:4])
+def test_a_created_index_is_empty_until_it_is_refreshed(
+    spark: SparkSession, lake: Lake, door: Callable[[SparkSession, Lake], None]
+) -> None:
+    door(spark, lake)
+    assert lake.state().phase is IndexState.EMPTY
+    assert not lake.state().may_skip
