@@ -215,7 +215,7 @@ IMPLIED = {
     "year of a date": (call("EqualTo", call("Year", col("dt")), lit(2024, "int")),
                        ["dt >= DATE '2024-01-01'", "dt <= DATE '2025-01-01'"]),
     "year of a timestamp": (call("LessThan", YEAR, lit(2024, "int")),
-                            ["ts <= TIMESTAMP '2025-01-02 00:00:00Z'"]),
+                            ["ts <= TIMESTAMP '2024-01-02 00:00:00Z'"]),
     "decimal as double": (call("GreaterThan", call("Cast", col("dec"), dataType="double"),
                                lit("5.1", "double")), ["dec >= 5.09"]),
     "bigint as double": (call("EqualTo", call("Cast", col("l"), dataType="double"),

@@ -154,12 +154,13 @@ def _of_year(
     """Years of Spark's proleptic calendar, which is Python's."""
     if not isinstance(value, int) or not 1 < value < 9998:
         return None
-    first = None if operator in (Operator.LT, Operator.LE) else _days(value)
-    last = None if operator in (Operator.GT, Operator.GE) else _days(value + 1)
+    first = {Operator.GT: value + 1, Operator.GE: value, Operator.EQ: value}.get(operator)
+    last = {Operator.LT: value, Operator.LE: value + 1, Operator.EQ: value + 1}.get(operator)
+    days = (None if first is None else _days(first), None if last is None else _days(last))
     match child:
         case Call("Cast", {"dataType": "date"}, (inner,)):
-            return _of_moments(inner, first, last, columns)
-    return _of_days(child, first, last, columns)
+            return _of_moments(inner, *days, columns)
+    return _of_days(child, *days, columns)
 
 
 def _days(year: int) -> int:

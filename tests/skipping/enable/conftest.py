@@ -1,0 +1,45 @@
+"""An indexed folder, and a session that skips."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from support.enabling import build_index, write_files
+
+from snaploom.skipping.spark.enable import decider_of, disable, enable
+
+
+@pytest.fixture(scope="session")
+def location(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where indexes are kept."""
+    return str(tmp_path_factory.mktemp("indexes"))
+
+
+@pytest.fixture(scope="session")
+def indexed(spark: SparkSession, location: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder with five indexed files of twenty rows."""
+    path = write_files(spark, tmp_path_factory.mktemp("indexed") / "t")
+    build_index(spark, location, path, change=lambda builder: builder.add_value_set("odd"))
+    return path
+
+
+@pytest.fixture
+def skipping(spark: SparkSession, location: str) -> Iterator[SparkSession]:
+    """A session that skips, and has counted nothing yet."""
+    enable(spark, location)
+    decider_of(spark).counting.reset()
+    yield spark
+    disable(spark)
+
+
+@pytest.fixture
+def rows(skipping: SparkSession, indexed: str) -> DataFrame:
+    """The indexed rows."""
+    return skipping.read.parquet(indexed)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A place to write to."""
+    return tmp_path / "t"

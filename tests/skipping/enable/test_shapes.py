@@ -1,0 +1,90 @@
+"""What Spark's optimizer makes of conditions, and that files are skipped for them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from support.enabling import FILES, build_index, last, write_files
+
+SKIPPING = {
+    "i = 5L": 1,
+    "5 = i": 1,
+    "i < 5.5": 1,
+    "id = '5'": 1,
+    "i in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 99)": 2,
+    "i not in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 99)": 5,
+    "i in (1, null)": 1,
+    "i between 30 and 45": 2,
+    "not (i between 10 and 90)": 2,
+    "i <=> 5": 1,
+    "id > 95 or i < 3": 2,
+    "not (i >= 20 or odd = 2)": 1,
+    "odd = 2": 0,
+    "dec = 5": 1,
+    "dec > 90.5D": 1,
+    "dt = '2024-01-03'": 1,
+    "dt >= date'2024-01-01' + interval 90 day": 1,
+    "cast(ts as date) = '2024-01-03'": 1,
+    "ts between '2024-01-03' and '2024-01-05'": 1,
+    "year(dt) = 2025": 0,
+    "year(ts) < 2024": 1,
+    "date_trunc('month', ts) = timestamp'2024-04-01 00:00:00'": 1,
+    "c like 'k09%'": 1,
+    "c like 'k0_9'": 5,
+    "c like 'k09_'": 1,
+    "substr(c, 1, 3) = 'k09'": 1,
+    "c between 'k010' and 'k012'": 1,
+    "isnan(d)": 5,
+    "not isnan(d) and d > 200": 5,
+    "d < 3": 1,
+    "n is null": 2,
+    "n is not null": 3,
+    "n > 0": 3,
+    "not (n <=> 50)": 5,
+    "flag": 2,
+    "not flag": 3,
+    "flag is not true": 3,
+    "st.x = 7": 1,
+    "coalesce(n, 0) = 45": 1,
+    "if(i > 50, i < 60, false)": 1,
+    "case when i > 50 then i < 60 end": 1,
+    "i + 1 = 5": 5,
+    "id = i": 5,
+}
+
+
+@pytest.fixture(scope="module")
+def truth(spark: SparkSession, indexed: str) -> Mapping[str, int]:
+    """Rows for which each condition is TRUE, counted in one query that skips nothing."""
+    counts = [sql.expr(f"count_if({condition})") for condition in SKIPPING]
+    return dict(zip(SKIPPING, spark.read.parquet(indexed).select(*counts).head(), strict=True))
+
+
+@pytest.mark.parametrize(("condition", "most"), SKIPPING.items())
+def test_condition_reads_few_files_and_finds_all_rows(
+    rows: DataFrame, truth: Mapping[str, int], condition: str, most: int
+) -> None:
+    assert rows.where(condition).count() == truth[condition]
+    assert (last(rows.sparkSession).kept_files, last(rows.sparkSession).files) == (most, FILES)
+
+
+def test_float_of_python_compared_with_a_decimal_skips(rows: DataFrame) -> None:
+    assert rows.where(sql.col("dec") > 98.5).count() == 1
+    assert last(rows.sparkSession).kept_files == 1
+
+
+def test_dropna_keeps_files_that_have_values(rows: DataFrame) -> None:
+    assert rows.dropna(subset=["n", "c"]).count() == 60
+    assert last(rows.sparkSession).kept_files == 3
+
+
+def test_expression_index_serves_the_same_expression(
+    skipping: SparkSession, location: str, folder: Path
+) -> None:
+    path = write_files(skipping, folder)
+    build_index(skipping, location, path, ("upper(c)",))
+    frame = skipping.read.parquet(path).where("upper(C) = 'K099'")
+    assert frame.count() == 1
+    assert last(skipping).kept_files == 1

@@ -1,0 +1,71 @@
+"""A small indexed data set, and queries counted with skipping on and off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from snaploom.skipping.spark.counting import Statistics
+from snaploom.skipping.spark.enable import decider_of, without_skipping
+from snaploom.skipping.spark.indexbuilder import IndexBuilder, skipping_index
+from snaploom.skipping.spark.manage import SkippingIndexes
+from snaploom.skipping.spark.outcomes import RelationOutcome
+from snaploom.skipping.statements.syntax import PathName
+
+FILES = 5
+ROWS_PER_FILE = 20
+
+COLUMNS = (
+    "id",
+    "cast(id as int) i",
+    "concat('k', lpad(cast(id as string), 3, '0')) c",
+    "date_add(date'2024-01-01', cast(id as int)) dt",
+    "timestamp_seconds(1704067200 + id * 86400) ts",
+    "cast(id as decimal(10,2)) dec",
+    "if(id % 20 = 3, cast('NaN' as double), cast(id as double)) d",
+    "if(id < 40, null, id) n",
+    "id >= 60 as flag",
+    "struct(id as x) as st",
+    "id % 2 as odd",
+)
+INDEXED = ("id", "i", "c", "dt", "ts", "dec", "d", "n", "flag", "st.x")
+
+
+def write_files(spark: SparkSession, folder: Path, source: str = "parquet") -> str:
+    """Five files of twenty rows, ordered by id."""
+    rows = spark.range(0, FILES * ROWS_PER_FILE, 1, FILES).selectExpr(*COLUMNS)
+    kept = rows if source in ("parquet", "orc", "json") else rows.drop("st")
+    kept.write.format(source).save(str(folder))
+    return str(folder)
+
+
+def build_index(
+    spark: SparkSession,
+    location: str,
+    path: str,
+    columns: Sequence[str] = INDEXED,
+    change: Callable[[IndexBuilder], IndexBuilder] = lambda builder: builder,
+    source: str = "parquet",
+) -> None:
+    """Declare MIN_MAX over some columns, and refresh."""
+    builder = skipping_index(spark, location=location).on_path(path, source)
+    change(builder.add_min_max(*columns)).create()
+    SkippingIndexes(spark, location).refresh(PathName(source, path, ()))
+
+
+def last(spark: SparkSession) -> RelationOutcome:
+    """The last decision."""
+    return counted(spark).recent[-1]
+
+
+def counted(spark: SparkSession) -> Statistics:
+    return decider_of(spark).counting.read()
+
+
+def on_and_off(spark: SparkSession, query: Callable[[], DataFrame]) -> tuple[list, list]:
+    """Rows with skipping and without."""
+    on = sorted(map(str, query().collect()))
+    with without_skipping(spark):
+        return on, sorted(map(str, query().collect()))
