@@ -17,6 +17,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from snaploom.errors import KeyUnavailable
 
 NONCE_BYTES = 12
+ELSEWHERE = "elsewhere"
+"""A label for which the server sends its clients to another one."""
 
 
 @dataclass
@@ -76,14 +78,19 @@ def transit_server(service: MemoryKeyService) -> Iterator[TransitServer]:
                 self._answer(403, {"errors": ["permission denied", question]})
                 return
             _, _, _, verb, label = self.path.split("/")
+            if label == ELSEWHERE:
+                self._answer(307, {}, location="/v1/transit/encrypt/columns")
+                return
             try:
                 self._answer(200, {"data": _transit(service, verb, label, question)})
             except KeyUnavailable:
                 self._answer(400, {"errors": ["no such key", question]})
 
-        def _answer(self, status: int, body: object) -> None:
+        def _answer(self, status: int, body: object, location: str = "") -> None:
             data = json.dumps(body).encode()
             self.send_response(status)
+            if location:
+                self.send_header("Location", location)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.keyservices import MemoryKeyService, transit_server
+from support.keyservices import ELSEWHERE, MemoryKeyService, transit_server
 from support.xskipperfiles import a_definition, index_of, some_rows
 
 from snaploom.errors import IndexNotPossible, IndexUnreadable, KeyUnavailable
@@ -118,6 +118,7 @@ names = st.text(st.characters(exclude_characters=":;,", exclude_categories=["Cs"
 plain = names.filter(lambda text: text == text.strip())
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.dictionaries(plain, st.lists(plain, min_size=1).map(tuple), max_size=4))
 def test_column_key_list_survives_the_round_trip(keys: dict[str, tuple[str, ...]]) -> None:
     assert parse_column_keys(column_keys(keys)) == keys
@@ -162,6 +163,14 @@ def test_what_vault_refuses_is_told_without_secrets(service: MemoryKeyService, l
     assert "HTTP status 40" in text
     assert token not in text
     assert "c2VjcmV0LWRhdGEta2V5IQ" not in text
+
+
+def test_vault_s_redirects_are_not_followed_with_the_token(service: MemoryKeyService) -> None:
+    with transit_server(service) as server:
+        vault = VaultKeyService(server.url, {"VAULT_TOKEN": server.token})
+        with pytest.raises(KeyUnavailable, match="HTTP status 307"):
+            vault.wrap(ELSEWHERE, b"secret-data-key!")
+    assert len(server.requests) == 1
 
 
 def test_vault_that_is_not_there_is_told(service: MemoryKeyService) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.xskipperfiles import (
     ROW_METADATA,
@@ -127,6 +127,7 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
 names = st.text(alphabet="aB#.$_é🎉 ", min_size=1, max_size=5)
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.data(), st.sampled_from(sorted(VALUES)), names, names)
 def test_what_is_written_is_read_again(
     data: st.DataObject, data_type: str, column: str, file: str

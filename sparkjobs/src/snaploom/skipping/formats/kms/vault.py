@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from snaploom.errors import KeyUnavailable
 
@@ -31,6 +31,13 @@ wait long for that."""
 
 _MOST_BYTES = 1024 * 1024
 """Longest answer; a wrapped key takes a hundred bytes."""
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Follows no redirect: the token would go along, wherever it leads."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
 
 
 class VaultKeyService:
@@ -76,7 +83,7 @@ class VaultKeyService:
         )
         # Causes are not kept: what the service says may quote the question.
         try:
-            with urlopen(request, timeout=TIMEOUT_SECONDS) as response:
+            with build_opener(_NoRedirects).open(request, timeout=TIMEOUT_SECONDS) as response:
                 answer = json.loads(response.read(_MOST_BYTES))
         except HTTPError as error:
             raise _refused(label, f"HTTP status {error.code}") from None
