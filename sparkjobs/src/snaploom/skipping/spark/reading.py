@@ -15,6 +15,9 @@ from snaploom.skipping.core.definition import Target
 _STRICT = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
 """What a file holds must be known, or that it cannot be read; never a part of it."""
 
+LITERAL_PATH = {"__globPaths__": "false"}
+"""The path is one path, whatever brackets and stars are in it."""
+
 _SETTINGS = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
@@ -63,5 +66,5 @@ class Reading:
             return session.read.options(**_STRICT).table(self.target.table)
         schema = StructType.fromJson(cast(dict[str, object], json.loads(json.dumps(self.schema))))
         reader = session.read.format(self.target.format).schema(schema)
-        options = {**dict(self.target.options), **_STRICT}
+        options = {**dict(self.target.options), **_STRICT, **LITERAL_PATH}
         return reader.options(**options).load(self.target.uri)

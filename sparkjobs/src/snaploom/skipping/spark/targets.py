@@ -31,7 +31,7 @@ from snaploom.skipping.spark.fingerprint import FORMATS, SETTINGS, columns, fing
 from snaploom.skipping.spark.footers import FooterTerm
 from snaploom.skipping.spark.janino import JavaRule
 from snaploom.skipping.spark.listing import ListedFiles, list_relation
-from snaploom.skipping.spark.reading import Reading, own_session
+from snaploom.skipping.spark.reading import LITERAL_PATH, Reading, own_session
 from snaploom.skipping.spark.scan import Relation
 from snaploom.skipping.spark.subjects import term_of
 
@@ -52,8 +52,18 @@ def open_path(
     Raises:
         TargetNotIndexable: it is no folder of files of a format that can be indexed.
     """
+    return _open_path(spark, path, file_format, options or {}, {})
+
+
+def _open_path(
+    spark: SparkSession,
+    path: str,
+    file_format: str,
+    options: Mapping[str, str],
+    how: Mapping[str, str],
+) -> SparkTarget:
     try:
-        frame = spark.read.format(file_format).options(**dict(options or {})).load(path)
+        frame = spark.read.format(file_format).options(**{**options, **how}).load(path)
     except (PySparkException, Py4JJavaError) as error:
         raise TargetNotIndexable(
             f"{path} cannot be read as {file_format}",
@@ -72,7 +82,7 @@ def open_path(
     target = Target(
         uri=roots[0].rstrip("/"),
         format=str(header["format"]),
-        options=tuple(sorted((options or {}).items())),
+        options=tuple(sorted(options.items())),
     )
     return SparkTarget(spark, target, header)
 
@@ -119,7 +129,7 @@ def open_target(spark: SparkSession, target: Target) -> SparkTarget:
     """
     if target.table:
         return open_table(spark, target.table)
-    return open_path(spark, target.uri, target.format, dict(target.options))
+    return _open_path(spark, target.uri, target.format, dict(target.options), LITERAL_PATH)
 
 
 @dataclass(frozen=True)
