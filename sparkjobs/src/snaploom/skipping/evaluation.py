@@ -108,13 +108,16 @@ class _Evaluator:
     def _joined(
         self, predicate: Predicate, parts: Sequence[Predicate]
     ) -> tuple[Mask, ClauseReport]:
-        answers = [self.clause(part) for part in parts]
-        combine = np.logical_and if isinstance(predicate, And) else np.logical_or
-        keep = combine.reduce([mask for mask, _ in answers])
-        reports = tuple(report for _, report in answers)
+        is_and = isinstance(predicate, And)
+        keep, reports = np.full(self.files.count, is_and), []
+        # One mask at a time: conditions may have thousands of parts, and tables a million rows.
+        for part in parts:
+            needed, report = self.clause(part)
+            keep = keep & needed if is_and else keep | needed
+            reports.append(report)
         served = dict.fromkeys(label for report in reports for label in report.served_by)
         unserved = dict.fromkeys(reason for report in reports for reason in report.unserved)
-        return self._reported(predicate, keep, tuple(served), tuple(unserved), reports)
+        return self._reported(predicate, keep, tuple(served), tuple(unserved), tuple(reports))
 
     def _leaf(self, leaf: Leaf) -> tuple[Mask, ClauseReport]:
         candidates = [index for index in self.definition.indexes if leaf.term in index.terms]
