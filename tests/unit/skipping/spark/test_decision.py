@@ -1,0 +1,129 @@
+"""Deciding without Spark: requests written by hand."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition, Target
+from snaploom.skipping.core.terms import column_term, expression_term
+from snaploom.skipping.spark.decision import Decider, usable_part
+from snaploom.skipping.spark.fingerprint import SETTINGS, fingerprint
+from snaploom.skipping.spark.requests import MOST_ROOTS, Request
+from snaploom.skipping.spark.settings import ENABLED, SkippingSettings
+
+
+def schema(**types: str) -> dict[str, object]:
+    fields = [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in types.items()]
+    return {"type": "struct", "fields": fields}
+
+
+def header(**changes: object) -> dict[str, object]:
+    return {
+        "roots": ["file:/data/t"],
+        "location": None,
+        "table": None,
+        "format": "parquet",
+        "options": {},
+        "dataSchema": schema(a="integer"),
+        "partitionSchema": schema(p="integer"),
+        "settings": dict.fromkeys(SETTINGS),
+        "zone": "UTC",
+        **changes,
+    }
+
+
+A, P = column_term(("a",), "int"), column_term(("p",), "int")
+NEXT = expression_term(["Add", {}, ["col", "a", "int"], ["lit", 1, "int"]], "int", "a + 1")
+DEFINITION = SkippingDefinition(
+    target=Target("file:/data/t"),
+    fingerprint=fingerprint(header()),
+    indexes=tuple(
+        IndexDefinition(f"i{n}", "MIN_MAX", (term,)) for n, term in enumerate((A, P, NEXT), 1)
+    ),
+    partition_columns=(("p", "int"),),
+)
+
+
+def used(definition: SkippingDefinition = DEFINITION, **changes: object) -> list[str]:
+    part, _ = usable_part(definition, Request(header(**changes)))
+    return [index.term.label for index in part.indexes]
+
+
+def test_everything_is_used_by_the_same_reader() -> None:
+    assert used() == ["a", "p", "a + 1"]
+
+
+def test_partition_column_that_is_no_longer_one_is_another_column() -> None:
+    assert used(partitionSchema=schema(), dataSchema=schema(a="integer", p="integer")) == [
+        "a",
+        "a + 1",
+    ]
+    assert used(replace(DEFINITION, partition_columns=())) == ["a", "a + 1"]
+
+
+def test_partition_values_of_a_catalog_are_its_own() -> None:
+    assert used(table="db.t", location="file:/data/t") == ["a", "a + 1"]
+
+
+def test_setting_of_expressions_leaves_columns_alone() -> None:
+    assert used(settings={"spark.sql.ansi.enabled": "false"}) == ["a", "p"]
+
+
+def test_setting_of_the_reader_leaves_nothing() -> None:
+    part, reasons = usable_part(
+        DEFINITION, Request(header(settings={"spark.sql.caseSensitive": "true"}))
+    )
+    assert part.indexes == ()
+    assert reasons == (
+        "the reader has changed: spark.sql.caseSensitive is true, indexed with not set",
+    )
+
+
+TARGETS = {
+    "root": ({}, ("file:/data/t",)),
+    "location first": (
+        {"location": "file:/data/t", "roots": ["file:/data/t/p=1", "file:/x"]},
+        ("file:/data/t", "file:/x"),
+    ),
+    "slash": ({"roots": ["s3a://b/"]}, ("s3a://b",)),
+    "many": (
+        {"roots": [f"file:/data/t/p={n}" for n in range(MOST_ROOTS + 1)]},
+        ("file:/data/t",),
+    ),
+    "none": ({"roots": []}, ()),
+}
+
+
+@pytest.mark.parametrize(("changes", "expected"), TARGETS.values(), ids=TARGETS)
+def test_places_where_an_index_may_lie(changes: dict, expected: tuple[str, ...]) -> None:
+    assert Request(header(**changes)).targets == expected
+
+
+def test_listing_is_parsed_with_its_etags() -> None:
+    request = Request.parse(json.dumps(header(etags=["x", None])) + "\n1,2\n3,4\nfile:/a\nfile:/b")
+    listing = request.listing()
+    assert listing.paths.to_pylist() == ["file:/a", "file:/b"]
+    assert (listing.lengths.tolist(), listing.modified.tolist()) == ([1, 2], [3, 4])
+    assert listing.etags is not None
+    assert listing.etags.to_pylist() == ["x", None]
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", json.dumps(header()) + "\n1\n2,3\nfile:/a"])
+def test_request_that_cannot_be_read_keeps_and_is_counted(
+    text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    decider = Decider()
+    assert [decider(text), decider(text)] == [None, None]
+    assert decider.counting.read().errors == 2
+    assert len(caplog.records) == 1
+
+
+def test_nothing_is_concerned_without_a_location() -> None:
+    assert not Decider().concerns(json.dumps(header()))
+
+
+def test_settings_say_what_switches_off() -> None:
+    found = SkippingSettings.of({ENABLED: " False "})
+    assert (found.is_enabled, found.switched_off_by) == (False, ENABLED)
+    assert SkippingSettings.of(dict.fromkeys([ENABLED])).is_enabled
