@@ -36,6 +36,7 @@ CODES_OF = {
     "index apply": "0, 1, 2, 130",
     "index describe": "0, 1, 2, 130",
     "index list": "0, 1, 2",
+    "index explain": "0, 1, 2, 130",
     "index drop": "0, 1, 2",
     "index vacuum": "0, 1, 2",
     "index recover": "0, 1, 2",

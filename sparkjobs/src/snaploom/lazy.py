@@ -12,6 +12,7 @@ READ = "snaploom.reader:read"
 WEAVE = "snaploom.jobs.outputs:weave_outputs"
 PREVIEW = "snaploom.jobs.outputs:preview"
 INDEX = "snaploom.jobs.indexing:carry_out"
+EXPLAIN_INDEX = "snaploom.jobs.indexing:explain_query"
 FAILURES = "snaploom.cli.failures:tell_failure"
 
 SKIPPING = {

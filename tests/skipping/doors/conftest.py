@@ -7,12 +7,12 @@ import pytest
 from pyspark.sql import SparkSession
 from support.indexdoors import Lake
 
-from snaploom.skipping.spark.manage import LOCATIONS_SETTING
+from snaploom.skipping.spark.settings import LOCATIONS
 
 
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
     made = Lake(tmp_path).fill()
-    spark.conf.set(LOCATIONS_SETTING, made.base)
+    spark.conf.set(LOCATIONS, made.base)
     yield made
-    spark.conf.unset(LOCATIONS_SETTING)
+    spark.conf.unset(LOCATIONS)

@@ -36,6 +36,7 @@ COMMANDS = (
     ("index apply", "snaploom.cli.index.applying:apply", "Make indexes what files declare."),
     ("index describe", "snaploom.cli.index.looking:describe", "Tell what is kept, and how much."),
     ("index list", "snaploom.cli.index.looking:list_", "List the indexes below a folder."),
+    ("index explain", "snaploom.cli.index.looking:explain", "Tell which files a query reads."),
     ("index drop", "snaploom.cli.index.keeping:drop", "Delete a skipping index."),
     ("index vacuum", "snaploom.cli.index.keeping:vacuum", "Remove files that nothing needs."),
     ("index recover", "snaploom.cli.index.keeping:recover", "Clean up after a failure."),

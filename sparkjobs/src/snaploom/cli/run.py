@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Protocol, cast
 
 from cyclopts import Parameter
@@ -26,6 +26,8 @@ from snaploom.errors import SnaploomError
 from snaploom.jobs.declarations import Declarations, read_declarations, runnable_bundles
 from snaploom.jobs.events import Tell
 from snaploom.jobs.exitcodes import combined_exit_code, report_exit_code, unstarted_report
+from snaploom.jobs.indexrequests import IndexedPlace
+from snaploom.jobs.indextargets import indexes_on_publish, place_of_resource
 from snaploom.jobs.interruption import Interruption, hearing_signals
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
@@ -45,6 +47,7 @@ class WeaveOutputs(Protocol):
         tell: Tell,
         on_tick: Callable[[], None],
         interruption: Interruption,
+        indexes: Mapping[str, Sequence[IndexedPlace]],
     ) -> tuple[Report, ...]:
         """Weave outputs one after the other."""
         ...
@@ -97,12 +100,28 @@ def _weave(
 ) -> tuple[Report, ...]:
     bundles, warnings = runnable_bundles(declarations, names)
     print_findings(warnings, message_console())
+    indexes = {name: _following(declarations, name) for name in names}
     progress = RunProgress(message_console())
     weave = cast(WeaveOutputs, lazy.resolve(lazy.WEAVE))
     try:
-        return weave(bundles, moment, limit, progress.tell, progress.show, interruption)
+        return weave(bundles, moment, limit, progress.tell, progress.show, interruption, indexes)
     finally:
         progress.close()
+
+
+def _following(declarations: Declarations, output: str) -> tuple[IndexedPlace, ...]:
+    """Indexes of these files that follow an output; what is wrong with one stops no run."""
+    places = []
+    for name in indexes_on_publish(declarations, output):
+        try:
+            places.append(place_of_resource(declarations, name))
+        except SnaploomError as error:
+            message_console().print(
+                f"warning SkippingIndex/{name} will not be refreshed: {error.message}",
+                style="yellow",
+                markup=False,
+            )
+    return tuple(places)
 
 
 def _chosen(declarations: Declarations, names: Sequence[str], all_outputs: bool) -> tuple[str, ...]:

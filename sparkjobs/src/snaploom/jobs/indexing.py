@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -9,18 +10,28 @@ from pyspark.sql import SparkSession
 
 from snaploom.errors import SnaploomError
 from snaploom.jobs.events import Event, Warned
-from snaploom.jobs.indexrequests import IndexAction, IndexReport, IndexRequest
+from snaploom.jobs.indexrequests import (
+    Explained,
+    IndexAction,
+    IndexedPlace,
+    IndexReport,
+    IndexRequest,
+)
 from snaploom.jobs.interruption import Interruption, run_interruptibly
-from snaploom.jobs.job import JobGroup
+from snaploom.jobs.job import Job, JobGroup
 from snaploom.jobs.logs import told_as_events
 from snaploom.jobs.session import build_session
 from snaploom.jobs.sparkfailures import translated
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding, InvalidDeclarations
+from snaploom.models.report import Report
 from snaploom.models.run import RunSettings, SparkSettings
 from snaploom.skipping.lifecycle.declaration import Declaration
 from snaploom.skipping.lifecycle.operations import RefreshResult
+from snaploom.skipping.spark.enable import enable
+from snaploom.skipping.spark.explain import explain
 from snaploom.skipping.spark.manage import DeclarationNotPossible, SkippingIndexes
+from snaploom.skipping.statements.syntax import Properties
 
 TellProgress = Callable[[str, int, int], None]
 """Takes a label, the number of files done and of all."""
@@ -45,12 +56,13 @@ def carry_out(
         SkippingError: something cannot be done; what was done before stays.
         Interrupted: somebody asked to stop; queries use what was there before.
     """
+    first = requests[0].place
     group = JobGroup()
     warnings: list[str] = []
 
     def work() -> tuple[IndexReport, ...]:
         interruption.check()
-        spark = build_session("snaploom index", _settings(requests[0]))
+        spark = build_session("snaploom index", _settings(first.run, first.settings))
         reports = []
         for number, request in enumerate(requests):
             interruption.check()
@@ -71,6 +83,52 @@ def carry_out(
     except Exception:
         interruption.check()  # whatever goes wrong after a request to stop goes wrong because of it
         raise
+
+
+def follow_publication(
+    spark: SparkSession, report: Report, places: Sequence[IndexedPlace], job: Job
+) -> None:
+    """Bring the indexes of an output up to date with what it published; never fails a run.
+
+    What cannot be refreshed is a warning: queries read the files that the index does not know.
+    """
+    if not report.snapshots or job.interruption.is_requested:
+        return
+    for number, place in enumerate(places):
+        request = IndexRequest(IndexAction.APPLY, place, declaration=place.declaration)
+        try:
+            with translated(place.owner):
+                job.group.enter(spark, f"{report.run_id}-index-{number}", place.label)
+                carry_out_one(spark, request, lambda label, done, files: None)
+        except SnaploomError as error:
+            job.tell(Warned(f"{place.label} was not refreshed: {error.message}"))
+
+
+def explain_query(
+    query: str, locations: Sequence[str], settings: Properties, interruption: Interruption
+) -> Explained:
+    """Plan a query, and tell which files it would read and why; nothing is run.
+
+    Args:
+        query: SQL; ``parquet.`/path` `` reads files without a table.
+        locations: folders below which indexes are kept.
+        settings: of the session.
+        interruption: from `hearing_signals`.
+
+    Raises:
+        SparkNotStarted: there is no Spark to work with.
+        SkippingNotAvailable: a Spark that the optimizer rule does not fit.
+        Interrupted: somebody asked to stop.
+    """
+
+    def work() -> Explained:
+        spark = build_session("snaploom index", _settings(RunSettings(), settings))
+        with translated():
+            enable(spark, *locations)
+            explanation = explain(spark.sql(query))
+        return Explained(str(explanation), json.loads(explanation.to_json()))
+
+    return run_interruptibly(work, interruption, lambda: None, lambda: None)
 
 
 def carry_out_one(
@@ -153,9 +211,8 @@ def _told(result: RefreshResult) -> str:
     return f"refreshed, {result.plan}{left_out}"
 
 
-def _settings(request: IndexRequest) -> RunSettings:
+def _settings(run: RunSettings, settings: Properties) -> RunSettings:
     """How the session is made: as a resource says, and what was asked for on top."""
-    run, settings = request.place.run, dict(request.place.settings)
     spark = run.spark or SparkSettings()
-    merged = spark.model_copy(update={"spark_conf": {**spark.spark_conf, **settings}})
+    merged = spark.model_copy(update={"spark_conf": {**spark.spark_conf, **dict(settings)}})
     return run.model_copy(update={"spark": merged})

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from pydantic import JsonValue
+
 from snaploom.jobs.interruption import Interruption
 from snaploom.models.run import RunSettings
 from snaploom.models.skippingindex import RefreshMode
@@ -107,4 +109,28 @@ class CarryOut(Protocol):
             on_tick: called several times a second from the calling thread.
             interruption: from `hearing_signals`.
         """
+        ...
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What skipping does to a query."""
+
+    text: str
+    """For people."""
+    document: JsonValue
+    """For programs: each relation of files in the query."""
+
+
+class ExplainQuery(Protocol):
+    """`snaploom.jobs.indexing.explain_query`, which brings Spark along."""
+
+    def __call__(
+        self,
+        query: str,
+        locations: Sequence[str],
+        settings: Properties,
+        interruption: Interruption,
+    ) -> Explained:
+        """Plan a query, and tell which files it would read and why; nothing is run."""
         ...

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from snaploom.jobs.events import TasksDone, Tell, Warned
+from snaploom.jobs.indexing import follow_publication
+from snaploom.jobs.indexrequests import IndexedPlace
 from snaploom.jobs.interruption import Interruption, hearing_signals, run_interruptibly
 from snaploom.jobs.job import Job
 from snaploom.jobs.logs import told_as_events
@@ -16,6 +18,8 @@ from snaploom.models.times import EpochNanos, now
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import RunPlan
 
+NO_INDEXES: Mapping[str, Sequence[IndexedPlace]] = {}
+
 
 def weave_outputs(
     bundles: Sequence[Bundle],
@@ -24,6 +28,7 @@ def weave_outputs(
     tell: Tell,
     on_tick: Callable[[], None],
     interruption: Interruption,
+    indexes: Mapping[str, Sequence[IndexedPlace]] = NO_INDEXES,
 ) -> tuple[Report, ...]:
     """Weave outputs one after the other; an interruption ends the current one cleanly.
 
@@ -36,6 +41,7 @@ def weave_outputs(
         tell: takes events, from any thread.
         on_tick: called several times a second from this thread.
         interruption: from `hearing_signals`.
+        indexes: by name of output, indexes that follow its publications (`trigger: ON_PUBLISH`).
 
     Raises:
         SparkNotStarted: there is no Spark to work with.
@@ -51,6 +57,7 @@ def weave_outputs(
         reports: list[Report] = []
         for bundle in bundles:
             reports.append(weave_output(spark, bundle, job))
+            follow_publication(spark, reports[-1], indexes.get(bundle.output.name, ()), job)
             if interruption.is_requested:
                 break
         return tuple(reports)

@@ -65,15 +65,22 @@ def test_only_what_the_output_reads_matters() -> None:
     )
 
 
-def test_an_index_is_refused_as_a_whole() -> None:
+def test_of_an_index_only_what_is_not_built_is_refused() -> None:
     spec = {
         "target": {"dataSource": "customer"},
-        "indexes": [{"type": "MIN_MAX", "column": "a"}],
+        "indexes": [
+            {"type": "MIN_MAX", "column": "a"},
+            {"type": "MIN_MAX", "column": "b", "keyLabel": "k"},
+        ],
         "store": {"parquet": {"location": "/index/"}},
+        "encryption": {"footerKeyLabel": "f"},
     }
     resources = parsed([files("customer"), document("SkippingIndex", "i", spec)])
-    (error,) = unsupported(bundle_for("SkippingIndex", "i", resources))
-    assert (error.code, error.path) == ("SL190", "spec")
+    errors = unsupported(bundle_for("SkippingIndex", "i", resources))
+    assert [(error.code, error.path) for error in errors] == [
+        ("SL190", "spec.encryption"),
+        ("SL190", "spec.indexes[1].keyLabel"),
+    ]
 
 
 def test_an_unknown_output_is_answered_with_the_one_that_was_meant() -> None:

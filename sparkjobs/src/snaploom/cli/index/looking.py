@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, cast
 
 from cyclopts import Parameter
 
-from snaploom.cli.console import OutputForm
-from snaploom.cli.index.options import DEFAULT_PLACE, PlaceOptions, Target, place_of
+from snaploom import lazy
+from snaploom.cli.console import OutputForm, print_json, result_console
+from snaploom.cli.index.options import DEFAULT_PLACE, PlaceOptions, Target, pairs_of, place_of
 from snaploom.cli.index.told import show_descriptions, show_list
 from snaploom.cli.index.work import carry_out
 from snaploom.cli.options import Form, folder_uri
 from snaploom.jobs.indexlookup import find_index
-from snaploom.jobs.indexrequests import IndexAction, IndexReport, IndexRequest
+from snaploom.jobs.indexrequests import ExplainQuery, IndexAction, IndexReport, IndexRequest
+from snaploom.jobs.interruption import hearing_signals
 from snaploom.skipping.lifecycle.description import describe as described
 from snaploom.skipping.lifecycle.description import list_indexes
 from snaploom.skipping.stores.bases import open_base
@@ -47,4 +49,33 @@ def list_(
 ) -> int:
     """List the skipping indexes below a folder, without Spark."""
     show_list(list_indexes([open_base(folder_uri(location))]), output)
+    return 0
+
+
+def explain(
+    query: Annotated[
+        str,
+        Parameter(name="QUERY", help="SQL; parquet.`/path` reads files without a table."),
+    ],
+    /,
+    *,
+    location: Annotated[
+        tuple[str, ...],
+        Parameter(name="--location", help="Folder below which indexes are kept."),
+    ],
+    conf: Annotated[
+        tuple[str, ...],
+        Parameter(name="--conf", help="Setting of the Spark session, as `name=value`."),
+    ] = (),
+    output: Form = OutputForm.TEXT,
+) -> int:
+    """Tell which files a query would read, which index served what, and why others did not."""
+    work = cast(ExplainQuery, lazy.resolve(lazy.EXPLAIN_INDEX))
+    locations = [folder_uri(each) for each in location]
+    with hearing_signals() as interruption:
+        explained = work(query, locations, pairs_of(conf, "--conf"), interruption)
+    if output is OutputForm.JSON:
+        print_json(explained.document)
+    else:
+        result_console().print(explained.text, markup=False)
     return 0

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from snaploom.errors import SkippingNotAvailable
 from snaploom.skipping.formats.keys import ParquetKeys
-from snaploom.skipping.spark import rule, settings
+from snaploom.skipping.spark import rule, settings, sqlfrontend
 from snaploom.skipping.spark.decision import Decider
 
 _CONNECT = "pyspark.sql.connect"
@@ -26,7 +26,8 @@ _lock = threading.Lock()
 def enable(spark: SparkSession, *bases: str, keys: ParquetKeys | None = None) -> None:
     """Let the queries of a session, and of sessions made from it, skip files.
 
-    Enabling again adds locations. After `spark.stop()` a new session is enabled anew.
+    `spark.sql` of the session takes statements about skipping indexes from then on. Enabling again
+    adds locations. After `spark.stop()` a new session is enabled anew.
 
     Args:
         spark: the session.
@@ -46,12 +47,14 @@ def enable(spark: SparkSession, *bases: str, keys: ParquetKeys | None = None) ->
         # What stopped applications knew is of no use to anybody.
         _deciders.clear()
         _deciders[_application(spark)] = decider
+    sqlfrontend.accept_statements(spark, bases, keys)
 
 
 def disable(spark: SparkSession) -> None:
     """Let a session, and the sessions of its family, read every file again."""
     refuse_connect(spark)
     rule.uninstall(spark)
+    sqlfrontend.leave_statements(spark)
 
 
 def is_enabled(spark: SparkSession) -> bool:

@@ -6,12 +6,15 @@ nothing but their own spelling.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
 from snaploom.errors import IndexNotFound, IndexNotPossible, SkippingError
 from snaploom.models.skippingindex import RefreshMode
+from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.lifecycle import operations
 from snaploom.skipping.lifecycle.alteration import Alteration, alter
 from snaploom.skipping.lifecycle.declaration import Declaration, define_indexes
@@ -19,15 +22,26 @@ from snaploom.skipping.lifecycle.description import Description, describe, list_
 from snaploom.skipping.lifecycle.operations import RefreshResult, silent
 from snaploom.skipping.lifecycle.target import IndexableTarget, Progress
 from snaploom.skipping.spark.applying import Application, apply, plan_application
+from snaploom.skipping.spark.settings import LOCATIONS, locations_in
 from snaploom.skipping.spark.targets import SparkTarget, open_path, open_table
 from snaploom.skipping.statements.columns import name_text
 from snaploom.skipping.statements.declaration import StorePlace
 from snaploom.skipping.statements.syntax import Subject, TableName
-from snaploom.skipping.stores.bases import open_base
+from snaploom.skipping.stores.bases import IndexBase, open_base
 from snaploom.skipping.stores.port import IndexStore, StoredState
 
-LOCATIONS_SETTING = "spark.snaploom.skipping.locations"
-"""Setting of a session: folders of indexes, separated by commas, the first of them for new ones."""
+_SAID: WeakKeyDictionary[SparkSession, tuple[tuple[str, ...], ParquetKeys | None]] = (
+    WeakKeyDictionary()
+)
+"""Locations and keys that a session was given when skipping was enabled in it."""
+
+
+def remember_locations(
+    spark: SparkSession, locations: Sequence[str], keys: ParquetKeys | None
+) -> None:
+    """Let the doors of a session use the locations and keys with which skipping was enabled."""
+    before, former_keys = _SAID.get(spark, ((), None))
+    _SAID[spark] = (tuple(dict.fromkeys((*before, *locations))), keys or former_keys)
 
 
 @dataclass(frozen=True)
@@ -144,7 +158,7 @@ class SkippingIndexes:
 
     def list(self) -> list[Description]:
         """Every index below the session's locations that is not dropped; no files are listed."""
-        return list_indexes(open_base(location) for location in self.locations)
+        return list_indexes(self._base(location) for location in self.locations)
 
     def drop(self, subject: Subject) -> StoredState:
         """Delete an index; `vacuum` removes its files.
@@ -202,14 +216,18 @@ class SkippingIndexes:
         """Folders below which indexes are looked for."""
         if self.location:
             return (self.location,)
-        setting = self.spark.conf.get(LOCATIONS_SETTING, "") or ""
-        return tuple(part for each in setting.split(",") if (part := each.strip()))
+        said, _ = _SAID.get(self.spark, ((), None))
+        return tuple(dict.fromkeys((*said, *locations_in(self.spark.conf.get(LOCATIONS, "")))))
+
+    def _base(self, location: str) -> IndexBase:
+        _, keys = _SAID.get(self.spark, ((), None))
+        return open_base(location, keys)
 
     def _new_store(self, uri: str, place: StorePlace) -> IndexStore:
         location = place.location or next(iter(self.locations), "")
         if not location:
             raise _nowhere()
-        return open_base(location).index(uri)
+        return self._base(location).index(uri)
 
     def _store(self, uri: str) -> IndexStore:
         """The store of an index that exists or existed.
@@ -220,13 +238,13 @@ class SkippingIndexes:
         if not self.locations:
             raise _nowhere()
         for location in self.locations:
-            store = open_base(location).index(uri)
+            store = self._base(location).index(uri)
             if store.read().version:
                 return store
         raise IndexNotFound(
             "there is no skipping index",
             found=f"nothing about {uri} in {', '.join(self.locations)}",
-            hint=f"create it, or name its folder in {LOCATIONS_SETTING}",
+            hint=f"create it, or name its folder in {LOCATIONS}",
         )
 
 
@@ -286,7 +304,7 @@ def refuse_problems(declaration: Declaration, target: IndexableTarget) -> None:
 def _nowhere() -> SkippingError:
     return IndexNotFound(
         "nothing says where indexes are kept",
-        found=f"{LOCATIONS_SETTING} is not set",
+        found=f"{LOCATIONS} is not set",
         expected="the URI or path of a folder",
-        hint=f"set {LOCATIONS_SETTING}, or say WITH (location = '...')",
+        hint=f"set {LOCATIONS}, or say WITH (location = '...')",
     )

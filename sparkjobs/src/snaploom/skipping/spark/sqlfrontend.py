@@ -14,9 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
 from snaploom.models.skippingindex import RefreshMode
+from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.indexes.registry import registered_types
 from snaploom.skipping.lifecycle.description import Description
-from snaploom.skipping.spark.manage import SkippingIndexes
+from snaploom.skipping.spark.manage import SkippingIndexes, remember_locations
 from snaploom.skipping.statements.declaration import (
     alteration_of_statement,
     declaration_of_statement,
@@ -67,8 +68,17 @@ def sql(spark: SparkSession, text: str, *args: object, **kwargs: object) -> Data
     return _carried_out(spark, SkippingIndexes(spark), statement)
 
 
-def accept_statements(spark: SparkSession) -> None:
-    """Let `spark.sql` of this session take the statements as well; twice is once."""
+def accept_statements(
+    spark: SparkSession, locations: Sequence[str] = (), keys: ParquetKeys | None = None
+) -> None:
+    """Let `spark.sql` of this session take the statements as well; twice is once.
+
+    Args:
+        spark: the session.
+        locations: folders below which indexes are kept, beside those of the session's setting.
+        keys: for encrypted indexes.
+    """
+    remember_locations(spark, locations, keys)
     if _WRAPPED not in vars(spark):
         original = spark.sql
 
