@@ -43,6 +43,8 @@ from snaploom.skipping.formats.flint import (
     FlintForm,
     document_id,
     file_uri,
+    index_name,
+    path_index_name,
     render_metadata,
 )
 from snaploom.skipping.stores.assembly import Part, SegmentReader, assemble, removed_paths
@@ -93,27 +95,33 @@ class OpenSearchIndexStore:
     """One skipping index in OpenSearch; behind the port `IndexStore`."""
 
     def __init__(
-        self, client: OpenSearchClient, name: str, form: FlintForm = FlintForm.TODAY
+        self,
+        client: OpenSearchClient,
+        name: str = "",
+        form: FlintForm = FlintForm.TODAY,
+        key: str = "",
     ) -> None:
         """Open the store; nothing is asked yet.
 
         Args:
             client: where.
-            name: of the index (`snaploom.skipping.formats.flint.index_name`).
+            name: of the index of rows; empty for Flint's name of the target that is indexed.
             form: in which metadata are written.
+            key: what the state is found by; empty for `name`.
         """
         self._client = client
         self._name = name
         self._form = form
+        self._key = key or name
 
     @property
     def uri(self) -> str:
-        """Where: the server and the name of the index."""
-        return f"{self._client.options.uri}/{self._name}"
+        """Where: the server, and what the state is found by."""
+        return f"{self._client.options.uri}/{self._key}"
 
     def read(self) -> StoredState:
         """The newest committed state."""
-        found = self._client.get(OWN_INDEX, self._name)
+        found = self._client.get(OWN_INDEX, self._key)
         return NOTHING if found is None else self._parsed(found.source)
 
     def commit(self, build: Callable[[StoredState], StoredState | None]) -> StoredState:
@@ -129,7 +137,7 @@ class OpenSearchIndexStore:
     def write_rows(self, rows: Iterable[pa.Table], definition: SkippingDefinition) -> list[Segment]:
         """Write whole rows as one segment, and rows that complete others as another."""
         shown = self._prepare(definition)
-        writer = RowWriter(self._client, self._name, OWN_INDEX, definition, shown)
+        writer = RowWriter(self._client, self._name, OWN_INDEX, self._key, definition, shown)
         for table in rows:
             writer.write(table)
         return writer.finish()
@@ -137,18 +145,20 @@ class OpenSearchIndexStore:
     def write_removed(self, paths: Sequence[str], definition: SkippingDefinition) -> Segment:
         """Write paths that are gone."""
         self._prepare(definition)
-        return write_removed_paths(self._client, self._name, OWN_INDEX, paths)
+        return write_removed_paths(self._client, self._key, OWN_INDEX, paths)
 
     def open(self, state: StoredState) -> FileTable:
         """The rows of a state; identities are read now, columns when they are needed."""
         if state.definition is None:
             return FileTable.of(pa.schema(list(IDENTITY_FIELDS)).empty_table())
+        self._find_name(state.definition)
         return assemble(self._parts(state.segments, state.definition), state.definition)
 
     def sweep(self, keep: StoredState, older_than: EpochNanos) -> tuple[int, int]:
         """Delete documents of segments that are not needed, and give Flint's ids back."""
+        self.read()
         old = {"range": {f"{OWN}.written_at": {"lt": older_than}}}
-        ours = {"bool": {"filter": [old, {"term": {"index": self._name}}]}}
+        ours = {"bool": {"filter": [old, {"term": {"index": self._key}}]}}
         listed = [(self._name, hit) for hit in self._listed(self._name, old)]
         listed += [(OWN_INDEX, hit) for hit in self._listed(OWN_INDEX, ours)]
         # The state is read after the listing: a segment that it does not name is not in the list.
@@ -168,8 +178,10 @@ class OpenSearchIndexStore:
 
     def destroy(self) -> None:
         """Delete the index and all that is kept beside it, but not the state."""
-        self._client.delete_index(self._name)
-        query = {"term": {"index": self._name}}
+        self.read()
+        if self._name:
+            self._client.delete_index(self._name)
+        query = {"term": {"index": self._key}}
         dead = (
             Write(Action.DELETE, document_id=hit.document_id)
             for hit in self._listed(OWN_INDEX, query)
@@ -199,27 +211,37 @@ class OpenSearchIndexStore:
     ) -> tuple[StoredState, StoredState]:
         self._client.create_index(OWN_INDEX, _OWN_MAPPING)
         for attempt in range(COMMIT_ATTEMPTS):
-            found = self._client.get(OWN_INDEX, self._name)
+            found = self._client.get(OWN_INDEX, self._key)
             before = NOTHING if found is None else self._parsed(found.source)
             successor = build(before)
             if successor is None:
                 return before, before
             after = replace(successor, version=before.version + 1)
             text = format_state(after, secrets.token_hex(8)).decode()
-            source = {"index": self._name, "document": {"state": text}}
-            if self._client.put(OWN_INDEX, self._name, source, found) or self._holds(text):
+            self._find_name(after.definition)
+            document = {"state": text, "rows": self._name}
+            source = {"index": self._key, "document": document}
+            if self._client.put(OWN_INDEX, self._key, source, found) or self._holds(document):
                 return before, after
             time.sleep(min(0.005 * (1 << min(attempt, 10)), 0.5) * random.uniform(0.5, 1.0))
         raise IndexBusy(
             f"other writers took {COMMIT_ATTEMPTS} states in a row in {self.uri}", hint="run again"
         )
 
-    def _holds(self, text: str) -> bool:
-        found = self._client.get(OWN_INDEX, self._name)
-        return found is not None and found.source.get("document") == {"state": text}
+    def _holds(self, document: Json) -> bool:
+        found = self._client.get(OWN_INDEX, self._key)
+        return found is not None and found.source.get("document") == document
+
+    def _find_name(self, definition: SkippingDefinition | None) -> None:
+        if not self._name and definition is not None:
+            target = definition.target
+            named = index_name(target.table, self._form) if target.table else ""
+            self._name = named or path_index_name(target.uri)
 
     def _parsed(self, source: Json) -> StoredState:
-        text = source.get("document", {}).get("state", "")
+        document = source.get("document", {})
+        text = document.get("state", "")
+        self._name = self._name or str(document.get("rows", ""))
         return parse_state(str(text).encode(), f"the state of {self.uri}")
 
     def _prepare(self, definition: SkippingDefinition) -> tuple[ShownIndex, ...]:
@@ -234,6 +256,7 @@ class OpenSearchIndexStore:
                 "an index in OpenSearch cannot be encrypted by Snaploom",
                 hint="encrypt the disks of OpenSearch, or keep the index in a Parquet store",
             )
+        self._find_name(definition)
         self._client.create_index(OWN_INDEX, _OWN_MAPPING)
         fields: Json = {FILE_PATH: {"type": "keyword"}, OWN: ROW_MAPPING}
         shown = shown_indexes(definition)
@@ -244,7 +267,7 @@ class OpenSearchIndexStore:
         there = self._client.mapping(self._name).get("properties", {})
         if OWN not in there:
             raise IndexAlreadyExists(
-                f"{self.uri} was made by somebody else",
+                f"the index {self._name} of OpenSearch was made by somebody else",
                 found="documents without the field " + OWN,
                 expected="an index of Snaploom, or none",
                 hint="delete it, or keep this index elsewhere",
@@ -337,7 +360,7 @@ class OpenSearchIndexStore:
         )
 
     def _listed(self, index: str, query: Json) -> list[Hit]:
-        if not self._client.exists(index):
+        if not index or not self._client.exists(index):
             return []
         self._client.refresh(index)
         fields = [f"{OWN}.segment", f"{OWN}.path"]

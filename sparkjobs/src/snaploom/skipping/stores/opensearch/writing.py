@@ -43,6 +43,7 @@ class RowWriter:
         client: OpenSearchClient,
         index: str,
         own_index: str,
+        key: str,
         definition: SkippingDefinition,
         shown: tuple[ShownIndex, ...],
     ) -> None:
@@ -52,12 +53,14 @@ class RowWriter:
             client: where.
             index: takes whole rows.
             own_index: takes rows that complete others.
+            key: what the state of this skipping index is found by.
             definition: rows about all its indexes are whole.
             shown: the indexes that Flint's form shows.
         """
         self._client = client
         self._index = index
         self._own_index = own_index
+        self._key = key
         self._ids = frozenset(one.index_id for one in definition.indexes)
         self._shown = shown
         self._token = secrets.token_hex(16)
@@ -105,14 +108,14 @@ class RowWriter:
         segment = PARTIAL + self._token
         documents = partial_documents(rows, segment, self._written_at)
         writes = (
-            Write(Action.INDEX, {"index": self._index, **one}, f"{_flint_id(one)}-{self._token}")
+            Write(Action.INDEX, {"index": self._key, **one}, f"{_flint_id(one)}-{self._token}")
             for one in documents
         )
         write_documents(self._client, self._own_index, writes)
 
 
 def write_removed_paths(
-    client: OpenSearchClient, index: str, own_index: str, paths: Sequence[str]
+    client: OpenSearchClient, key: str, own_index: str, paths: Sequence[str]
 ) -> Segment:
     """Write paths that are gone, in documents of bounded size that are read by their ids."""
     segment = REMOVED + secrets.token_hex(16)
@@ -121,7 +124,7 @@ def write_removed_paths(
         Write(
             Action.INDEX,
             {
-                "index": index,
+                "index": key,
                 "document": {"paths": list(paths[start : start + PATHS_IN_DOCUMENT])},
                 OWN: own,
             },

@@ -1,0 +1,81 @@
+"""OpenSearch as a base of skipping indexes: `opensearch://host:9200?scheme=https&auth=basic`.
+
+What stands behind `?` are options of the data source `flint`, and `form=SEED` for the seed's names
+and metadata. User and password are never part of a URI, which is printed and logged: for auth
+basic they are read from the environment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from urllib.parse import parse_qsl, urlsplit
+
+from snaploom.errors import StatementInvalid
+from snaploom.skipping.formats.flint import FlintForm
+from snaploom.skipping.formats.keys import ParquetKeys
+from snaploom.skipping.stores.opensearch.client import OpenSearchClient
+from snaploom.skipping.stores.opensearch.documents import OWN
+from snaploom.skipping.stores.opensearch.options import OpenSearchOptions, parse_options
+from snaploom.skipping.stores.opensearch.reading import read_hits
+from snaploom.skipping.stores.opensearch.store import OWN_INDEX, OpenSearchIndexStore
+from snaploom.skipping.stores.port import IndexStore
+
+USERNAME, PASSWORD = "SNAPLOOM_OPENSEARCH_USERNAME", "SNAPLOOM_OPENSEARCH_PASSWORD"
+"""Environment variables for auth basic."""
+
+_PAGE = "1000"
+
+
+class OpenSearchBase:
+    """A cluster that holds skipping indexes; behind the port `IndexBase`."""
+
+    def __init__(self, options: OpenSearchOptions, form: FlintForm = FlintForm.TODAY) -> None:
+        self._client = OpenSearchClient(options)
+        self._form = form
+
+    @property
+    def uri(self) -> str:
+        """The server."""
+        return self._client.options.uri
+
+    def index(self, target_uri: str) -> OpenSearchIndexStore:
+        """The store of a target's index; its state is found by the hash of the target's URI."""
+        return self._store(hashlib.sha256(target_uri.encode()).hexdigest())
+
+    def indexes(self) -> list[IndexStore]:
+        """Stores of all indexes that have a state."""
+        if not self._client.exists(OWN_INDEX):
+            return []
+        self._client.refresh(OWN_INDEX)
+        query = {"bool": {"must_not": [{"exists": {"field": f"{OWN}.segment"}}]}}
+        hits = read_hits(self._client, OWN_INDEX, query, ["index"])
+        return [self._store(name) for name in sorted(hit.document_id for hit in hits)]
+
+    def _store(self, key: str) -> OpenSearchIndexStore:
+        return OpenSearchIndexStore(self._client, form=self._form, key=key)
+
+
+def open_opensearch_base(uri: str, keys: ParquetKeys | None) -> OpenSearchBase:
+    """The base at a URI; `keys` are not used, since nothing is encrypted there.
+
+    Raises:
+        StatementInvalid: the URI is not of the form above.
+    """
+    parts = urlsplit(uri)
+    if not parts.hostname or parts.username is not None or parts.path.strip("/"):
+        raise StatementInvalid(
+            "this is no place in OpenSearch",
+            expected="opensearch://host:port?option=value, without a user or a path",
+            hint=f"set {USERNAME} and {PASSWORD} for auth basic",
+        )
+    options = {"read.scroll_size": _PAGE, "host": parts.hostname, **dict(parse_qsl(parts.query))}
+    form = options.pop("form", FlintForm.TODAY.value).upper()
+    if form not in set(FlintForm):
+        raise StatementInvalid("form has no such value", found=form, expected="TODAY or SEED")
+    if parts.port is not None:
+        options["port"] = str(parts.port)
+    if options.get("auth", "").lower() == "basic":
+        options["username"] = os.environ.get(USERNAME, "")
+        options["password"] = os.environ.get(PASSWORD, "")
+    return OpenSearchBase(parse_options(options), FlintForm(form))
