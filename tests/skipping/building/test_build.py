@@ -25,7 +25,7 @@ ALL_TYPES: Mapping[str, str] = {
     "decimal(9,2)": "CAST(id / 4 AS decimal(9,2))",
     "decimal(30,4)": "CAST(id AS decimal(30,4)) * -1.5BD",
     "date": "date_add(DATE '1500-01-01', CAST(id AS int) * 40000)",
-    "timestamp": "timestamp_micros(id * 100000000000001 - 9)",
+    "timestamp": "timestamp_micros(id * 100000000000001 + 9)",
     "timestamp_ntz": "CAST(timestamp_micros(id * 1000000007) AS timestamp_ntz)",
     "string": "concat('é', chr(100 + id), repeat('\U0001f600', CAST(id AS int)))",
     "binary": "CAST(concat('b', id) AS binary)",

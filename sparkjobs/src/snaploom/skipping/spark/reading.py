@@ -55,16 +55,21 @@ class Reading:
     def fresh(self, session: SparkSession) -> DataFrame:
         """A frame over the files that there are now."""
         if self.target.table:
-            # The listing of a table is cached with its relation.
-            catalog = session._jsparkSession.sessionState().catalog()
-            identifier = (
-                session._jsparkSession.sessionState()
-                .sqlParser()
-                .parseTableIdentifier(self.target.table)
-            )
-            catalog.refreshTable(identifier)
+            _forget_listing(session, self.target.table)
             return session.read.options(**_STRICT).table(self.target.table)
         schema = StructType.fromJson(cast(dict[str, object], json.loads(json.dumps(self.schema))))
         reader = session.read.format(self.target.format).schema(schema)
         options = {**dict(self.target.options), **_STRICT, **LITERAL_PATH}
         return reader.options(**options).load(self.target.uri)
+
+
+def _forget_listing(session: SparkSession, table: str) -> None:
+    """Drop what our session's catalog keeps of a table: its listing is kept with its relation."""
+    jvm = session.sparkContext._gateway.jvm  # type: ignore[union-attr]  # set once a session exists
+    state = session._jsparkSession.sessionState()
+    parts = state.sqlParser().parseMultipartIdentifier(table)
+    places = [parts.apply(position) for position in range(parts.size())]
+    outer = [jvm.scala.Option.apply(place) for place in reversed(places[:-1])]
+    missing = [jvm.scala.Option.empty()] * (2 - len(outer))
+    identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(places[-1], *outer, *missing)
+    state.catalog().refreshTable(identifier)
