@@ -8,11 +8,10 @@ from support.fakeopensearch import FakeOpenSearch
 from support.opensearches import a_definition
 
 from snaploom.errors import IndexNotPossible
-from snaploom.models.skippingindex import OpenSearchAuth
 from snaploom.skipping.stores.opensearch.bulk import Action, Write, write_all
 from snaploom.skipping.stores.opensearch.client import OpenSearchClient
 from snaploom.skipping.stores.opensearch.failures import ATTEMPTS, IndexStoreFailed
-from snaploom.skipping.stores.opensearch.options import OpenSearchOptions, RefreshPolicy
+from snaploom.skipping.stores.opensearch.options import Auth, OpenSearchOptions, RefreshPolicy
 from snaploom.skipping.stores.opensearch.store import OpenSearchIndexStore
 from snaploom.skipping.stores.port import StoredState
 
@@ -72,9 +71,7 @@ def test_a_commit_whose_answer_is_lost_is_recognised(
 
 
 def test_basic_sends_the_user(fake_options: OpenSearchOptions, fake: FakeOpenSearch) -> None:
-    options = replace(
-        fake_options, auth=OpenSearchAuth.BASIC, username="Aladdin", password="open sesame"
-    )
+    options = replace(fake_options, auth=Auth.BASIC, username="Aladdin", password="open sesame")
     with OpenSearchClient(options) as client:
         client.exists("t")
     found = {name.lower(): value for name, value in fake.headers[-1].items()}
@@ -86,12 +83,12 @@ def test_sigv4_without_botocore_names_the_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, "botocore.session", None)
     with pytest.raises(IndexNotPossible, match=r"(?s)botocore.*snaploom\[opensearch\]"):
-        OpenSearchClient(replace(fake_options, auth=OpenSearchAuth.SIGV4))
+        OpenSearchClient(replace(fake_options, auth=Auth.SIGV4))
 
 
 def test_no_password_is_in_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     options = OpenSearchOptions(
-        host="127.0.0.1", port=9, auth=OpenSearchAuth.BASIC, username="u", password="s3cr3t"
+        host="127.0.0.1", port=9, auth=Auth.BASIC, username="u", password="s3cr3t"
     )
     monkeypatch.setattr("snaploom.skipping.stores.opensearch.failures.ATTEMPTS", 1)
     with pytest.raises(IndexStoreFailed, match="no answer") as caught:

@@ -1,8 +1,8 @@
 import pytest
 
 from snaploom.errors import StatementInvalid
-from snaploom.models.skippingindex import OpenSearchAuth
 from snaploom.skipping.stores.opensearch.options import (
+    Auth,
     OpenSearchOptions,
     RefreshPolicy,
     parse_options,
@@ -13,7 +13,7 @@ def test_defaults_are_those_of_the_seed() -> None:
     options = parse_options({})
     assert options == OpenSearchOptions()
     assert (options.host, options.port, options.scheme) == ("localhost", 9200, "http")
-    assert (options.auth, options.region) == (OpenSearchAuth.NOAUTH, "us-west-2")
+    assert (options.auth, options.region) == (Auth.NOAUTH, "us-west-2")
     assert (options.batch_size, options.scroll_size) == (1000, 100)
     assert (options.refresh_policy, options.id_name) == (RefreshPolicy.NONE, "")
 
@@ -46,7 +46,7 @@ def test_names_are_compared_without_case() -> None:
 
 @pytest.mark.parametrize("auth", ["false", "noauth", "NOAUTH"])
 def test_no_auth_has_several_names(auth: str) -> None:
-    assert parse_options({"auth": auth}).auth is OpenSearchAuth.NOAUTH
+    assert parse_options({"auth": auth}).auth is Auth.NOAUTH
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,9 @@ from collections.abc import Mapping
 
 from snaploom.errors import IndexNotPossible
 
+OWN = "_snaploom"
+"""Field of a document that holds what is ours; readers of Flint ask for fields by name."""
+
 DATE_FORMAT = "strict_date"
 TIMESTAMP_FORMAT = "strict_date_optional_time_nanos"
 

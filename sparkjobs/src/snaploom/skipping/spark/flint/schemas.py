@@ -26,8 +26,7 @@ from pyspark.sql.types import (
 )
 
 from snaploom.errors import IndexNotPossible
-from snaploom.skipping.formats.flintfields import field_of, type_of
-from snaploom.skipping.stores.opensearch.documents import OWN
+from snaploom.skipping.formats.flintfields import OWN, field_of, type_of
 
 TEXT = {"osType": "text"}
 """Metadata of a string that is a `text` field."""

@@ -12,11 +12,17 @@ import os
 from urllib.parse import parse_qsl, urlsplit
 
 from snaploom.errors import StatementInvalid
+from snaploom.models.skippingindex import OpenSearchStore
 from snaploom.skipping.formats.flint import FlintForm
+from snaploom.skipping.formats.flintfields import OWN
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.stores.opensearch.client import OpenSearchClient
-from snaploom.skipping.stores.opensearch.documents import OWN
-from snaploom.skipping.stores.opensearch.options import OpenSearchOptions, parse_options
+from snaploom.skipping.stores.opensearch.options import (
+    Auth,
+    OpenSearchOptions,
+    check_options,
+    parse_options,
+)
 from snaploom.skipping.stores.opensearch.reading import read_hits
 from snaploom.skipping.stores.opensearch.store import OWN_INDEX, OpenSearchIndexStore
 from snaploom.skipping.stores.port import IndexStore
@@ -54,6 +60,24 @@ class OpenSearchBase:
 
     def _store(self, key: str) -> OpenSearchIndexStore:
         return OpenSearchIndexStore(self._client, form=self._form, key=key)
+
+
+def options_of_store(
+    store: OpenSearchStore, username: str = "", password: str = ""
+) -> OpenSearchOptions:
+    """The options of a declared store; user name and password as its credentials resolve to."""
+    options = OpenSearchOptions(
+        host=store.host,
+        port=store.port,
+        scheme=store.scheme,
+        auth=Auth(store.auth.value),
+        region=store.region or "us-west-2",
+        username=username,
+        password=password,
+        scroll_size=1000,
+    )
+    check_options(options)
+    return options
 
 
 def open_opensearch_base(uri: str, keys: ParquetKeys | None) -> OpenSearchBase:

@@ -18,9 +18,8 @@ from opensearchpy import OpenSearch, Urllib3AWSV4SignerAuth
 from opensearchpy.exceptions import NotFoundError, OpenSearchException, RequestError
 
 from snaploom.errors import IndexNotFound, IndexNotPossible
-from snaploom.models.skippingindex import OpenSearchAuth
 from snaploom.skipping.stores.opensearch.failures import repeated
-from snaploom.skipping.stores.opensearch.options import DEFAULT_PORTS, OpenSearchOptions
+from snaploom.skipping.stores.opensearch.options import DEFAULT_PORTS, Auth, OpenSearchOptions
 
 Json = dict[str, Any]
 """A JSON object as OpenSearch sends and takes it."""
@@ -205,9 +204,9 @@ def no_such_index(name: str, uri: str) -> IndexNotFound:
 
 def _authentication(options: OpenSearchOptions) -> Any:
     # The library takes a pair for Basic and a callable that signs for SigV4.
-    if options.auth is OpenSearchAuth.BASIC:
+    if options.auth is Auth.BASIC:
         return (options.username, options.password)
-    if options.auth is OpenSearchAuth.SIGV4:
+    if options.auth is Auth.SIGV4:
         return Urllib3AWSV4SignerAuth(_aws_credentials(), options.region, options.service)
     return None
 

@@ -23,12 +23,10 @@ import pyarrow as pa
 from snaploom.errors import IndexNotPossible
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS
+from snaploom.skipping.formats.flintfields import OWN
 from snaploom.skipping.indexes.registry import index_type
 from snaploom.skipping.stores.opensearch.flintrows import ShownIndex, flint_fields
 from snaploom.skipping.stores.opensearch.reading import Hit
-
-OWN = "_snaploom"
-"""Field of a document that holds what is ours; readers of Flint ask for fields by name."""
 
 IDENTITY = tuple(name for name, _ in IDENTITY_FIELDS)
 

@@ -13,21 +13,33 @@ from enum import StrEnum
 from typing import TypeVar
 
 from snaploom.errors import StatementInvalid
-from snaploom.models.skippingindex import OpenSearchAuth, OpenSearchStore
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 """What port -1 means."""
 
-_AUTH_NAMES = {
-    "false": OpenSearchAuth.NOAUTH,
-    "noauth": OpenSearchAuth.NOAUTH,
-    "basic": OpenSearchAuth.BASIC,
-    "sigv4": OpenSearchAuth.SIGV4,
-}
 _SYNONYMS = {"auth.username": "username", "auth.password": "password"}
 _TRUTHS = {"true": True, "false": False}
 
 T = TypeVar("T")
+
+
+class Auth(StrEnum):
+    """How to authenticate; as in the model, which workers of Python need not import."""
+
+    NOAUTH = "NOAUTH"
+    """Not at all."""
+    BASIC = "BASIC"
+    """User name and password."""
+    SIGV4 = "SIGV4"
+    """Signed requests of AWS."""
+
+
+_AUTH_NAMES = {
+    "false": Auth.NOAUTH,
+    "noauth": Auth.NOAUTH,
+    "basic": Auth.BASIC,
+    "sigv4": Auth.SIGV4,
+}
 
 
 class RefreshPolicy(StrEnum):
@@ -51,7 +63,7 @@ class OpenSearchOptions:
     """Port; -1 for the protocol's own."""
     scheme: str = "http"
     """`http` or `https`."""
-    auth: OpenSearchAuth = OpenSearchAuth.NOAUTH
+    auth: Auth = Auth.NOAUTH
     """How to authenticate."""
     region: str = "us-west-2"
     """Region, for SIGV4."""
@@ -145,31 +157,13 @@ def parse_options(options: Mapping[str, str]) -> OpenSearchOptions:
     return parsed
 
 
-def options_of_store(
-    store: OpenSearchStore, username: str = "", password: str = ""
-) -> OpenSearchOptions:
-    """The options of a declared store; user name and password as its credentials resolve to."""
-    options = OpenSearchOptions(
-        host=store.host,
-        port=store.port,
-        scheme=store.scheme,
-        auth=store.auth,
-        region=store.region or "us-west-2",
-        username=username,
-        password=password,
-        scroll_size=1000,
-    )
-    check_options(options)
-    return options
-
-
 def check_options(options: OpenSearchOptions) -> None:
     """Refuse what contradicts itself.
 
     Raises:
         StatementInvalid: basic without a user, port 0, or ids that nobody would see.
     """
-    if options.auth is OpenSearchAuth.BASIC and not (options.username and options.password):
+    if options.auth is Auth.BASIC and not (options.username and options.password):
         raise StatementInvalid(
             "auth basic needs a user", expected="the options username and password"
         )

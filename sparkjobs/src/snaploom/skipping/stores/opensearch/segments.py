@@ -9,10 +9,10 @@ import pyarrow as pa
 from snaploom.errors import IndexNotFound, IndexUnreadable
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS
+from snaploom.skipping.formats.flintfields import OWN
 from snaploom.skipping.stores.opensearch.client import OpenSearchClient
 from snaploom.skipping.stores.opensearch.documents import (
     IDENTITY,
-    OWN,
     decode_columns,
     decode_identity,
     kept_columns,

@@ -47,12 +47,13 @@ from snaploom.skipping.formats.flint import (
     path_index_name,
     render_metadata,
 )
+from snaploom.skipping.formats.flintfields import OWN
 from snaploom.skipping.stores.assembly import Part, SegmentReader, assemble, removed_paths
 from snaploom.skipping.stores.changes import note_commit
 from snaploom.skipping.stores.compaction import rewritten_from
 from snaploom.skipping.stores.opensearch.bulk import Action, Write, write_all
 from snaploom.skipping.stores.opensearch.client import Json, OpenSearchClient, field_at
-from snaploom.skipping.stores.opensearch.documents import OWN, ROW_MAPPING, kept_columns
+from snaploom.skipping.stores.opensearch.documents import ROW_MAPPING, kept_columns
 from snaploom.skipping.stores.opensearch.flintrows import (
     ShownIndex,
     flint_fields,

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.formats.flint import document_id, file_uri
+from snaploom.skipping.formats.flintfields import OWN
 from snaploom.skipping.stores.opensearch.bulk import Action, Write, write_all
 from snaploom.skipping.stores.opensearch.client import OpenSearchClient
 from snaploom.skipping.stores.opensearch.documents import (
-    OWN,
     Values,
     indexes_in,
     partial_documents,
