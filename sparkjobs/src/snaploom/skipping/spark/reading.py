@@ -22,7 +22,6 @@ _SETTINGS = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-    "spark.sql.mapInArrow.barrier": "false",
 }
 """Settings of our own session; a batch of 64 Ki rows costs little and is handled quickly."""
 _SOURCES = "spark.sql.sources.useV1SourceList"
