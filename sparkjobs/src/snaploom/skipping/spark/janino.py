@@ -122,7 +122,8 @@ class JavaRule:
         as they stand in the filters of queries.
 
         Raises:
-            IllegalArgumentException: the frame reads no or several relations of files, or is no projection.
+            IllegalArgumentException: the frame reads no or several relations of files, or is no
+                projection.
         """
         return self._facade.serialise(frame)
 

@@ -4,6 +4,14 @@ The rule is Java (`java/SkippingRule.java`) and decides nothing: for each filter
 it sends one request and drops what the answer says. A request is a text: a header (JSON) in the
 first line, lengths and modification times in the second and third, then one path a line. What goes
 wrong keeps every file, is counted, and never reaches the query.
+
+Settings of a session, read with every query:
+
+| setting | default | meaning |
+|---|---|---|
+| `spark.snaploom.skipping.enabled` | true | false leaves plans as they are |
+| `spark.snaploom.skipping.join.enabled` | true | use keys of a join's other side |
+| `spark.snaploom.skipping.join.keys` | 10000 | how many different keys at most |
 """
 
 from __future__ import annotations
@@ -50,7 +58,8 @@ def install(
         SkippingNotAvailable: no JVM in this process, or a Spark that the rule does not fit.
     """
     rule = JavaRule(spark)
-    ensure_callback_server_started(cast(JavaGateway, spark.sparkContext._gateway))
+    gateway = cast(JavaGateway, spark.sparkContext._gateway)
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     rule.install(spark._jsparkSession, _Callback(decider), _Callback(concerns), settings)
 
 

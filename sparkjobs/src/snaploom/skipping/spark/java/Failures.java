@@ -15,9 +15,9 @@ final class Failures {
     last = isLong ? message.substring(0, LONGEST_MESSAGE) : message;
   }
 
-  /** Counts a failure, except for what ends the JVM or the thread and is nobody's to swallow. */
+  /** Counts a failure, also an expression too deep for the stack; only a dying JVM may go on. */
   static void add(Throwable failure) {
-    if (failure instanceof VirtualMachineError) {
+    if (failure instanceof OutOfMemoryError || failure instanceof InternalError) {
       throw (VirtualMachineError) failure;
     }
     if (failure instanceof InterruptedException) {
