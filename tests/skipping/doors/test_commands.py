@@ -91,7 +91,7 @@ def test_a_table_is_found_by_its_name(lake: Lake, capsys: pytest.CaptureFixture[
         (("drop", "{data}", "--location", "{base}"), 1, "there is no skipping index"),
         (("describe", "{data}", "--location", "{base}", "--conf", "x"), 2, "name=value"),
         (("describe", "t", "--location", "{base}", "--option", "a=b"), 2, "not to tables"),
-        (("apply", "-f", "{data}"), 2, "SkippingIndex"),
+        (("apply", "-f", "{data}"), 2, "no resource of snaploom.io"),
         (("polish", "{data}"), 2, "polish"),
     ],
 )
