@@ -11,7 +11,7 @@ from snaploom.skipping.spark.statistics import statistics
 
 
 def test_explanation_tells_which_index_served_what(rows: DataFrame) -> None:
-    found = explain(rows.where("id = 5 and c < 'k030' and rlike(c, 'x+') and i = id"))
+    found = explain(rows.where("id = 5 and c < 'k030' and rlike(c, 'x+') and d <= id"))
     (relation,) = found.relations
     clauses = {clause.text: clause for clause in relation.indexes[0].clauses}
     assert (relation.kept_files, relation.files) == (1, 5)
@@ -47,7 +47,8 @@ def test_explaining_counts_nothing_and_is_data(rows: DataFrame) -> None:
     found = explain(rows.where("id = 5"))
     assert statistics(rows.sparkSession).relations == 0
     (relation,) = json.loads(found.to_json())
-    assert relation["indexes"][0]["clauses"][0]["text"] == "id IS NOT NULL"
+    clauses = relation["indexes"][0]["clauses"]
+    assert sorted(clause["text"] for clause in clauses) == ["id = 5", "id IS NOT NULL"]
 
 
 def test_explaining_needs_an_enabled_session(spark: SparkSession, indexed: str) -> None:

@@ -84,7 +84,13 @@ def test_expression_index_serves_the_same_expression(
     skipping: SparkSession, location: str, folder: Path
 ) -> None:
     path = write_files(skipping, folder)
-    build_index(skipping, location, path, ("upper(c)",))
+    build_index(
+        skipping,
+        location,
+        path,
+        ("id",),
+        lambda builder: builder.add_expression("MIN_MAX", "upper(c)"),
+    )
     frame = skipping.read.parquet(path).where("upper(C) = 'K099'")
     assert frame.count() == 1
     assert last(skipping).kept_files == 1

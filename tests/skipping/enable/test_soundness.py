@@ -42,7 +42,7 @@ def test_file_touched_is_read(skipping: SparkSession, own: str) -> None:
 
 
 def test_file_added_is_read(skipping: SparkSession, own: str) -> None:
-    skipping.range(5, 6).write.mode("append").parquet(own)
+    skipping.range(5, 6).coalesce(1).write.mode("append").parquet(own)
     assert skipping.read.schema("id long").parquet(own).where("id = 5").count() == 2
     assert (last(skipping).kept_files, last(skipping).indexes[0].missing) == (2, 1)
 

@@ -76,7 +76,7 @@ def test_statistics_tell_files_bytes_and_last_use(rows: DataFrame) -> None:
     found = public.statistics(rows.sparkSession)
     assert (found.relations, found.served, found.dropped_files) == (1, 1, FILES - 1)
     assert 0 < found.kept_bytes < found.bytes
-    (use,) = found.indexes.values()
+    (use,) = [each for each in found.indexes.values() if each.times]
     assert use.last_used > 0
 
 
