@@ -11,7 +11,7 @@ from snaploom.skipping.spark.statistics import statistics
 
 
 def test_explanation_tells_which_index_served_what(rows: DataFrame) -> None:
-    found = explain(rows.where("id = 5 and c < 'k030' and rlike(c, 'x+') and d <= id"))
+    found = explain(rows.where("id = 5 and c < 'k030' and rlike(c, 'x+') and i <= d"))
     (relation,) = found.relations
     clauses = {clause.text: clause for clause in relation.indexes[0].clauses}
     assert (relation.kept_files, relation.files) == (1, 5)
