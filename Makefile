@@ -67,6 +67,10 @@ constraints: install ## Pin today's versions in .ci/constraints.txt
 bench-join: install java ## Compare weaving with hand-written PySpark
 	$(BIN)/python benchmarks/join.py
 
+.PHONY: bench-skipping
+bench-skipping: install java ## Compare skipping with plain Spark, Delta and Iceberg
+	$(BIN)/python benchmarks/skipping.py
+
 .PHONY: clean
 clean: ## Remove what the other targets made
 	rm -rf .venv .demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
