@@ -1,13 +1,16 @@
 """`snaploom index ...` on real files, and what it refuses."""
 
+import json
 import subprocess
 import sys
 
 import pytest
+from pyspark.sql import SparkSession
 from support.indexdoors import DAYS, Lake, command, printed
 
 from snaploom.cli.main import run_command
 from snaploom.models.skippingindex import IndexState
+from snaploom.skipping.spark.enable import disable
 
 BLOCKED = """
 import sys
@@ -36,6 +39,18 @@ def test_an_index_lives_through_commands(lake: Lake, capsys: pytest.CaptureFixtu
     assert command("drop", lake) == 0
     assert command("vacuum", lake) == 0
     assert not lake.state().segments
+
+
+def test_explain_tells_which_files_a_query_reads(
+    spark: SparkSession, lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("build", lake, "-i", "price MIN_MAX") == 0
+    capsys.readouterr()
+    query = f"SELECT * FROM parquet.`{lake.data}` WHERE price = 25"
+    assert run_command(["index", "explain", query, "--location", lake.base, "-o", "json"]) == 0
+    (relation,) = json.loads(capsys.readouterr().out)
+    assert (relation["files"], relation["kept_files"]) == (len(DAYS), 1)
+    disable(spark)
 
 
 def test_what_needs_only_the_store_needs_no_spark(lake: Lake) -> None:

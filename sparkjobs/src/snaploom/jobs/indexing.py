@@ -33,6 +33,9 @@ from snaploom.skipping.spark.explain import explain
 from snaploom.skipping.spark.manage import DeclarationNotPossible, SkippingIndexes
 from snaploom.skipping.statements.syntax import Properties
 
+FILES_IN_SQL = "spark.sql.runSQLOnFiles"
+"""Spark's setting that allows SQL to read files by their path."""
+
 TellProgress = Callable[[str, int, int], None]
 """Takes a label, the number of files done and of all."""
 
@@ -124,6 +127,9 @@ def explain_query(
     def work() -> Explained:
         spark = build_session("snaploom index", _settings(RunSettings(), settings))
         with translated():
+            # Sessions of ours refuse files in SQL, so that declared queries read only what is
+            # declared; here a person asks for them.
+            spark.conf.set(FILES_IN_SQL, "true")
             enable(spark, *locations)
             explanation = explain(spark.sql(query))
         return Explained(str(explanation), json.loads(explanation.to_json()))
