@@ -49,7 +49,7 @@ def shop(spark: SparkSession, tmp_path: Path) -> Shop:
 
 def test_an_index_follows_every_publication(shop: Shop, tmp_path: Path) -> None:
     follow = {"refresh": {"trigger": "ON_PUBLISH"}}
-    index = declare(tmp_path, {"outputDataset": "wide"}, "orders.order_id", **follow)
+    index = declare(tmp_path, {"outputDataset": "wide"}, "data.order_id", **follow)
     model = shop.write()
     for published in (1, 2):
         told = snaploom("run", "wide", "-f", model, index, "--limit", 1, *NOW)

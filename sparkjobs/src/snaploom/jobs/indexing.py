@@ -104,7 +104,7 @@ def follow_publication(
                 job.group.enter(spark, f"{report.run_id}-index-{number}", place.label)
                 carry_out_one(spark, request, lambda label, done, files: None)
         except SnaploomError as error:
-            job.tell(Warned(f"{place.label} was not refreshed: {error.message}"))
+            job.tell(Warned(f"{place.label} was not refreshed: {error}"))
 
 
 def explain_query(
