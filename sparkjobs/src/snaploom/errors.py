@@ -40,6 +40,7 @@ SnaploomError
 │   ├── IndexUnreadable       damaged, or written by a newer Snaploom
 │   ├── KeyUnavailable        encrypted, and the key is not to be had
 │   ├── TargetNotIndexable    not files that Spark lists: a view, a stream, Delta ...
+│   ├── SortNotPossible       files that cannot be rewritten clustered, or not there
 │   ├── StatementInvalid      SQL of ours that cannot be parsed; points at the token
 │   └── SkippingNotAvailable  this session cannot skip (Spark Connect, an unknown Spark)
 ├── LeaseNotObtained
@@ -287,6 +288,12 @@ class TargetNotIndexable(SkippingError):
 
     reason = "TargetNotIndexable"
     exit_code = 2
+
+
+class SortNotPossible(SkippingError):
+    """Files cannot be rewritten clustered, or not to where they were to go; nothing is changed."""
+
+    reason = "SortNotPossible"
 
 
 class StatementInvalid(SkippingError):

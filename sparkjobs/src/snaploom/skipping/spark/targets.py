@@ -7,7 +7,7 @@ building in a session of our own (`snaploom.skipping.spark.reading`).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
@@ -20,9 +20,12 @@ from pyspark.sql import functions as sql
 
 from snaploom.errors import IndexNotPossible, TargetNotIndexable
 from snaploom.skipping.core.definition import IndexDefinition, ReaderFingerprint, Target
+from snaploom.skipping.core.normalform import normal_form
+from snaploom.skipping.core.predicates import Predicate
 from snaploom.skipping.core.terms import Term, arrow_type
 from snaploom.skipping.indexes.checks import SUPPORTED
 from snaploom.skipping.lifecycle.target import Progress
+from snaploom.skipping.spark import catalyst
 from snaploom.skipping.spark.build import BuildPlan, Counters, build_rows
 from snaploom.skipping.spark.choosing import choose_files
 from snaploom.skipping.spark.columns import Columns
@@ -174,6 +177,20 @@ class SparkTarget:
             if term is not None
         )
 
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """Every column and field of a struct about which an index can be kept, in order."""
+        return tuple(term for term in self._columns.terms if arrow_type(term.data_type) is not None)
+
+    def predicate(self, condition: str) -> Predicate:
+        """What a condition over the columns demands of a row.
+
+        Raises:
+            IndexNotPossible: it cannot be analysed.
+        """
+        (told,) = self._analysed(condition)
+        return normal_form(catalyst.predicate([told["expression"]], self._columns))
+
     def column(self, name: str) -> Term:
         """The term of a column or nested field, with names as the schema spells them.
 
@@ -211,16 +228,7 @@ class SparkTarget:
         Raises:
             IndexNotPossible: it cannot be analysed, or is not decided by the row alone.
         """
-        try:
-            frame = self._current.frame.select(sql.expr(text).alias("value"))
-            (told,) = json.loads(self._rule.serialise(frame._jdf))
-        except (PySparkException, Py4JJavaError) as error:
-            raise IndexNotPossible(
-                "the expression cannot be kept",
-                found=f"{text}: {str(error).splitlines()[0]}",
-                expected="a deterministic expression over the columns, without aggregates",
-                hint=f"check it with SELECT {text} FROM ...",
-            ) from error
+        (told,) = self._analysed(text)
         found = term_of(parse(told["expression"]), self._columns, str(told["type"]))
         if isinstance(found, str):
             raise IndexNotPossible(
@@ -237,6 +245,11 @@ class SparkTarget:
                 hint="cast the expression to a supported type",
             )
         return found if found.names is not None else replace(found, label=text)
+
+    def relation(self, terms: Iterable[Term]) -> Relation:
+        """How Spark reads the files, and computes some terms, in a session of our own."""
+        columns = {term.key: self._term_column(term) for term in terms}
+        return Relation(self._session, self._current.frame, columns)
 
     def list_files(self, where: str) -> pa.Table:
         """The files there are now, as identity columns.
@@ -263,7 +276,7 @@ class SparkTarget:
         """
         current = self._current
         plan = BuildPlan(
-            relation=Relation(self._session, current.frame, self._term_columns(indexes)),
+            relation=self.relation(term for index in indexes for term in index.terms),
             file_count=current.listed.files.num_rows,
             partition_names=tuple(name for name, _ in self.partition_columns),
             partitions=current.listed.partitions,
@@ -293,9 +306,20 @@ class SparkTarget:
     def _columns(self) -> Columns:
         return columns(self._header)
 
-    def _term_columns(self, indexes: Sequence[IndexDefinition]) -> dict[str, Column]:
-        terms = {term.key: term for definition in indexes for term in definition.terms}
-        return {key: self._term_column(term) for key, term in terms.items()}
+    def _analysed(self, text: str) -> Sequence[Mapping[str, object]]:
+        """A SQL expression over the columns as the optimizer leaves it."""
+        try:
+            frame = self._current.frame.select(sql.expr(text).alias("value"))
+            return cast(
+                Sequence[Mapping[str, object]], json.loads(self._rule.serialise(frame._jdf))
+            )
+        except (PySparkException, Py4JJavaError) as error:
+            raise IndexNotPossible(
+                "the expression cannot be kept",
+                found=f"{text}: {str(error).splitlines()[0]}",
+                expected="a deterministic expression over the columns, without aggregates",
+                hint=f"check it with SELECT {text} FROM ...",
+            ) from error
 
     def _term_column(self, term: Term) -> Column:
         if term.names is not None:
