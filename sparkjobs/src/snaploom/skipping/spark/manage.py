@@ -44,6 +44,11 @@ def remember_locations(
     _SAID[spark] = (tuple(dict.fromkeys((*before, *locations))), keys or former_keys)
 
 
+def forget_locations(spark: SparkSession) -> None:
+    """Let the doors of a session use the locations of its settings only."""
+    _SAID.pop(spark, None)
+
+
 @dataclass(frozen=True)
 class SkippingIndexes:
     """The skipping indexes that a session can reach.

@@ -17,7 +17,11 @@ from snaploom.models.skippingindex import RefreshMode
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.indexes.registry import registered_types
 from snaploom.skipping.lifecycle.description import Description
-from snaploom.skipping.spark.manage import SkippingIndexes, remember_locations
+from snaploom.skipping.spark.manage import (
+    SkippingIndexes,
+    forget_locations,
+    remember_locations,
+)
 from snaploom.skipping.statements.declaration import (
     alteration_of_statement,
     declaration_of_statement,
@@ -90,7 +94,8 @@ def accept_statements(
 
 
 def leave_statements(spark: SparkSession) -> None:
-    """Put `spark.sql` of this session back as it was."""
+    """Put `spark.sql` of this session back as it was, and forget the locations it was given."""
+    forget_locations(spark)
     if vars(spark).pop(_WRAPPED, None) is not None:
         vars(spark).pop("sql", None)
 
