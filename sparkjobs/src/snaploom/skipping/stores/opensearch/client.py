@@ -218,7 +218,7 @@ def _aws_credentials() -> object:
         raise IndexNotPossible(
             "auth sigv4 needs the package botocore, which finds the credentials and signs",
             found="botocore is not installed",
-            hint="pip install 'snaploom[opensearch]' botocore",
+            hint="pip install 'snaploom[sigv4]'",
         ) from None
     credentials: object = session.get_credentials()
     if credentials is None:
