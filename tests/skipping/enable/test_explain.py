@@ -1,11 +1,14 @@
 import json
+import re
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from support.enabling import write_files
+from support.skippingrule import plan_text
 
 from snaploom.errors import SkippingNotAvailable
+from snaploom.skipping.spark.enable import setting
 from snaploom.skipping.spark.explain import WIDTH, explain
 from snaploom.skipping.spark.statistics import statistics
 
@@ -54,3 +57,21 @@ def test_explaining_counts_nothing_and_is_data(rows: DataFrame) -> None:
 def test_explaining_needs_an_enabled_session(spark: SparkSession, indexed: str) -> None:
     with pytest.raises(SkippingNotAvailable, match="not enabled"):
         explain(spark.read.parquet(indexed))
+
+
+def test_explain_of_spark_names_index_files_and_bytes(rows: DataFrame) -> None:
+    text = plan_text(rows.where("id = 5 and odd = 1"))
+    size = r"\d+\.\d KiB"
+    found = rf"FileScan parquet \[skipping by MIN_MAX\(id\): 1 of 5 files, {size} of {size}\]"
+    assert re.search(found, text)
+    assert "skipping" not in plan_text(rows.where("lower(c) <=> 'x'"))
+
+
+def test_explain_of_spark_names_the_index_of_second_generation_scans(
+    skipping: SparkSession, indexed: str
+) -> None:
+    with setting(skipping, "spark.sql.sources.useV1SourceList", ""):
+        frame = skipping.read.parquet(indexed).where("id = 5")
+        text = plan_text(frame)
+        assert frame.count() == 1
+    assert re.search(r"BatchScan parquet \S+ \[skipping by MIN_MAX\(id\): 1 of 5 files, ", text)

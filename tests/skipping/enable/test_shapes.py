@@ -1,7 +1,6 @@
 """What Spark's optimizer makes of conditions, and that files are skipped for them."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -80,17 +79,35 @@ def test_dropna_keeps_files_that_have_values(rows: DataFrame) -> None:
     assert last(rows.sparkSession).kept_files == 3
 
 
-def test_expression_index_serves_the_same_expression(
-    skipping: SparkSession, location: str, folder: Path
-) -> None:
-    path = write_files(skipping, folder)
+@pytest.fixture(scope="module")
+def by_expression(
+    spark: SparkSession, location: str, tmp_path_factory: pytest.TempPathFactory
+) -> str:
+    """Files with indexes over an expression and over one that may be NULL."""
+    path = write_files(spark, tmp_path_factory.mktemp("expressions") / "t")
     build_index(
-        skipping,
+        spark,
         location,
         path,
         ("id",),
-        lambda builder: builder.add_expression("MIN_MAX", "upper(c)"),
+        lambda builder: builder.add_expression("MIN_MAX", "upper(c)").add_expression(
+            "MIN_MAX", "nullif(n, 99) + 1"
+        ),
     )
-    frame = skipping.read.parquet(path).where("upper(C) = 'K099'")
-    assert frame.count() == 1
-    assert last(skipping).kept_files == 1
+    return path
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows", "files"),
+    [
+        ("upper(C) = 'K099'", 1, 1),
+        (f"upper(c) in {tuple(f'K{n:03}' for n in range(12))}", 12, 1),
+        ("nullif(n, 99) + 1 is null", 41, 3),
+        ("nullif(n, 99) + 1 is not null", 59, 3),
+    ],
+)
+def test_expression_index_serves_the_same_expression(
+    skipping: SparkSession, by_expression: str, condition: str, rows: int, files: int
+) -> None:
+    assert skipping.read.parquet(by_expression).where(condition).count() == rows
+    assert last(skipping).kept_files == files

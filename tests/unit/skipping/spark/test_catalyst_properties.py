@@ -56,7 +56,7 @@ def memberships(draw: st.DrawFn) -> list:
     column = ["col", draw(st.sampled_from(names)), data_type]
     members = draw(st.lists(literals(data_type), min_size=1, max_size=4))
     if draw(st.booleans()) and data_type != "double":
-        return ["InSet", {"values": [value for _, value, _ in members]}, column]
+        return ["InSet", {"type": data_type, "values": [value for _, value, _ in members]}, column]
     return ["In", {}, column, *members]
 
 

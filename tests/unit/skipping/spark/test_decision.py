@@ -7,10 +7,11 @@ import pytest
 
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition, Target
 from snaploom.skipping.core.terms import column_term, expression_term
-from snaploom.skipping.spark.decision import Decider, usable_part
+from snaploom.skipping.spark.decision import Decider
 from snaploom.skipping.spark.fingerprint import SETTINGS, fingerprint
 from snaploom.skipping.spark.requests import MOST_ROOTS, Request
 from snaploom.skipping.spark.settings import ENABLED, SkippingSettings
+from snaploom.skipping.spark.usability import usable_part
 
 
 def schema(**types: str) -> dict[str, object]:

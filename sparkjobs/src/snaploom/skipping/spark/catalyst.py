@@ -44,7 +44,7 @@ from snaploom.skipping.spark.expressions import (
     literal,
     parse,
 )
-from snaploom.skipping.spark.subjects import term_of
+from snaploom.skipping.spark.subjects import names_of, term_of
 
 NEVER = Constant(is_true=False)
 
@@ -218,11 +218,17 @@ def _null(subject: Expression, data_type: str, columns: Columns, *, is_null: boo
 
 
 def _is_null(call: Call, columns: Columns, negated: bool) -> Predicate:
-    return _null(call.children[0], "", columns, is_null=not negated)
+    return _null(call.children[0], _asked_type(call), columns, is_null=not negated)
 
 
 def _is_not_null(call: Call, columns: Columns, negated: bool) -> Predicate:
-    return _null(call.children[0], "", columns, is_null=negated)
+    return _null(call.children[0], _asked_type(call), columns, is_null=negated)
+
+
+def _asked_type(call: Call) -> str:
+    """A column's own type is taken from the files, where CHAR and collations are seen."""
+    is_column = names_of(call.children[0]) is not None
+    return "" if is_column else str(call.arguments.get("type", ""))
 
 
 def _is_nan(call: Call, columns: Columns, negated: bool) -> Predicate:
@@ -258,11 +264,10 @@ def _in(call: Call, columns: Columns, negated: bool) -> Predicate:
 
 def _in_set(call: Call, columns: Columns, negated: bool) -> Predicate:
     (subject,) = call.children
-    values = call.arguments.get("values")
-    term = term_of(subject, columns, "")
-    if not isinstance(values, list) or isinstance(term, str):
-        return _unknown(call, negated, term if isinstance(term, str) else "the list is not shown")
-    return _among(subject, [literal(each, term.data_type) for each in values], columns, negated)
+    values, data_type = call.arguments.get("values"), call.arguments.get("type")
+    if not isinstance(values, list) or not isinstance(data_type, str):
+        return _unknown(call, negated, "the list is not shown")
+    return _among(subject, [literal(each, data_type) for each in values], columns, negated)
 
 
 def _among(

@@ -7,34 +7,36 @@ every file, is counted, and is told once for each cause (trap 14).
 from __future__ import annotations
 
 import logging
+import textwrap
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from snaploom.errors import SkippingError
-from snaploom.models.skippingindex import IndexState
-from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
+from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable, Mask
 from snaploom.skipping.core.listing import Listing, Matched, match
-from snaploom.skipping.core.normalform import conjuncts, normal_form
-from snaploom.skipping.core.predicates import And, Constant, Not, Or, Predicate, Unknown
+from snaploom.skipping.core.normalform import normal_form
+from snaploom.skipping.core.predicates import Predicate
 from snaploom.skipping.core.text import predicate_text
 from snaploom.skipping.evaluation import Evaluation, evaluate
 from snaploom.skipping.formats.keys import ParquetKeys
+from snaploom.skipping.formats.kms.opening import open_keys
 from snaploom.skipping.spark import catalyst, fingerprint
 from snaploom.skipping.spark.caching import RecentlyUsed
+from snaploom.skipping.spark.clauses import clauses_of, labels_of
 from snaploom.skipping.spark.counting import Counting
-from snaploom.skipping.spark.outcomes import ClauseOutcome, IndexOutcome, RelationOutcome
+from snaploom.skipping.spark.outcomes import IndexOutcome, RelationOutcome
+from snaploom.skipping.spark.partitions import Known, known_of
 from snaploom.skipping.spark.requests import Request
 from snaploom.skipping.spark.settings import SkippingSettings
-from snaploom.skipping.spark.subjects import hint_of, root_names
+from snaploom.skipping.spark.usability import usable_part, why_idle
 from snaploom.skipping.stores.bases import open_base
 from snaploom.skipping.stores.catalog import IndexCatalog, PinnedIndex, Problem, with_above
-from snaploom.skipping.stores.port import NEVER, StoredState
 
 _log = logging.getLogger("snaploom.skipping")
 
@@ -43,6 +45,11 @@ LISTINGS_KEPT = 16
 EVALUATIONS_KEPT = 64
 """Conditions whose files are remembered."""
 
+MOST_LABELS = 3
+"""Indexes that an answer names."""
+LONGEST_LABEL = 120
+"""Characters of their names."""
+
 _ZERO = ord("0")
 
 
@@ -50,6 +57,8 @@ _ZERO = ord("0")
 class _Judged:
     outcome: IndexOutcome
     keep: Mask | None = None
+    labels: tuple[str, ...] = ()
+    """Indexes to which the outcome is due."""
 
 
 class Decider:
@@ -59,7 +68,7 @@ class Decider:
         """Begin without bases: nothing is skipped."""
         self.counting = Counting()
         self._bases: tuple[tuple[str, ParquetKeys | None], ...] = ()
-        self._catalogs: dict[tuple[str, ...], IndexCatalog] = {}
+        self._catalogs: dict[tuple[str, tuple[str, ...]], IndexCatalog] = {}
         self._matches: RecentlyUsed[tuple[int, bytes], tuple[FileTable, Matched]] = RecentlyUsed(
             LISTINGS_KEPT
         )
@@ -113,7 +122,7 @@ class Decider:
             return False
 
     def __call__(self, text: str) -> str | None:
-        """Answer a request: one sign a file, or None to keep all."""
+        """Answer a request, as `rule.Decider` says."""
         try:
             return self._answer(Request.parse(text))
         except Exception as error:  # noqa: BLE001 -- as above
@@ -159,9 +168,11 @@ class Decider:
             self.counting.add(outcome)
         else:
             trace.append(outcome)
-        if settings.is_evaluated_only or not any(each.keep is not None for each in judged):
+        label = _label(judged)
+        if settings.is_evaluated_only or (not label and keep.all()):
             return None
-        return (keep.view(np.uint8) + _ZERO).tobytes().decode("ascii")
+        signs = (keep.view(np.uint8) + _ZERO).tobytes().decode("ascii")
+        return f"{signs}\n{label}" if label else signs
 
     def _judge(
         self, request: Request, listing: Listing, settings: SkippingSettings, is_traced: bool
@@ -209,16 +220,18 @@ class Decider:
             self._tell(f"the skipping index {files.uri} is not used: {files.message}")
             return _Judged(replace(outcome, unused=(*unused, files.message)))
         matched = self._matched(files, request, listing)
-        keep = matched.keep(self._evaluated(predicate, definition, files).keep)
+        known = known_of(definition, files, matched, request)
+        evaluation = self._evaluated(predicate, known)
+        keep = known.keep(evaluation)
         outcome = replace(
             outcome,
             is_used=True,
             stale=matched.stale,
             missing=matched.missing,
             dropped=int(len(keep) - np.count_nonzero(keep)),
-            clauses=_clauses(predicate, definition, files, matched) if is_traced else (),
+            clauses=clauses_of(predicate, known) if is_traced else (),
         )
-        return _Judged(outcome, keep)
+        return _Judged(outcome, keep, labels_of(evaluation))
 
     def _matched(self, files: FileTable, request: Request, listing: Listing) -> Matched:
         # The table is kept beside, so that its id is nobody else's.
@@ -227,30 +240,39 @@ class Decider:
         )
         return matched
 
-    def _evaluated(
-        self, predicate: Predicate, definition: SkippingDefinition, files: FileTable
-    ) -> Evaluation:
-        _, evaluation = self._evaluations.get(
-            (id(files), definition, predicate),
-            lambda: (files, evaluate(predicate, definition, files)),
-        )
-        return evaluation
+    def _evaluated(self, predicate: Predicate, known: Known) -> Evaluation:
+        def make() -> tuple[FileTable, Evaluation]:
+            return known.files, evaluate(predicate, known.definition, known.files)
+
+        if known.matched is None:
+            # Its rows are of this one request.
+            return make()[1]
+        return self._evaluations.get((id(known.files), known.definition, predicate), make)[1]
 
     def _catalog(self, settings: SkippingSettings) -> IndexCatalog:
         given = dict(self._bases)
         uris = tuple(dict.fromkeys((*given, *settings.locations)))
+        wanted = (settings.key_service, uris)
         with self._lock:
-            if uris in self._catalogs:
-                return self._catalogs[uris]
+            if wanted in self._catalogs:
+                return self._catalogs[wanted]
+        service = self._keys(settings)
         opened = []
         for uri in uris:
             try:
-                opened.append(open_base(uri, given.get(uri)))
+                opened.append(open_base(uri, given.get(uri) or service))
             except Exception as error:  # noqa: BLE001 -- another location may well be right
                 self._tell(f"no skipping index of {uri} is used: {_told(error)}")
         catalog = IndexCatalog(opened)
         with self._lock:
-            return self._catalogs.setdefault(uris, catalog)
+            return self._catalogs.setdefault(wanted, catalog)
+
+    def _keys(self, settings: SkippingSettings) -> ParquetKeys | None:
+        try:
+            return open_keys(settings.key_service)
+        except Exception as error:  # noqa: BLE001 -- indexes in plain text may well be used
+            self._tell(f"no encrypted skipping index is used: {_told(error)}")
+            return None
 
     def _fail(self, error: Exception) -> None:
         message = f"{type(error).__name__}: {_told(error)}"
@@ -265,71 +287,13 @@ class Decider:
             _log.warning("%s", message)
 
 
-def usable_part(
-    definition: SkippingDefinition, request: Request
-) -> tuple[SkippingDefinition, tuple[str, ...]]:
-    """The indexes that can speak for files that are read as a request says, and why others cannot.
-
-    A column whose values come from paths here and from the files there, or the other way round, is
-    not the same column although it has the same name. In a table the catalog says what values the
-    files of a partition have, and may say otherwise tomorrow of the same files.
-    """
-    now = fingerprint.fingerprint(request.header)
-    differing = fingerprint.differences(definition.fingerprint, now)
-    foreign = [each for each in differing if not each.is_for_expressions]
-    if foreign:
-        reasons = tuple(f"the reader has changed: {each}" for each in foreign)
-        return replace(definition, indexes=()), reasons
-    partitions = {name for name, _ in definition.partition_columns}
-    unusable = {
-        **dict.fromkeys(partitions if request.header.get("table") else (), _OF_THE_CATALOG),
-        **dict.fromkeys(request.partition_names ^ partitions, "comes from paths or from files"),
-    }
-    whys = {index: _why_not(index, unusable, differing) for index in definition.indexes}
-    usable = tuple(index for index, why in whys.items() if not why)
-    unused = tuple(f"{index.label}: {why}" for index, why in whys.items() if why)
-    return (replace(definition, indexes=usable) if unused else definition), unused
-
-
-_OF_THE_CATALOG = "is a partition column of a table, whose partitions Spark prunes by itself"
-
-
-def _why_not(
-    index: IndexDefinition,
-    unusable: Mapping[str, str],
-    differing: Sequence[fingerprint.Difference],
-) -> str:
-    for name in sorted({name for term in index.terms for name in root_names(term)}):
-        if name in unusable:
-            return f"{name} {unusable[name]}"
-    if differing and any(term.names is None for term in index.terms):
-        return f"the reader has changed: {differing[0]}"
-    return ""
-
-
-def _clauses(
-    predicate: Predicate, definition: SkippingDefinition, files: FileTable, matched: Matched
-) -> tuple[ClauseOutcome, ...]:
-    outcomes = []
-    for part in conjuncts(predicate):
-        evaluation = evaluate(part, definition, files)
-        keep = matched.keep(evaluation.keep)
-        dropped = int(len(keep) - np.count_nonzero(keep))
-        (report,) = evaluation.clauses
-        hints = () if report.served_by else tuple(dict.fromkeys(_hints(part)))
-        outcomes.append(ClauseOutcome(report.text, report, dropped, hints))
-    return tuple(outcomes)
-
-
-def _hints(predicate: Predicate) -> Iterator[str]:
-    match predicate:
-        case And(parts) | Or(parts):
-            for part in parts:
-                yield from _hints(part)
-        case Constant() | Not() | Unknown():
-            return
-        case leaf:
-            yield hint_of(leaf.term)
+def _label(judged: Sequence[_Judged]) -> str:
+    """Names the indexes in Spark's EXPLAIN, in one line."""
+    dropping = [each for each in judged if each.outcome.dropped] or judged
+    labels = tuple(dict.fromkeys(label for each in dropping for label in each.labels))
+    more = f" and {len(labels) - MOST_LABELS} more" if len(labels) > MOST_LABELS else ""
+    names = textwrap.shorten(", ".join(labels[:MOST_LABELS]), LONGEST_LABEL, placeholder=" ...")
+    return f"{names}{more}"
 
 
 def _unread(problem: Problem) -> IndexOutcome:
@@ -350,20 +314,6 @@ def _idle(catalog: IndexCatalog, targets: Sequence[str]) -> list[IndexOutcome]:
             if reason:
                 outcomes.append(IndexOutcome(store.uri, uri, unused=(reason,)))
     return outcomes
-
-
-def why_idle(state: StoredState) -> str:
-    """Why no query uses an index; empty if queries do, or if there is none."""
-    if state.may_skip or not state.exists or state.definition is None:
-        return ""
-    if not state.definition.enabled:
-        return "it is disabled"
-    if not state.trusted:
-        return "it was imported and is not verified: import it with verification"
-    if state.refreshed_at == NEVER:
-        failed = f" ({state.message})" if state.phase is IndexState.FAILED else ""
-        return f"it was never refreshed, so it knows no file{failed}"
-    return f"it is in state {state.phase.value}"
 
 
 def _nothing_found(catalog: IndexCatalog) -> str:

@@ -70,10 +70,15 @@ class Request:
         return tuple(dict.fromkeys(place.rstrip("/") for place in [*places, *roots] if place))
 
     @cached_property
-    def partition_names(self) -> frozenset[str]:
-        """Names of the partition columns."""
+    def partition_columns(self) -> tuple[str, ...]:
+        """Names of the partition columns, in order."""
         schema = cast(Mapping[str, Sequence[Mapping[str, object]]], self.header["partitionSchema"])
-        return frozenset(str(field["name"]) for field in schema["fields"])
+        return tuple(str(field["name"]) for field in schema["fields"])
+
+    @cached_property
+    def partitions(self) -> Sequence[Sequence[object]] | None:
+        """For each file the serialised values of the partition columns, where they matter."""
+        return cast(Sequence[Sequence[object]] | None, self.header.get("partitions"))
 
     @cached_property
     def digest(self) -> bytes:

@@ -26,7 +26,10 @@ from pyspark.sql import SparkSession
 from snaploom.skipping.spark.janino import JavaRule
 
 Decider = Callable[[str], str | None]
-"""From a request to one sign a file, `0` to drop it and `1` to keep it, or None to keep all."""
+"""From a request to one sign a file, `0` to drop it and `1` to keep it, or None to keep all.
+
+A second line may name the indexes that say so, for Spark's EXPLAIN.
+"""
 
 Concern = Callable[[str], bool]
 """From a header alone to whether the relation may have an index; asked before files are listed."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from snaploom.skipping.formats.kms.opening import SETTING as KEY_SERVICE
 from snaploom.skipping.spark import fingerprint
 
 ENABLED = "spark.snaploom.skipping.enabled"
@@ -27,6 +28,7 @@ REQUESTED: tuple[str, ...] = (
     EVALUATE_ONLY,
     LOCATIONS,
     FLINT_ENABLED,
+    KEY_SERVICE,
     TRACE,
 )
 """What the optimizer rule sends along with each request."""
@@ -41,6 +43,8 @@ class SkippingSettings:
     """The setting that is `false`; empty while skipping is enabled."""
     is_evaluated_only: bool = False
     locations: tuple[str, ...] = ()
+    key_service: str = ""
+    """URL of the keys of encrypted indexes, for locations without keys of their own."""
     trace: str = ""
 
     @classmethod
@@ -52,6 +56,7 @@ class SkippingSettings:
             switched_off_by="".join(off[:1]),
             is_evaluated_only=_text(values, EVALUATE_ONLY) == "true",
             locations=locations_in(values.get(LOCATIONS)),
+            key_service=str(values.get(KEY_SERVICE) or "").strip(),
             trace=str(values.get(TRACE) or ""),
         )
 

@@ -13,11 +13,15 @@ final class Decision {
   /** Whether there was an answer at all. */
   final boolean isInformed;
 
-  Decision(String question, Listing listing, Kept kept, boolean isInformed) {
+  private final String label;
+
+  /** Without an answer (null), every file is kept. */
+  Decision(String question, Listing listing, Answer answer) {
     this.question = question;
     this.listing = listing;
-    this.kept = kept;
-    this.isInformed = isInformed;
+    this.kept = listing.keep(answer == null ? null : answer.signs);
+    this.isInformed = answer != null;
+    this.label = answer == null ? "" : answer.label;
   }
 
   boolean answers(String other, Listing files) {
@@ -31,9 +35,9 @@ final class Decision {
     return new BigInt(share.add(all).subtract(BigInteger.ONE).divide(all));
   }
 
-  /** `3 of 200 files, 1.2 MiB of 80.0 MiB`. */
+  /** `[skipping by MIN_MAX(id): 3 of 200 files, 1.2 MiB of 80.0 MiB]`. */
   String summary() {
-    return kept.count + " of " + listing.count() + " files, " + Utils.bytesToString(kept.bytes)
-        + " of " + Utils.bytesToString(listing.bytes());
+    return "[skipping" + (label.isEmpty() ? "" : " by " + label) + ": " + kept.count + " of " + listing.count() + " files, " + Utils.bytesToString(kept.bytes)
+        + " of " + Utils.bytesToString(listing.bytes()) + "]";
   }
 }

@@ -10,6 +10,8 @@ import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.InSet;
+import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedLambdaVariable;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
@@ -52,6 +54,8 @@ final class Expressions {
       unknown(e);
     } else if (e instanceof InSet) {
       inSet((InSet) e);
+    } else if (e instanceof IsNull || e instanceof IsNotNull) {
+      ofNull(e);
     } else if (e instanceof GetStructField) {
       out.append("[\"GetStructField\",{\"name\":");
       Json.string(out, ((GetStructField) e).extractFieldName());
@@ -113,7 +117,19 @@ final class Expressions {
     for (int i = 0; i < sorted.length; i++) {
       out.append(i == 0 ? "" : ",").append((String) sorted[i]);
     }
-    out.append("]}");
+    out.append("],\"type\":");
+    Json.string(out, type.catalogString());
+    out.append('}');
+    children(e);
+  }
+
+  /** With the type of what is asked for NULL, which no literal beside it tells. */
+  private void ofNull(Expression e) {
+    out.append('[');
+    Json.string(out, e.getClass().getSimpleName());
+    out.append(",{\"type\":");
+    Json.string(out, ((Expression) e.children().head()).dataType().catalogString());
+    out.append('}');
     children(e);
   }
 

@@ -20,6 +20,9 @@ final class Filters {
   final Seq ofPartitions;
   final Seq ofData;
 
+  /** Conditions on both kinds of columns, of which Spark hands over only what follows for one. */
+  final List ofBoth = new ArrayList();
+
   Filters(List conjuncts, LogicalRelation relation) {
     List partitionColumns = new ArrayList();
     List dataColumns = new ArrayList();
@@ -44,6 +47,9 @@ final class Filters {
         dataFilters.add(filter);
       } else {
         add(dataFilters, filter, ofDataOnly);
+        if (!filter.references().subsetOf(ofPartitionsOnly)) {
+          ofBoth.add(filter);
+        }
       }
     }
     ofPartitions = Scala.seq(partitionFilters);
@@ -51,7 +57,7 @@ final class Filters {
   }
 
   boolean isEmpty() {
-    return ofPartitions.isEmpty() && ofData.isEmpty();
+    return ofPartitions.isEmpty() && ofData.isEmpty() && ofBoth.isEmpty();
   }
 
   private static AttributeSet attributes(List columns) {

@@ -11,7 +11,7 @@ final class Installation {
   private final Function decider;
   private final Function filter;
 
-  /** Two functions of Python from a text: signs or null, and a Boolean. */
+  /** Two functions of Python from a text: an answer or null, and a Boolean. */
   Installation(Function decider, Function filter, String[] settingNames) {
     this.decider = decider;
     this.filter = filter;
@@ -26,13 +26,14 @@ final class Installation {
     return Boolean.TRUE.equals(answer);
   }
 
-  /** One sign a file, '0' to drop it and '1' to keep it; null to keep all. */
-  String decide(String request, int files) {
-    Object answer = call(decider, request);
-    if (answer == null) {
+  /** Null to keep all files. */
+  Answer decide(String request, int files) {
+    Object text = call(decider, request);
+    if (text == null) {
       return null;
     }
-    String signs = answer.toString();
+    Answer answer = new Answer(text.toString());
+    String signs = answer.signs;
     if (signs.length() != files) {
       Failures.add("an answer about " + signs.length() + " files of " + files);
       return null;
@@ -44,7 +45,7 @@ final class Installation {
         return null;
       }
     }
-    return signs;
+    return answer;
   }
 
   private static Object call(Function function, String text) {

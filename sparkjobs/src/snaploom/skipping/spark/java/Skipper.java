@@ -4,6 +4,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.TreeSet;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.internal.SQLConf;
@@ -13,26 +14,30 @@ import scala.collection.immutable.Seq;
  * Asks for one relation which files to keep, and remembers the last answer.
  *
  * <p>What is dropped follows from the filters that Spark hands over with each listing, not from those
- * that were seen when the plan was optimised: rules of others may still change the plan. Only keys
- * of a join are from then.
+ * that were seen when the plan was optimised: rules of others may still change the plan. Only what
+ * Spark does not hand over is from then: keys of a join, and conditions on columns of partitions and
+ * of data at once.
  */
 final class Skipper {
   private final FileRelation relation;
   private final Installation installation;
   private final SparkSession session;
 
-  /** Texts of conditions that a join above the relation adds. */
-  final TreeSet joinKeys = new TreeSet();
+  /** Texts of the conditions that Spark does not hand over. */
+  final TreeSet further = new TreeSet();
+
+  private final boolean needsPartitions;
 
   private volatile Decision last = null;
   private volatile Decision estimate = null;
 
   Skipper(
-      FileRelation relation, Installation installation, SparkSession session, List joinKeys) {
+      FileRelation relation, Installation installation, SparkSession session, List further) {
     this.relation = relation;
     this.installation = installation;
     this.session = session;
-    add(this.joinKeys, joinKeys.iterator());
+    add(this.further, further.iterator());
+    this.needsPartitions = speakOfPartitions(further);
   }
 
   FileIndex base() {
@@ -48,7 +53,7 @@ final class Skipper {
 
   Seq list(Seq partitionFilters, Seq dataFilters) {
     Seq directories = base().listFiles(partitionFilters, dataFilters);
-    if (partitionFilters.isEmpty() && dataFilters.isEmpty() && joinKeys.isEmpty()) {
+    if (partitionFilters.isEmpty() && dataFilters.isEmpty() && further.isEmpty()) {
       return directories;
     }
     try {
@@ -76,15 +81,32 @@ final class Skipper {
     if (known != null && known.answers(question, listing)) {
       return known;
     }
-    String answer = null;
+    Answer answer = null;
     if (isReadBy(settings) && listing.count() > 0) {
       header.insert(fixed, ",\"mode\":\"" + mode + "\"");
+      if (needsPartitions) {
+        listing.writePartitions(header, relation.partitionSchema);
+      }
       listing.write(header);
       answer = installation.decide(header.toString(), listing.count());
     }
-    Decision decision = new Decision(question, listing, listing.keep(answer), answer != null);
+    Decision decision = new Decision(question, listing, answer);
     last = decision;
     return decision;
+  }
+
+  /** Where all conditions on partitions are handed over, Spark has listed what meets them. */
+  private boolean speakOfPartitions(List conditions) {
+    for (Object condition : conditions) {
+      Iterator columns = Scala.iterator(((Expression) condition).references().toSeq());
+      while (columns.hasNext()) {
+        String name = ((Attribute) columns.next()).name();
+        if (relation.partitionSchema.getFieldIndex(name).isDefined()) {
+          return true;
+        }
+      }
+    }
+    return false;
   }
 
   /** Readers take some settings from the relation's session and some from the running one. */
@@ -96,7 +118,7 @@ final class Skipper {
 
   private void filters(StringBuilder out, Seq partitionFilters, Seq dataFilters) {
     // Sorted and without doubles, so that the same question has the same text.
-    TreeSet texts = new TreeSet(joinKeys);
+    TreeSet texts = new TreeSet(further);
     add(texts, Scala.iterator(partitionFilters));
     add(texts, Scala.iterator(dataFilters));
     out.append(",\"filters\":[");

@@ -48,13 +48,13 @@ final class SkippingFileIndex implements FileIndex {
   }
 
   /**
-   * What is dropped follows from the filters, which Spark compares besides, and from the keys of a
-   * join; so equal exchanges are reused and others are not.
+   * What is dropped follows from the filters, which Spark compares besides, and from the further
+   * conditions; so equal exchanges are reused and others are not.
    */
   public boolean equals(Object other) {
     return other instanceof SkippingFileIndex
         && ((SkippingFileIndex) other).base.equals(base)
-        && ((SkippingFileIndex) other).skipper.joinKeys.equals(skipper.joinKeys);
+        && ((SkippingFileIndex) other).skipper.further.equals(skipper.further);
   }
 
   public int hashCode() {

@@ -16,7 +16,7 @@ final class SkippingRelation extends HadoopFsRelation {
         original.fileFormat(),
         original.options(),
         original.sparkSession());
-    this.text = original.toString() + " [skipping: " + decision.summary() + "]";
+    this.text = original.toString() + " " + decision.summary();
   }
 
   public String toString() {

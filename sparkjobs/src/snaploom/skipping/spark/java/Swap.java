@@ -13,6 +13,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.datasources.CatalogFileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.FileScan;
 import org.apache.spark.sql.internal.SQLConf;
@@ -97,8 +98,10 @@ final class Swap extends AbstractPartialFunction {
     if ((filters.isEmpty() && joinKeys.isEmpty()) || !installation.concerns(relation)) {
       return null;
     }
+    List further = new ArrayList(joinKeys);
+    further.addAll(filters.ofBoth);
     Skipper skipper =
-        new Skipper(pinned(relation), installation, files.sparkSession(), joinKeys);
+        new Skipper(pinned(relation), installation, files.sparkSession(), further);
     Decision decision = skipper.estimate(filters.ofPartitions, filters.ofData);
     if (!decision.isInformed) {
       return null;
@@ -158,12 +161,23 @@ final class Swap extends AbstractPartialFunction {
     }
     SparkSession session = files.sparkSession();
     Skipper skipper = new Skipper(relation, installation, session, new ArrayList());
-    if (!skipper.estimate(files.partitionFilters(), files.dataFilters()).isInformed) {
+    Decision decision = skipper.estimate(files.partitionFilters(), files.dataFilters());
+    if (!decision.isInformed) {
       return null;
     }
     Object index = new SkippingFileIndexV2(session, skipper);
+    Product swapped =
+        (Product)
+            Scala.copyWith(node, "scan", Scala.copyWith((Product) files, "fileIndex", index));
     return (LogicalPlan)
-        Scala.copyWith(node, "scan", Scala.copyWith((Product) files, "fileIndex", index));
+        Scala.copyWith(swapped, "relation", named((DataSourceV2Relation) node.relation(), decision));
+  }
+
+  /** A scan of this kind says of itself only its table's name, so that tells what is read. */
+  private static Object named(DataSourceV2Relation relation, Decision decision) throws Exception {
+    String name = relation.table().name() + " " + decision.summary();
+    return Scala.copyWith(
+        relation, "table", Scala.copyWith((Product) relation.table(), "name", name));
   }
 
   /** An aggregate that was pushed into the scan reads footers, and all of them. */
