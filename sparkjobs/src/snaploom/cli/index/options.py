@@ -17,12 +17,10 @@ from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.skippingindex import Index
 from snaploom.skipping.indexes.registry import registered_types
+from snaploom.skipping.spark.settings import LOCATIONS, locations_in
 from snaploom.skipping.statements.declaration import StorePlace
 from snaploom.skipping.statements.parser import parse_indexes, parse_subject
 from snaploom.skipping.statements.syntax import PathName, Subject
-
-LOCATIONS_SETTING = "spark.snaploom.skipping.locations"
-"""Setting of a session that names the folders of indexes, the first of them for new ones."""
 
 Target = Annotated[
     str,
@@ -87,7 +85,7 @@ def place_of(target: str, options: PlaceOptions) -> IndexedPlace:
     if options.file:
         declarations = read_declarations(options.file)
         return place_of_resource(declarations, target, settings)
-    location = options.location or dict(settings).get(LOCATIONS_SETTING, "").split(",")[0]
+    location = options.location or next(iter(locations_in(dict(settings).get(LOCATIONS))), "")
     if not location:
         raise refuse_request(
             "nothing says where indexes are kept",
