@@ -17,6 +17,7 @@ from generation.decisions import decisions_page
 from generation.folder import folder_page
 from generation.kinds import kind_page
 from generation.picture import flights_picture
+from generation.skipping import skipping_page
 
 from snaploom.models.kinds import KINDS
 
@@ -34,6 +35,7 @@ def pages() -> dict[str, str]:
         f"{REFERENCE}plan-json.md": plan_page(),
         f"{REFERENCE}reasons.md": reasons_page(),
         f"{REFERENCE}report-json.md": report_page(),
+        f"{REFERENCE}skipping.md": skipping_page(),
         "decisions.md": decisions_page(),
         "images/flights.svg": flights_picture(),
     }

@@ -37,6 +37,8 @@ CODES_OF = {
     "index describe": "0, 1, 2, 130",
     "index list": "0, 1, 2",
     "index explain": "0, 1, 2, 130",
+    "index advise": "0, 1, 2, 130",
+    "index sort": "0, 1, 2, 130",
     "index drop": "0, 1, 2",
     "index vacuum": "0, 1, 2",
     "index recover": "0, 1, 2",

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
-from support.examples import BIN
+from support.pagecommands import run
 from support.pages import DOCS, Block, Command, blocks_of, commands_of, pattern_of
-
-DEADLINE = 600
-"""Seconds for one command on a machine that is busy with other tests."""
+from support.pagesession import IN_A_SESSION
 
 AFTER_TUTORIAL = ("read-without-snaploom", "recover")
 """How-tos that go on in the tutorial's folder."""
-HOW_TO = [p for p in sorted((DOCS / "how-to").glob("*.md")) if p.stem not in AFTER_TUTORIAL]
+ELSEWHERE = (*AFTER_TUTORIAL, *IN_A_SESSION)
+HOW_TO = [p for p in sorted((DOCS / "how-to").glob("*.md")) if p.stem not in ELSEWHERE]
 
 
 @pytest.mark.spark
@@ -53,20 +50,3 @@ def run_blocks(page: Path, folder: Path) -> None:
         elif block.language == "console":
             for command in commands_of(block):
                 status = run(command, folder, status)
-
-
-def run(command: Command, folder: Path, status: int) -> int:
-    """Run a command after one that ended with a status, and compare what it prints."""
-    done = subprocess.run(
-        ["bash", "-c", f"(exit {status})\n{command.text}"],
-        cwd=folder,
-        env={**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=DEADLINE,
-        check=False,
-    )
-    told = f"$ {command.text}\n{done.stdout}"
-    assert pattern_of(command.expected).fullmatch(done.stdout), told
-    return done.returncode

@@ -1,0 +1,47 @@
+"""Pages about skipping: their Python, SQL and commands do what they say."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from support.fakeopensearch import FakeOpenSearch, serving
+from support.keyservices import MemoryKeyService, transit_server
+from support.pages import DOCS
+from support.pagesession import PageSession
+
+from snaploom.skipping import disable
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture
+def session(spark: SparkSession, tmp_path: Path) -> Iterator[PageSession]:
+    yield PageSession(spark, tmp_path)
+    disable(spark)
+    for table in spark.catalog.listTables():
+        spark.sql(f"DROP TABLE {table.name}")
+
+
+@pytest.mark.parametrize("name", ["skip-files", "why-not-skipped"])
+def test_page_does_what_it_says(name: str, session: PageSession) -> None:
+    session.run(DOCS / "how-to" / f"{name}.md")
+
+
+def test_page_about_xskipper_does_what_it_says(
+    session: PageSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = {label: secrets.token_bytes(16) for label in ("columns", "footer")}
+    with transit_server(MemoryKeyService(keys)) as server:
+        monkeypatch.setenv("VAULT_TOKEN", server.token)
+        session.replacements = {"https://vault:8200/v1/transit": server.url}
+        session.run(DOCS / "how-to" / "xskipper.md")
+
+
+def test_page_about_opensearch_does_what_it_says(session: PageSession) -> None:
+    with serving(FakeOpenSearch()) as port:
+        session.replacements = {"9200": str(port)}
+        session.run(DOCS / "how-to" / "opensearch-indexes.md")

@@ -1,0 +1,30 @@
+"""Commands that pages show, run as they are shown."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from support.examples import BIN
+from support.pages import Command, pattern_of
+
+DEADLINE = 600
+"""Seconds for one command on a machine that is busy with other tests."""
+
+
+def run(command: Command, folder: Path, status: int = 0) -> int:
+    """Run a command after one that ended with a status, and compare what it prints."""
+    done = subprocess.run(
+        ["bash", "-c", f"(exit {status})\n{command.text}"],
+        cwd=folder,
+        env={**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+    told = f"$ {command.text}\n{done.stdout}"
+    assert pattern_of(command.expected).fullmatch(done.stdout), told
+    return done.returncode
