@@ -13,6 +13,8 @@ WEAVE = "snaploom.jobs.outputs:weave_outputs"
 PREVIEW = "snaploom.jobs.outputs:preview"
 INDEX = "snaploom.jobs.indexing:carry_out"
 EXPLAIN_INDEX = "snaploom.jobs.indexing:explain_query"
+ADVISE = "snaploom.jobs.indexadvice:advise_files"
+SORT = "snaploom.jobs.indexadvice:sort_files"
 FAILURES = "snaploom.cli.failures:tell_failure"
 
 SKIPPING = {

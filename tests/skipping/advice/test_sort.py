@@ -11,11 +11,12 @@ from support.skippingfiles import index
 
 from snaploom.errors import IndexNotPossible, SortNotPossible
 from snaploom.skipping.advice.curves import Curve
+from snaploom.skipping.advice.sorting import SortRequest
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.core.predicates import And, Comparison, Operator
 from snaploom.skipping.evaluation import evaluate
-from snaploom.skipping.spark.sort import SortRequest, checksum, sort_into
+from snaploom.skipping.spark.sort import checksum, sort_into
 from snaploom.skipping.spark.targets import SparkTarget, open_path
 
 FILES = 16
@@ -75,12 +76,12 @@ def test_the_new_folder_has_the_same_rows(plane: str, by_curve, curve: Curve):
     )
     count = f"SELECT (SELECT count(*) FROM '{new}/*.parquet'), count(*) FROM"
     assert duckdb.sql(f"{count} ({old} EXCEPT {sorted_rows})").fetchall() == [(16_000, 0)]
-    assert by_curve[curve].checksum.rows == 16_000
+    assert by_curve[curve].rewritten.checksum.rows == 16_000
 
 
 def test_files_have_about_the_size_that_was_asked_for(by_curve):
-    assert {result.files_before for result in by_curve.values()} == {FILES}
-    assert all(FILES - 2 <= result.files <= FILES + 2 for result in by_curve.values())
+    assert {result.rewritten.files_before for result in by_curve.values()} == {FILES}
+    assert all(FILES - 2 <= result.rewritten.files <= FILES + 2 for result in by_curve.values())
 
 
 def test_folders_of_partitions_are_kept(spark: SparkSession, plane: str, tmp_path: Path):
@@ -111,7 +112,7 @@ def test_other_formats_are_sorted_too(
     rows.write.format(file_format).options(**options).save(str(tmp_path / "old"))
     target = open_path(spark, str(tmp_path / "old"), file_format, options)
     result = sort_into(target, str(tmp_path / "new"), SortRequest(("x", "name")))
-    assert result.checksum.rows == 16_000
+    assert result.rewritten.checksum.rows == 16_000
     read = spark.read.format(file_format).options(**options).load(str(tmp_path / "new"))
     assert read.where("x = 5").count() == 1
 

@@ -37,6 +37,8 @@ COMMANDS = (
     ("index describe", "snaploom.cli.index.looking:describe", "Tell what is kept, and how much."),
     ("index list", "snaploom.cli.index.looking:list_", "List the indexes below a folder."),
     ("index explain", "snaploom.cli.index.looking:explain", "Tell which files a query reads."),
+    ("index advise", "snaploom.cli.index.advising:advise", "Tell which indexes would help."),
+    ("index sort", "snaploom.cli.index.sorting:sort", "Rewrite files so that more are skipped."),
     ("index drop", "snaploom.cli.index.keeping:drop", "Delete a skipping index."),
     ("index vacuum", "snaploom.cli.index.keeping:vacuum", "Remove files that nothing needs."),
     ("index recover", "snaploom.cli.index.keeping:recover", "Clean up after a failure."),

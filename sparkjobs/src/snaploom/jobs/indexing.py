@@ -65,7 +65,7 @@ def carry_out(
 
     def work() -> tuple[IndexReport, ...]:
         interruption.check()
-        spark = build_session("snaploom index", _settings(first.run, first.settings))
+        spark = build_session("snaploom index", session_settings(first.run, first.settings))
         reports = []
         for number, request in enumerate(requests):
             interruption.check()
@@ -125,7 +125,7 @@ def explain_query(
     """
 
     def work() -> Explained:
-        spark = build_session("snaploom index", _settings(RunSettings(), settings))
+        spark = build_session("snaploom index", session_settings(RunSettings(), settings))
         with translated():
             # Sessions of ours refuse files in SQL, so that declared queries read only what is
             # declared; here a person asks for them.
@@ -213,11 +213,11 @@ def _findings(owner: str, error: DeclarationNotPossible) -> list[Finding]:
 
 
 def _told(result: RefreshResult) -> str:
-    left_out = f"; {result.left_out} could not be read" if result.left_out else ""
+    left_out = f"; {result.left_out} could not be indexed" if result.left_out else ""
     return f"refreshed, {result.plan}{left_out}"
 
 
-def _settings(run: RunSettings, settings: Properties) -> RunSettings:
+def session_settings(run: RunSettings, settings: Properties) -> RunSettings:
     """How the session is made: as a resource says, and what was asked for on top."""
     spark = run.spark or SparkSettings()
     merged = spark.model_copy(update={"spark_conf": {**spark.spark_conf, **dict(settings)}})

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
+from pyspark.sql.pandas.functions import arrow_udf
 
 from snaploom.skipping.advice.boundaries import MOST_RANK_BITS, Boundaries, boundaries_of
 from snaploom.skipping.advice.curves import MOST_BITS, Curve, position
@@ -95,17 +96,28 @@ def _on_curve(
     )
     place = _OnCurve(clustering.curve, boundaries, bits)
 
-    def on_curve(*values: pa.Array) -> pa.Array:  # Spark wants a function with types
+    # Spark takes plain functions only, and finds out by their annotations what they are.
+    @arrow_udf("bigint")  # type: ignore[call-overload]
+    def on_curve(*values: pa.Array) -> pa.Array:
         return place(values)
 
-    return sql.arrow_udf(on_curve, "bigint")(*columns)
+    placed: Column = on_curve(*columns)
+    return placed
 
 
 def sampled(
     frame: DataFrame, columns: Sequence[Column], rows: int, wanted: int, seed: int
 ) -> pa.Table:
-    """A random sample of some columns, named by their number; the same again for the same seed."""
-    chosen = frame
+    """A random sample of some columns, named by their number; the same again for the same seed.
+
+    Args:
+        frame: what is sampled.
+        columns: of the frame.
+        rows: how many rows it has, about; 0 where that is not known: then the first ones are taken.
+        wanted: how many are wanted, about.
+        seed: of the choice.
+    """
+    chosen = frame if rows else frame.limit(wanted)
     if rows > wanted:
         chosen = frame.sample(withReplacement=False, fraction=wanted / rows, seed=seed)
     named = [column.alias(str(number)) for number, column in enumerate(columns)]

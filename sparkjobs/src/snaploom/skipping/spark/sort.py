@@ -9,69 +9,23 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql import types as spark_types
 
 from snaploom.errors import IndexNotPossible, SortNotPossible
 from snaploom.skipping.advice.curves import Curve
+from snaploom.skipping.advice.sorting import Checksum, Rewritten, SortRequest, SortResult
 from snaploom.skipping.spark.clustering import MOST_COLUMNS, Clustering, balanced, clustered
 from snaploom.skipping.spark.manage import qualified
 from snaploom.skipping.spark.targets import SparkTarget
 
-TARGET_FILE_SIZE = 128 << 20
-"""Bytes of a file, about, unless something else is asked for."""
 _NOT_COMPARED = (spark_types.MapType, spark_types.VariantType)
 """Types that Spark cannot hash; their JSON is hashed."""
-
-
-@dataclass(frozen=True)
-class SortRequest:
-    """How files are to be rewritten."""
-
-    columns: tuple[str, ...]
-    """By which columns, the most important one first."""
-    curve: Curve = Curve.ZORDER
-    """In which order."""
-    target_file_size: int = TARGET_FILE_SIZE
-    """Bytes of a file, about, as they are in the files that are read."""
-    seed: int = 0
-    """Of the sample from which quantiles are taken."""
-
-
-@dataclass(frozen=True)
-class Checksum:
-    """What two sets of rows have in common when they are the same, in whatever order."""
-
-    rows: int
-    """How many there are."""
-    total: int
-    """Sum of the hashes of the rows."""
-    mixed: int
-    """Exclusive or of other hashes of the rows."""
-
-
-@dataclass(frozen=True)
-class SortResult:
-    """What was written."""
-
-    uri: str
-    """Where the files are."""
-    checksum: Checksum
-    """Of the rows: of those that were read, and of those that were written."""
-    files_before: int
-    """Files that were read."""
-    files: int
-    """Files that were written."""
-    bytes_before: int
-    """Their sizes."""
-    bytes: int
-    """Their sizes."""
 
 
 def sort_into(target: SparkTarget, folder: str, request: SortRequest) -> SortResult:
@@ -95,16 +49,11 @@ def sort_into(target: SparkTarget, folder: str, request: SortRequest) -> SortRes
         result = rewrite(target, staged, request)
         places.refuse_used()
         places.move(staged)
-    return SortResult(places.uri, *result)
+    return SortResult(places.uri, result)
 
 
-def rewrite(
-    target: SparkTarget, folder: str, request: SortRequest
-) -> tuple[Checksum, int, int, int, int]:
+def rewrite(target: SparkTarget, folder: str, request: SortRequest) -> Rewritten:
     """Write the rows of a target, clustered, and prove that they are all there.
-
-    Returns:
-        The fields of `SortResult` but for the first.
 
     Raises:
         SortNotPossible: what is read back is not what was read.
@@ -135,13 +84,13 @@ def rewrite(
     if after != before:
         raise SortNotPossible(
             f"{target.target.format} does not give back what was written",
-            found=_told(after),
-            expected=_told(before),
+            found=str(after),
+            expected=str(before),
             hint="the files that were read are as they were; name the reader's options if the "
             "files need some, or convert them to Parquet first",
         )
     sizes = _sizes(relation.spark, written.inputFiles())
-    return before, listed.num_rows, len(sizes), size, sum(sizes)
+    return Rewritten(before, listed.num_rows, len(sizes), size, sum(sizes))
 
 
 def clustering_of(target: SparkTarget, request: SortRequest) -> Clustering:
@@ -185,7 +134,7 @@ def checksum(frame: DataFrame) -> Checksum:
     return Checksum(int(count), int(total or 0), int(mixed or 0))
 
 
-def _comparable(frame: DataFrame, field: spark_types.StructField) -> sql.Column:
+def _comparable(frame: DataFrame, field: spark_types.StructField) -> Column:
     column = frame[f"`{field.name.replace('`', '``')}`"]
     if _holds_unhashable(field.dataType):
         return sql.to_json(sql.struct(column.alias("value")))
@@ -216,10 +165,6 @@ def _write(
         raise SortNotPossible(
             f"the rows cannot be written as {file_format}", found=str(error).splitlines()[0]
         ) from error
-
-
-def _told(found: Checksum) -> str:
-    return f"{found.rows} rows, checksum {found.total:x}-{found.mixed & (2**64 - 1):x}"
 
 
 class _Places:

@@ -1,0 +1,116 @@
+"""`snaploom index advise`: which indexes and which order of rows would let queries skip files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Protocol, cast
+
+from cyclopts import Parameter
+
+from snaploom import lazy
+from snaploom.cli.console import OutputForm, message_console, print_json, result_console
+from snaploom.cli.index.options import (
+    DEFAULT_PLACE,
+    PlaceOptions,
+    Target,
+    pairs_of,
+    refuse_request,
+    subject_of,
+)
+from snaploom.cli.index.progress import IndexProgress
+from snaploom.cli.options import Form, folder_uri
+from snaploom.jobs.declarations import read_declarations
+from snaploom.jobs.indexrequests import IndexedPlace
+from snaploom.jobs.indextargets import place_of_resource
+from snaploom.jobs.interruption import Interruption, hearing_signals
+from snaploom.skipping.advice.report import Report
+from snaploom.skipping.statements.declaration import StorePlace
+
+
+class AdviseFiles(Protocol):
+    """`snaploom.jobs.indexadvice.advise_files`, which brings Spark along."""
+
+    def __call__(
+        self,
+        place: IndexedPlace,
+        queries: Sequence[str],
+        files: int,
+        seed: int,
+        tell: Callable[[str, int, int], None],
+        on_tick: Callable[[], None],
+        interruption: Interruption,
+    ) -> Report:
+        """Estimate; nothing is written."""
+        ...
+
+
+def advise(
+    target: Target,
+    /,
+    *,
+    query: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name=["--query", "-q"],
+            help="SQL, or a condition over the columns; omitted, queries are drawn from the data.",
+        ),
+    ] = (),
+    log: Annotated[
+        Path | None,
+        Parameter(name="--log", help="File with one such query or condition a line."),
+    ] = None,
+    files: Annotated[
+        int, Parameter(name="--files", help="How many files to read.", show_default=True)
+    ] = 64,
+    seed: Annotated[
+        int, Parameter(name="--seed", help="Of what is drawn at random.", show_default=True)
+    ] = 0,
+    place: PlaceOptions = DEFAULT_PLACE,
+    output: Form = OutputForm.TEXT,
+) -> int:
+    """Read some files, and estimate which indexes and which order would let queries skip most.
+
+    Prints a SkippingIndex that `snaploom index apply` takes. Nothing is written.
+    """
+    if files < 1:
+        raise refuse_request("no file would be read", "--files", str(files), "1 or more")
+    queries = (*query, *(() if log is None else _lines(log)))
+    progress = IndexProgress(message_console())
+    with hearing_signals() as interruption:
+        work = cast(AdviseFiles, lazy.resolve(lazy.ADVISE))
+        try:
+            report = work(
+                readable_place(target, place),
+                queries,
+                files,
+                seed,
+                progress.tell,
+                progress.show,
+                interruption,
+            )
+        finally:
+            progress.close()
+    if output is OutputForm.JSON:
+        print_json(report.document)
+    else:
+        result_console().print(str(report), markup=False)
+    return 0
+
+
+def readable_place(target: str, options: PlaceOptions) -> IndexedPlace:
+    """The files that an argument names; where an index of them would be matters little."""
+    settings = pairs_of(options.conf, "--conf")
+    if options.file:
+        return place_of_resource(read_declarations(options.file), target, settings)
+    location = folder_uri(options.location).rstrip("/") if options.location else ""
+    return IndexedPlace(subject_of(target, options), StorePlace(location), settings=settings)
+
+
+def _lines(log: Path) -> Sequence[str]:
+    try:
+        return log.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise refuse_request(
+            "the log of queries cannot be read", "--log", found=f"{log}: {error}"
+        ) from error

@@ -1,0 +1,108 @@
+"""Advice about files, and sorting them, as jobs in a session of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from pyspark.sql import SparkSession
+
+from snaploom.jobs.indexing import session_settings
+from snaploom.jobs.indexrequests import IndexedPlace
+from snaploom.jobs.interruption import Interruption, run_interruptibly
+from snaploom.jobs.job import JobGroup
+from snaploom.jobs.session import build_session
+from snaploom.jobs.sparkfailures import translated
+from snaploom.skipping.advice.report import Report
+from snaploom.skipping.advice.sorting import SortRequest, SortResult
+from snaploom.skipping.spark.advise import AdviceRequest, advise_target
+from snaploom.skipping.spark.manage import SkippingIndexes
+from snaploom.skipping.spark.sort import sort_into
+
+T = TypeVar("T")
+
+
+def advise_files(
+    place: IndexedPlace,
+    queries: Sequence[str],
+    files: int,
+    seed: int,
+    tell: Callable[[str, int, int], None],
+    on_tick: Callable[[], None],
+    interruption: Interruption,
+) -> Report:
+    """Estimate which indexes and which order would help; nothing is written.
+
+    Args:
+        place: what is looked at, and where the index would be.
+        queries: SQL, or conditions over the columns; without any, some are drawn from the data.
+        files: how many to read.
+        seed: of what is drawn.
+        tell: takes a label, the number of files done and of all; from any thread.
+        on_tick: called several times a second from this thread.
+        interruption: from `hearing_signals`.
+
+    Raises:
+        SparkNotStarted: there is no Spark to work with.
+        SkippingError: there is nothing to advise from.
+        Interrupted: somebody asked to stop.
+    """
+
+    def work(spark: SparkSession) -> Report:
+        target = SkippingIndexes(spark).target(place.subject)
+        request = AdviceRequest(tuple(queries), place.store.location, files, seed)
+        return advise_target(
+            spark, target, request, lambda done, total: tell(place.label, done, total)
+        )
+
+    return _in_session(place, work, on_tick, interruption)
+
+
+def sort_files(
+    place: IndexedPlace,
+    folder: str,
+    request: SortRequest,
+    on_tick: Callable[[], None],
+    interruption: Interruption,
+) -> SortResult:
+    """Write files, clustered, as a new folder.
+
+    Args:
+        place: what is read.
+        folder: the new folder.
+        request: the order.
+        on_tick: called several times a second from this thread.
+        interruption: from `hearing_signals`.
+
+    Raises:
+        SparkNotStarted: there is no Spark to work with.
+        SkippingError: it cannot be done; nothing is left behind.
+        Interrupted: somebody asked to stop; nothing is left behind.
+    """
+
+    def work(spark: SparkSession) -> SortResult:
+        return sort_into(SkippingIndexes(spark).target(place.subject), folder, request)
+
+    return _in_session(place, work, on_tick, interruption)
+
+
+def _in_session(
+    place: IndexedPlace,
+    work: Callable[[SparkSession], T],
+    on_tick: Callable[[], None],
+    interruption: Interruption,
+) -> T:
+    group = JobGroup()
+
+    def run() -> T:
+        interruption.check()
+        spark = build_session("snaploom index", session_settings(place.run, place.settings))
+        group.enter(spark, "snaploom-index", place.label)
+        with translated(place.owner):
+            return work(spark)
+
+    try:
+        return run_interruptibly(run, interruption, group.cancel, on_tick)
+    except Exception:
+        interruption.check()  # whatever goes wrong after a request to stop goes wrong because of it
+        raise

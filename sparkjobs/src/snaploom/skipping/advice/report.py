@@ -1,0 +1,164 @@
+"""Advice for people, in 80 columns, and for programs."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from snaploom.skipping.advice.advising import Advice, ColumnAdvice, IndexEstimate
+from snaploom.skipping.advice.estimates import Order
+
+WIDTH = 80
+"""Columns of the text."""
+_MOST_ORDERS = 5
+"""Orders that are shown."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Advice, with what it rests on."""
+
+    target: str
+    """The table, or where the files are."""
+    advice: Advice
+    """What to do."""
+    files: int
+    """Files that there are."""
+    seen_files: int
+    """Files that were read."""
+    seen_rows: int
+    """Rows with which orders were simulated."""
+    queries: int
+    """Queries for which files were counted."""
+    is_logged: bool
+    """Whether they are of a log; else they were drawn from the data."""
+    doubts: tuple[str, ...]
+    """What was not understood in the log, or left out, and why."""
+    resource: str
+    """The SkippingIndex as YAML; empty where no index is advised."""
+
+    @property
+    def document(self) -> JsonValue:
+        """For programs."""
+        advice = self.advice
+        return {
+            "target": self.target,
+            "files": self.files,
+            "filesRead": self.seen_files,
+            "rowsSampled": self.seen_rows,
+            "queries": self.queries,
+            "queriesAre": "LOGGED" if self.is_logged else "DRAWN",
+            "skipped": round(advice.share, 4),
+            "columns": [_column_document(column) for column in advice.columns],
+            "orders": [
+                {**_order_document(each.order), "skipped": round(each.share, 4)}
+                for each in advice.orders
+            ],
+            "sort": None if advice.order is None else _order_document(advice.order),
+            "doubts": list(self.doubts),
+            "resource": self.resource,
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield from _wrapped(self.target, "")
+        kind = "of the log" if self.is_logged else "drawn from the data"
+        yield from _wrapped(
+            f"{self.seen_files} of {self.files} files were read, and {self.queries} queries {kind} "
+            "tried on them.",
+            "  ",
+        )
+        yield ""
+        yield f"  {'column':<28} {'index':<13} {'skips':>6} {'size':>10}"
+        for column in self.advice.columns:
+            yield from _column_lines(column)
+        yield ""
+        yield from self._order_lines()
+        for doubt in self.doubts:
+            yield from _wrapped(f"not counted: {doubt}", "  ")
+        if self.resource:
+            when = "" if self.advice.order is None else ", once the files are sorted so"
+            yield from ("", f"# snaploom index apply -f FILE{when}", self.resource.rstrip())
+
+    def _order_lines(self) -> Iterator[str]:
+        advice = self.advice
+        if advice.indexes:
+            yield from _wrapped(
+                f"The advised indexes (*) skip {advice.share:.0%} of the files of a query, on "
+                "average.",
+                "  ",
+            )
+        else:
+            yield "  No index would help with the files as they are."
+        if advice.order is None:
+            yield "  Sorting is not worth a rewrite."
+        else:
+            columns = " ".join(f"--by {_shell(term.label)}" for term in advice.order.terms)
+            yield from _wrapped(
+                f"Sorting would help: snaploom index sort ... {columns} --curve "
+                f"{advice.order.curve.value}",
+                "  ",
+            )
+        for each in advice.orders[:_MOST_ORDERS]:
+            names = ", ".join(term.label for term in each.order.terms)
+            yield from _wrapped(f"{each.share:>4.0%}  {each.order.curve.value} by {names}", "    ")
+
+
+def _column_lines(column: ColumnAdvice) -> Iterator[str]:
+    label = column.term.label
+    if len(label) > 28:
+        label = f"{label[:25]}..."
+    for number, each in enumerate(column.estimates):
+        mark = "*" if each.is_advised else " "
+        yield (
+            f"{mark} {label if number == 0 else '':<28} {each.index.type:<13} "
+            f"{each.share:>6.0%} {_size(each.bytes):>10}"
+        )
+    if column.why:
+        yield from _wrapped(f"{column.term.label}: {column.why}", "    ")
+
+
+def _column_document(column: ColumnAdvice) -> JsonValue:
+    return {
+        "on": column.term.label,
+        "dataType": column.term.data_type,
+        "queries": column.queries,
+        "indexes": [_index_document(each) for each in column.estimates],
+        "skippedIfSorted": round(column.sorted_share, 4),
+        "why": column.why,
+    }
+
+
+def _index_document(estimate: IndexEstimate) -> JsonValue:
+    return {
+        "type": estimate.index.type,
+        "skipped": round(estimate.share, 4),
+        "bytes": estimate.bytes,
+        "advised": estimate.is_advised,
+    }
+
+
+def _order_document(order: Order) -> dict[str, JsonValue]:
+    return {"curve": order.curve.value, "by": [term.label for term in order.terms]}
+
+
+def _wrapped(text: str, indent: str) -> Sequence[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ")
+
+
+def _shell(name: str) -> str:
+    return name if name.replace(".", "_").isidentifier() else f"'{name}'"
+
+
+def _size(size: int) -> str:
+    amount, unit = float(size), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{size} B" if unit == "B" else f"{amount:.1f} {unit}"

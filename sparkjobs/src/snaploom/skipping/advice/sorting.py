@@ -1,0 +1,94 @@
+"""Sorting as it is asked for, and what came of it; doing it needs Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from snaploom.skipping.advice.curves import Curve
+
+TARGET_FILE_SIZE = 128 << 20
+"""Bytes of a file, about, unless something else is asked for."""
+
+
+@dataclass(frozen=True)
+class SortRequest:
+    """How files are to be rewritten."""
+
+    columns: tuple[str, ...]
+    """By which columns, the most important one first."""
+    curve: Curve = Curve.HILBERT
+    """In which order."""
+    target_file_size: int = TARGET_FILE_SIZE
+    """Bytes of a file, about, as they are in the files that are read."""
+    seed: int = 0
+    """Of the sample from which quantiles are taken."""
+
+
+@dataclass(frozen=True)
+class Checksum:
+    """What two sets of rows have in common when they are the same, in whatever order."""
+
+    rows: int
+    """How many there are."""
+    total: int
+    """Sum of the hashes of the rows."""
+    mixed: int
+    """Exclusive or of other hashes of the rows."""
+
+    def __str__(self) -> str:
+        return f"{self.rows:,} rows, checksum {self.total:x}-{self.mixed & (2**64 - 1):x}"
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """Rows that were written once more, and proved to be the same."""
+
+    checksum: Checksum
+    """Of the rows that were read, and of those that were written."""
+    files_before: int
+    """Files that were read."""
+    files: int
+    """Files that were written."""
+    bytes_before: int
+    """Bytes of the files that were read."""
+    bytes: int
+    """Bytes of the files that were written."""
+
+
+@dataclass(frozen=True)
+class SortResult:
+    """What was written."""
+
+    uri: str
+    """Where the files are."""
+    rewritten: Rewritten
+    """The files."""
+    notes: tuple[str, ...] = ()
+    """What a person should know."""
+
+    @property
+    def document(self) -> JsonValue:
+        """For programs."""
+        done = self.rewritten
+        return {
+            "uri": self.uri,
+            "rows": done.checksum.rows,
+            "checksum": f"{done.checksum.total:x}-{done.checksum.mixed & (2**64 - 1):x}",
+            "filesBefore": done.files_before,
+            "files": done.files,
+            "bytesBefore": done.bytes_before,
+            "bytes": done.bytes,
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        done = self.rewritten
+        lines = [
+            f"{self.uri}: sorted.",
+            f"  {done.checksum}: the same as before.",
+            f"  {done.files_before:,} files of {done.bytes_before:,} bytes became {done.files:,} "
+            f"of {done.bytes:,}.",
+        ]
+        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
