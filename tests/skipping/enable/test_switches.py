@@ -85,3 +85,8 @@ def test_connect_session_gets_one_clear_message() -> None:
     session = type("SparkSession", (), {"__module__": module})()
     with pytest.raises(SkippingNotAvailable, match="Spark Connect session cannot skip"):
         public.enable(session)
+
+
+def test_condition_that_no_index_serves_is_asked_about_once(rows: DataFrame) -> None:
+    assert rows.where("odd + id = 6").groupBy("odd").count().count() == 2
+    assert public.statistics(rows.sparkSession).relations == 1

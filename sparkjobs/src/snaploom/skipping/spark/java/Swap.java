@@ -1,7 +1,11 @@
 package snaploom.skipping;
 
 import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.catalog.CatalogStatistics;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
@@ -29,6 +33,9 @@ import scala.runtime.AbstractPartialFunction;
 /** Gives filtered relations of files an index that skips; leaves everything else as it is. */
 final class Swap extends AbstractPartialFunction {
   private final Installation installation;
+
+  /** By relation, conditions to which there was no answer. */
+  private final Map unanswered = new IdentityHashMap();
 
   Swap(Installation installation) {
     this.installation = installation;
@@ -95,7 +102,9 @@ final class Swap extends AbstractPartialFunction {
     FileRelation relation = scan.relation;
     HadoopFsRelation files = (HadoopFsRelation) scan.leaf.relation();
     Filters filters = new Filters(scan.conjuncts, scan.leaf);
-    if ((filters.isEmpty() && joinKeys.isEmpty()) || !installation.concerns(relation)) {
+    if ((filters.isEmpty() && joinKeys.isEmpty())
+        || wasAsked(scan)
+        || !installation.concerns(relation)) {
       return null;
     }
     List further = new ArrayList(joinKeys);
@@ -104,6 +113,7 @@ final class Swap extends AbstractPartialFunction {
         new Skipper(pinned(relation), installation, files.sparkSession(), further);
     Decision decision = skipper.estimate(filters.ofPartitions, filters.ofData);
     if (!decision.isInformed) {
+      remember(scan);
       return null;
     }
     HadoopFsRelation skipping =
@@ -111,6 +121,24 @@ final class Swap extends AbstractPartialFunction {
     LogicalPlan swapped = (LogicalPlan) Scala.copyWith(scan.leaf, "relation", skipping);
     return (LogicalPlan)
         node.transformUp(new Replacement(scan.leaf, sized(swapped, decision)));
+  }
+
+  /** A plan is met again from below, with fewer conditions; then there is no answer either. */
+  private boolean wasAsked(Scan scan) {
+    List conditions = (List) unanswered.get(scan.leaf);
+    for (int i = 0; conditions != null && i < conditions.size(); i++) {
+      if (((Set) conditions.get(i)).containsAll(scan.conjuncts)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private void remember(Scan scan) {
+    if (!unanswered.containsKey(scan.leaf)) {
+      unanswered.put(scan.leaf, new ArrayList());
+    }
+    ((List) unanswered.get(scan.leaf)).add(new HashSet(scan.conjuncts));
   }
 
   /**
