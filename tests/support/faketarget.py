@@ -88,6 +88,10 @@ class FakeTarget:
             self.during_build()
             progress(number, len(names))
 
+    @property
+    def left_out(self) -> dict[str, str]:
+        return {self.path(name): "it is unreadable" for name in self.unreadable}
+
     def path(self, name: str) -> str:
         return f"{self.uri}/{name}"
 

@@ -25,7 +25,7 @@ def test_an_index_lives_through_commands(lake: Lake, capsys: pytest.CaptureFixtu
     assert command("build", lake, "-i", "price MIN_MAX, name VALUE_SET(5)") == 0
     captured = capsys.readouterr()
     assert "3 new" in captured.out
-    assert "3 of 3 files indexed" in captured.err
+    assert "3 of 3 files read" in captured.err
     lake.add("2024-01-04", 5)
     assert command("describe", lake, "-o", "json") == 0
     document = printed(capsys.readouterr().out)

@@ -135,6 +135,17 @@ def test_file_that_cannot_be_read_stays_unknown_and_is_tried_again(world: World)
     assert refresh(world.store, world.target, timing=world.timing).indexed == 1
 
 
+def test_refresh_that_can_index_nothing_changes_nothing(world: World) -> None:
+    before = world.rows()
+    world.target.unreadable.update(world.target.files)
+    with pytest.raises(SnaploomError, match="none of the 3 files could be indexed") as caught:
+        refresh(world.store, world.target, RefreshMode.FULL, timing=world.timing)
+    assert ": it is unreadable" in str(caught.value.found)
+    assert world.rows() == before
+    assert world.store.read().phase is IndexState.FAILED
+    assert world.store.read().may_skip
+
+
 def test_other_reader_makes_auto_refresh_full_and_incremental_fail(world: World) -> None:
     world.target.settings = (("zone", "UTC"),)
     with pytest.raises(IndexNotPossible, match="zone is UTC, was not set"):

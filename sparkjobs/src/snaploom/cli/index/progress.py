@@ -60,4 +60,4 @@ class IndexProgress:
         part = _PARTS * done // files if files else _PARTS
         if part > self._parts.get(label, 0):
             self._parts[label] = part
-            self._console.print(f"{label}: {done} of {files} files indexed", markup=False)
+            self._console.print(f"{label}: {done} of {files} files read", markup=False)

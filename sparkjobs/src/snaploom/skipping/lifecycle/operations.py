@@ -33,6 +33,9 @@ from snaploom.storage.objectstore import STORE_FAILURES
 
 _log = logging.getLogger(__name__)
 
+_REASONS = 3
+"""Reasons for leaving out files that one message names."""
+
 
 def silent(done: int, total: int) -> None:
     """Progress that nobody watches."""
@@ -113,7 +116,8 @@ def refresh(
     """Bring the rows up to date, in one commit; anybody may, whoever owns the index (ruling D38).
 
     Files and rows are compared first. Where they agree, nothing is built and one commit says when
-    that was seen.
+    that was seen. Files that cannot be indexed are left out with a warning, unless those are all:
+    then nothing is changed.
 
     Args:
         store: where the index is.
@@ -126,6 +130,7 @@ def refresh(
         IndexNotFound: there is no index, or it is dropped.
         IndexBusy: another operation is in flight; it is not waited for.
         IndexNotPossible: INCREMENTAL cannot continue, or the target lost a column.
+        SkippingError: not one of the files could be indexed.
     """
     state = available(store.read(), store, timing)
     plan = _plan(store, state, target, mode)
@@ -142,6 +147,9 @@ def refresh(
         if not _same_content(running.started, state):
             plan = _plan(store, running.started, target, mode)
         segments, indexed = _build(store, target, plan, progress)
+        left_out = plan.changes.to_build.num_rows - indexed
+        if left_out and not indexed + plan.changes.unchanged.num_rows:
+            raise _nothing_indexed(target, left_out)
 
         def build(current: StoredState) -> StoredState:
             kept = () if plan.mode is RefreshMode.FULL else current.segments
@@ -158,7 +166,14 @@ def refresh(
 
         final = running.finish(build)
     _sweep(store, final, timing)
-    return RefreshResult(plan, indexed, plan.changes.to_build.num_rows - indexed, final)
+    if left_out:
+        _log.warning(
+            "%d of %d files could not be indexed, so queries always read them: %s",
+            left_out,
+            left_out + indexed,
+            _reasons(target),
+        )
+    return RefreshResult(plan, indexed, left_out, final)
 
 
 def drop(
@@ -318,6 +333,25 @@ def _build(
     rows = target.build(plan.definition.indexes, files, progress)
     written = store.write_rows(rows, plan.definition)
     return [*segments, *written], sum(segment.rows for segment in written)
+
+
+def _nothing_indexed(target: IndexableTarget, files: int) -> SkippingError:
+    return SkippingError(
+        f"none of the {files} files could be indexed",
+        found=_reasons(target),
+        expected="files that can be read, and that nobody changes meanwhile",
+        hint=f"read one of them with Spark to see what is wrong with {target.target.uri}",
+    )
+
+
+def _reasons(target: IndexableTarget) -> str:
+    """Why files were left out, each reason once, with one file that it concerns."""
+    by_reason: dict[str, str] = {}
+    for path, why in target.left_out.items():
+        by_reason.setdefault(why, path)
+    told = [f"{path}: {why}" for why, path in by_reason.items()]
+    more = f"; and {len(told) - _REASONS} other reasons" if len(told) > _REASONS else ""
+    return "; ".join(told[:_REASONS]) + more or "nothing could be proved about them"
 
 
 def _sweep(store: IndexStore, state: StoredState, timing: Timing) -> None:

@@ -5,7 +5,7 @@ The adapter needs Spark (`snaploom.skipping.spark`); everything in this package 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -70,4 +70,9 @@ class IndexableTarget(Protocol):
         A file that changed while it was read, or cannot be read, is left out: it stays unknown
         (ruling D32, 21). So is a file about which nothing could be proved.
         """
+        ...
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Files that builds left out so far, by path, and why."""
         ...

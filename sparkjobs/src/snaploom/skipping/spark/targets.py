@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import cast
 
 import pyarrow as pa
+from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -37,7 +38,11 @@ from snaploom.skipping.spark.listing import ListedFiles, list_relation
 from snaploom.skipping.spark.reading import LITERAL_PATH, Reading, own_session
 from snaploom.skipping.spark.scan import Relation
 from snaploom.skipping.spark.subjects import term_of
+from snaploom.skipping.statements.columns import name_text
 
+_VIEW = "org.apache.spark.sql.catalyst.plans.logical.View"
+_PARTS_OF_A_TABLE = 3
+"""Catalog, database and table."""
 _COMMON_HINT = "index the folder, or the table itself"
 
 
@@ -70,7 +75,7 @@ def _open_path(
     except (PySparkException, Py4JJavaError) as error:
         raise TargetNotIndexable(
             f"{path} cannot be read as {file_format}",
-            found=str(error).splitlines()[0],
+            found=_cause(error),
             hint="give the path, format and options with which spark.read reads it",
         ) from error
     header = _only_relation(spark, frame, path)
@@ -117,7 +122,7 @@ def open_table(spark: SparkSession, name: str) -> SparkTarget:
     options = cast(Mapping[str, str], header["options"])
     target = Target(
         uri=location.rstrip("/"),
-        table=str(header["table"]),
+        table=_full_name(spark, name, str(header["table"])),
         format=str(header["format"]),
         options=tuple(sorted((key, str(value)) for key, value in options.items())),
     )
@@ -197,15 +202,7 @@ class SparkTarget:
         Raises:
             IndexNotPossible: there is no such column, or no index can be kept about its type.
         """
-        jvm = self._session.sparkContext._gateway.jvm  # type: ignore[union-attr]
-        parser = jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
-        try:
-            names = tuple(parser.parseAttributeName(name).mkString("\n").split("\n"))
-        except (Py4JJavaError, PySparkException) as error:
-            raise IndexNotPossible(
-                f"{name} is no name of a column", found=name, hint="put odd names in backticks"
-            ) from error
-        term = self._columns.find(names)
+        term = self._columns.find(self._names(name))
         if term is None:
             raise IndexNotPossible(
                 f"there is no column {name}",
@@ -221,6 +218,19 @@ class SparkTarget:
                 hint="index a field of a struct, or an expression of a supported type",
             )
         return term
+
+    def _names(self, name: str) -> tuple[str, ...]:
+        names = tuple(name.split("."))
+        if "`" not in name and all(names):
+            return names
+        jvm = self._session.sparkContext._gateway.jvm  # type: ignore[union-attr]
+        parser = jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
+        try:
+            return tuple(parser.parseAttributeName(name).mkString("\n").split("\n"))
+        except (Py4JJavaError, PySparkException) as error:
+            raise IndexNotPossible(
+                f"{name} is no name of a column", found=name, hint="put odd names in backticks"
+            ) from error
 
     def expression(self, text: str) -> Term:
         """The term of a deterministic expression over the columns.
@@ -281,9 +291,15 @@ class SparkTarget:
             partition_names=tuple(name for name, _ in self.partition_columns),
             partitions=current.listed.partitions,
             footer_terms=self._footer_terms(indexes),
+            is_parquet=self._target.format == "parquet",
             is_case_sensitive=self._columns.is_case_sensitive,
         )
         return build_rows(plan, indexes, files, progress, self.counters)
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Files that builds left out so far, by path, and why."""
+        return self.counters.failures
 
     @property
     def _current(self) -> _Listed:
@@ -359,7 +375,7 @@ def _only_relation(spark: SparkSession, frame: DataFrame, name: str) -> Mapping[
     """
     plan = frame._jdf.queryExecution().analyzed()
     headers = JavaRule(spark).describe(frame._jdf, SETTINGS)
-    if "View (" in plan.toString() or "View (" in plan.nodeName():
+    if _is_view(plan):
         tables = [
             str(json.loads(header)["table"] or json.loads(header)["roots"]) for header in headers
         ]
@@ -382,6 +398,43 @@ def _only_relation(spark: SparkSession, frame: DataFrame, name: str) -> Mapping[
             f"{name} cannot be indexed as it is read", found=reason, hint="read it otherwise"
         )
     return header
+
+
+def _cause(error: PySparkException | Py4JJavaError) -> str:
+    """What went wrong, in one line."""
+    told = str(error.java_exception.toString()) if isinstance(error, Py4JJavaError) else str(error)
+    return told.splitlines()[0]
+
+
+def _is_view(plan: JavaObject) -> bool:
+    """Whether an analysed plan is a view's, below whatever gives names to it."""
+    node = plan
+    while node.children().size() == 1:
+        if node.getClass().getName() == _VIEW:
+            return True
+        node = node.children().head()
+    return False
+
+
+def _full_name(spark: SparkSession, given: str, unquoted: str) -> str:
+    """A table's full name, in backticks where names in it need them.
+
+    Args:
+        spark: knows the syntax of names.
+        given: the name, or the end of it, as people wrote it.
+        unquoted: the full name, its parts joined with dots.
+    """
+    parsed = spark._jsparkSession.sessionState().sqlParser().parseMultipartIdentifier(given)
+    lengths = [len(str(parsed.apply(position))) for position in range(parsed.size())]
+    parts: list[str] = []
+    rest = unquoted
+    for length in reversed(lengths):
+        # Taken from the full name, because catalogs spell names in their own case.
+        parts.insert(0, rest[-length:])
+        rest = rest[:-length].removesuffix(".")
+    missing = _PARTS_OF_A_TABLE - len(parts)
+    before = rest.split(".", missing - 1) if missing and rest else []
+    return ".".join(name_text(name) for name in (*before, *parts))
 
 
 def _fields(schema: object) -> list[Mapping[str, object]]:
