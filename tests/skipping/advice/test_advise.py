@@ -12,12 +12,14 @@ from snaploom.errors import IndexNotPossible
 from snaploom.skipping.advice.report import Report
 from snaploom.skipping.spark.advise import AdviceRequest, advise_target
 from snaploom.skipping.spark.enable import disable, enable
+from snaploom.skipping.spark.querylog import read_log
 from snaploom.skipping.spark.targets import open_path
 
 
 def advice(spark: SparkSession, folder: str, *queries: str) -> Report:
     target = open_path(spark, folder, "parquet")
-    return advise_target(spark, target, AdviceRequest(queries), lambda done, total: None)
+    log = read_log(spark, target, queries) if queries else None
+    return advise_target(target, AdviceRequest(log), lambda done, total: None)
 
 
 def test_advice_from_the_data_alone(spark: SparkSession, plane: str):

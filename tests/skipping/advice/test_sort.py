@@ -17,7 +17,8 @@ from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.core.predicates import And, Comparison, Operator
 from snaploom.skipping.evaluation import evaluate
 from snaploom.skipping.spark.sort import checksum, sort_into
-from snaploom.skipping.spark.targets import SparkTarget, open_path
+from snaploom.skipping.spark.targets import SparkTarget, open_path, open_table
+from snaploom.storage import layout
 
 FILES = 16
 """Files of the points."""
@@ -97,6 +98,19 @@ def test_folders_of_partitions_are_kept(spark: SparkSession, plane: str, tmp_pat
     )
 
 
+def test_a_table_is_sorted_into_files(spark: SparkSession, tmp_path: Path):
+    options = f"OPTIONS (path '{tmp_path / 'table'}', pathGlobFilter 'part*')"
+    rows = "SELECT id AS x, id * 7 % 100 AS y FROM range(500)"
+    spark.sql(f"CREATE TABLE to_sort USING parquet {options} AS {rows}")
+    try:
+        result = sort_into(
+            open_table(spark, "to_sort"), str(tmp_path / "new"), SortRequest(("y", "x"))
+        )
+    finally:
+        spark.sql("DROP TABLE to_sort")
+    assert result.rewritten.checksum == checksum(spark.read.parquet(str(tmp_path / "new")))
+
+
 def folders(root: Path) -> Sequence[str]:
     return sorted({str(file.parent.relative_to(root)) for file in root.rglob("*.parquet")})
 
@@ -129,6 +143,20 @@ def test_a_folder_that_holds_something_is_refused(spark: SparkSession, plane: st
 def test_what_is_read_is_never_written_to(spark: SparkSession, plane: str, place: str):
     with pytest.raises(SortNotPossible, match="apart"):
         sort_into(open_path(spark, plane, "parquet"), f"{plane}{place}", SortRequest(("x",)))
+
+
+@pytest.mark.parametrize("is_source", [True, False])
+def test_published_folders_are_left_to_their_manifest(
+    spark: SparkSession, tmp_path: Path, is_source: bool
+):
+    published, other = tmp_path / "output" / "data", tmp_path / "other"
+    old, new = (published, other / "new") if is_source else (other, published / "new")
+    spark.range(10).write.parquet(str(old))
+    (tmp_path / "output").mkdir(exist_ok=True)
+    (tmp_path / "output" / layout.MARKER).write_text("{}")
+    with pytest.raises(SortNotPossible, match="publishes"):
+        sort_into(open_path(spark, str(old), "parquet"), str(new), SortRequest(("id",)))
+    assert not new.exists()
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from snaploom.skipping.advice.report import Report
 from snaploom.skipping.advice.sorting import SortRequest, SortResult
 from snaploom.skipping.spark.advise import AdviceRequest, advise_target
 from snaploom.skipping.spark.manage import SkippingIndexes
+from snaploom.skipping.spark.querylog import read_log
 from snaploom.skipping.spark.sort import sort_into
 
 T = TypeVar("T")
@@ -50,10 +51,9 @@ def advise_files(
 
     def work(spark: SparkSession) -> Report:
         target = SkippingIndexes(spark).target(place.subject)
-        request = AdviceRequest(tuple(queries), place.store.location, files, seed)
-        return advise_target(
-            spark, target, request, lambda done, total: tell(place.label, done, total)
-        )
+        log = read_log(spark, target, queries) if queries else None
+        request = AdviceRequest(log, place.store.location, files, seed)
+        return advise_target(target, request, lambda done, total: tell(place.label, done, total))
 
     return _in_session(place, work, on_tick, interruption)
 

@@ -52,6 +52,16 @@ class Query:
         return tuple(dict.fromkeys(f"{leaf.text}: {leaf.reason}" for leaf in opaque))
 
 
+@dataclass(frozen=True)
+class Log:
+    """What a log of queries says about a target."""
+
+    queries: tuple[Query, ...] = ()
+    """What queries demand of it; one for each time that a query reads it."""
+    doubts: tuple[str, ...] = ()
+    """Lines that are left out, and why."""
+
+
 def leaves(predicate: Predicate) -> Iterator[Predicate]:
     """Every part that speaks of one term, is constant, or is not understood."""
     match predicate:

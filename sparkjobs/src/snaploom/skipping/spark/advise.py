@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from snaploom.errors import IndexNotPossible, TargetNotIndexable
 from snaploom.skipping.advice.advising import Observed, advise
 from snaploom.skipping.advice.report import Report
 from snaploom.skipping.advice.resource import resource_yaml
-from snaploom.skipping.advice.workload import Query, drawn_queries, leaves
+from snaploom.skipping.advice.workload import Log, Query, drawn_queries, leaves
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
 from snaploom.skipping.core.filetable import nulls_column, values_column
 from snaploom.skipping.core.hashing import xxhash64
@@ -24,7 +23,6 @@ from snaploom.skipping.lifecycle.target import Progress
 from snaploom.skipping.spark.build import PARTITION
 from snaploom.skipping.spark.clustering import kept_column, sampled
 from snaploom.skipping.spark.hadoop import url_encoded
-from snaploom.skipping.spark.querylog import read_log
 from snaploom.skipping.spark.scan import Relation
 from snaploom.skipping.spark.targets import SparkTarget
 
@@ -41,8 +39,8 @@ _TYPES = ("MIN_MAX", "VALUE_SET", "BLOOM_FILTER")
 class AdviceRequest:
     """On what advice is to rest."""
 
-    queries: tuple[str, ...] = ()
-    """Queries, or conditions over the columns; without any, some are drawn from the data."""
+    log: Log | None = None
+    """Queries, from `read_log`; without, some are drawn from the data."""
     location: str = ""
     """Folder for the index; by default one beside the files."""
     files: int = FILES
@@ -51,13 +49,10 @@ class AdviceRequest:
     """The same advice again for the same seed and files."""
 
 
-def advise_target(
-    spark: SparkSession, target: SparkTarget, request: AdviceRequest, progress: Progress
-) -> Report:
+def advise_target(target: SparkTarget, request: AdviceRequest, progress: Progress) -> Report:
     """Estimate what indexes and orders would do for a target; nothing is written.
 
     Args:
-        spark: the session in which queries are analysed.
         target: from `open_path` or `open_table`.
         request: on what the advice is to rest.
         progress: told of files read.
@@ -67,10 +62,10 @@ def advise_target(
         IndexNotPossible: none of its columns, or of those that the queries speak of, can be
             indexed.
     """
-    log = read_log(spark, target, request.queries)
+    log = request.log or Log()
     listed = target.list_files("")
     chosen = _chosen(listed, request.files, request.seed)
-    terms, left_out = _terms(target, log.queries, bool(request.queries))
+    terms, left_out = _terms(target, log.queries, request.log is not None)
     candidates = _candidates(target, terms, log.queries)
     pieces = list(target.build(candidates, chosen, progress))
     rows = pa.concat_tables(pieces) if pieces else pa.table({})

@@ -97,11 +97,10 @@ def _on_curve(
     place = _OnCurve(clustering.curve, boundaries, bits)
 
     # Spark takes plain functions only, and finds out by their annotations what they are.
-    @arrow_udf("bigint")  # type: ignore[call-overload]
     def on_curve(*values: pa.Array) -> pa.Array:
         return place(values)
 
-    placed: Column = on_curve(*columns)
+    placed: Column = arrow_udf(on_curve, "bigint")(*columns)  # type: ignore[call-overload]
     return placed
 
 

@@ -6,14 +6,13 @@ import re
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from snaploom.errors import SnaploomError
-from snaploom.skipping.advice.workload import Query
+from snaploom.skipping.advice.workload import Log, Query
 from snaploom.skipping.core.normalform import normal_form
 from snaploom.skipping.spark import catalyst, fingerprint, rule, settings
 from snaploom.skipping.spark.enable import decider_of, setting
@@ -23,16 +22,6 @@ from snaploom.skipping.spark.targets import SparkTarget
 FILES_IN_SQL = "spark.sql.runSQLOnFiles"
 _WHOLE = re.compile(r"(?is)\s*(SELECT|WITH|FROM)\b")
 _WHERE = re.compile(r"(?is)\s*WHERE\b")
-
-
-@dataclass(frozen=True)
-class Log:
-    """What a log says about a target."""
-
-    queries: tuple[Query, ...]
-    """What queries demand of it; one for each time that a query reads it."""
-    doubts: tuple[str, ...]
-    """Lines that are left out, and why."""
 
 
 def read_log(spark: SparkSession, target: SparkTarget, texts: Sequence[str]) -> Log:

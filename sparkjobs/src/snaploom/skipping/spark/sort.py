@@ -23,9 +23,16 @@ from snaploom.skipping.advice.sorting import Checksum, Rewritten, SortRequest, S
 from snaploom.skipping.spark.clustering import MOST_COLUMNS, Clustering, balanced, clustered
 from snaploom.skipping.spark.manage import qualified
 from snaploom.skipping.spark.targets import SparkTarget
+from snaploom.storage import layout
 
 _NOT_COMPARED = (spark_types.MapType, spark_types.VariantType)
 """Types that Spark cannot hash; their JSON is hashed."""
+
+_ABOUT_THE_OLD_FILES = frozenset({
+    "path", "paths", "basepath", "pathglobfilter", "recursivefilelookup", "modifiedbefore",
+    "modifiedafter",
+})  # fmt: skip
+"""Options that say where files are and which are read; others say what is in them."""
 
 
 def sort_into(target: SparkTarget, folder: str, request: SortRequest) -> SortResult:
@@ -37,12 +44,14 @@ def sort_into(target: SparkTarget, folder: str, request: SortRequest) -> SortRes
         request: the order, and the size of files.
 
     Raises:
-        SortNotPossible: the folder is not empty, or lies in what is read; or the format does not
-            give back what was written. Nothing is left behind.
+        SortNotPossible: the folder is not empty, or lies in what is read; one of both is published
+            by Snaploom; or the format does not give back what was written. Nothing is left behind.
         IndexNotPossible: a column cannot be sorted by.
     """
     session = target.relation(()).spark
     places = _Places(session, qualified(session, folder))
+    places.refuse_published(target.target.uri)
+    places.refuse_published(places.uri)
     places.refuse_inside(target.target.uri)
     places.refuse_used()
     with places.staging() as staged:
@@ -72,7 +81,11 @@ def rewrite(target: SparkTarget, folder: str, request: SortRequest) -> Rewritten
         partition_names,
         request.seed,
     )
-    options = dict(target.target.options)
+    options = {
+        name: value
+        for name, value in target.target.options
+        if name.lower() not in _ABOUT_THE_OLD_FILES
+    }
     _write(frame, folder, target.target.format, options, partition_names)
     written = (
         relation.spark.read.format(target.target.format)
@@ -175,11 +188,26 @@ class _Places:
         self._jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]
         self._gateway = spark.sparkContext._gateway
         self._path = self._jvm.org.apache.hadoop.fs.Path(uri)
-        configuration = spark._jsparkSession.sessionState().newHadoopConf()
+        configuration = self._configuration = spark._jsparkSession.sessionState().newHadoopConf()
         self._files = self._path.getFileSystem(configuration)
         self._context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(
             self._path.toUri(), configuration
         )
+
+    def refuse_published(self, uri: str) -> None:
+        """Which files of a published folder count is for its manifest to say, not for Spark."""
+        place = self._jvm.org.apache.hadoop.fs.Path(uri)
+        files = place.getFileSystem(self._configuration)
+        while place is not None:
+            if files.exists(self._child(place, layout.MARKER)):
+                raise SortNotPossible(
+                    "folders that Snaploom publishes are not sorted by this version",
+                    found=f"{uri}, which belongs to {place.toString()}",
+                    expected="files that lie outside of published folders",
+                    hint="write what snaploom.read gives to a folder of its own, and sort that; "
+                    "it holds live snapshots only",
+                )
+            place = place.getParent()
 
     def refuse_inside(self, source: str) -> None:
         """The new folder would be read as part of the old one, or hold it."""
