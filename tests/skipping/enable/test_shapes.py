@@ -111,3 +111,20 @@ def test_expression_index_serves_the_same_expression(
 ) -> None:
     assert skipping.read.parquet(by_expression).where(condition).count() == rows
     assert last(skipping).kept_files == files
+
+
+def test_condition_of_hundreds_of_parts_skips(rows: DataFrame) -> None:
+    chain = sql.lit(False)
+    for number in range(150):
+        chain = chain | ((sql.col("id") == number * 1000 + 7) & (sql.col("i") >= -number))
+    assert rows.where(chain).count() == 1
+    assert last(rows.sparkSession).kept_files == 1
+
+
+def test_deeply_nested_condition_finds_all_rows(rows: DataFrame) -> None:
+    nested = sql.col("id") == 0
+    for number in range(1, 100):
+        equal = sql.col("id") == number
+        nested = (nested | equal) if number % 2 else (nested & ~equal)
+    odd_or_nought = [0, *range(1, 100, 2)]
+    assert [row.id for row in rows.where(nested).sort("id").collect()] == odd_or_nought

@@ -2,15 +2,18 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition, Target
+from snaploom.skipping.core.predicates import And, Or
 from snaploom.skipping.core.terms import column_term, expression_term
+from snaploom.skipping.spark.catalyst import predicate
 from snaploom.skipping.spark.decision import Decider
-from snaploom.skipping.spark.fingerprint import SETTINGS, fingerprint
+from snaploom.skipping.spark.fingerprint import SETTINGS, columns, fingerprint
 from snaploom.skipping.spark.requests import MOST_ROOTS, Request
-from snaploom.skipping.spark.settings import ENABLED, SkippingSettings
+from snaploom.skipping.spark.settings import ENABLED, KEY_SERVICE, REQUESTED, SkippingSettings
 from snaploom.skipping.spark.usability import usable_part
 
 
@@ -128,3 +131,32 @@ def test_settings_say_what_switches_off() -> None:
     found = SkippingSettings.of({ENABLED: " False "})
     assert (found.is_enabled, found.switched_off_by) == (False, ENABLED)
     assert SkippingSettings.of(dict.fromkeys([ENABLED])).is_enabled
+
+
+@pytest.mark.parametrize("depth", [50, 5_000, 100_000])
+def test_condition_of_any_depth_keeps_what_it_must(depth: int) -> None:
+    text = '["IsNull",{"type":"int"},["col","a","int"]]'
+    filters = '["Not",{},' * depth + text + "]" * depth
+    asked = json.dumps(header(mode="list")).removesuffix("}") + f', "filters": [{filters}]}}'
+    assert Decider()(f"{asked}\n1\n2\nfile:/a") is None
+
+
+def test_long_condition_is_understood_whole() -> None:
+    equals = [["EqualTo", {}, ["col", "a", "int"], ["lit", n, "int"]] for n in range(2_000)]
+    filters = ["Or", {}, *equals]
+    found = predicate([filters], columns(header()))
+    assert isinstance(found, And)
+    assert isinstance(found.parts[0], Or)
+    assert len(found.parts[0].parts) == 2_000
+
+
+def test_key_service_that_is_none_is_told_once_and_fails_nothing(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    decider = Decider()
+    decider.add_bases([str(tmp_path)])
+    asked = json.dumps(header(settings={**dict.fromkeys(REQUESTED), KEY_SERVICE: "safe+https://x"}))
+    assert [decider.concerns(asked), decider.concerns(asked)] == [False, False]
+    assert decider.counting.read().errors == 0
+    (record,) = caplog.records
+    assert "names a key management service that is not registered here" in record.getMessage()

@@ -15,6 +15,7 @@ from snaploom.errors import SkippingNotAvailable
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.spark import rule, settings, sqlfrontend
 from snaploom.skipping.spark.decision import Decider
+from snaploom.skipping.spark.flint.datasource import register
 
 _CONNECT = "pyspark.sql.connect"
 
@@ -27,13 +28,16 @@ def enable(spark: SparkSession, *bases: str, keys: ParquetKeys | None = None) ->
     """Let the queries of a session, and of sessions made from it, skip files.
 
     `spark.sql` of the session takes statements about skipping indexes from then on. Enabling again
-    adds locations. After `spark.stop()` a new session is enabled anew.
+    adds locations. After `spark.stop()` a new session is enabled anew. `DataFrame.inputFiles` goes
+    on naming every file of the relations: those that may be read, not those that are.
 
     Args:
         spark: the session.
         bases: folders below which indexes are kept; those of the setting
             `spark.snaploom.skipping.locations` count too, whatever it says when a query is planned.
-        keys: for encrypted indexes; without, their queries read every file.
+        keys: for encrypted indexes; without, the service that the setting
+            `spark.snaploom.skipping.kms` names when a query is planned. Where no key is to be had,
+            queries read every file.
 
     Raises:
         SkippingNotAvailable: Spark Connect, or a Spark that the optimizer rule does not fit.
@@ -47,6 +51,7 @@ def enable(spark: SparkSession, *bases: str, keys: ParquetKeys | None = None) ->
         # What stopped applications knew is of no use to anybody.
         _deciders.clear()
         _deciders[_application(spark)] = decider
+    register(spark)
     sqlfrontend.accept_statements(spark, bases, keys)
 
 

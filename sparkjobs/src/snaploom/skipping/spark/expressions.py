@@ -2,8 +2,8 @@
 
 A node is `["col", name, type]`, `["lit", value, type]`, `["?", text]` for what the rule does not
 show (subqueries, Python functions, anything not deterministic), or
-`[ClassName, {argument: value}, child, ...]`. An argument that it cannot write is
-`{"opaque": true}`: such an expression is `Opaque` as a whole.
+`[ClassName, {argument: value}, child, ...]`, with all members of a chain of AND or of OR at once.
+An argument that it cannot write is `{"opaque": true}`: such an expression is `Opaque` as a whole.
 """
 
 from __future__ import annotations
@@ -184,6 +184,8 @@ def _call_text(name: str, arguments: Mapping[str, object], children: list[str]) 
             return f"{child} IN ({_few(members if isinstance(members, list) else [])})"
         case _, [left, right] if name in _INFIX:
             return f"({left} {_INFIX[name]} {right})"
+        case "And" | "Or", [*parts]:
+            return f"({f' {_INFIX[name]} '.join(parts)})"
     function = _FUNCTIONS.get(name) or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     return f"{function}({', '.join(children)})"
 

@@ -1,11 +1,13 @@
 package snaploom.skipping;
 
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
@@ -14,6 +16,7 @@ import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedLambdaVariable;
+import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.PythonUDF;
 import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
@@ -54,6 +57,8 @@ final class Expressions {
       unknown(e);
     } else if (e instanceof InSet) {
       inSet((InSet) e);
+    } else if (e instanceof And || e instanceof Or) {
+      chain(e);
     } else if (e instanceof IsNull || e instanceof IsNotNull) {
       ofNull(e);
     } else if (e instanceof GetStructField) {
@@ -121,6 +126,26 @@ final class Expressions {
     Json.string(out, type.catalogString());
     out.append('}');
     children(e);
+  }
+
+  /** Conditions made by programs nest hundreds deep on one side; flat, they cost no stack. */
+  private void chain(Expression e) {
+    out.append('[');
+    Json.string(out, e.getClass().getSimpleName());
+    out.append(",{}");
+    ArrayDeque waiting = new ArrayDeque();
+    waiting.push(e);
+    while (!waiting.isEmpty()) {
+      Expression part = (Expression) waiting.pop();
+      if (part.getClass() == e.getClass()) {
+        waiting.push(part.children().apply(1));
+        waiting.push(part.children().head());
+      } else {
+        out.append(',');
+        write(part);
+      }
+    }
+    out.append(']');
   }
 
   /** With the type of what is asked for NULL, which no literal beside it tells. */
