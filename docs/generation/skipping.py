@@ -43,6 +43,7 @@ ALTER      SKIPPING INDEX ON target WITH ( name = value [, ...] )
 DROP       SKIPPING INDEX ON target
 VACUUM     SKIPPING INDEX ON target
 RECOVER    SKIPPING INDEX ON target
+ANALYZE    SKIPPING INDEX ON target
 SHOW FLINT INDEXES IN catalog[.database]
 
 target:   [[catalog.]database.]table | format.`path`
@@ -149,16 +150,9 @@ def _statements() -> list[str]:
         "`auto_refresh = true` and `incremental_refresh = true` are Flint's names for "
         "`refresh_mode` AUTO and INCREMENTAL; two of them that disagree are refused. Flint's "
         f"{peers} are kept and shown, and change nothing: nothing follows files by a stream.\n",
-        "`ANALYZE SKIPPING INDEX ON target` is "
-        f"{_analyze()}.\n",
-    ]  # fmt: skip
-
-
-def _analyze() -> str:
-    """Whether the statement does anything yet: asked of the frontend's source."""
-    tree = module_tree("snaploom.skipping.spark.sqlfrontend")
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    return "advice about indexes" if "AnalyzeIndex" in names else "parsed, and returns nothing yet"
+        "`ANALYZE` tells which indexes would help, as `snaploom index advise` does; `RECOVER` "
+        "cleans up after an operation that failed or died.\n",
+    ]
 
 
 def _sessions() -> list[str]:
