@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from snaploom.errors import IndexNotPossible
@@ -62,7 +62,7 @@ def choose_files(
             + [("path", pa.string()), ("encoded", pa.string())]
         ),
     )
-    given = session.createDataFrame(table)
+    given = _frame(session, table)
     named = [given[f"p{place}"].alias(name) for place, (name, _) in _placed(partition_columns)]
     metadata = sql.struct(given["encoded"].alias("file_path")).alias("_metadata")
     path = "`the path`"
@@ -85,6 +85,25 @@ def choose_files(
             + ", ".join([name for name, _ in partition_columns] + ["_metadata.file_path"]),
             hint=_HINT,
         ) from error
+
+
+def _frame(session: SparkSession, table: pa.Table) -> DataFrame:
+    """A frame of a session of our own, which must not become the active one.
+
+    PySpark makes it so; the user's queries would then be planned with our session's settings, and
+    read every file, for it has none of the user's optimizer rules.
+    """
+    jvm = session.sparkContext._gateway.jvm  # type: ignore[union-attr]  # set once a session exists
+    sessions = jvm.org.apache.spark.sql.classic.SparkSession
+    in_python, in_java = SparkSession._activeSession, sessions.getActiveSession()
+    try:
+        return session.createDataFrame(table)
+    finally:
+        SparkSession._activeSession = in_python
+        if in_java.isDefined():
+            sessions.setActiveSession(in_java.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def _placed(columns: Sequence[tuple[str, str]]) -> list[tuple[int, tuple[str, str]]]:

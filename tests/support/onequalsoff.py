@@ -1,0 +1,257 @@
+"""The one acceptance rule of skipping, on real Spark: rows with skipping on = rows with it off.
+
+What a condition needs is found by one query with skipping off that counts the rows of each file for
+which it is TRUE; what Spark reads with skipping on is asked of the scan in the planned query. A
+file with such a row that is not read is a counterexample. It is shrunk, and its message says how to
+see it again.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import unquote
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from support.proofconditions import Condition
+from support.prooftables import ProofTable
+
+from snaploom.skipping.spark.enable import decider_of, disable, enable, setting, without_skipping
+from snaploom.skipping.spark.indexbuilder import IndexBuilder, skipping_index
+from snaploom.skipping.spark.manage import SkippingIndexes
+from snaploom.skipping.spark.settings import LOCATIONS
+
+_numbers = itertools.count()
+
+AT_ONCE = 25
+"""Conditions that one query decides."""
+
+
+@dataclass(frozen=True)
+class IndexOf:
+    """One index to declare."""
+
+    type_name: str
+    columns: tuple[str, ...] = ()
+    expression: str = ""
+    parameters: tuple[tuple[str, str | int | float], ...] = ()
+
+    def add_to(self, builder: IndexBuilder) -> IndexBuilder:
+        """Declare it."""
+        if self.expression:
+            return builder.add_expression(self.type_name, self.expression, **dict(self.parameters))
+        return builder.add(self.type_name, *self.columns, **dict(self.parameters))
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{name}={value}" for name, value in self.parameters)
+        return f"{self.type_name}({self.expression or ', '.join(self.columns)}; {told})"
+
+
+@dataclass(frozen=True)
+class IndexSet:
+    """Indexes that are kept together."""
+
+    label: str
+    indexes: tuple[IndexOf, ...]
+    where: str = ""
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Columns about which something is kept; every one where there is an expression."""
+        return frozenset(name for index in self.indexes for name in index.columns)
+
+
+class IndexHome(Protocol):
+    """A kind of place in which indexes are kept."""
+
+    def build(self, spark: SparkSession, table: ProofTable, indexes: IndexSet) -> str:
+        """Make and refresh an index in a place of its own; returns the location that has it."""
+        ...
+
+
+class FolderHome:
+    """Folders, in our own form."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def new_location(self) -> str:
+        """A place that has no index yet."""
+        return str(self._folder / f"home-{next(_numbers)}")
+
+    def build(self, spark: SparkSession, table: ProofTable, indexes: IndexSet) -> str:
+        """Make and refresh an index."""
+        location = self.new_location()
+        builder = table.subject(skipping_index(spark, location))
+        for index in indexes.indexes:
+            builder = index.add_to(builder)
+        if indexes.where:
+            builder = builder.filter_by(indexes.where)
+        builder.create()
+        if builder.subject is None:
+            raise ValueError("an index has a subject")
+        SkippingIndexes(spark, location).refresh(builder.subject)
+        return location
+
+
+@contextmanager
+def skipping_by(spark: SparkSession, location: str) -> Iterator[None]:
+    """Queries in a `with` block skip by the indexes of one location, and of no other."""
+    enable(spark)
+    decider_of(spark).forget()
+    try:
+        with setting(spark, LOCATIONS, location):
+            yield
+    finally:
+        disable(spark)
+
+
+def read_files(frame: DataFrame) -> set[str]:
+    """Names of the files that the scans of a planned query read."""
+    leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()
+    names: set[str] = set()
+    for place in range(leaves.size()):
+        leaf = leaves.apply(place)
+        if "FileSourceScanExec" not in leaf.getClass().getSimpleName():
+            continue
+        for file in leaf.selectedPartitions().toPartitionArray():
+            names.add(str(file.toPath().getName()))
+    return names
+
+
+Needs = Mapping[str, frozenset[str]]
+"""By condition, the names of the files with a row for which it is TRUE."""
+
+
+def needed_files(
+    spark: SparkSession, table: ProofTable, conditions: Sequence[Condition]
+) -> dict[str, frozenset[str]]:
+    """What conditions need, with skipping off; those that Spark refuses are left out."""
+    found: dict[str, frozenset[str]] = {}
+    with without_skipping(spark), setting(spark, "spark.sql.codegen.wholeStage", "false"):
+        for start in range(0, len(conditions), AT_ONCE):
+            found |= _needed(table.frame(spark), conditions[start : start + AT_ONCE])
+    return found
+
+
+def _needed(frame: DataFrame, batch: Sequence[Condition]) -> dict[str, frozenset[str]]:
+    answers = [sql.expr(each.text).alias(f"c{number}") for number, each in enumerate(batch)]
+    try:
+        rows = frame.select(sql.col("_metadata.file_path").alias("file"), *answers).collect()
+    except PySparkException:
+        if len(batch) == 1:
+            return {}
+        half = len(batch) // 2
+        return _needed(frame, batch[:half]) | _needed(frame, batch[half:])
+    return {
+        each.text: frozenset(
+            unquote(row["file"]).rsplit("/", 1)[-1] for row in rows if row[f"c{number}"]
+        )
+        for number, each in enumerate(batch)
+    }
+
+
+@dataclass
+class Verdict:
+    """What was seen of one index set."""
+
+    cases: int = 0
+    droppable: int = 0
+    """Files that conditions do not need, summed."""
+    dropped: int = 0
+    """Those of them that were not read."""
+    lost: list[tuple[Condition, frozenset[str]]] = field(default_factory=list)
+    """Conditions with files that were needed and not read."""
+
+    @property
+    def share(self) -> float:
+        """How much of what could be dropped was."""
+        return self.dropped / max(self.droppable, 1)
+
+
+def judge(
+    spark: SparkSession,
+    table: ProofTable,
+    location: str,
+    conditions: Iterable[Condition],
+    needs: Needs,
+) -> Verdict:
+    """Plan each condition with skipping on, and compare the files that are read with the needed."""
+    verdict = Verdict()
+    with skipping_by(spark, location):
+        frame = table.frame(spark)
+        every = {str(path).rsplit("/", 1)[-1] for path in map(unquote, frame.inputFiles())}
+        for condition in conditions:
+            read = read_files(frame.where(condition.text))
+            needed = needs[condition.text]
+            verdict.cases += 1
+            verdict.droppable += len(every - needed)
+            verdict.dropped += len(every - read - needed)
+            if needed - read:
+                verdict.lost.append((condition, needed - read))
+        errors = decider_of(spark).counting.read()
+    if errors.errors:
+        raise AssertionError(f"deciding failed {errors.errors} times: {errors.last_error}")
+    return verdict
+
+
+def counterexample(
+    spark: SparkSession,
+    home: IndexHome,
+    table: ProofTable,
+    indexes: IndexSet,
+    condition: Condition,
+) -> str:
+    """The smallest form of a counterexample that is easily found, in words."""
+
+    def loses(tried: IndexSet, condition: Condition) -> bool:
+        needs = needed_files(spark, table, [condition])
+        location = home.build(spark, table, tried)
+        return bool(needs and judge(spark, table, location, [condition], needs).lost)
+
+    for index in indexes.indexes:
+        alone = IndexSet(indexes.label, (index,), indexes.where)
+        if loses(alone, condition):
+            indexes = alone
+            break
+    condition = _smallest(condition, lambda part: loses(indexes, part))
+    needs = needed_files(spark, table, [condition])
+    location = home.build(spark, table, indexes)
+    verdict = judge(spark, table, location, [condition], needs)
+    lost = [sorted(files) for _, files in verdict.lost]
+    kept = ", ".join(map(str, indexes.indexes))
+    return (
+        f"rows are lost in {table.name} with {kept} WHERE {indexes.where or 'true'}:\n"
+        f"  {condition.text}\n  needs {lost}, which are not read"
+    )
+
+
+def _smallest(condition: Condition, loses: Callable[[Condition], bool]) -> Condition:
+    for part in condition.parts:
+        if loses(part):
+            return _smallest(part, loses)
+    return condition
+
+
+def on_and_off(
+    spark: SparkSession, location: str, query: Callable[[], DataFrame]
+) -> tuple[list[str], list[str]]:
+    """All rows with skipping on and with it off, as texts in one order.
+
+    Nothing of a query that fails without skipping: reading less may spare it the row that fails.
+    """
+    with skipping_by(spark, location):
+        try:
+            with without_skipping(spark):
+                off = sorted(map(str, query().collect()))
+        except PySparkException:
+            return [], []
+        finally:
+            spark.catalog.clearCache()
+        return sorted(map(str, query().collect())), off
