@@ -56,6 +56,20 @@ def test_status_is_left_out_and_a_bundle_survives_its_round_trip() -> None:
     assert Bundle.parse(bundle.dump()) == bundle
 
 
+def test_the_bundle_of_an_index_holds_the_output_that_it_is_about() -> None:
+    spec = {
+        "target": {"outputDataset": "wide"},
+        "store": {"parquet": {"location": "/indexes"}},
+        "indexes": [{"type": "MIN_MAX", "column": "a"}],
+    }
+    raws = [*model(), document("SkippingIndex", "of-wide", spec)]
+    bundle = bundle_for("SkippingIndex", "of-wide", parsed(raws))
+    assert bundle.target_output.name == "wide"
+    assert bundle.runnable is bundle.index
+    assert bundle.data_sources == ()
+    assert Bundle.parse(bundle.dump()) == bundle
+
+
 def test_resources_of_other_namespaces_are_left_out() -> None:
     elsewhere = [r | {"metadata": {**r["metadata"], "namespace": "b"}} for r in model()[:-1]]
     bundle = bundle_for("OutputDataset", "wide", parsed([*elsewhere, output()]))

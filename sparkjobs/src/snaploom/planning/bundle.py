@@ -33,6 +33,8 @@ class Bundle(ApiModel):
     """The output to weave."""
     skipping_index: SkippingIndex | None = None
     """The index to build."""
+    indexed_output: OutputDataset | None = None
+    """The output whose published files the index is about; only for bundles of an index."""
     data_sources: Annotated[tuple[DataSource, ...], MaxLen(4000)] = ()
     """Every source that is read, directly or by a virtual one."""
     data_relationships: Annotated[tuple[DataRelationship, ...], MaxLen(2000)] = ()
@@ -53,6 +55,12 @@ class Bundle(ApiModel):
         """The index to build; only for bundles of one."""
         assert self.skipping_index is not None
         return self.skipping_index
+
+    @property
+    def target_output(self) -> OutputDataset:
+        """The output that the index is about; only for bundles of such an index."""
+        assert self.indexed_output is not None
+        return self.indexed_output
 
     @property
     def runnable(self) -> OutputDataset | SkippingIndex:

@@ -49,8 +49,10 @@ def bundle_for(kind: str, name: str, resources: Iterable[Resource]) -> Bundle:
         roots = _sources_of_output(chosen)
         return _bundle(near, _reached(roots, sources), _chosen(used, relationships), output=chosen)
     if isinstance(chosen, SkippingIndex):
-        target = chosen.spec.target.data_source
-        return _bundle(near, _reached([target] if target else [], sources), (), index=chosen)
+        target = chosen.spec.target
+        output = _named(near, OutputDataset).get(target.output_dataset or "")
+        reached = _reached([target.data_source] if target.data_source else [], sources)
+        return _bundle(near, reached, (), index=chosen, indexed=output)
     raise _unknown(kind, name, listed)
 
 
@@ -66,12 +68,14 @@ def _bundle(
     relationships: tuple[DataRelationship, ...],
     output: OutputDataset | None = None,
     index: SkippingIndex | None = None,
+    indexed: OutputDataset | None = None,
 ) -> Bundle:
     applicators = (name for s in sources for name in s.spec.variant.metadata_applicators)
     transformers = (name for s in sources for name in s.spec.variant.field_transformers)
     return Bundle(
         output_dataset=_stateless(output) if output else None,
         skipping_index=_stateless(index) if index else None,
+        indexed_output=_stateless(indexed) if indexed else None,
         data_sources=tuple(map(_stateless, sources)),
         data_relationships=tuple(map(_stateless, relationships)),
         metadata_applicators=tuple(
