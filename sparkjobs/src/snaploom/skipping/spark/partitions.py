@@ -99,7 +99,13 @@ def _columns(
     index: IndexDefinition, term: Term, values: Sequence[object]
 ) -> Mapping[str, pa.Array]:
     """Counts of one row a file say which value is NULL; what cannot be told has none."""
-    found = [literal(value, term.data_type) for value in values]
+    # Many files share few values, and reading one costs more than finding it again.
+    names = [repr(value) for value in values]
+    different = {
+        name: literal(value, term.data_type)
+        for name, value in dict(zip(names, values, strict=True)).items()
+    }
+    found = [different[name] for name in names]
     counts = [_count(each) for each in found]
     nulls = [None if count is None else 1 - count for count in counts]
     kept_as = arrow_type(term.data_type)

@@ -36,6 +36,10 @@ import scala.runtime.AbstractPartialFunction;
  * its keys and once for the join, and nothing makes Spark see the same rows both times: files may
  * be rewritten in place between the runs, and a cache may be evicted and filled again from them.
  * Then rows would be lost that belong to the answer.
+ *
+ * <p>To run the other side once, while planning, and put its rows into the plan would lose none. But
+ * a rule cannot tell EXPLAIN and frames that are only looked at from queries that run: all would
+ * start jobs, and a frame that runs later would join rows of the time when it was planned.
  */
 final class JoinKeys {
   private static final String ENABLED = "spark.snaploom.skipping.join.enabled";
