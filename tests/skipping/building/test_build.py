@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -287,3 +288,50 @@ def test_decimals_keep_their_scale(spark: SparkSession, tmp_path: Path) -> None:
     one_file(frame, tmp_path / "t", "a.parquet")
     (row,) = min_max(open_path(spark, str(tmp_path / "t"), "parquet"), "d")
     assert (row["i0.min"], row["i0.max"]) == (Decimal("1.500"), Decimal("1.500"))
+
+
+@pytest.mark.parametrize(
+    ("notes", "is_known"),
+    [
+        ({"org.apache.spark.version": "4.3.0"}, True),
+        ({"org.apache.spark.version": "2.4.8"}, False),
+        ({"org.apache.spark.version": "4.3.0", "org.apache.spark.legacyDateTime": ""}, False),
+        (
+            {
+                "org.apache.spark.version": "4.3.0",
+                "org.apache.spark.legacyDateTime": "",
+                "org.apache.spark.timeZone": "Europe/Paris",
+            },
+            True,
+        ),
+    ],
+)
+def test_timestamps_of_the_readers_zone_stay_unknown(
+    notes: dict[str, str], is_known: bool, spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "t").mkdir()
+    times = pa.array([datetime(1850, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
+    table = pa.table({"t": times, "id": [1]}).replace_schema_metadata(notes)
+    pq.write_table(table, tmp_path / "t" / "a.parquet")
+    target = open_path(spark, str(tmp_path / "t"), "parquet")
+    (row,) = min_max(target, "id", "t")
+    assert row["i0.values"] == 1
+    assert (row["i1.values"] is not None) is is_known
+
+
+def test_many_small_pieces_make_the_same_rows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark.range(0, 70, 1, 7).write.json(str(tmp_path / "t"))
+    target = open_path(spark, str(tmp_path / "t"), "json")
+    whole = min_max(target, "id")
+    monkeypatch.setattr("snaploom.skipping.spark.build._PIECE_FILES", 3)
+    told: list[tuple[int, int]] = []
+    pieces = target.build(
+        [index(target, "MIN_MAX", "id", index_id="i0")],
+        target.list_files(""),
+        lambda *seen: told.append(seen),
+    )
+    rows = sorted(pa.concat_tables(pieces).to_pylist(), key=lambda row: str(row["path"]))
+    assert rows == whole
+    assert told == [(0, 7), (3, 7), (6, 7), (7, 7)]

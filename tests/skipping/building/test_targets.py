@@ -186,3 +186,39 @@ def test_several_folders_are_refused(spark: SparkSession, tmp_path: Path) -> Non
         spark.range(1).write.parquet(str(tmp_path / name))
     with pytest.raises(TargetNotIndexable, match="2 folders"):
         open_path(spark, f"{tmp_path}/*", "parquet")
+
+
+def test_odd_names_of_tables_are_kept_in_backticks(spark: SparkSession, database: str) -> None:
+    spark.sql(f"CREATE TABLE {database}.`a.b-c` (id BIGINT) USING parquet")
+    target = open_table(spark, f"{database}.`A.b-C`")
+    assert target.target.table == f"spark_catalog.{database}.`a.b-c`"
+    assert open_target(spark, target.target).target == target.target
+    assert target.list_files("").num_rows == 0
+
+
+def test_a_column_that_is_called_view_is_no_view(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(1).selectExpr("id AS `View (x)`").write.orc(str(tmp_path / "t"))
+    target = open_path(spark, str(tmp_path / "t"), "orc")
+    assert target.column("`View (x)`").data_type == "bigint"
+
+
+@pytest.mark.parametrize("file_format", ["delta", "iceberg", "jdbc", "rate", "avro"])
+def test_what_spark_alone_does_not_read_as_files_is_refused(
+    file_format: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    spark.range(1).write.parquet(str(tmp_path / "t"))
+    with pytest.raises(TargetNotIndexable):
+        open_path(spark, str(tmp_path / "t"), file_format)
+
+
+def test_views_of_streams_of_files_and_of_rows_are_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    spark.range(1).write.parquet(str(tmp_path / "t"))
+    files = spark.read.parquet(str(tmp_path / "t"))
+    stream = spark.readStream.schema(files.schema).parquet(str(tmp_path / "t"))
+    for frame in (files, stream, spark.range(1)):
+        frame.createOrReplaceTempView("passing")
+        with pytest.raises(TargetNotIndexable):
+            open_table(spark, "passing")
+    spark.catalog.dropTempView("passing")

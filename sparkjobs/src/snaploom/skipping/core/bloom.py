@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from snaploom.skipping.core.filetable import Mask
-from snaploom.skipping.core.hashing import Int32s, murmur3_bytes, murmur3_longs
+from snaploom.skipping.core.hashing import Int32s, UInt32s, murmur3_bytes, murmur3_longs
 from snaploom.skipping.core.ordering import Int64s, byte_buffers
 
 VERSION = 1
@@ -44,8 +44,19 @@ class ItemHashes:
 
     def combined(self, function: int) -> Int64s:
         """What the n-th hash function (from 1) says of each item, before the filter's size."""
-        mixed = self.first + np.int32(function) * self.second
-        return np.where(mixed < 0, ~mixed, mixed).astype(np.int64)
+        return self._mixed(function).astype(np.int64)
+
+    def positions(self, function: int, bits: int) -> Int64s | UInt32s:
+        """The bit of each item that the n-th hash function (from 1) sets in a filter so large."""
+        mixed = self._mixed(function)
+        # 32 bits divide twice as fast as 64; what is below 2**31 is its own remainder beyond that.
+        return mixed.view(np.uint32) % np.uint32(bits) if bits < 2**31 else mixed.astype(np.int64)
+
+    def _mixed(self, function: int) -> Int32s:
+        mixed: Int32s = self.first + np.int32(function) * self.second
+        # The complement of negative numbers: their sign, repeated, flips every bit.
+        signs: Int32s = mixed >> np.int32(31)
+        return mixed ^ signs
 
 
 @dataclass(frozen=True)
@@ -72,7 +83,7 @@ class BloomFilter:
     def put(self, items: ItemHashes) -> None:
         """Take items."""
         for function in range(1, self.functions + 1):
-            self.bits[items.combined(function) % len(self.bits)] = True
+            self.bits[items.positions(function, len(self.bits))] = True
 
     def merge(self, other: BloomFilter) -> None:
         """Take the items of another filter.
@@ -88,7 +99,7 @@ class BloomFilter:
         """For each item, whether it may have been put."""
         found = np.ones(len(items), dtype=np.bool_)
         for function in range(1, self.functions + 1):
-            found &= self.bits[items.combined(function) % len(self.bits)]
+            found &= self.bits[items.positions(function, len(self.bits))]
         return found
 
     def serialised(self) -> bytes:

@@ -57,8 +57,12 @@ class DistinctValues:
         return None if self.is_over else self._found
 
     def _settle(self) -> None:
-        joined = pa.concat_arrays([self._found, *self._pending])
-        self._found = pc.unique(joined)[: self._limit + 1]
+        if not len(self._found) and len(self._pending) == 1:
+            # The values of one batch have no duplicates, and most files are one batch.
+            self._found = self._pending[0][: self._limit + 1]
+        else:
+            joined = pa.concat_arrays([self._found, *self._pending])
+            self._found = pc.unique(joined)[: self._limit + 1]
         self._pending, self._waiting = [], 0
 
 

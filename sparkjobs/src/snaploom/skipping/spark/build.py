@@ -7,11 +7,13 @@ about it before and after must equal the listing (ruling D32, 21).
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.filetable import (
@@ -23,6 +25,8 @@ from snaploom.skipping.core.filetable import (
 from snaploom.skipping.core.terms import arrow_type
 from snaploom.skipping.indexes.registry import index_type
 from snaploom.skipping.lifecycle.target import Progress
+from snaploom.skipping.spark.collecting import Scanned
+from snaploom.skipping.spark.direct import DirectReader
 from snaploom.skipping.spark.expressions import Literal
 from snaploom.skipping.spark.footers import Footer, FooterTerm, read_footers
 from snaploom.skipping.spark.hadoop import (
@@ -32,13 +36,18 @@ from snaploom.skipping.spark.hadoop import (
     states_of,
     wait_until_settled,
 )
-from snaploom.skipping.spark.scan import Relation, Scanned, scan
+from snaploom.skipping.spark.scan import Relation, scan
 
 PARTITION = "PARTITION"
 """The type whose rows come from the listing alone."""
 
-_CHUNK = 1000
-"""Files of one job; limits the memory that partial states take in the driver."""
+_PIECE_FILES = 1000
+_PIECE_BYTES = 512 << 20
+_MOST_KEPT = 8 << 20
+"""Files that are built at once, and the bytes of them that may be held in the driver: of one file
+as much as it has, but not more than a million hashes."""
+
+_LOCAL_MASTER = re.compile(r"local(\[|$)")
 
 _LOG = logging.getLogger(__name__)
 
@@ -56,7 +65,9 @@ class BuildPlan:
     partitions: Mapping[str, tuple[Literal, ...]]
     """Partition values by path."""
     footer_terms: Mapping[str, FooterTerm] = field(default_factory=dict)
-    """Terms that footers may prove, by key; empty when the files are not Parquet."""
+    """Terms that footers may prove, by key."""
+    is_parquet: bool = False
+    """Whether the files have footers."""
     is_case_sensitive: bool = False
     """Whether names differ by case."""
 
@@ -69,8 +80,10 @@ class Counters:
     """Bytes of footers that were read."""
     footer_files: int = 0
     """Files whose footers were read."""
+    direct_files: int = 0
+    """Files whose rows were read without Spark."""
     scanned_files: int = 0
-    """Files whose rows were read."""
+    """Files whose rows Spark read."""
     failures: dict[str, str] = field(default_factory=dict)
     """Files about which nothing could be found out, and why."""
 
@@ -86,7 +99,7 @@ def build_rows(
     progress: Progress,
     counters: Counters,
 ) -> Iterator[pa.Table]:
-    """Rows in pieces of at most `_CHUNK` files, in the form of `snaploom.skipping.core.filetable`.
+    """Rows in pieces of bounded size, in the form of `snaploom.skipping.core.filetable`.
 
     Args:
         plan: the target.
@@ -97,13 +110,28 @@ def build_rows(
     """
     total = files.num_rows
     progress(0, total)
-    for start in range(0, total, _CHUNK):
-        chunk = files.slice(start, _CHUNK)
-        yield _build_chunk(plan, indexes, chunk, counters)
-        progress(min(start + _CHUNK, total), total)
+    done = 0
+    for count in piece_sizes(files.column("length").to_pylist()):
+        yield _build_piece(plan, indexes, files.slice(done, count), counters)
+        done += count
+        progress(done, total)
 
 
-def _build_chunk(
+def piece_sizes(lengths: Sequence[int]) -> Iterator[int]:
+    """How many files are built at once, one number a piece, from their bytes."""
+    count = held = 0
+    for length in lengths:
+        kept = min(length, _MOST_KEPT)
+        if count == _PIECE_FILES or (count and held + kept > _PIECE_BYTES):
+            yield count
+            count = held = 0
+        count += 1
+        held += kept
+    if count:
+        yield count
+
+
+def _build_piece(
     plan: BuildPlan, indexes: Sequence[IndexDefinition], files: pa.Table, counters: Counters
 ) -> pa.Table:
     listed = {
@@ -116,7 +144,7 @@ def _build_chunk(
     settled = [path for path in paths if listed[path].modified <= now]
     for path in set(paths) - set(settled):
         counters.failures[path] = "was modified in the future, by this machine's clock"
-    rows = _rows(plan, indexes, settled, counters)
+    rows = _rows(plan, indexes, {path: listed[path] for path in settled}, counters)
     after = dict(zip(paths, states_of(plan.relation.spark, paths), strict=True))
     for path in list(rows):
         if after[path] != listed[path]:
@@ -129,8 +157,12 @@ def _build_chunk(
 
 
 def _rows(
-    plan: BuildPlan, indexes: Sequence[IndexDefinition], paths: Sequence[str], counters: Counters
+    plan: BuildPlan,
+    indexes: Sequence[IndexDefinition],
+    listed: Mapping[str, FileState],
+    counters: Counters,
 ) -> dict[str, _Row]:
+    paths = list(listed)
     rows: dict[str, _Row] = {path: {} for path in paths}
     read = [definition for definition in indexes if definition.type != PARTITION]
     for definition in indexes:
@@ -141,18 +173,74 @@ def _rows(
     for path, footer in footers.items():
         for definition in read:
             _add(rows[path], definition, _footer_row(plan, definition, footer))
-    missing = [d for d in read if any(d.index_id not in row for row in rows.values())]
-    unproved = [path for path in paths if any(d.index_id not in rows[path] for d in missing)]
+    missing, unproved = _missing(read, rows)
+    if unproved:
+        some = {path: listed[path] for path in unproved}
+        for path, scanned in _direct(plan, missing, some, counters):
+            _take(rows[path], missing, scanned, footers.get(path))
+        missing, unproved = _missing(read, rows)
     if unproved:
         counters.scanned_files += len(unproved)
         is_everything = len(unproved) == plan.file_count
         found = scan(plan.relation, missing, unproved, is_everything=is_everything)
         counters.failures.update(found.failures)
         for path, scanned in found.rows.items():
-            for definition, each in zip(missing, scanned, strict=True):
-                if definition.index_id not in rows[path] and _agrees(each, footers.get(path)):
-                    rows[path][definition.index_id] = each
+            _take(rows[path], missing, scanned, footers.get(path))
+    for path in (path for path, footer in footers.items() if footer.depends_on_zone):
+        for definition in (each for each in read if _may_read_timestamps(each)):
+            rows[path].pop(definition.index_id, None)
+            counters.failures[path] = "timestamps in it depend on the time zone of the reader"
     return {path: row for path, row in rows.items() if row}
+
+
+def _may_read_timestamps(definition: IndexDefinition) -> bool:
+    return any(term.data_type == "timestamp" or term.names is None for term in definition.terms)
+
+
+def _missing(
+    indexes: Sequence[IndexDefinition], rows: Mapping[str, _Row]
+) -> tuple[list[IndexDefinition], list[str]]:
+    """Indexes that do not know every file yet, and the files that one of them does not know."""
+    missing = [d for d in indexes if any(d.index_id not in row for row in rows.values())]
+    unproved = [p for p, row in rows.items() if any(d.index_id not in row for d in missing)]
+    return missing, unproved
+
+
+def _take(
+    row: _Row,
+    indexes: Sequence[IndexDefinition],
+    scanned: Sequence[Scanned],
+    footer: Footer | None,
+) -> None:
+    for definition, each in zip(indexes, scanned, strict=True):
+        if definition.index_id not in row and _agrees(each, footer):
+            row[definition.index_id] = each
+
+
+def _direct(
+    plan: BuildPlan,
+    indexes: Sequence[IndexDefinition],
+    listed: Mapping[str, FileState],
+    counters: Counters,
+) -> Iterator[tuple[str, tuple[Scanned, ...]]]:
+    """What files hold that need no Spark to be read.
+
+    Only in local mode, where the driver's threads are all there is: a cluster has its executors.
+    """
+    local = {local_path(path): path for path in listed}
+    reader = DirectReader.of(indexes, plan.footer_terms, is_case_sensitive=plan.is_case_sensitive)
+    if reader is None or None in local or not _is_local(plan.relation.spark):
+        return
+    files = {name: listed[path] for name, path in local.items() if name is not None}
+    for name, scanned in reader.read_all(
+        files, plan.relation.spark.sparkContext.defaultParallelism
+    ):
+        counters.direct_files += 1
+        yield local[name], scanned
+
+
+def _is_local(spark: SparkSession) -> bool:
+    return _LOCAL_MASTER.match(str(spark.sparkContext.master)) is not None
 
 
 def _add(row: _Row, definition: IndexDefinition, found: Scanned | None) -> None:
@@ -163,7 +251,7 @@ def _add(row: _Row, definition: IndexDefinition, found: Scanned | None) -> None:
 def _footers(plan: BuildPlan, paths: Sequence[str], counters: Counters) -> dict[str, Footer]:
     """Footers by path: of local Parquet files. Others are left to the scan."""
     local = {path: local_path(path) for path in paths}
-    if not plan.footer_terms or None in local.values():
+    if not plan.is_parquet or None in local.values():
         return {}
     terms = list(plan.footer_terms.values())
     found = read_footers(

@@ -7,7 +7,7 @@ module knows no Spark, so that workers start quickly.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -39,6 +39,18 @@ PARTIALS_DDL = (
 _EMITTED_ROWS = 256
 _EMITTED_BYTES = 4 << 20
 """What is collected before a batch is emitted; limits what a worker holds."""
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """What the rows of one file say to one index."""
+
+    values: tuple[int, ...]
+    """Rows in which each term is not NULL."""
+    nulls: tuple[int, ...]
+    """Rows in which each term is NULL."""
+    fields: Mapping[str, object]
+    """What the type keeps."""
 
 
 @dataclass(frozen=True)

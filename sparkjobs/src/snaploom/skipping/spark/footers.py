@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -51,6 +51,8 @@ _GREGORIAN_MICROS = -2_208_902_400_000_000
 
 _SPARK_VERSION = b"org.apache.spark.version"
 _SPARK_LEGACY_CALENDAR = b"org.apache.spark.legacyDateTime"
+_SPARK_LEGACY_INT96 = b"org.apache.spark.legacyINT96"
+_SPARK_TIME_ZONE = b"org.apache.spark.timeZone"
 
 _INTEGER_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
@@ -85,6 +87,8 @@ class Footer:
     """One for each term, in order; None where nothing is proved."""
     length: int = 0
     """Bytes that were read."""
+    depends_on_zone: bool = False
+    """Whether timestamps in the file are other ones when the reader's time zone is another."""
     failure: str = field(default="", compare=False)
     """Why it cannot be read."""
 
@@ -114,7 +118,20 @@ def _read_footer(path: str, terms: Sequence[FooterTerm], is_case_sensitive: bool
     except (OSError, ValueError, pa.ArrowException) as error:
         return Footer(failure=f"{type(error).__name__}: {error}")
     proofs = tuple(column_of(metadata, term, is_case_sensitive) for term in terms)
-    return Footer(rows=metadata.num_rows, columns=proofs, length=len(footer) + _TAIL)
+    return Footer(
+        rows=metadata.num_rows,
+        columns=proofs,
+        length=len(footer) + _TAIL,
+        depends_on_zone=_depends_on_zone(metadata.metadata or {}),
+    )
+
+
+def _depends_on_zone(notes: Mapping[bytes, bytes]) -> bool:
+    """Whether Spark wrote in the old calendar, which was a local one, and does not say where."""
+    version = notes.get(_SPARK_VERSION)
+    is_old = version is not None and version < b"3."
+    is_legacy = _SPARK_LEGACY_CALENDAR in notes or _SPARK_LEGACY_INT96 in notes
+    return (is_old or is_legacy) and _SPARK_TIME_ZONE not in notes
 
 
 def _footer_bytes(path: str) -> bytes:
@@ -152,6 +169,36 @@ def column_of(
     bounds = _bounds(metadata, leaf, term.data_type, writer) if values else None
     minimum, maximum = bounds or (None, None)
     return FooterColumn(values=values, nulls=nulls, minimum=minimum, maximum=maximum)
+
+
+def readable_leaf(
+    metadata: pq.FileMetaData, term: FooterTerm, is_case_sensitive: bool
+) -> int | None:
+    """Position of the leaf that holds exactly the values that Spark reads as a term.
+
+    Returns:
+        None when that is not sure, or when the file lacks the term.
+    """
+    leaf = _leaf(metadata, term.names, is_case_sensitive)
+    if leaf is None or leaf is _ABSENT:
+        return None
+    column = metadata.schema.column(leaf)
+    writer = _trusted_writer(metadata.created_by)
+    if writer is None or column.max_repetition_level > 0 or not _reads_as(column, term.data_type):
+        return None
+    if _is_never_rebased(None, term.data_type, metadata):
+        return leaf
+    # The file does not tell its calendar, but its bounds may tell that it is no matter.
+    counts = _counts(metadata, leaf)
+    if counts is None:
+        return None
+    is_sure = counts[0] == 0 or _bounds(metadata, leaf, term.data_type, writer) is not None
+    return leaf if is_sure else None
+
+
+def same_name(one: str, other: str, is_case_sensitive: bool) -> bool:
+    """Whether Spark takes two names of columns for the same."""
+    return one == other if is_case_sensitive else one.lower() == other.lower()
 
 
 _ABSENT = -1

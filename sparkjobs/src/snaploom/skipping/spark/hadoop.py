@@ -89,11 +89,23 @@ def granularity_of(paths: Sequence[str]) -> int:
     return LOCAL_GRANULARITY if is_local else REMOTE_GRANULARITY
 
 
+def opened_state(descriptor: int) -> FileState:
+    """What an open file is now.
+
+    Raises:
+        OSError: the file system does not answer.
+    """
+    return _state(os.fstat(descriptor))
+
+
 def _local_state(path: str) -> FileState | None:
     try:
-        found = os.stat(path.removeprefix(_LOCAL))
+        return _state(os.stat(path.removeprefix(_LOCAL)))
     except OSError:
         return None
+
+
+def _state(found: os.stat_result) -> FileState:
     return FileState(found.st_size, found.st_mtime_ns // 1_000_000)
 
 

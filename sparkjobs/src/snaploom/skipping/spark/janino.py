@@ -103,7 +103,9 @@ class JavaRule:
 
     def describe(self, frame: JavaObject, settings: Sequence[str] = ()) -> list[str]:
         """Headers (JSON) of the relations of files in a Java DataFrame, without filters."""
-        return list(self._facade.describe(frame, list(settings)))
+        headers = self._facade.describe(frame, list(settings))
+        # Iterating a list of Java ends with an exception of Java, which takes a hundred calls.
+        return [headers[position] for position in range(len(headers))]
 
     def listing(self, frame: JavaObject, settings: Sequence[str] = ()) -> str:
         """The request about all files of the one relation in a Java DataFrame.

@@ -19,7 +19,7 @@ from snaploom.errors import SkippingError
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.indexes.base import Feed, FileBuilder
 from snaploom.skipping.indexes.registry import index_type
-from snaploom.skipping.spark.collecting import FILE, PARTIALS_DDL, Collecting, Feeding
+from snaploom.skipping.spark.collecting import FILE, PARTIALS_DDL, Collecting, Feeding, Scanned
 from snaploom.skipping.spark.hadoop import is_spelt_right, url_encoded
 
 _MOST_FAILURES = 40
@@ -28,18 +28,6 @@ _MOST_FAILURES = 40
 _NO_AUTHORITY = "file:/"
 _EMPTY_AUTHORITY = "file:///"
 """Spark names local files in both ways, depending on how it listed them."""
-
-
-@dataclass(frozen=True)
-class Scanned:
-    """What a scan found about one file and one index."""
-
-    values: tuple[int, ...]
-    """Rows in which each term is not NULL."""
-    nulls: tuple[int, ...]
-    """Rows in which each term is NULL."""
-    fields: Mapping[str, object]
-    """What the type keeps."""
 
 
 @dataclass(frozen=True)
