@@ -42,6 +42,8 @@ COMMANDS = (
     ("index drop", "snaploom.cli.index.keeping:drop", "Delete a skipping index."),
     ("index vacuum", "snaploom.cli.index.keeping:vacuum", "Remove files that nothing needs."),
     ("index recover", "snaploom.cli.index.keeping:recover", "Clean up after a failure."),
+    ("index export", "snaploom.cli.index.exchanging:export", "Write it as others read it."),
+    ("index import", "snaploom.cli.index.exchanging:import_", "Make one of what others wrote."),
     ("index compact", "snaploom.cli.index.keeping:compact", "Rewrite small pieces as one."),
     ("schema", "snaploom.cli.schema:schema", "Write JSON Schemas for editors."),
     ("crds", "snaploom.cli.crds:crds", "Write or check the Kubernetes resource definitions."),

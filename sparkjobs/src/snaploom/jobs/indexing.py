@@ -187,6 +187,11 @@ def _act(indexes: SkippingIndexes, request: IndexRequest) -> tuple[str, ...]:
             return indexes.apply(subject, _declaration(request), store).steps
         case IndexAction.PLAN:
             return indexes.plan(subject, _declaration(request), store).steps
+        case IndexAction.IMPORT:
+            result = indexes.import_(
+                subject, request.directory, store, is_trusted=request.is_trusted
+            )
+            return (str(result),)
         case IndexAction.DESCRIBE:
             return ()
 

@@ -6,6 +6,8 @@ import re
 
 from snaploom.errors import IndexNotFound, IndexNotPossible
 from snaploom.jobs.indexrequests import IndexedPlace
+from snaploom.skipping.formats.keys import ParquetKeys
+from snaploom.skipping.formats.kms.opening import SETTING, open_keys
 from snaploom.skipping.statements.syntax import PathName, TableName
 from snaploom.skipping.stores.bases import IndexBase, open_base
 from snaploom.skipping.stores.port import IndexStore
@@ -20,7 +22,7 @@ def find_index(place: IndexedPlace) -> IndexStore:
         IndexNotFound: nothing is known about it there.
         IndexNotPossible: the name stands for several tables.
     """
-    base = open_base(place.store.location)
+    base = open_base(place.store.location, keys_of(place))
     if isinstance(place.subject, PathName):
         store = base.index(hadoop_path(place.subject.path))
         if store.read().version:
@@ -34,6 +36,13 @@ def find_index(place: IndexedPlace) -> IndexStore:
         found=f"nothing about {place.subject.label} in {base.uri}",
         hint="create it, or name another location; `snaploom index list` shows what is there",
     )
+
+
+def keys_of(place: IndexedPlace) -> ParquetKeys | None:
+    """Keys of the service that the settings name."""
+    spark = place.run.spark
+    settings = {**({} if spark is None else spark.spark_conf), **dict(place.settings)}
+    return open_keys(settings.get(SETTING, ""))
 
 
 def hadoop_path(path: str) -> str:

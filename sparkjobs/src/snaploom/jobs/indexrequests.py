@@ -31,6 +31,8 @@ class IndexAction(StrEnum):
     """Make it what a resource declares, and refresh it."""
     PLAN = "PLAN"
     """Tell what APPLY would do."""
+    IMPORT = "IMPORT"
+    """Make it from a metadata store of others."""
     DESCRIBE = "DESCRIBE"
     """Tell what it is, how much of the target it covers, and how it fares."""
 
@@ -75,6 +77,10 @@ class IndexRequest:
     """What a refresh looks at; None for what is declared."""
     ignore_if_exists: bool = False
     """Whether an index that exists is no fault."""
+    directory: str = ""
+    """Folder of the metadata store to import."""
+    is_trusted: bool = False
+    """Whether its rows are taken as they are, without comparing them with the files."""
 
 
 @dataclass(frozen=True)

@@ -66,20 +66,17 @@ def test_only_what_the_output_reads_matters() -> None:
 
 
 def test_of_an_index_only_what_is_not_built_is_refused() -> None:
+    search = {"host": "search", "auth": "BASIC", "credentials": {"fromSecret": {"name": "s"}}}
     spec = {
         "target": {"dataSource": "customer"},
-        "indexes": [
-            {"type": "MIN_MAX", "column": "a"},
-            {"type": "MIN_MAX", "column": "b", "keyLabel": "k"},
-        ],
-        "store": {"parquet": {"location": "/index/"}},
+        "indexes": [{"type": "MIN_MAX", "column": "a", "keyLabel": "k"}],
+        "store": {"openSearch": search},
         "encryption": {"footerKeyLabel": "f"},
     }
     resources = parsed([files("customer"), document("SkippingIndex", "i", spec)])
     errors = unsupported(bundle_for("SkippingIndex", "i", resources))
     assert [(error.code, error.path) for error in errors] == [
-        ("SL190", "spec.encryption"),
-        ("SL190", "spec.indexes[1].keyLabel"),
+        ("SL190", "spec.store.openSearch.credentials.fromSecret")
     ]
 
 

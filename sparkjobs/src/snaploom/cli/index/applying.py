@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from snaploom.cli.console import OutputForm, message_console, print_findings
-from snaploom.cli.index.options import pairs_of, refuse_request
+from snaploom.cli.index.options import Kms, refuse_request, settings_of
 from snaploom.cli.index.told import show_reports
 from snaploom.cli.index.work import carry_out
 from snaploom.cli.options import Files, Form
@@ -31,6 +31,7 @@ def apply(
         tuple[str, ...],
         Parameter(name="--conf", help="Setting of the Spark session, as `name=value`."),
     ] = (),
+    kms: Kms = None,
     dry_run: Annotated[bool, Parameter(help="Tell what would be done, and do nothing.")] = False,
     output: Form = OutputForm.TEXT,
 ) -> int:
@@ -39,7 +40,7 @@ def apply(
     Applying the same declarations again changes nothing.
     """
     declarations = read_declarations(file)
-    places = _places(declarations, names, pairs_of(conf, "--conf"))
+    places = _places(declarations, names, settings_of(conf, kms))
     action = IndexAction.PLAN if dry_run else IndexAction.APPLY
     requests = [IndexRequest(action, place, declaration=place.declaration) for place in places]
     try:

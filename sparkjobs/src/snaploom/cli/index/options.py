@@ -16,6 +16,7 @@ from snaploom.jobs.indextargets import place_of_resource
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.skippingindex import Index
+from snaploom.skipping.formats.kms.opening import SETTING as KEY_SERVICE
 from snaploom.skipping.indexes.registry import registered_types
 from snaploom.skipping.spark.settings import LOCATIONS, locations_in
 from snaploom.skipping.statements.declaration import StorePlace
@@ -34,6 +35,14 @@ Items = Annotated[
     Parameter(
         name=["--index", "-i"],
         help="What to keep, as in SQL: `'price MIN_MAX'`, `'lower(name) VALUE_SET(50)'`.",
+    ),
+]
+Kms = Annotated[
+    str | None,
+    Parameter(
+        name="--kms",
+        help="Key management service of encrypted indexes; the same as "
+        f"`--conf {KEY_SERVICE}=URL`.",
     ),
 ]
 
@@ -68,6 +77,8 @@ class PlaceOptions:
         Parameter(name="--conf", help="Setting of the Spark session, as `name=value`."),
     ] = ()
     """Settings of the session."""
+    kms: Kms = None
+    """Key management service."""
 
 
 DEFAULT_PLACE = PlaceOptions()
@@ -81,7 +92,7 @@ def place_of(target: str, options: PlaceOptions) -> IndexedPlace:
         InvalidDeclarations: it is neither a table, nor files, nor declared; or nothing says where
             indexes are kept.
     """
-    settings = pairs_of(options.conf, "--conf")
+    settings = settings_of(options.conf, options.kms)
     if options.file:
         declarations = read_declarations(options.file)
         return place_of_resource(declarations, target, settings)
@@ -155,6 +166,11 @@ def pairs_of(texts: Iterable[str], option: str) -> tuple[tuple[str, str], ...]:
             raise refuse_request(f"{name} is given twice", option, text, "every name once")
         pairs[name] = value
     return tuple(sorted(pairs.items()))
+
+
+def settings_of(conf: Iterable[str], kms: str | None) -> tuple[tuple[str, str], ...]:
+    """Settings of the session, from `--conf` and `--kms`."""
+    return pairs_of([*conf, *([f"{KEY_SERVICE}={kms}"] if kms else [])], "--conf")
 
 
 def refuse_request(

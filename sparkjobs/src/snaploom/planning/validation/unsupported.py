@@ -64,13 +64,12 @@ def _of_source(source: DataSource) -> Iterator[tuple[str, str]]:
 
 
 def _of_index(index: SkippingIndex) -> Iterator[tuple[str, str]]:
-    if index.spec.store.open_search is not None:
-        yield "spec.store.openSearch", "keeping the index of a resource in OpenSearch"
-    if index.spec.encryption is not None:
-        yield "spec.encryption", "encrypting the index of a resource"
-    for number, each in enumerate(index.spec.indexes):
-        if each.key_label is not None:
-            yield f"spec.indexes[{number}].keyLabel", "encrypting the index of a resource"
+    cluster = index.spec.store.open_search
+    credentials = None if cluster is None else cluster.credentials
+    if credentials is not None and credentials.from_environment is None:
+        source = "fromSecret" if credentials.from_secret is not None else "fromPlaintext"
+        path = f"spec.store.openSearch.credentials.{source}"
+        yield path, "reading the credentials of OpenSearch but from environment variables"
 
 
 def _of_model(output: OutputDataset) -> Iterator[tuple[str, str]]:

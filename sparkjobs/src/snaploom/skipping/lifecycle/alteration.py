@@ -16,6 +16,7 @@ from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinitio
 from snaploom.skipping.indexes.registry import index_type
 from snaploom.skipping.lifecycle.declaration import define_indexes
 from snaploom.skipping.lifecycle.differences import compare
+from snaploom.skipping.lifecycle.forms import check_form, parameters_in
 from snaploom.skipping.lifecycle.machine import (
     USUAL,
     Timing,
@@ -160,17 +161,16 @@ def plan_alteration(
         enabled = alteration.enabled_indexes.get(index.index_id, index.enabled)
         altered = replace(index, enabled=enabled)
         parameters = alteration.parameters.get(index.index_id)
-        if parameters is not None and tuple(sorted(parameters.items())) != index.parameters:
-            altered = replace(
-                altered,
-                index_id=f"i{next_index}",
-                parameters=tuple(sorted(parameters.items())),
-            )
+        wanted = index.parameters
+        if parameters is not None:
+            wanted = parameters_in(definition.form, index.type, parameters)
+        if wanted != index.parameters:
+            altered = replace(altered, index_id=f"i{next_index}", parameters=wanted)
             index_type(altered.type).check(altered)
             next_index += 1
             to_build.append(altered)
         kept.append(altered)
-    added = define_indexes(alteration.add, target, next_index, kept)
+    added = define_indexes(alteration.add, target, next_index, kept, form=definition.form)
     if not kept and not added:
         raise IndexNotPossible(
             "a skipping index has at least one index", hint="drop the whole skipping index"
@@ -192,6 +192,7 @@ def plan_alteration(
         owner=definition.owner if alteration.owner is None else alteration.owner,
         properties=tuple(sorted(properties.items())),
     )
+    check_form(after)
     return Altered(after, (*to_build, *added), next_index + len(added))
 
 

@@ -10,6 +10,7 @@ from snaploom.models.skippingindex import Index, RefreshMode
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
 from snaploom.skipping.core.terms import Term
 from snaploom.skipping.indexes.registry import index_type
+from snaploom.skipping.lifecycle.forms import check_form, parameters_in
 from snaploom.skipping.lifecycle.target import IndexableTarget
 
 
@@ -52,10 +53,10 @@ def define(
     """
     if declaration.where:
         target.list_files(declaration.where)  # refuses what chooses rows rather than files
-    return SkippingDefinition(
+    definition = SkippingDefinition(
         target=target.target,
         fingerprint=target.fingerprint,
-        indexes=define_indexes(declaration.indexes, target, next_index, ()),
+        indexes=define_indexes(declaration.indexes, target, next_index, (), form=declaration.form),
         where=declaration.where,
         partition_columns=target.partition_columns,
         enabled=declaration.enabled,
@@ -66,6 +67,8 @@ def define(
         plaintext_footer=declaration.plaintext_footer,
         properties=tuple(sorted(declaration.properties.items())),
     )
+    check_form(definition)
+    return definition
 
 
 def define_indexes(
@@ -73,15 +76,17 @@ def define_indexes(
     target: IndexableTarget,
     next_index: int,
     present: Sequence[IndexDefinition],
+    *,
+    form: str = "NATIVE",
 ) -> tuple[IndexDefinition, ...]:
-    """Resolve indexes that are added to those that are present.
+    """Resolve indexes that are added to those that are present, in a store of a form.
 
     Raises:
         IndexNotPossible: one of them cannot be, or is there already.
     """
     found: list[IndexDefinition] = []
     for number, index in enumerate(declared, next_index):
-        definition = _define(index, target, f"i{number}")
+        definition = _define(index, target, f"i{number}", form)
         _refuse_repetition(definition, (*present, *found))
         found.append(definition)
     return tuple(found)
@@ -99,12 +104,12 @@ def resolve_again(term: Term, target: IndexableTarget) -> Term:
     return target.column(".".join(_quoted(name) for name in names))
 
 
-def _define(index: Index, target: IndexableTarget, index_id: str) -> IndexDefinition:
+def _define(index: Index, target: IndexableTarget, index_id: str, form: str) -> IndexDefinition:
     definition = IndexDefinition(
         index_id=index_id,
         type=index.type,
         terms=_terms(index, target),
-        parameters=tuple(sorted(index.parameters.items())),
+        parameters=parameters_in(form, index.type, index.parameters),
         key_label=index.key_label or "",
     )
     index_type(index.type).check(definition)

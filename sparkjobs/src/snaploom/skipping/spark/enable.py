@@ -6,18 +6,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import cast
 
 from pyspark.sql import SparkSession
 
+from snaploom import lazy
 from snaploom.errors import SkippingNotAvailable
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.spark import rule, settings, sqlfrontend
 from snaploom.skipping.spark.decision import Decider
-from snaploom.skipping.spark.flint.datasource import register
 
 _CONNECT = "pyspark.sql.connect"
+_CLIENT = "opensearchpy"
+"""Client of OpenSearch, an optional dependency: without it there is no data source `flint`."""
+_REGISTER = "snaploom.skipping.spark.flint.datasource:register"
 
 _deciders: dict[str, Decider] = {}
 """By the id of the Spark application: sessions of one application share what is known."""
@@ -51,7 +56,8 @@ def enable(spark: SparkSession, *bases: str, keys: ParquetKeys | None = None) ->
         # What stopped applications knew is of no use to anybody.
         _deciders.clear()
         _deciders[_application(spark)] = decider
-    register(spark)
+    if find_spec(_CLIENT) is not None:
+        cast(Callable[[SparkSession], None], lazy.resolve(_REGISTER))(spark)
     sqlfrontend.accept_statements(spark, bases, keys)
 
 

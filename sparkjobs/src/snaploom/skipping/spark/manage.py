@@ -7,18 +7,23 @@ nothing but their own spelling.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
-from snaploom.errors import IndexNotFound, IndexNotPossible, SkippingError
+from snaploom.errors import IndexNotFound, IndexNotPossible, KeyUnavailable, SkippingError
 from snaploom.models.skippingindex import RefreshMode
 from snaploom.skipping.formats.keys import ParquetKeys
+from snaploom.skipping.formats.kms.opening import SETTING as KEY_SERVICE
+from snaploom.skipping.formats.kms.opening import open_keys
+from snaploom.skipping.formats.xskipper.directory import Written, XskipperDirectory
 from snaploom.skipping.lifecycle import operations
 from snaploom.skipping.lifecycle.alteration import Alteration, alter
 from snaploom.skipping.lifecycle.declaration import Declaration, define_indexes
 from snaploom.skipping.lifecycle.description import Description, describe, list_indexes
+from snaploom.skipping.lifecycle.forms import NATIVE, OPEN_SEARCH, XSKIPPER
+from snaploom.skipping.lifecycle.importing import ImportResult, export_index, import_index
 from snaploom.skipping.lifecycle.operations import RefreshResult, silent
 from snaploom.skipping.lifecycle.target import IndexableTarget, Progress
 from snaploom.skipping.spark.applying import Application, apply, plan_application
@@ -27,8 +32,10 @@ from snaploom.skipping.spark.targets import SparkTarget, open_path, open_table
 from snaploom.skipping.statements.columns import name_text
 from snaploom.skipping.statements.declaration import StorePlace
 from snaploom.skipping.statements.syntax import Subject, TableName
-from snaploom.skipping.stores.bases import IndexBase, open_base
+from snaploom.skipping.stores.bases import FolderBase, IndexBase, open_base
+from snaploom.skipping.stores.opensearch.address import is_opensearch
 from snaploom.skipping.stores.port import IndexStore, StoredState
+from snaploom.storage.stores import open_store
 
 _SAID: WeakKeyDictionary[SparkSession, tuple[tuple[str, ...], ParquetKeys | None]] = (
     WeakKeyDictionary()
@@ -84,11 +91,13 @@ class SkippingIndexes:
         Raises:
             IndexAlreadyExists: there is one.
             IndexNotPossible: something declared cannot be; with all that cannot.
+            KeyUnavailable: it is to be encrypted, and there is no key management service.
             TargetNotIndexable: there are no such files.
         """
         target = self.target(subject)
+        declaration, base = self._placed(declaration, place or StorePlace(self.location))
         refuse_problems(declaration, target)
-        store = self._new_store(target.target.uri, place or StorePlace(self.location))
+        store = base.index(target.target.uri)
         return operations.create(store, target, declaration, if_not_exists=ignore_if_exists)
 
     def refresh(self, subject: Subject, mode: RefreshMode | None = None) -> RefreshResult:
@@ -119,11 +128,13 @@ class SkippingIndexes:
 
         Raises:
             IndexNotPossible: something declared cannot be; with all that cannot.
+            KeyUnavailable: it is to be encrypted, and there is no key management service.
             IndexOwned: another resource owns the index.
         """
         target = self.target(subject)
+        declaration, base = self._placed(declaration, place)
         refuse_problems(declaration, target)
-        return plan_application(self._new_store(target.target.uri, place), target, declaration)
+        return plan_application(base.index(target.target.uri), target, declaration)
 
     def apply(self, subject: Subject, declaration: Declaration, place: StorePlace) -> Application:
         """Make an index what is declared, and refresh it where it lags.
@@ -133,11 +144,13 @@ class SkippingIndexes:
 
         Raises:
             IndexNotPossible: something declared cannot be; with all that cannot.
+            KeyUnavailable: it is to be encrypted, and there is no key management service.
             IndexOwned: another resource owns the index.
         """
         target = self.target(subject)
+        declaration, base = self._placed(declaration, place)
         refuse_problems(declaration, target)
-        store = self._new_store(target.target.uri, place)
+        store = base.index(target.target.uri)
         application = plan_application(store, target, declaration)
         apply(store, target, application, self.progress)
         return application
@@ -200,6 +213,54 @@ class SkippingIndexes:
         """
         return operations.compact(self._store(self.uri(subject)))
 
+    def export(self, subject: Subject, directory: str) -> Written:
+        """Write an index as a metadata store of version 4, which others read; it stays as it is.
+
+        Args:
+            subject: what is indexed.
+            directory: URI or path of the folder; a store of the same table there is replaced.
+
+        Raises:
+            IndexNotFound: there is no index.
+            IndexNotPossible: version 4 cannot hold it; every reason is named.
+        """
+        folder = open_store(directory, create=True)
+        store = self._store(self.uri(subject))
+        return export_index(store, folder, XskipperDirectory(folder, self.keys))
+
+    def import_(
+        self,
+        subject: Subject,
+        directory: str,
+        place: StorePlace | None = None,
+        *,
+        is_trusted: bool = False,
+    ) -> ImportResult:
+        """Make a new index from a metadata store of version 0 to 4.
+
+        Args:
+            subject: what the metadata are about.
+            directory: URI or path of the folder of the store.
+            place: where the index will be kept; by default below the session's first location.
+            is_trusted: whether rows are taken as they are; without, each is compared with its file.
+
+        Raises:
+            IndexAlreadyExists: there is an index.
+            IndexNotFound: there is no metadata store.
+            IndexNotPossible: it is about another table, or nothing in it can be taken over.
+        """
+        target = self.target(subject)
+        metadata = XskipperDirectory(open_store(directory, create=False), self.keys).read()
+        where = place or StorePlace(self.location)
+        if is_opensearch(self._location(where)) or where.form != NATIVE:
+            raise IndexNotPossible(
+                "metadata are imported into the form NATIVE",
+                found=where.form if where.form != NATIVE else OPEN_SEARCH,
+                expected="a folder, and the form NATIVE",
+            )
+        store = self._new_store(target.target.uri, where)
+        return import_index(store, target, metadata, is_trusted=is_trusted, progress=self.progress)
+
     def target(self, subject: Subject) -> SparkTarget:
         """The files that a subject names.
 
@@ -224,15 +285,35 @@ class SkippingIndexes:
         said, _ = _SAID.get(self.spark, ((), None))
         return tuple(dict.fromkeys((*said, *locations_in(self.spark.conf.get(LOCATIONS, "")))))
 
-    def _base(self, location: str) -> IndexBase:
+    @property
+    def keys(self) -> ParquetKeys | None:
+        """Keys of encrypted indexes: as given to `enable`, else of the session's setting."""
         _, keys = _SAID.get(self.spark, ((), None))
-        return open_base(location, keys)
+        return keys or open_keys(self.spark.conf.get(KEY_SERVICE, "") or "")
+
+    def _base(self, location: str) -> IndexBase:
+        return open_base(location, self.keys)
+
+    def _placed(self, declaration: Declaration, place: StorePlace) -> tuple[Declaration, IndexBase]:
+        """Where a new index will be, and its declaration in the form that belongs there."""
+        location = self._location(place)
+        placed = in_place(declaration, location)
+        refuse_keyless(placed, self.keys)
+        base = self._base(location)
+        if placed.form == XSKIPPER and not isinstance(base, FolderBase):
+            raise IndexNotPossible(
+                "the form XSKIPPER is one of folders", found=base.uri, expected="a folder"
+            )
+        return placed, base
 
     def _new_store(self, uri: str, place: StorePlace) -> IndexStore:
+        return self._base(self._location(place)).index(uri)
+
+    def _location(self, place: StorePlace) -> str:
         location = place.location or next(iter(self.locations), "")
         if not location:
             raise _nowhere()
-        return self._base(location).index(uri)
+        return location
 
     def _store(self, uri: str) -> IndexStore:
         """The store of an index that exists or existed.
@@ -262,6 +343,39 @@ def qualified(spark: SparkSession, path: str) -> str:
     return str(system.makeQualified(place).toString())
 
 
+def in_place(declaration: Declaration, location: str) -> Declaration:
+    """A declaration in the form that belongs to a location.
+
+    Raises:
+        IndexNotPossible: another form was declared.
+    """
+    if is_opensearch(location) and declaration.form == NATIVE:
+        return replace(declaration, form=OPEN_SEARCH)
+    if is_opensearch(location) != (declaration.form == OPEN_SEARCH):
+        raise IndexNotPossible(
+            f"the form {declaration.form} is not one of this location",
+            found=location.partition("?")[0],
+            expected="opensearch://host:port for the form OPENSEARCH, a folder for all others",
+        )
+    return declaration
+
+
+def refuse_keyless(declaration: Declaration, keys: ParquetKeys | None) -> None:
+    """Refuse encryption where there is no key management service.
+
+    Raises:
+        KeyUnavailable: naming the setting.
+    """
+    labels = [index.key_label for index in declaration.indexes if index.key_label]
+    if keys is None and (labels or declaration.footer_key_label):
+        raise KeyUnavailable(
+            "the index is to be encrypted, and no key management service is configured",
+            found=f"key labels {', '.join(filter(None, (declaration.footer_key_label, *labels)))}",
+            expected=f"the setting {KEY_SERVICE}, such as vault+https://vault:8200/v1/transit",
+            hint=f"set {KEY_SERVICE}, or give keys to snaploom.skipping.enable",
+        )
+
+
 def problems(
     declaration: Declaration, target: IndexableTarget
 ) -> tuple[tuple[str, SkippingError], ...]:
@@ -269,7 +383,7 @@ def problems(
     found: list[tuple[str, SkippingError]] = []
     for number, index in enumerate(declaration.indexes):
         try:
-            define_indexes([index], target, 1, ())
+            define_indexes([index], target, 1, (), form=declaration.form)
         except IndexNotPossible as error:
             found.append((f"indexes[{number}]", error))
     if declaration.where:

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from snaploom.errors import IndexNotPossible
-from snaploom.models.skippingindex import OpenSearchStore, RefreshMode, SkippingIndex
+from snaploom.models.skippingindex import RefreshMode, SkippingIndex
 from snaploom.skipping.lifecycle.alteration import Alteration
 from snaploom.skipping.lifecycle.declaration import Declaration
-from snaploom.skipping.statements.properties import FORMS, OWN_PROPERTIES
+from snaploom.skipping.lifecycle.forms import NATIVE, OPEN_SEARCH
+from snaploom.skipping.statements.properties import OWN_PROPERTIES
 from snaploom.skipping.statements.syntax import AlterIndex, CreateIndex
-
-NATIVE, XSKIPPER, OPEN_SEARCH = FORMS
+from snaploom.skipping.stores.opensearch.address import uri_of_store
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,9 @@ class StorePlace:
     """Where an index is kept, as somebody said."""
 
     location: str = ""
-    """Folder below which it is kept; empty for the session's."""
+    """Folder (or cluster) below which it is kept; empty for the session's."""
     form: str = NATIVE
     """NATIVE, XSKIPPER or OPENSEARCH."""
-    open_search: OpenSearchStore | None = None
-    """The cluster, for OPENSEARCH; None for the session's (`spark.datasource.flint.*`)."""
 
 
 def declaration_of_statement(statement: CreateIndex) -> Declaration:
@@ -112,8 +110,14 @@ def declaration_of_resource(resource: SkippingIndex) -> Declaration:
 
 
 def place_of_store(resource: SkippingIndex) -> StorePlace:
-    """Where a resource wants the index to be kept."""
+    """Where a resource wants the index to be kept.
+
+    Raises:
+        IndexNotPossible: the credentials of its OpenSearch are not in environment variables.
+    """
     store = resource.spec.store
+    if store.open_search is not None:
+        return StorePlace(location=uri_of_store(store.open_search), form=OPEN_SEARCH)
     if store.parquet is None:
-        return StorePlace(form=OPEN_SEARCH, open_search=store.open_search)
+        return StorePlace()
     return StorePlace(location=store.parquet.location, form=store.parquet.form.value)

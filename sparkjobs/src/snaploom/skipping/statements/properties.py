@@ -2,7 +2,7 @@
 
 | name | values | meaning |
 |---|---|---|
-| `location` | URI | folder below which the index is kept; by default the session's |
+| `location` | URI | folder or `opensearch://host:port`; by default the session's |
 | `form` | NATIVE, XSKIPPER, OPENSEARCH | form of the store |
 | `refresh_mode` | FULL, INCREMENTAL, AUTO | what a refresh looks at |
 | `auto_refresh`, `incremental_refresh` | true, false | the peer's names of AUTO and INCREMENTAL |
@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from snaploom.skipping.lifecycle.forms import FORMS
+
 TRUTHS = ("true", "false")
 REFRESH_MODES = ("FULL", "INCREMENTAL", "AUTO")
-FORMS = ("NATIVE", "XSKIPPER", "OPENSEARCH")
 
 PROPERTIES: Mapping[str, tuple[str, ...]] = {
     "location": (),

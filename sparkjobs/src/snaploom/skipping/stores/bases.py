@@ -14,6 +14,7 @@ from typing import Protocol, cast
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.stores.folder import FolderIndexStore, folder_name
 from snaploom.skipping.stores.port import IndexStore
+from snaploom.skipping.stores.xskipper import XskipperIndexStore
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.stores import open_store
 
@@ -56,14 +57,14 @@ class FolderBase:
         """Wrap the store of the base; `keys` are for encrypted indexes."""
         self._store = store
         self._keys = keys
-        self._opened: dict[str, FolderIndexStore] = {}
+        self._opened: dict[str, XskipperIndexStore] = {}
 
     @property
     def uri(self) -> str:
         """URI of the base."""
         return self._store.uri
 
-    def index(self, target_uri: str) -> FolderIndexStore:
+    def index(self, target_uri: str) -> XskipperIndexStore:
         """The store of a target's index; the same object each time, for it knows what it read."""
         return self._open(folder_name(target_uri))
 
@@ -73,8 +74,10 @@ class FolderBase:
         names = sorted({match[1] for match in matches if match})
         return [self._open(name) for name in names]
 
-    def _open(self, name: str) -> FolderIndexStore:
-        fresh = FolderIndexStore(self._store, f"{name}/", self._keys)
+    def _open(self, name: str) -> XskipperIndexStore:
+        folder = f"{name}/"
+        native = FolderIndexStore(self._store, folder, self._keys)
+        fresh = XskipperIndexStore(native, self._store, folder, self._keys)
         return self._opened.setdefault(name, fresh)
 
 

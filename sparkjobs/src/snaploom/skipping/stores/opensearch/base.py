@@ -2,7 +2,8 @@
 
 What stands behind `?` are options of the data source `flint`, and `form=SEED` for the seed's names
 and metadata. User and password are never part of a URI, which is printed and logged: for auth
-basic they are read from the environment.
+basic they are read from the environment, from the variables that `username_variable` and
+`password_variable` name.
 """
 
 from __future__ import annotations
@@ -12,15 +13,13 @@ import os
 from urllib.parse import parse_qsl, urlsplit
 
 from snaploom.errors import StatementInvalid
-from snaploom.models.skippingindex import OpenSearchStore
 from snaploom.skipping.formats.flint import FlintForm
 from snaploom.skipping.formats.flintfields import OWN
 from snaploom.skipping.formats.keys import ParquetKeys
+from snaploom.skipping.stores.opensearch.address import PASSWORD_VARIABLE, USERNAME_VARIABLE
 from snaploom.skipping.stores.opensearch.client import OpenSearchClient
 from snaploom.skipping.stores.opensearch.options import (
-    Auth,
     OpenSearchOptions,
-    check_options,
     parse_options,
 )
 from snaploom.skipping.stores.opensearch.reading import read_hits
@@ -62,24 +61,6 @@ class OpenSearchBase:
         return OpenSearchIndexStore(self._client, form=self._form, key=key)
 
 
-def options_of_store(
-    store: OpenSearchStore, username: str = "", password: str = ""
-) -> OpenSearchOptions:
-    """The options of a declared store; user name and password as its credentials resolve to."""
-    options = OpenSearchOptions(
-        host=store.host,
-        port=store.port,
-        scheme=store.scheme,
-        auth=Auth(store.auth.value),
-        region=store.region or "us-west-2",
-        username=username,
-        password=password,
-        scroll_size=1000,
-    )
-    check_options(options)
-    return options
-
-
 def open_opensearch_base(uri: str, keys: ParquetKeys | None) -> OpenSearchBase:
     """The base at a URI; `keys` are not used, since nothing is encrypted there.
 
@@ -94,12 +75,25 @@ def open_opensearch_base(uri: str, keys: ParquetKeys | None) -> OpenSearchBase:
             hint=f"set {USERNAME} and {PASSWORD} for auth basic",
         )
     options = {"read.scroll_size": _PAGE, "host": parts.hostname, **dict(parse_qsl(parts.query))}
+    username_variable = options.pop(USERNAME_VARIABLE, USERNAME)
+    password_variable = options.pop(PASSWORD_VARIABLE, PASSWORD)
     form = options.pop("form", FlintForm.TODAY.value).upper()
     if form not in set(FlintForm):
         raise StatementInvalid("form has no such value", found=form, expected="TODAY or SEED")
     if parts.port is not None:
         options["port"] = str(parts.port)
     if options.get("auth", "").lower() == "basic":
-        options["username"] = os.environ.get(USERNAME, "")
-        options["password"] = os.environ.get(PASSWORD, "")
+        options["username"] = _variable(username_variable)
+        options["password"] = _variable(password_variable)
     return OpenSearchBase(parse_options(options), FlintForm(form))
+
+
+def _variable(name: str) -> str:
+    value = os.environ.get(name, "")
+    if not value:
+        raise StatementInvalid(
+            "auth basic needs a user, and an environment variable for it is not set",
+            expected=name,
+            hint="set it where queries and jobs run",
+        )
+    return value

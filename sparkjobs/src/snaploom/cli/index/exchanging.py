@@ -1,0 +1,70 @@
+"""`snaploom index export` and `import`: the Parquet metadata store of others."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from snaploom.cli.console import OutputForm
+from snaploom.cli.index.options import DEFAULT_PLACE, PlaceOptions, Target, place_of
+from snaploom.cli.index.told import show_reports
+from snaploom.cli.index.work import carry_out
+from snaploom.cli.options import Form, folder_uri
+from snaploom.jobs.indexlookup import find_index, keys_of
+from snaploom.jobs.indexrequests import IndexAction, IndexReport, IndexRequest
+from snaploom.skipping.formats.xskipper.directory import XskipperDirectory
+from snaploom.skipping.lifecycle.description import describe
+from snaploom.skipping.lifecycle.importing import export_index
+from snaploom.storage.stores import open_store
+
+Directory = Annotated[
+    str,
+    Parameter(name="DIRECTORY", help="URI or absolute path of the folder of the metadata store."),
+]
+
+
+def export(
+    target: Target,
+    directory: Directory,
+    /,
+    *,
+    place: PlaceOptions = DEFAULT_PLACE,
+    output: Form = OutputForm.TEXT,
+) -> int:
+    """Write an index as a Parquet metadata store of version 4; the index stays as it is."""
+    named = place_of(target, place)
+    store = find_index(named)
+    folder = open_store(folder_uri(directory), create=True)
+    written = export_index(store, folder, XskipperDirectory(folder, keys_of(named)))
+    left = f"; {written.left_out} have none there" if written.left_out else ""
+    done = f"exported rows about {written.rows} files to {folder.uri}{left}"
+    show_reports([IndexReport(named.label, (done,), describe(store))], output)
+    return 0
+
+
+def import_(
+    target: Target,
+    directory: Directory,
+    /,
+    *,
+    trust: Annotated[
+        bool,
+        Parameter(
+            name="--trust",
+            negative="",
+            help="Take rows as they are; omitted, each is compared with its file.",
+        ),
+    ] = False,
+    place: PlaceOptions = DEFAULT_PLACE,
+    output: Form = OutputForm.TEXT,
+) -> int:
+    """Make a skipping index from a Parquet metadata store of version 0 to 4."""
+    request = IndexRequest(
+        IndexAction.IMPORT,
+        place_of(target, place),
+        directory=folder_uri(directory),
+        is_trusted=trust,
+    )
+    show_reports(carry_out([request]), output)
+    return 0

@@ -1,0 +1,58 @@
+"""What a form of the store can hold, and what encryption asks for: refused when it is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from snaploom.errors import IndexNotPossible
+from snaploom.skipping.core.definition import SkippingDefinition
+from snaploom.skipping.formats.xskipper.translation import layout_of
+from snaploom.skipping.indexes.bloomfilter import ITEMS, VALUES
+
+NATIVE, XSKIPPER, OPEN_SEARCH = "NATIVE", "XSKIPPER", "OPENSEARCH"
+FORMS = (NATIVE, XSKIPPER, OPEN_SEARCH)
+"""Forms of a store."""
+
+
+def parameters_in(
+    form: str, index_type: str, parameters: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    """Parameters as they are kept: blooms of the form XSKIPPER hold values, as the format's do."""
+    known = dict(parameters)
+    if form == XSKIPPER and index_type == "BLOOM_FILTER":
+        known.setdefault(ITEMS, VALUES)
+    return tuple(sorted(known.items()))
+
+
+def check_form(definition: SkippingDefinition) -> None:
+    """Refuse what the form of the store cannot hold.
+
+    Raises:
+        IndexNotPossible: it cannot; every reason is named.
+    """
+    if definition.form not in FORMS:
+        raise IndexNotPossible(
+            "there is no such form of a store", found=definition.form, expected=", ".join(FORMS)
+        )
+    labelled = [index.label for index in definition.indexes if index.key_label]
+    if definition.form == OPEN_SEARCH and (labelled or definition.footer_key_label):
+        raise IndexNotPossible(
+            "nothing is encrypted by keys in OpenSearch",
+            found=", ".join(labelled) or "a key of footers",
+            expected="an index without key labels",
+            hint="keep the index in a folder, in the form NATIVE or XSKIPPER",
+        )
+    if labelled and not definition.footer_key_label:
+        raise IndexNotPossible(
+            "an encrypted index needs a key of its footers, too",
+            found=f"a key of {', '.join(labelled)}, and none of the footers",
+            expected="footer_key_label (in a resource encryption.footerKeyLabel)",
+        )
+    if definition.plaintext_footer and not definition.footer_key_label:
+        raise IndexNotPossible(
+            "footers in plain text belong to an encrypted index",
+            found="plaintext_footer without a key",
+            expected="footer_key_label (in a resource encryption.footerKeyLabel)",
+        )
+    if definition.form == XSKIPPER:
+        layout_of(definition)

@@ -1,0 +1,23 @@
+"""A lake of a few files for each test, and an OpenSearch for all of them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from support.indexdoors import Lake
+from support.opensearchserver import running_opensearch
+
+from snaploom.skipping.spark.enable import disable
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
+    yield Lake(tmp_path).fill()
+    disable(spark)
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running_opensearch(tmp_path_factory.mktemp("opensearch")) as port:
+        yield f"opensearch://127.0.0.1:{port}"
