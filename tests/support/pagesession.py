@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +17,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from support.examples import PLACE
 from support.pagecommands import run
-from support.pages import Block, blocks_of, commands_of, pattern_of
+from support.pages import Block, Command, blocks_of, commands_of, pattern_of
+
+from snaploom.cli.main import run_command
 
 IN_A_SESSION = ("skip-files", "why-not-skipped", "opensearch-indexes", "xskipper")
 """How-tos whose blocks need a session."""
@@ -41,7 +44,7 @@ class PageSession:
                 (self.folder / block.title).write_text(block.text, "utf-8")
             elif block.language == "console":
                 for command in commands_of(block):
-                    self.status = run(command, self.folder, self.status)
+                    self._command(command)
             elif block.language == "python":
                 self.printed = self._python(block.text)
             elif block.language == "sql":
@@ -57,6 +60,22 @@ class PageSession:
                 lines = tuple(line.replace(usual, ours) for line in lines)
             yield replace(block, lines=lines)
 
+    def _command(self, command: Command) -> None:
+        """Ours in this process, whose Spark is there already; others as a shell runs them."""
+        arguments = shlex.split(command.text.replace("\\\n", " "))
+        if arguments[0] != "snaploom":
+            self.status = run(command, self.folder, self.status)
+            return
+        printed = io.StringIO()
+        with (
+            contextlib.chdir(self.folder),
+            contextlib.redirect_stdout(printed),
+            contextlib.redirect_stderr(printed),
+        ):
+            self.status = run_command(arguments[1:])
+        told = f"$ {command.text}\n{printed.getvalue()}"
+        assert pattern_of(command.expected).fullmatch(printed.getvalue()), told
+
     def _python(self, text: str) -> str:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
@@ -70,4 +89,4 @@ class PageSession:
             self.spark.sql(statement)
         with contextlib.redirect_stdout(printed):
             self.spark.sql(last).show(truncate=False)
-        return printed.getvalue()
+        return printed.getvalue().rstrip("\n") + "\n"
