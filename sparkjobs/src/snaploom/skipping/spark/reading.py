@@ -15,6 +15,9 @@ from snaploom.skipping.core.definition import Target
 _STRICT = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
 """What a file holds must be known, or that it cannot be read; never a part of it."""
 
+_CLASSES = {"avro": "org.apache.spark.sql.avro.AvroFileFormat"}
+"""Formats that Spark has and does not find by their short names."""
+
 LITERAL_PATH = {"__globPaths__": "false"}
 """The path is one path, whatever brackets and stars are in it."""
 
@@ -57,7 +60,8 @@ class Reading:
             _forget_listing(session, self.target.table)
             return session.read.options(**_STRICT).table(self.target.table)
         schema = StructType.fromJson(cast(dict[str, object], json.loads(json.dumps(self.schema))))
-        reader = session.read.format(self.target.format).schema(schema)
+        name = _CLASSES.get(self.target.format, self.target.format)
+        reader = session.read.format(name).schema(schema)
         options = {**dict(self.target.options), **_STRICT, **LITERAL_PATH}
         return reader.options(**options).load(self.target.uri)
 

@@ -14,9 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
 from snaploom.models.skippingindex import RefreshMode
+from snaploom.skipping.advice.report import Report
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.indexes.registry import registered_types
 from snaploom.skipping.lifecycle.description import Description
+from snaploom.skipping.lifecycle.operations import silent
+from snaploom.skipping.spark.advise import AdviceRequest, advise_target
 from snaploom.skipping.spark.manage import (
     SkippingIndexes,
     forget_locations,
@@ -30,6 +33,7 @@ from snaploom.skipping.statements.declaration import (
 from snaploom.skipping.statements.parser import parse
 from snaploom.skipping.statements.syntax import (
     AlterIndex,
+    AnalyzeIndex,
     CreateIndex,
     DescribeIndex,
     DropIndex,
@@ -41,6 +45,7 @@ from snaploom.skipping.statements.syntax import (
 )
 
 DESCRIPTION_COLUMNS = ("indexed_col_name", "data_type", "skip_type")
+ADVICE_COLUMNS = ("column_name", "data_type", "skipping_type", "reason", "skipped", "bytes")
 LIST_COLUMNS = (
     "flint_index_name",
     "kind",
@@ -127,6 +132,9 @@ def _carried_out(spark: SparkSession, indexes: SkippingIndexes, statement: State
             indexes.recover(statement.subject)
         case DescribeIndex():
             return described(spark, indexes.describe(statement.subject))
+        case AnalyzeIndex():
+            target = indexes.target(statement.subject)
+            return advised(spark, advise_target(target, AdviceRequest(), silent))
         case ShowIndexes():
             return listed(spark, indexes.list(), statement.namespace)
     return _frame(spark, (), ())
@@ -141,6 +149,37 @@ def described(spark: SparkSession, description: Description) -> DataFrame:
         for term in index.terms
     ]
     return _frame(spark, DESCRIPTION_COLUMNS, rows)
+
+
+def advised(spark: SparkSession, report: Report) -> DataFrame:
+    """The indexes that would help, best first: `ANALYZE SKIPPING INDEX`.
+
+    `skipped` is the share of the files that queries about the column would leave out, from 0 to 1.
+    """
+    on = f"{report.queries} queries {'of the log' if report.is_logged else 'drawn from the data'}"
+    seen = f"{on}, tried on {report.seen_files} of {report.files} files"
+    estimates = sorted(
+        (
+            estimate
+            for column in report.advice.columns
+            for estimate in column.estimates
+            if estimate.is_advised
+        ),
+        key=lambda estimate: -estimate.share,
+    )
+    rows = [
+        (
+            term.label,
+            term.data_type,
+            estimate.index.type,
+            f"skips {estimate.share:.0%} of the files: {seen}",
+            f"{estimate.share:.4f}",
+            str(estimate.bytes),
+        )
+        for estimate in estimates
+        for term in estimate.index.terms
+    ]
+    return _frame(spark, ADVICE_COLUMNS, rows)
 
 
 def listed(
