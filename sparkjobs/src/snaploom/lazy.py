@@ -24,6 +24,7 @@ SKIPPING = {
     "is_enabled": "snaploom.skipping.spark.enable:is_enabled",
     "reset_statistics": "snaploom.skipping.spark.statistics:reset_statistics",
     "skipping_index": "snaploom.skipping.spark.indexbuilder:skipping_index",
+    "skipping_indexes": "snaploom.skipping.spark.indexbuilder:skipping_indexes",
     "sql": "snaploom.skipping.spark.sqlfrontend:sql",
     "statistics": "snaploom.skipping.spark.statistics:statistics",
     "without_skipping": "snaploom.skipping.spark.enable:without_skipping",

@@ -30,6 +30,7 @@ def test_an_index_lives_through_commands(lake: Lake, capsys: pytest.CaptureFixtu
     assert command("describe", lake, "-o", "json") == 0
     document = printed(capsys.readouterr().out)
     assert document["state"] == "active"
+    assert document["lastUsed"] is None
     assert document["files"] == {"indexed": len(DAYS), "stale": 0, "missing": 1, "gone": 0}
     assert [(index["known"], index["unknown"]) for index in document["indexes"]] == [(3, 0), (3, 0)]
     assert command("refresh", lake) == 0

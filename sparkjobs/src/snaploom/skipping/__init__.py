@@ -16,6 +16,7 @@ __all__ = [
     "is_enabled",
     "reset_statistics",
     "skipping_index",
+    "skipping_indexes",
     "sql",
     "statistics",
     "without_skipping",

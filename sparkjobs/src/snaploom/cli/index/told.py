@@ -98,6 +98,7 @@ def document(report: IndexReport) -> JsonValue:
         "bytes": description.bytes,
         "lastRefreshed": _instant(state.refreshed_at),
         "lastChecked": _instant(state.checked_at),
+        "lastUsed": _instant(description.last_used) if description.last_used else None,
         "warnings": list(report.warnings),
     }
 
@@ -169,6 +170,12 @@ def _facts(description: Description, definition: SkippingDefinition) -> list[tup
             f"{coverage.missing:,} not indexed, {coverage.gone:,} gone",
         ),
         ("refreshed", _instant(state.refreshed_at) or "never, so no query uses it"),
+        (
+            "last used",
+            _instant(description.last_used)
+            if description.last_used
+            else "known inside a session only: skipping.statistics(spark)",
+        ),
     ]
 
 

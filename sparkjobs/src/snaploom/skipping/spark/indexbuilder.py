@@ -3,7 +3,11 @@
 ```python
 skipping_index(spark, location="s3://lake/indexes").on_table("flights").add_partitions(
     "year"
-).add_min_max("price").add_value_set("carrier", limit="50").create()
+).add_min_max("price").add_value_set("carrier", limit=50).build()
+
+flights = skipping_index(spark).on_table("flights")
+flights.refresh("AUTO")
+flights.describe()
 ```
 """
 
@@ -18,7 +22,11 @@ from pyspark.sql import SparkSession
 from snaploom.errors import IndexNotPossible
 from snaploom.models.skippingindex import Index, RefreshMode
 from snaploom.skipping.lifecycle.declaration import Declaration
+from snaploom.skipping.lifecycle.description import Description
+from snaploom.skipping.lifecycle.operations import RefreshResult
+from snaploom.skipping.spark.enable import is_enabled
 from snaploom.skipping.spark.manage import SkippingIndexes
+from snaploom.skipping.spark.statistics import statistics
 from snaploom.skipping.statements.declaration import StorePlace
 from snaploom.skipping.statements.parser import parse_subject
 from snaploom.skipping.statements.syntax import PathName, Subject
@@ -87,6 +95,28 @@ class IndexBuilder:
         declared = replace(self.declaration, form=form)
         return replace(self, declaration=declared, place=StorePlace(location, form))
 
+    def encrypted(
+        self, footer_key_label: str, key_label: str = "", plaintext_footer: bool = False
+    ) -> Self:
+        """Encrypt the index by keys of the session's key management service.
+
+        Args:
+            footer_key_label: key of the footers, and of the names of files.
+            key_label: key of the indexes added so far; empty for none.
+            plaintext_footer: whether footers stay readable without a key.
+        """
+        labelled = tuple(
+            index.model_copy(update={"key_label": key_label}) if key_label else index
+            for index in self.declaration.indexes
+        )
+        declared = replace(
+            self.declaration,
+            indexes=labelled,
+            footer_key_label=footer_key_label,
+            plaintext_footer=plaintext_footer,
+        )
+        return replace(self, declaration=declared)
+
     def refreshed(self, mode: RefreshMode | str) -> Self:
         """Say what a refresh looks at: FULL, INCREMENTAL or AUTO."""
         return replace(self, declaration=replace(self.declaration, mode=RefreshMode(mode)))
@@ -97,12 +127,7 @@ class IndexBuilder:
         Raises:
             SkippingError: it cannot be created; nothing is.
         """
-        if self.subject is None:
-            raise IndexNotPossible(
-                "nothing says which files are to be indexed",
-                found="neither on_table nor on_path",
-                expected="one of the two",
-            )
+        subject = self._subject()
         if not self.declaration.indexes:
             raise IndexNotPossible(
                 "nothing says what is to be kept about the files",
@@ -110,8 +135,84 @@ class IndexBuilder:
                 expected="one or more",
             )
         return SkippingIndexes(self.spark).create(
-            self.subject, self.declaration, self.place, ignore_if_exists=ignore_if_exists
+            subject, self.declaration, self.place, ignore_if_exists=ignore_if_exists
         )
+
+    def build(self, *, ignore_if_exists: bool = False) -> RefreshResult:
+        """Create what was said, and index all files.
+
+        Raises:
+            SkippingError: it cannot be created, or none of the files could be indexed.
+        """
+        self.create(ignore_if_exists=ignore_if_exists)
+        return self.refresh()
+
+    def refresh(self, mode: RefreshMode | str | None = None) -> RefreshResult:
+        """Bring the index of the table or path up to date.
+
+        Args:
+            mode: FULL, INCREMENTAL or AUTO; omitted, as the index was declared.
+
+        Raises:
+            IndexNotFound: there is none.
+            SkippingError: it cannot be refreshed; what was there before stays in use.
+        """
+        asked = None if mode is None else RefreshMode(mode)
+        return self._indexes.refresh(self._subject(), asked)
+
+    def describe(self) -> Description:
+        """What is known about the index of the table or path.
+
+        With the files that it covers, and when queries of this application last used it.
+
+        Raises:
+            IndexNotFound: there is none.
+        """
+        described = self._indexes.describe(self._subject())
+        if not is_enabled(self.spark):
+            return described
+        use = statistics(self.spark).indexes.get(described.uri)
+        return replace(described, last_used=None if use is None else use.last_used)
+
+    def drop(self) -> StoredState:
+        """Delete the index of the table or path; `vacuum` removes its files.
+
+        Raises:
+            IndexNotFound: there is none.
+            IndexOwned: a resource owns it.
+        """
+        return self._indexes.drop(self._subject())
+
+    def vacuum(self) -> StoredState:
+        """Remove the files of the index of the table or path, after it was dropped.
+
+        Raises:
+            IndexNotFound: nothing was dropped.
+            IndexOwned: a resource owns it.
+        """
+        return self._indexes.vacuum(self._subject())
+
+    def recover(self) -> StoredState:
+        """Clean up after an operation that failed or died.
+
+        Raises:
+            IndexNotFound: there is none.
+            IndexBusy: the operation is alive.
+        """
+        return self._indexes.recover(self._subject())
+
+    @property
+    def _indexes(self) -> SkippingIndexes:
+        return skipping_indexes(self.spark, self.place.location)
+
+    def _subject(self) -> Subject:
+        if self.subject is None:
+            raise IndexNotPossible(
+                "nothing says which files are meant",
+                found="neither on_table nor on_path",
+                expected="one of the two",
+            )
+        return self.subject
 
     def _each(
         self, type_name: str, columns: tuple[str, ...], parameters: Mapping[str, Parameter]
@@ -134,6 +235,16 @@ def skipping_index(spark: SparkSession, location: str = "") -> IndexBuilder:
         location: folder below which the index is kept; by default the session's.
     """
     return IndexBuilder(spark, place=StorePlace(location))
+
+
+def skipping_indexes(spark: SparkSession, location: str = "") -> SkippingIndexes:
+    """The skipping indexes that a session can reach, to list them or to work with any of them.
+
+    Args:
+        spark: the session with which the files are read.
+        location: folder below which indexes are kept; by default the session's locations.
+    """
+    return SkippingIndexes(spark, location)
 
 
 def _texts(parameters: Mapping[str, Parameter]) -> dict[str, str]:
