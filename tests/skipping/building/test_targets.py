@@ -189,9 +189,9 @@ def test_several_folders_are_refused(spark: SparkSession, tmp_path: Path) -> Non
 
 
 def test_odd_names_of_tables_are_kept_in_backticks(spark: SparkSession, database: str) -> None:
-    spark.sql(f"CREATE TABLE {database}.`a.b-c` (id BIGINT) USING parquet")
-    target = open_table(spark, f"{database}.`A.b-C`")
-    assert target.target.table == f"spark_catalog.{database}.`a.b-c`"
+    spark.sql(f"CREATE TABLE {database}.`123` (id BIGINT) USING parquet")
+    target = open_table(spark, f"{database}.`123`")
+    assert target.target.table == f"spark_catalog.{database}.`123`"
     assert open_target(spark, target.target).target == target.target
     assert target.list_files("").num_rows == 0
 
