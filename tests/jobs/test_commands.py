@@ -10,10 +10,12 @@ import psutil
 import pyarrow as pa
 import pytest
 from support.commands import DEADLINE, end, snaploom_command, start, wait_until
-from support.declarations import simple, spoilt
+from support.declarations import document, simple, spoilt
 from support.loom import OUTPUT, Loom, ids
 
 import snaploom.jobs.submit
+from snaploom.skipping.lifecycle.description import list_indexes
+from snaploom.skipping.stores.bases import open_base
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -106,6 +108,43 @@ def test_spark_submit_ends_with_the_exit_codes_of_run(loom, tmp_path) -> None:
     assert [report["phase"] for report in reports_in(out)] == ["FAILED"]
     assert "misspelt" in out
     assert "Traceback" not in out + err
+
+
+def index_of(loom: Loom, name: str, target: dict, **refresh: str) -> dict:
+    return document(
+        "SkippingIndex",
+        name,
+        {
+            "target": target,
+            "store": {"parquet": {"location": str(loom.place / "indexes" / name)}},
+            "indexes": [{"type": "MIN_MAX", "column": refresh.pop("column")}],
+            "refresh": refresh,
+        },
+    )
+
+
+def test_spark_submit_refreshes_the_indexes_of_the_files(loom, tmp_path) -> None:
+    orders = {"path": {"uri": f"file://{tmp_path}/sources/order", "format": "parquet"}}
+    orders["path"]["options"] = {"recursiveFileLookup": "true"}
+    loom.more += [
+        index_of(
+            loom, "of-wide", {"outputDataset": OUTPUT}, column="data.id", trigger="ON_PUBLISH"
+        ),
+        index_of(loom, "of-order", orders, column="id"),
+        index_of(loom, "broken", orders, column="no_such_column"),
+    ]
+    arguments = ["--config", str(loom.save()), "--now", AT]
+    code, out, err = spark_submit(*arguments, folder=tmp_path / "run")
+    assert code == 2, out + err
+    assert [(report["output"], report["phase"]) for report in reports_in(out)] == [
+        ("wide", "SUCCEEDED"),
+        ("SkippingIndex/of-order", "SUCCEEDED"),
+        ("SkippingIndex/broken", "FAILED"),
+    ]
+    assert "no_such_column" in out
+    for name in ("of-wide", "of-order"):
+        (described,) = list_indexes([open_base(str(tmp_path / "indexes" / name))])
+        assert (described.rows, described.state.may_skip) == (2, True)
 
 
 def slow_loom(loom: Loom) -> Loom:

@@ -27,7 +27,7 @@ from snaploom.jobs.declarations import Declarations, read_declarations, runnable
 from snaploom.jobs.events import Tell
 from snaploom.jobs.exitcodes import combined_exit_code, report_exit_code, unstarted_report
 from snaploom.jobs.indexrequests import IndexedPlace
-from snaploom.jobs.indextargets import indexes_on_publish, place_of_resource
+from snaploom.jobs.indextargets import places_on_publish
 from snaploom.jobs.interruption import Interruption, hearing_signals
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
@@ -100,7 +100,7 @@ def _weave(
 ) -> tuple[Report, ...]:
     bundles, warnings = runnable_bundles(declarations, names)
     print_findings(warnings, message_console())
-    indexes = {name: _following(declarations, name) for name in names}
+    indexes = {name: places_on_publish(declarations, name, _warn) for name in names}
     progress = RunProgress(message_console())
     weave = cast(WeaveOutputs, lazy.resolve(lazy.WEAVE))
     try:
@@ -109,19 +109,8 @@ def _weave(
         progress.close()
 
 
-def _following(declarations: Declarations, output: str) -> tuple[IndexedPlace, ...]:
-    """Indexes of these files that follow an output; what is wrong with one stops no run."""
-    places = []
-    for name in indexes_on_publish(declarations, output):
-        try:
-            places.append(place_of_resource(declarations, name))
-        except SnaploomError as error:
-            message_console().print(
-                f"warning SkippingIndex/{name} will not be refreshed: {error.message}",
-                style="yellow",
-                markup=False,
-            )
-    return tuple(places)
+def _warn(message: str) -> None:
+    message_console().print(f"warning {message}", style="yellow", markup=False)
 
 
 def _chosen(declarations: Declarations, names: Sequence[str], all_outputs: bool) -> tuple[str, ...]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS, spark_format
-from snaploom.errors import TargetNotIndexable
+from snaploom.errors import SnaploomError, TargetNotIndexable
 from snaploom.jobs.declarations import Declarations, refuse
 from snaploom.jobs.indexrequests import IndexedPlace
 from snaploom.models.datasource import DataSource, HdfsLike
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
+from snaploom.planning.bundle import Bundle
 from snaploom.skipping.statements.declaration import declaration_of_resource, place_of_store
 from snaploom.skipping.statements.parser import parse_subject
 from snaploom.skipping.statements.syntax import PathName, Properties, Subject
@@ -41,9 +42,22 @@ def place_of_resource(
     """
     bundle = declarations.bundle(name, SkippingIndex.__name__)
     refuse(declarations.findings_for(bundle))
+    return place_of_bundle(bundle, settings)
+
+
+def place_of_bundle(bundle: Bundle, settings: Properties = ()) -> IndexedPlace:
+    """What the SkippingIndex of a Bundle is about.
+
+    Args:
+        bundle: of an index about which nothing is wrong.
+        settings: of the Spark session, which win over those of `run.spark`.
+
+    Raises:
+        TargetNotIndexable: what it refers to has no files of its own.
+    """
     index = bundle.index
     return IndexedPlace(
-        subject=_subject(index, declarations),
+        subject=_subject(index, bundle),
         store=place_of_store(index),
         declaration=declaration_of_resource(index),
         settings=settings,
@@ -62,26 +76,37 @@ def indexes_on_publish(declarations: Declarations, output: str) -> tuple[str, ..
     )
 
 
-def _subject(index: SkippingIndex, declarations: Declarations) -> Subject:
+def places_on_publish(
+    declarations: Declarations, output: str, warn: Callable[[str], None]
+) -> tuple[IndexedPlace, ...]:
+    """What the indexes that follow an output are about; what is wrong with one stops no run.
+
+    Args:
+        declarations: where they and what they refer to are.
+        output: name of the OutputDataset.
+        warn: told what a person should know about those that are left out.
+    """
+    places = []
+    for name in indexes_on_publish(declarations, output):
+        try:
+            places.append(place_of_resource(declarations, name))
+        except SnaploomError as error:
+            warn(f"SkippingIndex/{name} will not be refreshed: {error.message}")
+    return tuple(places)
+
+
+def _subject(index: SkippingIndex, bundle: Bundle) -> Subject:
     target = index.spec.target
     if target.path is not None:
         path = target.path
-        return PathName(path.format, path.uri.rstrip("/") or "/", _pairs(path.options.items()))
+        return PathName(
+            spark_format(path.format), path.uri.rstrip("/") or "/", _pairs(path.options.items())
+        )
     if target.table is not None:
         return parse_subject(target.table.name)
     if target.data_source is not None:
-        source = next(
-            resource
-            for resource in declarations.resources
-            if isinstance(resource, DataSource) and resource.name == target.data_source
-        )
-        return _of_source(index, source)
-    output = next(
-        resource
-        for resource in declarations.resources
-        if isinstance(resource, OutputDataset) and resource.name == target.output_dataset
-    )
-    return published_files(output)
+        return _of_source(index, bundle.source(target.data_source))
+    return published_files(bundle.target_output)
 
 
 def published_files(output: OutputDataset) -> PathName:

@@ -1,8 +1,10 @@
 """The seed's way: `spark-submit .../snaploom/jobs/submit.py --config a.yaml b.yaml` (ruling D23).
 
-Weaves every OutputDataset that the files declare. Lines for people go to standard error; standard
-output has one Report in JSON a line. `spark-submit` merges the two streams of a program; Reports
-are the lines that begin with `{`. Exit codes are those of `snaploom run --all`.
+Weaves every OutputDataset that the files declare, with the indexes that follow its publications;
+then makes every other SkippingIndex of the files what it declares. Lines for people go to standard
+error; standard output has one Report in JSON a line. `spark-submit` merges the two streams of a
+program; Reports are the lines that begin with `{`. The Report of an index names
+`SkippingIndex/name` as its output. Exit codes are those of `snaploom run --all`.
 """
 
 from __future__ import annotations
@@ -17,26 +19,38 @@ from snaploom.errors import SnaploomError
 from snaploom.jobs.declarations import Declarations, read_declarations, runnable_bundles
 from snaploom.jobs.events import Event
 from snaploom.jobs.exitcodes import combined_exit_code, report_exit_code, unstarted_report
+from snaploom.jobs.indexing import carry_out
+from snaploom.jobs.indexrequests import IndexAction, IndexedPlace, IndexRequest
+from snaploom.jobs.indextargets import (
+    index_names,
+    indexes_on_publish,
+    place_of_resource,
+    places_on_publish,
+)
 from snaploom.jobs.interruption import Interruption, hearing_signals
 from snaploom.jobs.lines import EventLines, error_lines, finding_lines
 from snaploom.jobs.outputs import weave_outputs
-from snaploom.models.report import Report
-from snaploom.models.times import EpochNanos, now, parse_instant
+from snaploom.models.report import Report, RunPhase
+from snaploom.models.times import EpochNanos, format_instant, now, parse_instant
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Weave every output of some files; the exit code."""
+    """Weave every output and apply every index of some files; the exit code."""
     asked = _parser().parse_args(arguments)
     moment = now() if asked.now is None else asked.now
     with hearing_signals() as interruption:
         declarations = read_declarations(asked.config)
+        followed = _followed(declarations)
+        others = [name for name in index_names(declarations) if name not in followed]
         try:
-            reports = _weave(declarations, moment, asked.limit, interruption)
+            places = [place_of_resource(declarations, name) for name in others]
+            reports = _weave(declarations, moment, asked.limit, interruption, bool(places))
         except SnaploomError as error:
             _say(error_lines(error))
-            names = declarations.output_names
+            names = [*declarations.output_names, *(f"SkippingIndex/{name}" for name in others)]
             _print_reports(unstarted_report(name, moment, error) for name in names)
             return error.exit_code
+        reports = (*reports, *(_apply(place, interruption) for place in places))
     for report in reports:
         _say(finding_lines(declarations.placed(report.findings)))
         if report.message:
@@ -46,7 +60,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="Weave and publish every snapshot that is due.")
+    parser = argparse.ArgumentParser(
+        description="Weave every snapshot that is due, and refresh indexes."
+    )
     parser.add_argument(
         "--config", nargs="+", required=True, type=Path, help="YAML files and folders"
     )
@@ -62,10 +78,48 @@ def _positive(text: str) -> int:
     return number
 
 
+def _followed(declarations: Declarations) -> frozenset[str]:
+    """Names of the indexes that follow the publications of an output of these files."""
+    outputs = declarations.output_names
+    return frozenset(
+        name for output in outputs for name in indexes_on_publish(declarations, output)
+    )
+
+
+def _apply(place: IndexedPlace, interruption: Interruption) -> Report:
+    """Make an index what a resource declares; after an interruption nothing is done any more."""
+    started = now()
+    request = IndexRequest(IndexAction.APPLY, place, declaration=place.declaration)
+    try:
+        interruption.check()
+        (done,) = carry_out([request], lambda *_: None, lambda: None, interruption)
+    except SnaploomError as error:
+        return unstarted_report(place.owner, started, error)
+    _say(f"warning {place.owner}: {warning}" for warning in done.warnings)
+    _say(f"{place.owner}: {step}" for step in done.done or ("nothing to do",))
+    return Report(
+        output=place.owner,
+        run_id="",
+        phase=RunPhase.SUCCEEDED,
+        started_at=format_instant(started),
+        finished_at=format_instant(now()),
+    )
+
+
 def _weave(
-    declarations: Declarations, moment: EpochNanos, limit: int | None, interruption: Interruption
+    declarations: Declarations,
+    moment: EpochNanos,
+    limit: int | None,
+    interruption: Interruption,
+    has_other_work: bool,
 ) -> tuple[Report, ...]:
+    if has_other_work and not declarations.output_names:
+        return ()
     bundles, warnings = runnable_bundles(declarations, declarations.output_names)
+    indexes = {
+        name: places_on_publish(declarations, name, lambda text: _say([f"warning {text}"]))
+        for name in declarations.output_names
+    }
     _say(finding_lines(warnings))
     lines = EventLines()
 
@@ -74,7 +128,7 @@ def _weave(
         if line is not None:
             _say([line])
 
-    return weave_outputs(bundles, moment, limit, tell, lambda: None, interruption)
+    return weave_outputs(bundles, moment, limit, tell, lambda: None, interruption, indexes)
 
 
 def _say(lines: Iterable[str]) -> None:
