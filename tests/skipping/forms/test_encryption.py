@@ -11,6 +11,7 @@ from snaploom.cli.main import run_command
 from snaploom.errors import IndexNotPossible, KeyUnavailable
 from snaploom.skipping.formats.encryption import ServiceKeys
 from snaploom.skipping.spark.enable import disable, enable
+from snaploom.skipping.spark.indexbuilder import skipping_index
 
 ENCRYPTED = {
     "indexes": [{"type": "MIN_MAX", "column": "price", "keyLabel": "columns"}],
@@ -23,11 +24,23 @@ def service() -> MemoryKeyService:
     return MemoryKeyService({name: secrets.token_bytes(16) for name in ("footers", "columns")})
 
 
-def apply_with_keys(lake: Lake, service: MemoryKeyService, monkeypatch: pytest.MonkeyPatch) -> int:
+def test_a_resource_is_encrypted_by_the_service_that_the_command_names(
+    spark: SparkSession, lake: Lake, service: MemoryKeyService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(lake.declare(**ENCRYPTED))
     with transit_server(service) as server:
         monkeypatch.setenv("VAULT_TOKEN", server.token)
-        path = str(lake.declare(**ENCRYPTED))
-        return run_command(["index", "apply", "-f", path, "--kms", f"vault+{server.url}"])
+        assert run_command(["index", "apply", "-f", path, "--kms", f"vault+{server.url}"]) == 0
+    assert {"wrap footers", "wrap columns"} <= set(service.asked)
+
+
+def test_the_builder_encrypts(spark: SparkSession, lake: Lake, service: MemoryKeyService) -> None:
+    enable(spark, lake.base, keys=ServiceKeys(service))
+    building = skipping_index(spark, lake.base).on_path(lake.data).add_min_max("price")
+    building.encrypted("footers", "columns").create()
+    definition = lake.definition()
+    labels = [index.key_label for index in definition.indexes]
+    assert (definition.footer_key_label, labels) == ("footers", ["columns"])
 
 
 def test_a_resource_without_a_key_service_is_refused(
