@@ -249,9 +249,14 @@ def on_and_off(
     with skipping_by(spark, location):
         try:
             with without_skipping(spark):
-                off = sorted(map(str, query().collect()))
+                off = _texts(query())
         except PySparkException:
             return [], []
         finally:
             spark.catalog.clearCache()
-        return sorted(map(str, query().collect())), off
+        return _texts(query()), off
+
+
+def _texts(frame: DataFrame) -> list[str]:
+    """Rows as Spark writes them: Python has no year 0, which time zones lead to."""
+    return sorted(str(row[0]) for row in frame.select(sql.struct("*").cast("string")).collect())
