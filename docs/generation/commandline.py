@@ -39,6 +39,8 @@ CODES_OF = {
     "index explain": "0, 1, 2, 130",
     "index advise": "0, 1, 2, 130",
     "index sort": "0, 1, 2, 130",
+    "index export": "0, 1, 2",
+    "index import": "0, 1, 2, 130",
     "index drop": "0, 1, 2",
     "index vacuum": "0, 1, 2",
     "index recover": "0, 1, 2",
