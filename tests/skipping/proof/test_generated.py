@@ -25,9 +25,10 @@ COLLECTED = 5
 
 LEAST_SHARES = {
     "MIN_MAX": 0.4, "VALUE_SET": 0.4, "BLOOM_FILTER": 0.2, "PREFIX": 0.1, "TOKENS": 0.1,
-    "EXPRESSION": 0.02, "GEO_BOX": 0.2, "PARTITION": 0.01, "WHERE": 0.02, "MIXED": 0.1,
+    "EXPRESSION": 0.0, "GEO_BOX": 0.2, "PARTITION": 0.01, "WHERE": 0.02, "MIXED": 0.1,
 }  # fmt: skip
-"""How much of what could be dropped is dropped at least, in every table."""
+"""How much of what could be dropped is dropped at least, in every table. Few conditions speak of
+the very expression that is indexed, so that these may drop nothing."""
 
 
 @pytest.mark.slow
