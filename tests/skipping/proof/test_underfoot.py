@@ -72,6 +72,13 @@ def test_time_that_goes_back_by_a_millisecond_is_noticed(indexed: ProofCase) -> 
     assert indexed.kept("a = 2") == 2
 
 
+def test_file_rewritten_after_it_was_listed_is_read(indexed: ProofCase) -> None:
+    listed = indexed.read()
+    indexed.write({"a": [2]})
+    with skipping_by(indexed.spark, indexed.location):
+        assert listed.where("a = 2").count() == 2
+
+
 def test_deleted_file_is_no_matter(indexed: ProofCase) -> None:
     indexed.files[1].unlink()
     assert indexed.kept("a >= 1") == 1

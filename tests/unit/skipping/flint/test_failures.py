@@ -82,7 +82,7 @@ def test_sigv4_without_botocore_names_the_extra(
     fake_options: OpenSearchOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "botocore.session", None)
-    with pytest.raises(IndexNotPossible, match=r"(?s)botocore.*snaploom\[opensearch\]"):
+    with pytest.raises(IndexNotPossible, match=r"(?s)botocore.*snaploom\[sigv4\]"):
         OpenSearchClient(replace(fake_options, auth=Auth.SIGV4))
 
 

@@ -9,6 +9,7 @@ final class Decision {
   private final String question;
   final Listing listing;
   final Kept kept;
+  private final String signs;
 
   /** Whether there was an answer at all. */
   final boolean isInformed;
@@ -19,13 +20,20 @@ final class Decision {
   Decision(String question, Listing listing, Answer answer) {
     this.question = question;
     this.listing = listing;
-    this.kept = listing.keep(answer == null ? null : answer.signs);
+    this.signs = answer == null ? null : answer.signs;
+    this.kept = listing.keep(signs);
     this.isInformed = answer != null;
     this.label = answer == null ? "" : answer.label;
   }
 
   boolean answers(String other, Listing files) {
     return question.equals(other) && listing.isSameAs(files);
+  }
+
+  /** What is kept by the time of reading: what changed since it was listed is kept as well. */
+  Kept confirmed() {
+    String now = signs == null ? null : Freshness.confirmed(signs, listing);
+    return now == signs ? kept : listing.keep(now);
   }
 
   /** The kept bytes' share of something, rounded upwards. */

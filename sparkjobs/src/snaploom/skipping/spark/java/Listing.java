@@ -35,6 +35,10 @@ final class Listing {
     return files.size();
   }
 
+  FileStatus file(int position) {
+    return (FileStatus) files.get(position);
+  }
+
   /** Same files in the same order, as far as a file system tells them apart. */
   boolean isSameAs(Listing other) {
     if (files.size() != other.files.size()) {

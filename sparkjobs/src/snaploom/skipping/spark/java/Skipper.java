@@ -58,7 +58,7 @@ final class Skipper {
     }
     try {
       Listing listing = new Listing(directories);
-      return decide("list", listing, partitionFilters, dataFilters).kept.directories;
+      return decide("list", listing, partitionFilters, dataFilters).confirmed().directories;
     } catch (Throwable failure) {
       Failures.add(failure);
       return directories;
