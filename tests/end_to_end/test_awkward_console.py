@@ -34,7 +34,11 @@ def environment(**changes: str) -> dict[str, str]:
 @pytest.mark.parametrize("command", [name for name, _, _ in COMMANDS])
 def test_help_fits_80_columns_and_shows_no_empty_default(command: str) -> None:
     done = subprocess.run(
-        [BIN, *command.split(), "--help"], env=environment(), capture_output=True, text=True, check=True
+        [BIN, *command.split(), "--help"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert max(map(len, done.stdout.splitlines())) <= 80
     text = " ".join(done.stdout.replace("│", " ").split())
