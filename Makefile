@@ -24,9 +24,13 @@ install: ## Set up .venv with pinned dependencies
 java: ## Check for Java 17 or newer; install it where possible
 	@.ci/java
 
+.PHONY: components
+components: java ## Check for what the tests' real components need; install it where possible
+	@.ci/components
+
 ##@ Checks
 .PHONY: test
-test: install java ## Run every test that this machine can run
+test: install java components ## Run every test that this machine can run
 	$(BIN)/python -m pytest
 
 .PHONY: unit
