@@ -9,12 +9,15 @@ from support.indexdoors import Lake
 from support.opensearchserver import running_opensearch
 
 from snaploom.skipping.spark.enable import disable
+from snaploom.skipping.spark.settings import KEY_SERVICE
 
 
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
     yield Lake(tmp_path).fill()
     disable(spark)
+    # The command `--kms` writes it into the session, which a process of its own would end with.
+    spark.conf.unset(KEY_SERVICE)
 
 
 @pytest.fixture(scope="session")

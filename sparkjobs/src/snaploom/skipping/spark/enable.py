@@ -62,9 +62,14 @@ def enable(spark: SparkSession, *bases: str, keys: ParquetKeys | None = None) ->
 
 
 def disable(spark: SparkSession) -> None:
-    """Let a session, and the sessions of its family, read every file again."""
+    """Let a session, and the sessions of its family, read every file again.
+
+    Locations and keys with which it was enabled are forgotten.
+    """
     refuse_connect(spark)
-    rule.uninstall(spark)
+    with _lock:
+        rule.uninstall(spark)
+        _deciders.pop(_application(spark), None)
     sqlfrontend.leave_statements(spark)
 
 
