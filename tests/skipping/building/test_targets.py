@@ -9,7 +9,8 @@ from support.skippingfiles import build, index, names
 
 from snaploom.errors import IndexNotPossible, TargetNotIndexable
 from snaploom.skipping.core.terms import column_term
-from snaploom.skipping.spark.targets import SparkTarget, open_path, open_table, open_target
+from snaploom.skipping.spark.opening import open_path, open_table
+from snaploom.skipping.spark.targets import SparkTarget
 
 
 @pytest.fixture(scope="module")
@@ -36,15 +37,6 @@ def test_the_uri_has_no_trailing_slash(target: SparkTarget) -> None:
     assert target.target.uri.startswith("file:/")
     assert target.target.uri.endswith("/a [b] {c}")
     assert target.partition_columns == (("Day", "date"), ("p", "string"))
-
-
-def test_a_target_is_opened_again_from_its_definition(
-    spark: SparkSession, target: SparkTarget
-) -> None:
-    again = open_target(spark, target.target)
-    assert again.target == target.target
-    assert again.fingerprint == target.fingerprint
-    assert again.list_files("").equals(target.list_files(""))
 
 
 @pytest.mark.parametrize(
@@ -192,7 +184,7 @@ def test_odd_names_of_tables_are_kept_in_backticks(spark: SparkSession, database
     spark.sql(f"CREATE TABLE {database}.`123` (id BIGINT) USING parquet")
     target = open_table(spark, f"{database}.`123`")
     assert target.target.table == f"spark_catalog.{database}.`123`"
-    assert open_target(spark, target.target).target == target.target
+    assert open_table(spark, target.target.table).target == target.target
     assert target.list_files("").num_rows == 0
 
 

@@ -27,8 +27,9 @@ from snaploom.skipping.lifecycle.importing import ImportResult, export_index, im
 from snaploom.skipping.lifecycle.operations import RefreshResult, silent
 from snaploom.skipping.lifecycle.target import IndexableTarget, Progress
 from snaploom.skipping.spark.applying import Application, apply, plan_application
+from snaploom.skipping.spark.opening import open_path, open_table
 from snaploom.skipping.spark.settings import LOCATIONS, locations_in
-from snaploom.skipping.spark.targets import SparkTarget, open_path, open_table
+from snaploom.skipping.spark.targets import SparkTarget
 from snaploom.skipping.statements.columns import name_text
 from snaploom.skipping.statements.declaration import StorePlace
 from snaploom.skipping.statements.syntax import Subject, TableName

@@ -18,7 +18,7 @@ _STRICT = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
 _CLASSES = {"avro": "org.apache.spark.sql.avro.AvroFileFormat"}
 """Formats that Spark has and does not find by their short names."""
 
-LITERAL_PATH = {"__globPaths__": "false"}
+_LITERAL_PATH = {"__globPaths__": "false"}
 """The path is one path, whatever brackets and stars are in it."""
 
 _SETTINGS = {
@@ -62,7 +62,7 @@ class Reading:
         schema = StructType.fromJson(cast(dict[str, object], json.loads(json.dumps(self.schema))))
         name = _CLASSES.get(self.target.format, self.target.format)
         reader = session.read.format(name).schema(schema)
-        options = {**dict(self.target.options), **_STRICT, **LITERAL_PATH}
+        options = {**dict(self.target.options), **_STRICT, **_LITERAL_PATH}
         return reader.options(**options).load(self.target.uri)
 
 

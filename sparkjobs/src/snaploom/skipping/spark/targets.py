@@ -1,6 +1,6 @@
-"""What can be indexed: a folder of files, or a table of Spark's catalog that is files.
+"""What can be indexed, as Spark reads it: `snaploom.skipping.lifecycle.target` for Spark.
 
-A target is opened in the session of the user, whose settings say how files are read, and read for
+A target is opened in the session of the user (`snaploom.skipping.spark.opening`), and read for
 building in a session of our own (`snaploom.skipping.spark.reading`).
 """
 
@@ -13,13 +13,12 @@ from functools import cached_property
 from typing import cast
 
 import pyarrow as pa
-from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from snaploom.errors import IndexNotPossible, TargetNotIndexable
+from snaploom.errors import IndexNotPossible
 from snaploom.skipping.core.definition import IndexDefinition, ReaderFingerprint, Target
 from snaploom.skipping.core.normalform import normal_form
 from snaploom.skipping.core.predicates import Predicate
@@ -31,113 +30,13 @@ from snaploom.skipping.spark.build import BuildPlan, Counters, build_rows
 from snaploom.skipping.spark.choosing import choose_files
 from snaploom.skipping.spark.columns import Columns
 from snaploom.skipping.spark.expressions import parse
-from snaploom.skipping.spark.fingerprint import FORMATS, SETTINGS, columns, fingerprint, unusable
+from snaploom.skipping.spark.fingerprint import columns, fingerprint
 from snaploom.skipping.spark.footers import FooterTerm
 from snaploom.skipping.spark.janino import JavaRule
 from snaploom.skipping.spark.listing import ListedFiles, list_relation
-from snaploom.skipping.spark.reading import LITERAL_PATH, Reading, own_session
+from snaploom.skipping.spark.reading import Reading, own_session
 from snaploom.skipping.spark.scan import Relation
 from snaploom.skipping.spark.subjects import term_of
-from snaploom.skipping.statements.columns import name_text
-
-_VIEW = "org.apache.spark.sql.catalyst.plans.logical.View"
-_PARTS_OF_A_TABLE = 3
-"""Catalog, database and table."""
-_COMMON_HINT = "index the folder, or the table itself"
-
-
-def open_path(
-    spark: SparkSession, path: str, file_format: str, options: Mapping[str, str] | None = None
-) -> SparkTarget:
-    """A folder of files, or one file.
-
-    Args:
-        spark: the user's session.
-        path: as Spark takes it.
-        file_format: Spark's short name.
-        options: reader options; queries that read with others do not use the index.
-
-    Raises:
-        TargetNotIndexable: it is no folder of files of a format that can be indexed.
-    """
-    return _open_path(spark, path, file_format, options or {}, {})
-
-
-def _open_path(
-    spark: SparkSession,
-    path: str,
-    file_format: str,
-    options: Mapping[str, str],
-    how: Mapping[str, str],
-) -> SparkTarget:
-    try:
-        frame = spark.read.format(file_format).options(**{**options, **how}).load(path)
-    except (PySparkException, Py4JJavaError) as error:
-        raise TargetNotIndexable(
-            f"{path} cannot be read as {file_format}",
-            found=_cause(error),
-            hint="give the path, format and options with which spark.read reads it",
-        ) from error
-    header = _only_relation(spark, frame, path)
-    roots = cast(Sequence[str], header["roots"])
-    if len(roots) != 1:
-        raise TargetNotIndexable(
-            f"{path} stands for {len(roots)} folders",
-            found=", ".join(roots[:3]),
-            expected="one folder",
-            hint="index the folder that holds them all; queries of parts of it use the index too",
-        )
-    target = Target(
-        uri=roots[0].rstrip("/"),
-        format=str(header["format"]),
-        options=tuple(sorted(options.items())),
-    )
-    return SparkTarget(spark, target, header)
-
-
-def open_table(spark: SparkSession, name: str) -> SparkTarget:
-    """A table of Spark's catalog.
-
-    Args:
-        spark: the user's session.
-        name: `catalog.database.table`, `database.table` or `table`.
-
-    Raises:
-        TargetNotIndexable: there is none, it is a view, or its files are another system's.
-    """
-    try:
-        frame = spark.table(name)
-    except PySparkException as error:
-        raise TargetNotIndexable(
-            f"{name} is no table", found=str(error).splitlines()[0], hint="check the name"
-        ) from error
-    header = _only_relation(spark, frame, name)
-    location = header["location"]
-    if not isinstance(location, str):
-        raise TargetNotIndexable(
-            f"{name} has no location of its own",
-            found="a temporary view over files",
-            hint=_COMMON_HINT,
-        )
-    options = cast(Mapping[str, str], header["options"])
-    target = Target(
-        uri=location.rstrip("/"),
-        table=_full_name(spark, name, str(header["table"])),
-        format=str(header["format"]),
-        options=tuple(sorted((key, str(value)) for key, value in options.items())),
-    )
-    return SparkTarget(spark, target, header)
-
-
-def open_target(spark: SparkSession, target: Target) -> SparkTarget:
-    """A target that was opened before, from its definition.
-
-    Raises:
-        TargetNotIndexable: it is not indexable any more.
-    """
-    if target.table:
-        return open_table(spark, target.table)
-    return _open_path(spark, target.uri, target.format, dict(target.options), LITERAL_PATH)
 
 
 @dataclass(frozen=True)
@@ -365,76 +264,6 @@ class SparkTarget:
 
     def _setting(self, name: str) -> str:
         return str(self._session.conf.get(name))
-
-
-def _only_relation(spark: SparkSession, frame: DataFrame, name: str) -> Mapping[str, object]:
-    """The description of the one relation of files that a frame reads.
-
-    Raises:
-        TargetNotIndexable: there is none, or something is done to its rows.
-    """
-    plan = frame._jdf.queryExecution().analyzed()
-    headers = JavaRule(spark).describe(frame._jdf, SETTINGS)
-    if _is_view(plan):
-        tables = [
-            str(json.loads(header)["table"] or json.loads(header)["roots"]) for header in headers
-        ]
-        raise TargetNotIndexable(
-            f"{name} is a view, which has no files",
-            found="a view over " + (", ".join(tables) or "something else than files"),
-            hint="index the table; queries of the view use its index",
-        )
-    if len(headers) != 1 or frame.isStreaming:
-        raise TargetNotIndexable(
-            f"{name} is not read by Spark as files of its own",
-            found=plan.collectLeaves().mkString(", ").splitlines()[0][:200],
-            expected="files of a format of " + ", ".join(FORMATS),
-            hint="Delta, Iceberg and databases skip by themselves",
-        )
-    header = cast(Mapping[str, object], json.loads(headers[0]))
-    reason = unusable(header)
-    if reason:
-        raise TargetNotIndexable(
-            f"{name} cannot be indexed as it is read", found=reason, hint="read it otherwise"
-        )
-    return header
-
-
-def _cause(error: PySparkException | Py4JJavaError) -> str:
-    """What went wrong, in one line."""
-    told = str(error.java_exception.toString()) if isinstance(error, Py4JJavaError) else str(error)
-    return told.splitlines()[0]
-
-
-def _is_view(plan: JavaObject) -> bool:
-    """Whether an analysed plan is a view's, below whatever gives names to it."""
-    node = plan
-    while node.children().size() == 1:
-        if node.getClass().getName() == _VIEW:
-            return True
-        node = node.children().head()
-    return False
-
-
-def _full_name(spark: SparkSession, given: str, unquoted: str) -> str:
-    """A table's full name, in backticks where names in it need them.
-
-    Args:
-        spark: knows the syntax of names.
-        given: the name, or the end of it, as people wrote it.
-        unquoted: the full name, its parts joined with dots.
-    """
-    parsed = spark._jsparkSession.sessionState().sqlParser().parseMultipartIdentifier(given)
-    lengths = [len(str(parsed.apply(position))) for position in range(parsed.size())]
-    parts: list[str] = []
-    rest = unquoted
-    for length in reversed(lengths):
-        # Taken from the full name, because catalogs spell names in their own case.
-        parts.insert(0, rest[-length:])
-        rest = rest[:-length].removesuffix(".")
-    missing = _PARTS_OF_A_TABLE - len(parts)
-    before = rest.split(".", missing - 1) if missing and rest else []
-    return ".".join(name_text(name) for name in (*before, *parts))
 
 
 def _fields(schema: object) -> list[Mapping[str, object]]:
