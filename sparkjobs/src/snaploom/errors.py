@@ -21,6 +21,7 @@ SnaploomError
 │   ├── FolderNotWritable     read-only, full, or otherwise refusing
 │   ├── ImmutableSettingChanged
 │   ├── HistoryIncompatible   structure or types contradict what is published
+│   ├── SnapshotChanged       what was to be replaced is not live any more
 │   └── RunRevoked            another run took this run's files away (ruling D27)
 ├── StorageError
 │   ├── ObjectNotFound
@@ -183,6 +184,13 @@ class HistoryIncompatible(PublicationError):
     """Structure or types contradict the snapshots that are already published."""
 
     reason = "HistoryIncompatible"
+
+
+class SnapshotChanged(PublicationError):
+    """The version of a snapshot that was to be replaced has ended meanwhile."""
+
+    reason = "SnapshotChanged"
+    retryable = True
 
 
 class RunRevoked(PublicationError):

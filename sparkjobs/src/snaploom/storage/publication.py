@@ -1,44 +1,23 @@
-"""Publication of one snapshot: stage, promote file by file, commit one entry of the log.
+"""Publication of one snapshot at a time that has no live one, by one entry of the log.
 
-Until the entry is written nothing is published, and everything written so far carries the run's
-id in its name; after it everything is. Whatever ends the work in between removes what it wrote,
-except when the commit may have happened: then the log is asked first, and while it cannot be
-asked nothing is removed (ruling D26). A process that is killed leaves files for `snaploom gc`.
-
-Who writes the data is not known here: `write` is given a URI, writes files below it by whatever
-means, and returns what it counted.
+How it is staged, promoted, committed and cleaned up is in `snaploom.storage.work`.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from snaploom.errors import (
-    FolderNotWritable,
-    Interrupted,
-    ObjectNotFound,
-    PublicationError,
-    RunRevoked,
-    SnaploomError,
-    StorageError,
-)
 from snaploom.models.report import Exclusion, JoinMeasure, SourceSnapshot
 from snaploom.models.times import EpochNanos, format_instant
-from snaploom.storage import layout
 from snaploom.storage.documents import store_merged_model, store_model, store_schema
-from snaploom.storage.entries import FileRecord, ModelNode, Publish, Revoke, SnapshotRecord
+from snaploom.storage.entries import FileRecord, ModelNode, Publish, SnapshotRecord
 from snaploom.storage.folder import Folder
-from snaploom.storage.gc import Garbage, GarbageKind, collect_garbage, find_garbage
-from snaploom.storage.manifest import CommitOutcomeUnknown
-from snaploom.storage.objectstore import STORE_FAILURES, ObjectInfo, ObjectStore
-from snaploom.storage.run import CrashPoint, Run
+from snaploom.storage.gc import Garbage
+from snaploom.storage.run import Run
 from snaploom.storage.state import FolderState
-
-LEFTOVER_GRACE = 3600 * 1_000_000_000
-"""Nanoseconds after which files of an unknown run in our partition are taken for those of a dead
-one: the default of `readerGrace` (ruling D4). Younger ones may be of a run that races with us."""
+from snaploom.storage.work import LEFTOVER_GRACE, Work, refuse_revoked
 
 _log = logging.getLogger(__name__)
 
@@ -126,180 +105,33 @@ def publish(
         Exception: whatever `write` and `revalidate` raise.
     """
     state = folder.log.read()
-    _refuse_revoked(state, run)
+    refuse_revoked(state, run)
     if target.time in state.live:
         return AlreadyPublished(state.live[target.time])
-    work = _Work(folder, run, target)
-    try:
-        result = _stage_promote_commit(work, write, revalidate, leftover_grace)
-    except BaseException as failure:
-        work.abandon(failure)
-        raise
-    work.clean_staging()
-    return result
-
-
-@dataclass
-class _Work:
-    """One publication in progress, and what it must remove if it fails."""
-
-    folder: Folder
-    run: Run
-    target: SnapshotTarget
-    attempt: str = field(default_factory=layout.new_attempt)
-    promoted: list[str] = field(default_factory=list)
-    is_committing: bool = False
-
-    @property
-    def store(self) -> ObjectStore:
-        return self.folder.store
-
-    @property
-    def staging(self) -> str:
-        return layout.staging_prefix(self.run.run_id, self.attempt)
-
-    def is_ours(self, record: SnapshotRecord | None) -> bool:
-        """Whether a live version is the one of this very publication."""
-        if record is None or record.run_id != self.run.run_id:
-            return False
-        return {file.path for file in record.files} == set(self.promoted)
-
-    def abandon(self, failure: BaseException) -> None:
-        """Remove what was written, unless it is, or may be, published."""
-        try:
-            if self.is_committing and not _is_definite(failure) and not self._settle():
-                self.clean_staging()
-            else:
-                self.discard()
-        except STORE_FAILURES as error:
-            self._leave(error)
-
-    def discard(self) -> None:
-        """Remove our own files: promoted ones by name, staging by its prefix."""
-        try:
-            self.store.delete(self.promoted)
-        except STORE_FAILURES as error:
-            self._leave(error)
-        self.clean_staging()
-
-    def clean_staging(self) -> None:
-        """Remove what is left in staging; the outcome stands, so that a failure is a warning."""
-        try:
-            self.store.delete([info.key for info in self.store.list(self.staging)])
-            self.store.prune(self.staging)
-        except STORE_FAILURES as error:
-            self._leave(error)
-
-    def _leave(self, error: StorageError | FolderNotWritable) -> None:
-        _log.warning("run %s leaves files for snaploom gc: %s", self.run.run_id, error.message)
-
-    def _settle(self) -> bool:
-        """Make sure that no entry of ours can land any more; whether our files are dead.
-
-        The answer to a put may still be under way. Revoking ourselves takes the number that it
-        wants, or finds our entry there.
-        """
-
-        def revocation(state: FolderState) -> Revoke | None:
-            if self._is_decided(state):
-                return None
-            return Revoke(
-                seq=state.next_seq,
-                run_id=self.run.run_id,
-                written_at=self.run.clock(),
-                tool_version=self.run.tool_version,
-                run_ids=(self.run.run_id,),
-            )
-
-        state = self.folder.log.commit(revocation)
-        return not self.is_ours(state.live.get(self.target.time))
-
-    def _is_decided(self, state: FolderState) -> bool:
-        return self.run.run_id in state.revoked or self.is_ours(state.live.get(self.target.time))
-
-
-def _is_definite(failure: BaseException) -> bool:
-    """Whether a failed commit surely wrote nothing; an interruption may come at any moment."""
-    unknown = (CommitOutcomeUnknown, Interrupted)
-    return isinstance(failure, SnaploomError) and not isinstance(failure, unknown)
-
-
-def _stage_promote_commit(
-    work: _Work, write: Callable[[str], WriteResult], revalidate: Revalidate, leftover_grace: int
-) -> Published | AlreadyPublished:
-    work.run.reached(CrashPoint.BEFORE_STAGING)
-    result = write(f"{work.store.uri}{work.staging}")
-    staged = _staged_files(work)
-    work.run.reached(CrashPoint.AFTER_STAGING)
-    leftovers = _clear_partition(work, leftover_grace)
-    files = _promote(work, staged)
-    work.run.reached(CrashPoint.AFTER_PROMOTION)
-    schema_hash = store_schema(work.store, result.schema)
-    model_hash = store_model(work.store, work.target.model)
-    draft = _Draft(work, result, files, schema_hash, model_hash)
-    work.is_committing = True
-    state = work.folder.log.commit(lambda state: draft.entry(state, revalidate))
-    work.run.reached(CrashPoint.AFTER_COMMIT)
-    record = state.live[work.target.time]
-    if not work.is_ours(record):
-        work.discard()
-        return AlreadyPublished(record)
-    store_merged_model(work.store, state)
-    return Published(record, leftovers)
-
-
-def _staged_files(work: _Work) -> list[ObjectInfo]:
-    staged = []
-    for info in work.store.list(work.staging):
-        name = info.key.removeprefix(work.staging)
-        if any(not layout.is_data_file(part) for part in name.split("/")):
-            continue
-        if "/" in name:
-            raise PublicationError(
-                "the writer left a file in a subfolder of staging",
-                found=name,
-                expected="files directly below the folder it was given",
-            )
-        staged.append(info)
-    return sorted(staged, key=lambda info: info.key)
-
-
-def _clear_partition(work: _Work, grace: int) -> tuple[Garbage, ...]:
-    """Remove what dead runs left where we publish; what is too young or not ours is returned."""
-    prefix = layout.partition_prefix(work.target.partition)
-    state = work.folder.log.read()
-    found = find_garbage(work.store, state, work.run.clock(), grace, prefix)
-    # Tombstoned files are left to gc, which knows how long readers may hold on to them.
-    uncommitted = [item for item in found if item.kind is GarbageKind.UNCOMMITTED]
-    removed = {item.key for item in collect_garbage(work.folder, uncommitted, work.run)}
-    kept = tuple(item for item in found if item.key not in removed)
-    for item in kept:
-        _log.warning("%s%s: %s", work.store.uri, item.key, item.why)
-    return kept
-
-
-def _promote(work: _Work, staged: list[ObjectInfo]) -> tuple[FileRecord, ...]:
-    files = []
-    for number, info in enumerate(staged):
-        key = layout.published_key(
-            work.target.partition, work.run.run_id, work.attempt, number, info.key
-        )
-        work.promoted.append(key)  # before the move: an interrupted one is removed as well
-        try:
-            work.store.move_if_absent(info.key, key)
-        except ObjectNotFound:
-            _refuse_revoked(work.folder.log.read(), work.run)
-            raise
-        files.append(FileRecord(path=key, bytes=info.size))
-        work.run.reached(CrashPoint.DURING_PROMOTION)
-    return tuple(files)
+    work = Work(folder, run, target.time, target.partition)
+    with work.cleaning_up():
+        result, staged = work.stage(write)
+        leftovers = work.clear_partition(leftover_grace)
+        for item in leftovers:
+            _log.warning("%s%s: %s", folder.store.uri, item.key, item.why)
+        files = work.promote(staged)
+        schema_hash = store_schema(folder.store, result.schema)
+        model_hash = store_model(folder.store, target.model)
+        draft = _Draft(run, target, result, files, schema_hash, model_hash)
+        state = work.commit(lambda state: draft.entry(state, revalidate))
+        if not work.is_committed(state):
+            work.discard()
+            return AlreadyPublished(state.live[target.time])
+        store_merged_model(folder.store, state)
+        return Published(state.live[target.time], leftovers)
 
 
 @dataclass(frozen=True)
 class _Draft:
     """All of the entry except its number and time."""
 
-    work: _Work
+    run: Run
+    target: SnapshotTarget
     result: WriteResult
     files: tuple[FileRecord, ...]
     schema_hash: str
@@ -307,10 +139,10 @@ class _Draft:
 
     def entry(self, state: FolderState, revalidate: Revalidate) -> Publish | None:
         """The entry on top of a state; None when the snapshot is live there already."""
-        run, target = self.work.run, self.work.target
+        run, target = self.run, self.target
         if target.time in state.live:
             return None
-        _refuse_revoked(state, run)
+        refuse_revoked(state, run)
         now = run.clock()
         record = self._record(state.next_seq, now)
         revalidate(state, record)
@@ -324,7 +156,7 @@ class _Draft:
         )
 
     def _record(self, seq: int, now: EpochNanos) -> SnapshotRecord:
-        run, target, result = self.work.run, self.work.target, self.result
+        run, target, result = self.run, self.target, self.result
         return SnapshotRecord(
             time=target.time,
             partition=target.partition,
@@ -341,15 +173,6 @@ class _Draft:
             files=self.files,
             tool_version=run.tool_version,
             spark_version=result.spark_version,
-        )
-
-
-def _refuse_revoked(state: FolderState, run: Run) -> None:
-    if run.run_id in state.revoked:
-        raise RunRevoked(
-            f"run {run.run_id} was taken for dead and revoked by another run",
-            found="a revocation in the manifest log",
-            hint="run again; nothing was published by this run since, and nothing is lost",
         )
 
 
