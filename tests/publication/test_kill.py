@@ -6,8 +6,27 @@ import signal
 from pathlib import Path
 
 import pytest
-from support.folders import DAY, a_folder, a_run, day, files_on_disk, keys, now, published
-from support.processes import DEADLINE, SPAWN, collect_once, exit_code, publish_many, publish_once
+from support.folders import (
+    DAY,
+    a_folder,
+    a_run,
+    day,
+    files_on_disk,
+    keys,
+    now,
+    published,
+    replaced,
+)
+from support.processes import (
+    DEADLINE,
+    SPAWN,
+    collect_once,
+    exit_code,
+    publish_many,
+    publish_once,
+    replace_many,
+    replace_once,
+)
 
 from snaploom.models.times import EpochNanos
 from snaploom.storage.folder import Folder
@@ -25,6 +44,7 @@ PUBLISHING = [
     CrashPoint.AFTER_PROMOTION,
     CrashPoint.AFTER_COMMIT,
 ]
+REPLACING = [point for point in PUBLISHING if point is not CrashPoint.AFTER_MARKER]
 COLLECTING = [CrashPoint.AFTER_REVOCATION, CrashPoint.DURING_DELETION]
 
 
@@ -57,6 +77,25 @@ def test_run_after_a_killed_one_publishes_exactly_once(tmp_path: Path, point: Cr
     assert collect_all(folder) == leftovers
     assert files_on_disk(tmp_path) == set(state.live_files)
     assert len(state.live_files) == 2
+    assert list((tmp_path / "data/.staging").iterdir()) == []
+
+
+@pytest.mark.parametrize("point", REPLACING)
+def test_killed_replacement_leaves_one_whole_version_live(
+    tmp_path: Path, point: CrashPoint
+) -> None:
+    first = published(open_again(tmp_path)).record
+    assert exit_code(replace_once, tmp_path, point) == -signal.SIGKILL
+    folder = open_again(tmp_path)
+    state = folder.log.read()
+    was_committed = point is CrashPoint.AFTER_COMMIT
+    assert (state.live[day(0)] == first) != was_committed
+    assert state.live_files <= files_on_disk(tmp_path)
+    again = replaced(folder)
+    leftovers = keys(folder.store) - {file.path for file in again.record.files}
+    assert {file.path for file in first.files} <= leftovers
+    assert collect_all(folder) == leftovers
+    assert files_on_disk(tmp_path) == {file.path for file in again.record.files}
     assert list((tmp_path / "data/.staging").iterdir()) == []
 
 
@@ -93,3 +132,26 @@ def test_processes_that_publish_the_same_snapshots_publish_each_once(tmp_path: P
         assert won == (own == winner)
     assert keys(folder.store) == state.live_files
     assert keys(folder.store, TEMPORARY_PREFIX) == set()
+
+
+def test_processes_that_replace_the_same_versions_replace_each_once(tmp_path: Path) -> None:
+    start, answers = SPAWN.Barrier(3), SPAWN.Queue()
+    numbers = list(range(4))
+    for number in numbers:
+        published(open_again(tmp_path), number)
+    processes = [
+        SPAWN.Process(target=replace_many, args=(tmp_path, numbers, start, answers))
+        for _ in range(3)
+    ]
+    for process in processes:
+        process.start()
+    told = [answer for _ in processes for answer in answers.get(timeout=DEADLINE)]
+    for process in processes:
+        process.join(DEADLINE)
+    folder = open_again(tmp_path)
+    state = folder.log.read()
+    won = {number: run_id for number, run_id, has_won in told if has_won}
+    assert sorted(number for number, _, has_won in told if has_won) == numbers
+    assert {number: state.live[day(number)].run_id for number in numbers} == won
+    assert keys(folder.store) == state.live_files | set(state.tombstoned_files)
+    assert len(state.tombstones) == len(numbers)

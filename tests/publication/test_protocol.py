@@ -24,12 +24,13 @@ from support.folders import (
     keys,
     now,
     published,
+    replaced,
 )
 
-from snaploom.errors import FolderNotWritable, RunRevoked
+from snaploom.errors import FolderNotWritable, RunRevoked, SnapshotChanged
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom.storage import manifest
-from snaploom.storage.entries import Revoke, Tombstone
+from snaploom.storage.entries import FileRecord, Revoke, Tombstone
 from snaploom.storage.folder import open_folder
 from snaploom.storage.gc import collect_garbage, find_garbage
 from snaploom.storage.manifest import CommitOutcomeUnknown
@@ -86,7 +87,11 @@ def committed_versions(store: ObjectStore) -> Iterator[dict[int, tuple[str, tupl
     for position, key in enumerate(documents, start=1):
         entry = json.loads(store.get(key))
         assert entry["seq"] == position
-        if entry["action"] == "publish":
+        if entry["action"] == "replace":
+            ended = entry["replaced"]
+            time = parse_instant(ended["time"])
+            assert live.pop(time)[1] == tuple(file["path"] for file in ended["files"])
+        if entry["action"] in ("publish", "replace"):
             snapshot = entry["snapshot"]
             time = parse_instant(snapshot["time"])
             assert time not in live
@@ -97,7 +102,7 @@ def committed_versions(store: ObjectStore) -> Iterator[dict[int, tuple[str, tupl
 
 
 class Protocol(RuleBasedStateMachine):
-    """Writers, a pruner and collectors on one folder."""
+    """Writers, replacers, a pruner and collectors on one folder."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -152,12 +157,104 @@ class Protocol(RuleBasedStateMachine):
         else:
             self.expected.setdefault(number, run.run_id)
 
+    @rule(number=numbers, files=st.integers(0, 2))
+    def replace(self, number: int, files: int) -> None:
+        if number not in self.expected:
+            return
+        run = a_run()
+        outcome = replaced(open_folder(self.store), number, run, files)
+        assert outcome.ended.rule == "REPLACED"
+        self._replace_in_the_model(number, run, outcome.ended.files)
+
+    @rule(number=numbers, fault=st.sampled_from(Fault), count=st.integers(1, 6))
+    def replace_with_faults_at_the_commit(self, number: int, fault: Fault, count: int) -> None:
+        if number not in self.expected:
+            return
+        faulty = FaultyStore(self.store)
+        folder = open_folder(faulty)
+        faulty.faults = times(count, fault, "put_if_absent", "manifest/")
+        run = a_run()
+        try:
+            outcome = replaced(folder, number, run)
+        except (CommitOutcomeUnknown, FolderNotWritable):
+            assert fault is not Fault.ANSWER_LOST
+            assert fault is Fault.REFUSED or count >= manifest.PUT_ATTEMPTS
+        else:
+            self._replace_in_the_model(number, run, outcome.ended.files)
+
+    @rule(number=numbers, writes_left=st.integers(1, 12), is_done=st.booleans())
+    def replace_and_die(self, number: int, writes_left: int, is_done: bool) -> None:
+        if number not in self.expected:
+            return
+        run = a_run()
+        old = open_folder(self.store).log.read().live[day(number)].files
+        with suppress(Killed):
+            replaced(open_folder(DyingStore(self.store, writes_left, is_done)), number, run)
+        if self._live()[day(number)][0] == run.run_id:
+            self._replace_in_the_model(number, run, old)
+
     @rule(
         number=numbers,
         point=points,
         rival=numbers,
         meanwhile=st.lists(
-            st.sampled_from(["publish", "hasty", "prune", "collect", "revoke"]), max_size=3
+            st.sampled_from(["publish", "replace", "prune", "collect", "revoke"]), max_size=3
+        ),
+    )
+    def replace_while_others_act(
+        self, number: int, point: CrashPoint, rival: int, meanwhile: list[str]
+    ) -> None:
+        if number not in self.expected:
+            return
+        is_revoked = False
+        waiting = [point]
+        folder = open_folder(self.store)
+        before = folder.log.read().live[day(number)]
+
+        def pause(reached: CrashPoint) -> None:
+            nonlocal is_revoked
+            if waiting != [reached]:
+                return
+            waiting.clear()
+            for action in meanwhile:
+                if action == "publish":
+                    self.publish(rival, 2)
+                elif action == "replace":
+                    self.replace(rival, 1)
+                elif action == "prune":
+                    self.prune(rival)
+                elif action == "collect":
+                    self.collect_long_after()
+                    is_revoked |= point is not CrashPoint.BEFORE_STAGING
+                else:
+                    self.revoke(run)
+                    is_revoked = True
+
+        run = a_run(pause)
+        try:
+            outcome = replaced(folder, number, run)
+        except RunRevoked:
+            assert is_revoked
+        except SnapshotChanged:
+            assert self._live().get(day(number), ("",))[0] != before.run_id
+        else:
+            assert not is_revoked
+            assert outcome.ended.files == before.files
+            self._replace_in_the_model(number, run, outcome.ended.files)
+
+    def _replace_in_the_model(
+        self, number: int, run: Run, old_files: tuple[FileRecord, ...]
+    ) -> None:
+        self.expected[number] = run.run_id
+        self.kept |= {file.path for file in old_files}
+
+    @rule(
+        number=numbers,
+        point=points,
+        rival=numbers,
+        meanwhile=st.lists(
+            st.sampled_from(["publish", "hasty", "prune", "collect", "revoke", "replace"]),
+            max_size=3,
         ),
     )
     def publish_while_others_act(
@@ -181,6 +278,8 @@ class Protocol(RuleBasedStateMachine):
                     is_revoked |= is_seen
                 elif action == "prune":
                     self.prune(rival)
+                elif action == "replace":
+                    self.replace(rival, 1)
                 elif action == "collect":
                     self.collect_long_after()
                     is_revoked |= point is not CrashPoint.BEFORE_STAGING

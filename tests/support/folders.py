@@ -19,6 +19,7 @@ from snaploom.storage.publication import (
     WriteResult,
     publish,
 )
+from snaploom.storage.replacement import Replaced, Rewrite, replace_version
 from snaploom.storage.run import CrashPoint, Run
 from snaploom.storage.state import FolderState
 
@@ -91,6 +92,23 @@ def published(
 ) -> Published | AlreadyPublished:
     write = writes(folder.store, files)
     return publish(folder, run or a_run(), a_target(number), write, agrees)
+
+
+def rewrites(store: ObjectStore, rows: int, files: int = 1) -> Callable[[str], Rewrite]:
+    """A writer that leaves files which are told to hold so many rows."""
+
+    def write(uri: str) -> Rewrite:
+        writes(store, files)(uri)
+        return Rewrite(rows, "4.3.0")
+
+    return write
+
+
+def replaced(folder: Folder, number: int = 0, run: Run | None = None, files: int = 1) -> Replaced:
+    """Replace what is live now."""
+    version = folder.log.read().live[day(number)]
+    write = rewrites(folder.store, version.rows, files)
+    return replace_version(folder, run or a_run(), version, write, message="sorted")
 
 
 def keys(store: ObjectStore, prefix: str = "data/") -> set[str]:

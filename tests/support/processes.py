@@ -9,11 +9,14 @@ from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from support.folders import DAY, a_folder, a_run, now, published
+from support.folders import DAY, a_folder, a_run, day, now, published, replaced, rewrites
 
+from snaploom.errors import SnapshotChanged
 from snaploom.models.times import EpochNanos
+from snaploom.storage.folder import open_folder
 from snaploom.storage.gc import collect_garbage, find_garbage
 from snaploom.storage.publication import AlreadyPublished
+from snaploom.storage.replacement import replace_version
 from snaploom.storage.run import CrashPoint
 from snaploom.storage.stores import open_store
 
@@ -32,6 +35,29 @@ def dies_at(point: CrashPoint | None) -> Callable[[CrashPoint], None]:
 def publish_once(root: Path, point: CrashPoint | None) -> None:
     run = a_run(dies_at(point), start=now())
     published(a_folder(open_store(str(root), create=True), run), run=run)
+
+
+def replace_once(root: Path, point: CrashPoint | None) -> None:
+    run = a_run(dies_at(point), start=now())
+    replaced(open_folder(open_store(str(root), create=False)), run=run)
+
+
+def replace_many(root: Path, numbers: list[int], start: object, answers: object) -> None:
+    """Replace what was live when all are ready; answer with (snapshot, own run, whether it won)."""
+    folder = open_folder(open_store(str(root), create=False))
+    versions = folder.log.read().live
+    start.wait(DEADLINE)  # type: ignore[attr-defined]
+    run = a_run(start=now())
+    told = []
+    for number in numbers:
+        version = versions[day(number)]
+        try:
+            replace_version(folder, run, version, rewrites(folder.store, version.rows))
+        except SnapshotChanged:
+            told.append((number, run.run_id, False))
+        else:
+            told.append((number, run.run_id, True))
+    answers.put(told)  # type: ignore[attr-defined]
 
 
 def collect_once(root: Path, point: CrashPoint | None) -> None:
