@@ -7,11 +7,10 @@ from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
-from snaploom.jobs.indexing import session_settings
 from snaploom.jobs.indexrequests import IndexedPlace
-from snaploom.jobs.interruption import Interruption, run_interruptibly
+from snaploom.jobs.indexsession import in_session
+from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.job import JobGroup
-from snaploom.jobs.session import build_session
 from snaploom.jobs.sparkfailures import translated
 from snaploom.skipping.advice.report import Report
 from snaploom.skipping.advice.sorting import SortRequest, SortResult
@@ -92,17 +91,9 @@ def _in_session(
     on_tick: Callable[[], None],
     interruption: Interruption,
 ) -> T:
-    group = JobGroup()
-
-    def run() -> T:
-        interruption.check()
-        spark = build_session("snaploom index", session_settings(place.run, place.settings))
+    def run(spark: SparkSession, group: JobGroup) -> T:
         group.enter(spark, "snaploom-index", place.label)
         with translated(place.owner):
             return work(spark)
 
-    try:
-        return run_interruptibly(run, interruption, group.cancel, on_tick)
-    except Exception:
-        interruption.check()  # whatever goes wrong after a request to stop goes wrong because of it
-        raise
+    return in_session(place.run, place.settings, run, on_tick, interruption)

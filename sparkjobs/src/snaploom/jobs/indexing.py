@@ -17,15 +17,14 @@ from snaploom.jobs.indexrequests import (
     IndexReport,
     IndexRequest,
 )
-from snaploom.jobs.interruption import Interruption, run_interruptibly
+from snaploom.jobs.indexsession import in_session
+from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.job import Job, JobGroup
 from snaploom.jobs.logs import told_as_events
-from snaploom.jobs.session import build_session
 from snaploom.jobs.sparkfailures import translated
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding, InvalidDeclarations
-from snaploom.models.report import Report
-from snaploom.models.run import RunSettings, SparkSettings
+from snaploom.models.run import RunSettings
 from snaploom.skipping.lifecycle.declaration import Declaration
 from snaploom.skipping.lifecycle.operations import RefreshResult
 from snaploom.skipping.spark.enable import enable
@@ -60,12 +59,9 @@ def carry_out(
         Interrupted: somebody asked to stop; queries use what was there before.
     """
     first = requests[0].place
-    group = JobGroup()
     warnings: list[str] = []
 
-    def work() -> tuple[IndexReport, ...]:
-        interruption.check()
-        spark = build_session("snaploom index", session_settings(first.run, first.settings))
+    def work(spark: SparkSession, group: JobGroup) -> tuple[IndexReport, ...]:
         reports = []
         for number, request in enumerate(requests):
             interruption.check()
@@ -80,28 +76,24 @@ def carry_out(
         if isinstance(event, Warned):
             warnings.append(event.message)
 
-    try:
-        with told_as_events(note):
-            return run_interruptibly(work, interruption, group.cancel, on_tick)
-    except Exception:
-        interruption.check()  # whatever goes wrong after a request to stop goes wrong because of it
-        raise
+    with told_as_events(note):
+        return in_session(first.run, first.settings, work, on_tick, interruption)
 
 
 def follow_publication(
-    spark: SparkSession, report: Report, places: Sequence[IndexedPlace], job: Job
+    spark: SparkSession, run_id: str, places: Sequence[IndexedPlace], job: Job
 ) -> None:
-    """Bring the indexes of an output up to date with what it published; never fails a run.
+    """Bring the indexes of an output up to date with what a run published; never fails the run.
 
     What cannot be refreshed is a warning: queries read the files that the index does not know.
     """
-    if not report.snapshots or job.interruption.is_requested:
+    if job.interruption.is_requested:
         return
     for number, place in enumerate(places):
         request = IndexRequest(IndexAction.APPLY, place, declaration=place.declaration)
         try:
             with translated(place.owner):
-                job.group.enter(spark, f"{report.run_id}-index-{number}", place.label)
+                job.group.enter(spark, f"{run_id}-index-{number}", place.label)
                 carry_out_one(spark, request, lambda label, done, files: None)
         except SnaploomError as error:
             job.tell(Warned(f"{place.label} was not refreshed: {error}"))
@@ -124,8 +116,8 @@ def explain_query(
         Interrupted: somebody asked to stop.
     """
 
-    def work() -> Explained:
-        spark = build_session("snaploom index", session_settings(RunSettings(), settings))
+    def work(spark: SparkSession, group: JobGroup) -> Explained:
+        group.enter(spark, "snaploom-explain", "planning a query")
         with translated():
             # Sessions of ours refuse files in SQL, so that declared queries read only what is
             # declared; here a person asks for them.
@@ -134,7 +126,7 @@ def explain_query(
             explanation = explain(spark.sql(query))
         return Explained(str(explanation), json.loads(explanation.to_json()))
 
-    return run_interruptibly(work, interruption, lambda: None, lambda: None)
+    return in_session(RunSettings(), settings, work, lambda: None, interruption)
 
 
 def carry_out_one(
@@ -220,10 +212,3 @@ def _findings(owner: str, error: DeclarationNotPossible) -> list[Finding]:
 def _told(result: RefreshResult) -> str:
     left_out = f"; {result.left_out} could not be indexed" if result.left_out else ""
     return f"refreshed, {result.plan}{left_out}"
-
-
-def session_settings(run: RunSettings, settings: Properties) -> RunSettings:
-    """How the session is made: as a resource says, and what was asked for on top."""
-    spark = run.spark or SparkSettings()
-    merged = spark.model_copy(update={"spark_conf": {**spark.spark_conf, **dict(settings)}})
-    return run.model_copy(update={"spark": merged})

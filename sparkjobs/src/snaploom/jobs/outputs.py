@@ -57,7 +57,9 @@ def weave_outputs(
         reports: list[Report] = []
         for bundle in bundles:
             reports.append(weave_output(spark, bundle, job))
-            follow_publication(spark, reports[-1], indexes.get(bundle.output.name, ()), job)
+            if reports[-1].snapshots:
+                places = indexes.get(bundle.output.name, ())
+                follow_publication(spark, reports[-1].run_id, places, job)
             if interruption.is_requested:
                 break
         return tuple(reports)
