@@ -7,6 +7,9 @@ from support.indexdoors import Lake
 from snaploom import skipping
 from snaploom.errors import IndexNotFound, IndexNotPossible
 from snaploom.models.skippingindex import IndexState
+from snaploom.skipping.spark.enable import setting
+from snaploom.skipping.spark.settings import USAGE
+from snaploom.skipping.stores.port import NEVER
 
 
 def test_an_index_lives_through_the_verbs_of_python(spark: SparkSession, lake: Lake) -> None:
@@ -29,10 +32,31 @@ def test_describing_tells_when_queries_of_this_session_used_an_index(
     files = skipping.skipping_index(spark, lake.base).on_path(lake.data).add_min_max("price")
     files.build()
     skipping.enable(spark, lake.base)
-    assert files.describe().last_used is None
+    assert files.describe().last_used == NEVER
     assert spark.read.parquet(lake.data).where("price = 25").count() == 1
-    assert files.describe().last_used is not None
+    assert files.describe().last_used > NEVER
     skipping.disable(spark)
+
+
+def test_other_sessions_read_what_this_one_used(spark: SparkSession, lake: Lake) -> None:
+    files = skipping.skipping_index(spark, lake.base).on_path(lake.data).add_min_max("price")
+    files.build()
+    skipping.enable(spark, lake.base)
+    assert spark.read.parquet(lake.data).where("price = 25").count() == 1
+    skipping.disable(spark)
+    recorded = files.usage()
+    assert recorded is not None
+    assert (recorded.total.served, recorded.total.dropped_files) == (1, 2)
+    assert files.describe().last_used == recorded.total.last_used
+
+
+def test_usage_is_not_written_where_the_session_says_so(spark: SparkSession, lake: Lake) -> None:
+    skipping.skipping_index(spark, lake.base).on_path(lake.data).add_min_max("price").build()
+    skipping.enable(spark, lake.base)
+    with setting(spark, USAGE, "false"):
+        assert spark.read.parquet(lake.data).where("price = 25").count() == 1
+    skipping.disable(spark)
+    assert not list(lake.folder.rglob("usage"))
 
 
 def test_verbs_without_files_or_index_are_refused(spark: SparkSession, lake: Lake) -> None:

@@ -10,7 +10,7 @@ from support.indexdoors import DAYS, Lake, command, printed
 
 from snaploom.cli.main import run_command
 from snaploom.models.skippingindex import IndexState
-from snaploom.skipping.spark.enable import disable
+from snaploom.skipping.spark.enable import disable, enable
 
 BLOCKED = """
 import sys
@@ -54,11 +54,33 @@ def test_explain_tells_which_files_a_query_reads(
     disable(spark)
 
 
+def test_stats_tell_what_queries_of_sessions_made_of_indexes(
+    spark: SparkSession, lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["index", "apply", "-f", str(lake.declare())]) == 0
+    enable(spark, lake.base)
+    for low in (0, 25):
+        assert spark.read.parquet(lake.data).where(f"price >= {low}").count() == 30 - low
+    disable(spark)
+    capsys.readouterr()
+    assert run_command(["index", "stats", lake.base, "-o", "json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)
+    used = told["usage"]
+    assert (used["sessions"], used["reads"], used["served"]) == (1, 2, 1)
+    assert (used["files"], used["droppedFiles"]) == (6, 2)
+    assert 0 < used["droppedBytes"] < used["bytes"]
+    assert run_command(["index", "stats", "-f", str(lake.folder / "of-lake.yaml")]) == 0
+    assert "2 of 6 dropped" in capsys.readouterr().out
+    assert command("describe", lake, "--offline", "-o", "json") == 0
+    assert printed(capsys.readouterr().out)["lastUsed"] == used["lastUsed"]
+
+
 def test_what_needs_only_the_store_needs_no_spark(lake: Lake) -> None:
     assert command("create", lake, "-i", "price MIN_MAX") == 0
     place = (lake.data, "--location", lake.base)
     for arguments in (
         ("list", lake.base),
+        ("stats", lake.base),
         ("describe", *place, "--offline"),
         ("recover", *place),
         ("drop", *place),
@@ -108,6 +130,9 @@ def test_a_table_is_found_by_its_name(lake: Lake, capsys: pytest.CaptureFixture[
         (("describe", "{data}", "--location", "{base}", "--conf", "x"), 2, "name=value"),
         (("describe", "t", "--location", "{base}", "--option", "a=b"), 2, "not to tables"),
         (("apply", "-f", "{data}"), 2, "no resource of snaploom.io"),
+        (("list", "{base}/none"), 2, "there is no such location"),
+        (("stats", "{base}/none"), 2, "there is no such location"),
+        (("stats",), 2, "nothing says which indexes"),
         (("polish", "{data}"), 2, "polish"),
     ],
 )

@@ -36,6 +36,7 @@ COMMANDS = (
     ("index apply", "snaploom.cli.index.applying:apply", "Make indexes what files declare."),
     ("index describe", "snaploom.cli.index.looking:describe", "Tell what is kept, and how much."),
     ("index list", "snaploom.cli.index.looking:list_", "List the indexes below a folder."),
+    ("index stats", "snaploom.cli.index.usage:stats", "Tell what queries made of indexes."),
     ("index explain", "snaploom.cli.index.looking:explain", "Tell which files a query reads."),
     ("index advise", "snaploom.cli.index.advising:advise", "Tell which indexes would help."),
     ("index sort", "snaploom.cli.index.sorting:sort", "Rewrite files so that more are skipped."),

@@ -8,7 +8,14 @@ from cyclopts import Parameter
 
 from snaploom import lazy
 from snaploom.cli.console import OutputForm, print_json, result_console
-from snaploom.cli.index.options import DEFAULT_PLACE, PlaceOptions, Target, pairs_of, place_of
+from snaploom.cli.index.options import (
+    DEFAULT_PLACE,
+    PlaceOptions,
+    Target,
+    base_of,
+    pairs_of,
+    place_of,
+)
 from snaploom.cli.index.told import show_descriptions, show_list
 from snaploom.cli.index.work import carry_out
 from snaploom.cli.options import Form, folder_uri
@@ -17,7 +24,6 @@ from snaploom.jobs.indexrequests import ExplainQuery, IndexAction, IndexReport, 
 from snaploom.jobs.interruption import hearing_signals
 from snaploom.skipping.lifecycle.description import describe as described
 from snaploom.skipping.lifecycle.description import list_indexes
-from snaploom.skipping.stores.bases import open_base
 
 
 def describe(
@@ -41,14 +47,18 @@ def describe(
 
 def list_(
     location: Annotated[
-        str, Parameter(name="LOCATION", help="Folder below which indexes are kept.")
+        str,
+        Parameter(
+            name="LOCATION",
+            help="Folder below which indexes are kept, or `opensearch://host:port?...`.",
+        ),
     ],
     /,
     *,
     output: Form = OutputForm.TEXT,
 ) -> int:
     """List the skipping indexes below a folder, without Spark."""
-    show_list(list_indexes([open_base(folder_uri(location))]), output)
+    show_list(list_indexes([base_of(location)]), output)
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -22,6 +23,7 @@ from snaploom.skipping.spark.settings import LOCATIONS, locations_in
 from snaploom.skipping.statements.declaration import StorePlace
 from snaploom.skipping.statements.parser import parse_indexes, parse_subject
 from snaploom.skipping.statements.syntax import PathName, Subject
+from snaploom.skipping.stores.bases import IndexBase, open_base
 
 Target = Annotated[
     str,
@@ -106,6 +108,31 @@ def place_of(target: str, options: PlaceOptions) -> IndexedPlace:
         )
     store = StorePlace(folder_uri(location).rstrip("/"))
     return IndexedPlace(subject_of(target, options), store, settings=settings)
+
+
+def base_of(location: str) -> IndexBase:
+    """The place of indexes that exist.
+
+    Raises:
+        InvalidDeclarations: it is a local folder that is not there.
+    """
+    uri = folder_uri(location)
+    path = _local_path(uri)
+    if path is not None and not path.is_dir():
+        raise refuse_request(
+            "there is no such location of indexes",
+            "LOCATION",
+            found=f"{location}, which is {'a file' if path.exists() else 'not there'}",
+            expected="the folder that --location named when an index was created",
+        )
+    return open_base(uri)
+
+
+def _local_path(uri: str) -> Path | None:
+    if uri.startswith("/"):
+        return Path(uri)
+    rest = uri.removeprefix("file:")
+    return Path(rest) if rest != uri and rest.startswith("/") else None
 
 
 def subject_of(target: str, options: PlaceOptions) -> Subject:

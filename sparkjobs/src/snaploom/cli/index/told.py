@@ -50,7 +50,8 @@ def show_list(descriptions: Sequence[Description], form: OutputForm) -> None:
     if not reports:
         console.print("No skipping index is kept here.")
         return
-    table = Table("target", "state", "indexes", "rows", "bytes", "refreshed", "owner", box=None)
+    titles = ("target", "state", "indexes", "rows", "bytes", "refreshed", "last used", "owner")
+    table = Table(*titles, box=None)
     for report in reports:
         each = report.description
         table.add_row(
@@ -60,6 +61,7 @@ def show_list(descriptions: Sequence[Description], form: OutputForm) -> None:
             f"{each.rows:,}",
             f"{each.bytes:,}",
             _instant(each.state.refreshed_at)[:19] or "never",
+            _last_used(each)[:19],
             (each.definition.owner if each.definition is not None else "") or "-",
         )
     console.print(table)
@@ -170,13 +172,14 @@ def _facts(description: Description, definition: SkippingDefinition) -> list[tup
             f"{coverage.missing:,} not indexed, {coverage.gone:,} gone",
         ),
         ("refreshed", _instant(state.refreshed_at) or "never, so no query uses it"),
-        (
-            "last used",
-            _instant(description.last_used)
-            if description.last_used
-            else "known inside a session only: skipping.statistics(spark)",
-        ),
+        ("last used", _last_used(description)),
     ]
+
+
+def _last_used(description: Description) -> str:
+    if description.last_used is None:
+        return "not recorded"
+    return _instant(description.last_used) or "never"
 
 
 def _warn(reports: Sequence[IndexReport]) -> None:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from snaploom.errors import SkippingError
+from snaploom.errors import SkippingError, StorageError
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable, values_column
 from snaploom.skipping.lifecycle.differences import compare
 from snaploom.skipping.stores.bases import IndexBase
 from snaploom.skipping.stores.port import NEVER, NOTHING, IndexStore, StoredState
+from snaploom.skipping.stores.usage import Recorded, recorded_usage, usage_log
 from snaploom.storage.objectstore import STORE_FAILURES
 
 
@@ -60,7 +61,8 @@ class Description:
     coverage: Coverage | None = None
     """Compared with a listing, where one was given."""
     last_used: EpochNanos | None = None
-    """When a query of this process last used it; filled by whoever counts queries."""
+    """When a query last used it, as far as sessions wrote it down; `NEVER` when none did, None
+    where nothing is recorded."""
     problem: str = ""
     """Why it cannot be read; queries read every file meanwhile (trap 14)."""
 
@@ -75,6 +77,25 @@ class Description:
         return None if newest == NEVER else (at - newest) / NANOS_PER_SECOND
 
 
+@dataclass(frozen=True)
+class UsedIndex:
+    """One skipping index, and what queries made of it."""
+
+    uri: str
+    """Where it is kept."""
+    state: StoredState
+    """The committed state."""
+    recorded: Recorded | None
+    """What sessions wrote down; None where nothing is recorded."""
+    problem: str = ""
+    """Why its state cannot be read."""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is an index, readable or not."""
+        return self.state.exists or bool(self.problem)
+
+
 def describe(store: IndexStore, listing: pa.Table | None = None) -> Description:
     """Describe the index of a store; damage is told, not raised.
 
@@ -83,6 +104,7 @@ def describe(store: IndexStore, listing: pa.Table | None = None) -> Description:
         listing: the files there are (`IndexableTarget.list_files`), to count what is covered.
     """
     state = NOTHING
+    last_used = _last_used(store)
     try:
         state = store.read()
         definition = state.definition
@@ -96,15 +118,33 @@ def describe(store: IndexStore, listing: pa.Table | None = None) -> Description:
             bytes=sum(segment.bytes for segment in state.segments),
             indexes=tuple(_describe(index, files) for index in definition.indexes),
             coverage=None if listing is None else _coverage(listing, files),
+            last_used=last_used,
         )
     except (SkippingError, *STORE_FAILURES) as error:
-        return Description(store.uri, state, problem=error.message)
+        return Description(store.uri, state, last_used=last_used, problem=error.message)
 
 
 def list_indexes(bases: Iterable[IndexBase]) -> list[Description]:
     """Every skipping index below some bases that is not dropped, the unreadable ones too."""
     described = [describe(store) for base in bases for store in base.indexes()]
     return [found for found in described if found.state.exists or found.problem]
+
+
+def _last_used(store: IndexStore) -> EpochNanos | None:
+    log = usage_log(store)
+    try:
+        return None if log is None else log.last_used()
+    except StorageError:
+        return None
+
+
+def describe_usage(store: IndexStore) -> UsedIndex:
+    """What queries made of the index of a store; damage is told, not raised."""
+    recorded = recorded_usage(store)
+    try:
+        return UsedIndex(store.uri, store.read(), recorded)
+    except (SkippingError, *STORE_FAILURES) as error:
+        return UsedIndex(store.uri, NOTHING, recorded, error.message)
 
 
 def _describe(index: IndexDefinition, files: FileTable) -> IndexDescription:

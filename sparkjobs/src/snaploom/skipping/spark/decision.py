@@ -32,11 +32,13 @@ from snaploom.skipping.spark.clauses import clauses_of, labels_of
 from snaploom.skipping.spark.counting import Counting
 from snaploom.skipping.spark.outcomes import IndexOutcome, RelationOutcome
 from snaploom.skipping.spark.partitions import Known, known_of
+from snaploom.skipping.spark.recording import UsageRecorder
 from snaploom.skipping.spark.requests import Request
 from snaploom.skipping.spark.settings import SkippingSettings
 from snaploom.skipping.spark.usability import usable_part, why_idle
 from snaploom.skipping.stores.bases import open_base
 from snaploom.skipping.stores.catalog import IndexCatalog, PinnedIndex, Problem, with_above
+from snaploom.skipping.stores.port import IndexStore
 
 _log = logging.getLogger("snaploom.skipping")
 
@@ -59,6 +61,8 @@ class _Judged:
     keep: Mask | None = None
     labels: tuple[str, ...] = ()
     """Indexes to which the outcome is due."""
+    store: IndexStore | None = None
+    """Where the index is; None where it was not asked."""
 
 
 class Decider:
@@ -67,6 +71,7 @@ class Decider:
     def __init__(self) -> None:
         """Begin without bases: nothing is skipped."""
         self.counting = Counting()
+        self.recorder = UsageRecorder()
         self._bases: tuple[tuple[str, ParquetKeys | None], ...] = ()
         self._catalogs: dict[tuple[str, tuple[str, ...]], IndexCatalog] = {}
         self._matches: RecentlyUsed[tuple[int, bytes], tuple[FileTable, Matched]] = RecentlyUsed(
@@ -166,6 +171,7 @@ class Decider:
         )
         if trace is None:
             self.counting.add(outcome)
+            self._record(judged, outcome, settings)
         else:
             trace.append(outcome)
         label = _label(judged)
@@ -206,6 +212,7 @@ class Decider:
         predicate: Predicate,
         is_traced: bool,
     ) -> _Judged:
+        started = time.perf_counter()
         outcome = IndexOutcome(
             pinned.store.uri,
             pinned.definition.target.table or pinned.definition.target.uri,
@@ -214,7 +221,7 @@ class Decider:
         definition, unused = usable_part(pinned.definition, request)
         outcome = replace(outcome, unused=unused)
         if not definition.indexes:
-            return _Judged(outcome)
+            return _Judged(outcome, store=pinned.store)
         files = catalog.files(pinned)
         if isinstance(files, Problem):
             self._tell(f"the skipping index {files.uri} is not used: {files.message}")
@@ -229,9 +236,19 @@ class Decider:
             stale=matched.stale,
             missing=matched.missing,
             dropped=int(len(keep) - np.count_nonzero(keep)),
+            dropped_bytes=int(listing.lengths[~keep].sum()),
+            seconds=time.perf_counter() - started,
             clauses=clauses_of(predicate, known) if is_traced else (),
         )
-        return _Judged(outcome, keep, labels_of(evaluation))
+        return _Judged(outcome, keep, labels_of(evaluation), pinned.store)
+
+    def _record(
+        self, judged: Sequence[_Judged], outcome: RelationOutcome, settings: SkippingSettings
+    ) -> None:
+        if settings.is_usage_recorded:
+            for each in judged:
+                if each.store is not None:
+                    self.recorder.add(each.store, each.outcome, outcome)
 
     def _matched(self, files: FileTable, request: Request, listing: Listing) -> Matched:
         # The table is kept beside, so that its id is nobody else's.

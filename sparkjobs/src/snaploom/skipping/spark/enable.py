@@ -54,8 +54,11 @@ def enable(spark: SparkSession, *bases: str, keys: ParquetKeys | None = None) ->
         decider.add_bases(bases, keys)
         rule.install(spark, decider, settings.REQUESTED, decider.concerns)
         # What stopped applications knew is of no use to anybody.
+        gone = [each for each in _deciders.values() if each is not decider]
         _deciders.clear()
         _deciders[_application(spark)] = decider
+    for each in gone:
+        each.recorder.close()
     if find_spec(_CLIENT) is not None:
         cast(Callable[[SparkSession], None], lazy.resolve(_REGISTER))(spark)
     sqlfrontend.accept_statements(spark, bases, keys)
@@ -64,12 +67,15 @@ def enable(spark: SparkSession, *bases: str, keys: ParquetKeys | None = None) ->
 def disable(spark: SparkSession) -> None:
     """Let a session, and the sessions of its family, read every file again.
 
-    Locations and keys with which it was enabled are forgotten.
+    Locations and keys with which it was enabled are forgotten, and what its queries made of indexes
+    is written down beside these, where that can be done.
     """
     refuse_connect(spark)
     with _lock:
         rule.uninstall(spark)
-        _deciders.pop(_application(spark), None)
+        decider = _deciders.pop(_application(spark), None)
+    if decider is not None:
+        decider.recorder.close()
     sqlfrontend.leave_statements(spark)
 
 

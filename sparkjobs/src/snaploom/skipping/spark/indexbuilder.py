@@ -30,7 +30,8 @@ from snaploom.skipping.spark.statistics import statistics
 from snaploom.skipping.statements.declaration import StorePlace
 from snaploom.skipping.statements.parser import parse_subject
 from snaploom.skipping.statements.syntax import PathName, Subject
-from snaploom.skipping.stores.port import StoredState
+from snaploom.skipping.stores.port import NEVER, StoredState
+from snaploom.skipping.stores.usage import Recorded
 
 Parameter = str | int | float | bool
 """A parameter of an index, as Python writes it."""
@@ -163,7 +164,8 @@ class IndexBuilder:
     def describe(self) -> Description:
         """What is known about the index of the table or path.
 
-        With the files that it covers, and when queries of this application last used it.
+        With the files that it covers, and when queries last used it: those of this application, and
+        those of others that wrote it down.
 
         Raises:
             IndexNotFound: there is none.
@@ -172,7 +174,20 @@ class IndexBuilder:
         if not is_enabled(self.spark):
             return described
         use = statistics(self.spark).indexes.get(described.uri)
-        return replace(described, last_used=None if use is None else use.last_used)
+        if use is None:
+            return described
+        return replace(described, last_used=max(use.last_used, described.last_used or NEVER))
+
+    def usage(self) -> Recorded | None:
+        """What queries made of the index of the table or path, as their sessions wrote it down.
+
+        Returns:
+            Sums over sessions; None where the store keeps no such notes (OpenSearch).
+
+        Raises:
+            IndexNotFound: there is none.
+        """
+        return self._indexes.usage(self._subject())
 
     def drop(self) -> StoredState:
         """Delete the index of the table or path; `vacuum` removes its files.

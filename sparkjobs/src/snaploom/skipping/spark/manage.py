@@ -36,6 +36,7 @@ from snaploom.skipping.statements.syntax import Subject, TableName
 from snaploom.skipping.stores.bases import FolderBase, IndexBase, open_base
 from snaploom.skipping.stores.opensearch.address import is_opensearch
 from snaploom.skipping.stores.port import IndexStore, StoredState
+from snaploom.skipping.stores.usage import Recorded, recorded_usage
 from snaploom.storage.stores import open_store
 
 _SAID: WeakKeyDictionary[SparkSession, tuple[tuple[str, ...], ParquetKeys | None]] = (
@@ -178,6 +179,17 @@ class SkippingIndexes:
     def list(self) -> list[Description]:
         """Every index below the session's locations that is not dropped; no files are listed."""
         return list_indexes(self._base(location) for location in self.locations)
+
+    def usage(self, subject: Subject) -> Recorded | None:
+        """What queries made of an index, as their sessions wrote it down.
+
+        Returns:
+            Sums over sessions; None where the store keeps no such notes (OpenSearch).
+
+        Raises:
+            IndexNotFound: there is none.
+        """
+        return recorded_usage(self._store(self.uri(subject)))
 
     def drop(self, subject: Subject) -> StoredState:
         """Delete an index; `vacuum` removes its files.

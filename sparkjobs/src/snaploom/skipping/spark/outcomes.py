@@ -40,6 +40,10 @@ class IndexOutcome:
     """Files that it does not know: read."""
     dropped: int = 0
     """Files that it proves are not needed."""
+    dropped_bytes: int = 0
+    """Their size."""
+    seconds: float = 0.0
+    """What asking it took."""
     clauses: tuple[ClauseOutcome, ...] = ()
     """Part by part; only when explaining."""
 

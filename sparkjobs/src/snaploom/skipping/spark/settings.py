@@ -19,6 +19,8 @@ LOCATIONS = "spark.snaploom.skipping.locations"
 """Folders below which indexes are, separated by commas, beside those given to `enable`."""
 FLINT_ENABLED = "spark.flint.optimizer.enabled"
 """Flint's name of the same switch (seed); `false` switches skipping off, too."""
+USAGE = "spark.snaploom.skipping.usage"
+"""`false`: what queries make of indexes is not written down beside the indexes."""
 TRACE = "spark.snaploom.skipping.trace"
 """Names the `explain` for whose sake a query is planned; nobody else sets it."""
 
@@ -29,6 +31,7 @@ REQUESTED: tuple[str, ...] = (
     LOCATIONS,
     FLINT_ENABLED,
     KEY_SERVICE,
+    USAGE,
     TRACE,
 )
 """What the optimizer rule sends along with each request."""
@@ -45,6 +48,7 @@ class SkippingSettings:
     locations: tuple[str, ...] = ()
     key_service: str = ""
     """URL of the keys of encrypted indexes, for locations without keys of their own."""
+    is_usage_recorded: bool = True
     trace: str = ""
 
     @classmethod
@@ -57,6 +61,7 @@ class SkippingSettings:
             is_evaluated_only=_text(values, EVALUATE_ONLY) == "true",
             locations=locations_in(values.get(LOCATIONS)),
             key_service=str(values.get(KEY_SERVICE) or "").strip(),
+            is_usage_recorded=_text(values, USAGE) != "false",
             trace=str(values.get(TRACE) or ""),
         )
 

@@ -4,6 +4,7 @@
 <base>/<sha256 of the target's URI>/manifest/<20 digits>.json   states; the newest number counts
 <base>/<sha256 of the target's URI>/_latest                     hint: a number that was reached
 <base>/<sha256 of the target's URI>/segments/<token>.parquet    rows, each file named once for ever
+<base>/<sha256 of the target's URI>/usage/<token>.json          what queries of one session did
 ```
 """
 
@@ -19,7 +20,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from snaploom.errors import IndexUnreadable, ObjectAlreadyExists, ObjectNotFound, StorageError
-from snaploom.models.times import EpochNanos
+from snaploom.models.times import EpochNanos, now
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS, FileTable
 from snaploom.skipping.formats.keys import ParquetKeys
@@ -29,6 +30,7 @@ from snaploom.skipping.stores.changes import note_commit
 from snaploom.skipping.stores.compaction import rewritten_from
 from snaploom.skipping.stores.port import Segment, StoredState
 from snaploom.skipping.stores.statelog import PUT_ATTEMPTS, StateLog
+from snaploom.skipping.stores.usage import UsageLog
 from snaploom.storage.objectstore import ObjectStore
 
 READS_AT_ONCE = 8
@@ -65,6 +67,11 @@ class FolderIndexStore:
         """URI of the folder."""
         return f"{self._store.uri}{self._folder}"
 
+    @property
+    def usage(self) -> UsageLog:
+        """What queries made of the index."""
+        return UsageLog(self._store, self._folder)
+
     def read(self) -> StoredState:
         """The newest committed state."""
         return self._log.read()
@@ -94,7 +101,7 @@ class FolderIndexStore:
         return assemble(self._parts(state.segments), state.definition)
 
     def sweep(self, keep: StoredState, older_than: EpochNanos) -> tuple[int, int]:
-        """Remove segments that are not needed, and empty old states."""
+        """Remove segments that are not needed and old usage, and empty old states."""
         candidates = [
             info
             for info in list(self._store.list(f"{self._folder}segments/"))
@@ -109,12 +116,14 @@ class FolderIndexStore:
         dead = [info for info in candidates if self._name(info.key) not in needed]
         self._store.delete(info.key for info in dead)
         self._log.prune(keep.version)
+        self.usage.sweep(now())
         return len(dead), sum(info.size for info in dead)
 
     def destroy(self) -> None:
-        """Remove all segments, and empty all states but the newest."""
+        """Remove all segments and usage, and empty all states but the newest."""
         segments = list(self._store.list(f"{self._folder}segments/"))
         self._store.delete(info.key for info in segments)
+        self.usage.destroy()
         self._log.prune(self._log.read().version)
 
     def compact(self, state: StoredState) -> tuple[Segment, ...]:

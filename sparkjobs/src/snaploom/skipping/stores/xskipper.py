@@ -36,6 +36,7 @@ from snaploom.skipping.formats.xskipper.locations import below_base
 from snaploom.skipping.formats.xskipper.translation import layout_of
 from snaploom.skipping.indexes.registry import index_type
 from snaploom.skipping.stores.port import IndexStore, Segment, StoredState
+from snaploom.skipping.stores.usage import UsageLog, usage_log
 from snaploom.storage.objectstore import ObjectInfo, ObjectStore
 
 FORM = "XSKIPPER"
@@ -76,6 +77,11 @@ class XskipperIndexStore:
     def uri(self) -> str:
         """URI of the native store."""
         return self._native.uri
+
+    @property
+    def usage(self) -> UsageLog | None:
+        """What queries made of the index, beside the native store."""
+        return usage_log(self._native)
 
     def read(self) -> StoredState:
         """The newest committed state."""

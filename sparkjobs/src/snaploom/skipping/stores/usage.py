@@ -1,0 +1,231 @@
+"""What queries make of a skipping index: one small document for each session, beside its rows.
+
+`<folder of the index>/usage/<token>.json` sums up what one session did; the session replaces it as
+it goes on, and nobody else writes it, so that no two writers meet. Documents are hints, never
+truth: whoever cannot write them goes on without, and what cannot be read is left out. Counts and
+times only are kept: no query, no user, no value.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Protocol, runtime_checkable
+
+from annotated_types import Ge
+from pydantic import ValidationError
+
+from snaploom.errors import ObjectNotFound, StorageError
+from snaploom.models.base import ApiModel
+from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
+from snaploom.skipping.stores.port import NEVER
+from snaploom.storage.objectstore import ObjectInfo, ObjectStore
+
+USAGE_FORMAT = 1
+"""Format of the documents; newer ones are left out."""
+
+KEPT_DAYS = 90
+"""Documents that nobody wrote for so long are removed by the next refresh, but the newest one."""
+
+MOST_SESSIONS = 1_000
+"""Documents that are kept and read; the newest ones."""
+
+MOST_REASONS = 20
+"""Different reasons that are counted; later ones are counted as `OTHER_REASONS`."""
+
+LONGEST_REASON = 200
+"""Characters of a reason."""
+
+OTHER_REASONS = "other reasons"
+
+_FOLDER = "usage/"
+_DAY = 86_400 * NANOS_PER_SECOND
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Sums over reads: relations of files in queries, of which an index was asked."""
+
+    reads: int = 0
+    """Reads that asked the index; one that is planned anew when it runs counts twice."""
+    served: int = 0
+    """Reads of which it dropped at least one file."""
+    files: int = 0
+    """Files of these reads before skipping."""
+    dropped_files: int = 0
+    """Files that the index proved are not needed."""
+    bytes: int = 0
+    """Bytes of the files of these reads."""
+    dropped_bytes: int = 0
+    """Bytes of the files that it dropped."""
+    seconds: float = 0.0
+    """Spent on asking it, while queries were planned."""
+    first_used: EpochNanos = NEVER
+    last_used: EpochNanos = NEVER
+    """The first and the last read, by the clocks of the sessions."""
+    why_not: Mapping[str, int] = field(default_factory=dict)
+    """How often the index, or a part of it, was not used, by reason."""
+
+    def __add__(self, other: Usage) -> Usage:
+        """Both together."""
+        firsts = [each for each in (self.first_used, other.first_used) if each != NEVER]
+        return Usage(
+            reads=self.reads + other.reads,
+            served=self.served + other.served,
+            files=self.files + other.files,
+            dropped_files=self.dropped_files + other.dropped_files,
+            bytes=self.bytes + other.bytes,
+            dropped_bytes=self.dropped_bytes + other.dropped_bytes,
+            seconds=self.seconds + other.seconds,
+            first_used=min(firsts, default=NEVER),
+            last_used=max(self.last_used, other.last_used),
+            why_not=_counted(self.why_not, other.why_not),
+        )
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What the documents of an index say together."""
+
+    total: Usage = Usage()
+    """All of them added up."""
+    sessions: int = 0
+    """Documents that were read."""
+    left_out: int = 0
+    """Documents that are damaged, or of a newer Snaploom."""
+
+
+class UsageDocument(ApiModel):
+    """What one session did."""
+
+    format: Annotated[int, Ge(1)] = USAGE_FORMAT
+    """Format version of this document."""
+    usage: Usage
+    """The sums."""
+
+
+class UsageLog:
+    """The usage documents of one skipping index, below its folder."""
+
+    def __init__(self, store: ObjectStore, folder: str) -> None:
+        """Open it; nothing is read yet.
+
+        Args:
+            store: where the folder is.
+            folder: prefix of all keys; empty, or ending in `/`.
+        """
+        self._store = store
+        self._folder = f"{folder}{_FOLDER}"
+
+    def write(self, session: str, usage: Usage) -> None:
+        """Say what a session did so far.
+
+        Args:
+            session: token of the session; it takes the place of what it said before.
+            usage: its sums.
+
+        Raises:
+            FolderNotWritable: the store refuses it, as one that may only be read does.
+            StorageError: the store does not answer.
+        """
+        document = UsageDocument(usage=usage).dump_json().encode() + b"\n"
+        self._store.put(f"{self._folder}{session}.json", document)
+
+    def read(self) -> Recorded:
+        """Everything that is known.
+
+        Raises:
+            StorageError: the store does not answer.
+        """
+        newest = self._newest()[:MOST_SESSIONS]
+        documents = [self._document(info) for info in newest]
+        found = [usage for usage in documents if usage is not None]
+        return Recorded(add_up(found), len(found), len(documents) - len(found))
+
+    def last_used(self) -> EpochNanos:
+        """When a query last used the index; `NEVER` when nobody said so.
+
+        Raises:
+            StorageError: the store does not answer.
+        """
+        for info in self._newest():
+            usage = self._document(info)
+            if usage is not None:
+                return usage.last_used
+        return NEVER
+
+    def sweep(self, now: EpochNanos) -> None:
+        """Remove what is old or too much; the newest document always stays.
+
+        Raises:
+            StorageError: the store does not answer.
+        """
+        dead = [
+            info.key
+            for number, info in enumerate(self._newest())
+            if number >= MOST_SESSIONS or (number and info.modified < now - KEPT_DAYS * _DAY)
+        ]
+        self._store.delete(dead)
+
+    def destroy(self) -> None:
+        """Remove everything."""
+        self._store.delete([info.key for info in self._store.list(self._folder)])
+
+    def _newest(self) -> list[ObjectInfo]:
+        found = list(self._store.list(self._folder))
+        return sorted(found, key=lambda info: (info.modified, info.key), reverse=True)
+
+    def _document(self, info: ObjectInfo) -> Usage | None:
+        try:
+            raw = json.loads(self._store.get(info.key))
+            return UsageDocument.parse(raw).usage if raw["format"] <= USAGE_FORMAT else None
+        except (ObjectNotFound, ValidationError, ValueError, KeyError, TypeError):
+            return None
+
+
+@runtime_checkable
+class KeepsUsage(Protocol):
+    """A store beside which usage can be kept."""
+
+    @property
+    def usage(self) -> UsageLog | None:
+        """Where; None where there is no such place."""
+        ...
+
+
+def usage_log(store: object) -> UsageLog | None:
+    """Where the usage of a store's index is kept; None where nothing is recorded (OpenSearch)."""
+    return store.usage if isinstance(store, KeepsUsage) else None
+
+
+def recorded_usage(store: object) -> Recorded | None:
+    """What is known about the usage of a store's index; None where nothing can be known."""
+    log = usage_log(store)
+    try:
+        return None if log is None else log.read()
+    except StorageError:
+        return None
+
+
+def add_up(usages: Iterable[Usage]) -> Usage:
+    """All together."""
+    total = Usage()
+    for usage in usages:
+        total = total + usage
+    return total
+
+
+def with_reasons(usage: Usage, reasons: Sequence[str]) -> Usage:
+    """The same with each reason counted once more."""
+    cut = [reason[:LONGEST_REASON] for reason in reasons]
+    return replace(usage, why_not=_counted(usage.why_not, Counter(cut))) if cut else usage
+
+
+def _counted(one: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int]:
+    counts = Counter(one)
+    for reason, times in other.items():
+        is_known = reason in counts or len(counts) < MOST_REASONS
+        counts[reason if is_known else OTHER_REASONS] += times
+    return dict(counts)
