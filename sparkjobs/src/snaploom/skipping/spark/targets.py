@@ -34,6 +34,7 @@ from snaploom.skipping.spark.fingerprint import columns, fingerprint
 from snaploom.skipping.spark.footers import FooterTerm
 from snaploom.skipping.spark.janino import JavaRule
 from snaploom.skipping.spark.listing import ListedFiles, list_relation
+from snaploom.skipping.spark.names import column_at, column_named
 from snaploom.skipping.spark.reading import Reading, own_session
 from snaploom.skipping.spark.scan import Relation
 from snaploom.skipping.spark.subjects import term_of
@@ -101,35 +102,7 @@ class SparkTarget:
         Raises:
             IndexNotPossible: there is no such column, or no index can be kept about its type.
         """
-        term = self._columns.find(self._names(name))
-        if term is None:
-            raise IndexNotPossible(
-                f"there is no column {name}",
-                found=name,
-                expected=", ".join(each.label for each in self._columns.terms[:20]),
-                hint="names with dots need backticks; fields of structs are written a.b",
-            )
-        if arrow_type(term.data_type) is None:
-            raise IndexNotPossible(
-                f"no index can be kept about {term.label} of type {term.data_type}",
-                found=term.data_type,
-                expected=SUPPORTED,
-                hint="index a field of a struct, or an expression of a supported type",
-            )
-        return term
-
-    def _names(self, name: str) -> tuple[str, ...]:
-        names = tuple(name.split("."))
-        if "`" not in name and all(names):
-            return names
-        jvm = self._session.sparkContext._gateway.jvm  # type: ignore[union-attr]
-        parser = jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
-        try:
-            return tuple(parser.parseAttributeName(name).mkString("\n").split("\n"))
-        except (Py4JJavaError, PySparkException) as error:
-            raise IndexNotPossible(
-                f"{name} is no name of a column", found=name, hint="put odd names in backticks"
-            ) from error
+        return column_named(self._columns, self._session, name)
 
     def expression(self, text: str) -> Term:
         """The term of a deterministic expression over the columns.
@@ -238,7 +211,7 @@ class SparkTarget:
 
     def _term_column(self, term: Term) -> Column:
         if term.names is not None:
-            return sql.col(".".join(_quoted(name) for name in term.names))
+            return column_at(term.names)
         if self.expression(term.label) != term:
             raise IndexNotPossible(
                 f"{term.label} means something else than when it was declared",
@@ -268,7 +241,3 @@ class SparkTarget:
 
 def _fields(schema: object) -> list[Mapping[str, object]]:
     return list(cast(Mapping[str, list[Mapping[str, object]]], schema)["fields"])
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
