@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from snaploom.skipping.indexes.base import FooterColumn
-from snaploom.skipping.spark.footers import Footer, FooterTerm, read_footers
+from snaploom.skipping.spark.footerreading import FooterReader
+from snaploom.skipping.spark.footers import Footer, FooterTerm
 
 TIMES = [datetime(2020, 1, 2, 3, 4, 5, 678901, UTC), datetime(1999, 1, 1, tzinfo=UTC)]
 MICROS = (915_148_800_000_000, 1_577_934_245_678_901)
@@ -70,7 +71,7 @@ NOT_PROVED: Mapping[str, tuple[str, pa.DataType, list[object]]] = {
 
 
 def footer(path: Path, *terms: FooterTerm, is_case_sensitive: bool = False) -> Footer:
-    (found,) = read_footers([str(path)], terms, is_case_sensitive=is_case_sensitive)
+    (found,) = FooterReader(terms, is_case_sensitive).read_local([str(path)])
     return found
 
 

@@ -28,7 +28,8 @@ from snaploom.skipping.lifecycle.target import Progress
 from snaploom.skipping.spark.collecting import Scanned
 from snaploom.skipping.spark.direct import DirectReader
 from snaploom.skipping.spark.expressions import Literal
-from snaploom.skipping.spark.footers import Footer, FooterTerm, read_footers
+from snaploom.skipping.spark.footerreading import FooterReader
+from snaploom.skipping.spark.footers import Footer, FooterTerm
 from snaploom.skipping.spark.hadoop import (
     FileState,
     granularity_of,
@@ -41,6 +42,8 @@ from snaploom.skipping.spark.scan import Relation, scan
 PARTITION = "PARTITION"
 """The type whose rows come from the listing alone."""
 
+_BLOCK_FILES = 10_000
+"""Files whose footers are read before the first of their rows are made."""
 _PIECE_FILES = 1000
 _PIECE_BYTES = 512 << 20
 _MOST_KEPT = 8 << 20
@@ -110,11 +113,36 @@ def build_rows(
     """
     total = files.num_rows
     progress(0, total)
-    done = 0
-    for count in piece_sizes(files.column("length").to_pylist()):
-        yield _build_piece(plan, indexes, files.slice(done, count), counters)
-        done += count
-        progress(done, total)
+    for start in range(0, total, _BLOCK_FILES):
+        block = files.slice(start, _BLOCK_FILES)
+        listed = _settled(block, counters)
+        footers = _footers(plan, indexes, listed, counters)
+        done = 0
+        for count in piece_sizes(block.column("length").to_pylist()):
+            yield _build_piece(plan, indexes, block.slice(done, count), listed, footers, counters)
+            done += count
+            progress(start + done, total)
+
+
+def _settled(files: pa.Table, counters: Counters) -> dict[str, FileState]:
+    """Files as they were listed, without those of which nobody can say whether they change."""
+    listed = {
+        row["path"]: FileState(row["length"], row["modified"], row["etag"])
+        for row in files.select([name for name, _ in IDENTITY_FIELDS]).to_pylist()
+    }
+    paths = list(listed)
+    wait_until_settled(paths, [state.modified for state in listed.values()])
+    now = time.time() * 1000 - granularity_of(paths)
+    for path in paths:
+        if listed[path].modified > now:
+            _leave_out(path, "was modified in the future, by this machine's clock", counters)
+            del listed[path]
+    return listed
+
+
+def _leave_out(path: str, why: str, counters: Counters) -> None:
+    counters.failures[path] = why
+    _LOG.warning("%s stays unknown to the index: %s", path, why)
 
 
 def piece_sizes(lengths: Sequence[int]) -> Iterator[int]:
@@ -132,44 +160,52 @@ def piece_sizes(lengths: Sequence[int]) -> Iterator[int]:
 
 
 def _build_piece(
-    plan: BuildPlan, indexes: Sequence[IndexDefinition], files: pa.Table, counters: Counters
+    plan: BuildPlan,
+    indexes: Sequence[IndexDefinition],
+    files: pa.Table,
+    listed: Mapping[str, FileState],
+    footers: Mapping[str, Footer],
+    counters: Counters,
 ) -> pa.Table:
-    listed = {
-        row["path"]: FileState(row["length"], row["modified"])
-        for row in files.select(["path", "length", "modified"]).to_pylist()
-    }
-    paths = list(listed)
-    wait_until_settled(paths, [state.modified for state in listed.values()])
-    now = time.time() * 1000 - granularity_of(paths)
-    settled = [path for path in paths if listed[path].modified <= now]
-    for path in set(paths) - set(settled):
-        counters.failures[path] = "was modified in the future, by this machine's clock"
-    rows = _rows(plan, indexes, {path: listed[path] for path in settled}, counters)
-    after = dict(zip(paths, states_of(plan.relation.spark, paths), strict=True))
-    for path in list(rows):
-        if after[path] != listed[path]:
-            counters.failures[path] = "changed while it was read"
-            del rows[path]
-    for path, why in counters.failures.items():
-        if path in listed:
-            _LOG.warning("%s stays unknown to the index: %s", path, why)
+    paths = [path for path in files.column("path").to_pylist() if path in listed]
+    states = {path: listed[path] for path in paths}
+    some = {path: footers[path] for path in paths if path in footers}
+    found = _rows(plan, indexes, states, some, counters)
+    rows: dict[str, _Row] = {}
+    for path, state in zip(paths, states_of(plan.relation.spark, paths), strict=True):
+        if state != states[path]:
+            found.failures[path] = "changed while it was read"
+        elif path in found.rows:
+            rows[path] = found.rows[path]
+    for path, why in found.failures.items():
+        _leave_out(path, why, counters)
     return _table(indexes, files, rows)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What was found out about the files of a piece."""
+
+    rows: Mapping[str, _Row]
+    """By path; files about which nothing was found out are not in it."""
+    failures: dict[str, str]
+    """Why something was not found out, by path."""
 
 
 def _rows(
     plan: BuildPlan,
     indexes: Sequence[IndexDefinition],
     listed: Mapping[str, FileState],
+    footers: Mapping[str, Footer],
     counters: Counters,
-) -> dict[str, _Row]:
-    paths = list(listed)
-    rows: dict[str, _Row] = {path: {} for path in paths}
+) -> _Found:
+    rows: dict[str, _Row] = {path: {} for path in listed}
+    failures: dict[str, str] = {}
     read = [definition for definition in indexes if definition.type != PARTITION]
     for definition in indexes:
         if definition.type == PARTITION:
-            for path in paths:
-                _add(rows[path], definition, _partition_row(plan, definition, path))
-    footers = _footers(plan, paths, counters) if read else {}
+            for path, row in rows.items():
+                _add(row, definition, _partition_row(plan, definition, path))
     for path, footer in footers.items():
         for definition in read:
             _add(rows[path], definition, _footer_row(plan, definition, footer))
@@ -183,14 +219,14 @@ def _rows(
         counters.scanned_files += len(unproved)
         is_everything = len(unproved) == plan.file_count
         found = scan(plan.relation, missing, unproved, is_everything=is_everything)
-        counters.failures.update(found.failures)
+        failures.update(found.failures)
         for path, scanned in found.rows.items():
             _take(rows[path], missing, scanned, footers.get(path))
     for path in (path for path, footer in footers.items() if footer.depends_on_zone):
         for definition in (each for each in read if _may_read_timestamps(each)):
             rows[path].pop(definition.index_id, None)
-            counters.failures[path] = "timestamps in it depend on the time zone of the reader"
-    return {path: row for path, row in rows.items() if row}
+            failures[path] = "timestamps in it depend on the time zone of the reader"
+    return _Found({path: row for path, row in rows.items() if row}, failures)
 
 
 def _may_read_timestamps(definition: IndexDefinition) -> bool:
@@ -248,20 +284,20 @@ def _add(row: _Row, definition: IndexDefinition, found: Scanned | None) -> None:
         row[definition.index_id] = found
 
 
-def _footers(plan: BuildPlan, paths: Sequence[str], counters: Counters) -> dict[str, Footer]:
-    """Footers by path: of local Parquet files. Others are left to the scan."""
-    local = {path: local_path(path) for path in paths}
-    if not plan.is_parquet or None in local.values():
+def _footers(
+    plan: BuildPlan,
+    indexes: Sequence[IndexDefinition],
+    listed: Mapping[str, FileState],
+    counters: Counters,
+) -> dict[str, Footer]:
+    """Footers by path, of Parquet files."""
+    if not plan.is_parquet or all(definition.type == PARTITION for definition in indexes):
         return {}
-    terms = list(plan.footer_terms.values())
-    found = read_footers(
-        [each for each in local.values() if each is not None],
-        terms,
-        is_case_sensitive=plan.is_case_sensitive,
-    )
-    counters.footer_bytes += sum(footer.length for footer in found)
+    reader = FooterReader(tuple(plan.footer_terms.values()), plan.is_case_sensitive)
+    found = reader.read(plan.relation.spark, {path: each.length for path, each in listed.items()})
+    counters.footer_bytes += sum(footer.length for footer in found.values())
     counters.footer_files += len(found)
-    return dict(zip(paths, found, strict=True))
+    return found
 
 
 def _footer_row(plan: BuildPlan, definition: IndexDefinition, footer: Footer) -> Scanned | None:

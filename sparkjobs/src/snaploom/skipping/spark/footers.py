@@ -19,10 +19,8 @@ Source of the footer's fields: the Parquet format's `parquet.thrift` and `Logica
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -31,9 +29,6 @@ import pyarrow.parquet as pq
 
 from snaploom.skipping.core.terms import Term
 from snaploom.skipping.indexes.base import FooterColumn
-
-_TAIL = 8
-"""Bytes at the end of a file: length of the footer, and the magic word."""
 
 _WRITERS = {"parquet-mr": (1, 10), "parquet-cpp-arrow": (8, 0), "DuckDB": (1, 1)}
 """Writers whose statistics are trusted, from which version on. Parquet's Java library ordered text
@@ -56,7 +51,6 @@ _SPARK_TIME_ZONE = b"org.apache.spark.timeZone"
 
 _INTEGER_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
-_THREADS = 8
 
 
 @dataclass(frozen=True)
@@ -93,35 +87,22 @@ class Footer:
     """Why it cannot be read."""
 
 
-def read_footers(
-    paths: Sequence[str], terms: Sequence[FooterTerm], *, is_case_sensitive: bool
-) -> list[Footer]:
-    """Footers of local files, in parallel.
+def footer_of(content: bytes, terms: Sequence[FooterTerm], *, is_case_sensitive: bool) -> Footer:
+    """What a footer says.
 
     Args:
-        paths: paths of the operating system.
+        content: the end of a file, from where its footer begins.
         terms: what is looked for.
         is_case_sensitive: whether Spark tells names apart by case (`spark.sql.caseSensitive`).
     """
-
-    def read(path: str) -> Footer:
-        return _read_footer(path, terms, is_case_sensitive)
-
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(read, paths))
-
-
-def _read_footer(path: str, terms: Sequence[FooterTerm], is_case_sensitive: bool) -> Footer:
     try:
-        footer = _footer_bytes(path)
-        metadata = pq.read_metadata(pa.BufferReader(footer))
+        metadata = pq.read_metadata(pa.BufferReader(content))
     except (OSError, ValueError, pa.ArrowException) as error:
         return Footer(failure=f"{type(error).__name__}: {error}")
-    proofs = tuple(column_of(metadata, term, is_case_sensitive) for term in terms)
     return Footer(
         rows=metadata.num_rows,
-        columns=proofs,
-        length=len(footer) + _TAIL,
+        columns=tuple(column_of(metadata, term, is_case_sensitive) for term in terms),
+        length=len(content),
         depends_on_zone=_depends_on_zone(metadata.metadata or {}),
     )
 
@@ -132,20 +113,6 @@ def _depends_on_zone(notes: Mapping[bytes, bytes]) -> bool:
     is_old = version is not None and version < b"3."
     is_legacy = _SPARK_LEGACY_CALENDAR in notes or _SPARK_LEGACY_INT96 in notes
     return (is_old or is_legacy) and _SPARK_TIME_ZONE not in notes
-
-
-def _footer_bytes(path: str) -> bytes:
-    """The end of a file, from where its footer begins; two reads, and no byte more."""
-    with open(path, "rb", buffering=0) as file:
-        size = file.seek(0, os.SEEK_END)
-        if size < _TAIL:
-            raise ValueError(f"{size} bytes are no Parquet file")
-        file.seek(size - _TAIL)
-        length = int.from_bytes(file.read(_TAIL)[:4], "little") + _TAIL
-        if length > size:
-            raise ValueError(f"a footer of {length} bytes in a file of {size}")
-        file.seek(size - length)
-        return file.read(length)
 
 
 def column_of(

@@ -6,15 +6,13 @@ import os
 import re
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol, cast
 
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from snaploom.skipping.spark.janino import JavaRule
+
 _LOCAL = "file:"
-_THREADS = 16
 
 LOCAL_GRANULARITY = 50
 """Milliseconds within which two writes of a local file may carry the same time."""
@@ -30,6 +28,8 @@ class FileState:
     """Bytes."""
     modified: int
     """Milliseconds since 1970."""
+    etag: str | None = None
+    """What the store calls this content, where it does."""
 
 
 def local_path(path: str) -> str | None:
@@ -66,8 +66,7 @@ def states_of(spark: SparkSession, paths: Sequence[str]) -> list[FileState | Non
     """What files are now, asked of their file system and not of any cache; None: there is none."""
     if all(local_path(path) is not None for path in paths):
         return [_local_state(path) for path in paths]
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(lambda path: _remote_state(spark, path), paths))
+    return _remote_states(spark, paths)
 
 
 def wait_until_settled(paths: Sequence[str], modified: Sequence[int]) -> None:
@@ -109,17 +108,9 @@ def _state(found: os.stat_result) -> FileState:
     return FileState(found.st_size, found.st_mtime_ns // 1_000_000)
 
 
-class _FileStatus(Protocol):
-    def getLen(self) -> int: ...  # noqa: N802 -- a method of Java
-    def getModificationTime(self) -> int: ...  # noqa: N802 -- a method of Java
-
-
-def _remote_state(spark: SparkSession, path: str) -> FileState | None:
-    jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]
-    try:
-        place = jvm.org.apache.hadoop.fs.Path(path)
-        system = place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
-        status = cast(_FileStatus, system.getFileStatus(place))
-    except Py4JJavaError:
-        return None
-    return FileState(status.getLen(), status.getModificationTime())
+def _remote_states(spark: SparkSession, paths: Sequence[str]) -> list[FileState | None]:
+    found = JavaRule(spark).states(spark._jsparkSession, paths)
+    return [
+        FileState(int(each[0]), int(each[1]), each[2] if len(each) > 2 else None) if each else None
+        for each in found
+    ]

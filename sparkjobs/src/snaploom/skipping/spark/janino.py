@@ -82,6 +82,8 @@ class _Facade(Protocol):
     ) -> None: ...
     def uninstall(self, session: JavaObject) -> None: ...
     def isInstalled(self, session: JavaObject) -> bool: ...  # noqa: N802 -- a method of Java
+    def footers(self, session: JavaObject, paths: str, lengths: str, first: int) -> bytes: ...
+    def states(self, session: JavaObject, paths: str) -> str: ...
     def failures(self) -> int: ...
     def lastFailure(self) -> str | None: ...  # noqa: N802 -- a method of Java
 
@@ -142,6 +144,40 @@ class JavaRule:
     def is_installed(self, session: JavaObject) -> bool:
         """Whether the rule is on for a Java session."""
         return self._facade.isInstalled(session)
+
+    def footers(
+        self, session: JavaObject, paths: Sequence[str], lengths: Sequence[int], first: int
+    ) -> list[bytes | str]:
+        """The ends of Parquet files of any file system, from where their footers begin.
+
+        Args:
+            session: whose settings of Hadoop count.
+            paths: without line breaks.
+            lengths: bytes that each file has.
+            first: bytes that are asked for at once; a longer footer takes a second request.
+
+        Returns:
+            The bytes of each file, or why they cannot be read.
+        """
+        told = self._facade.footers(session, "\n".join(paths), "\n".join(map(str, lengths)), first)
+        found: list[bytes | str] = []
+        at = 0
+        while at < len(told):
+            length = int.from_bytes(told[at : at + 4], "big", signed=True)
+            at += 4 + abs(length)
+            content = bytes(told[at - abs(length) : at])
+            found.append(content if length > 0 else content.decode())
+        return found
+
+    def states(self, session: JavaObject, paths: Sequence[str]) -> list[list[str]]:
+        """Length, time and perhaps tag of files of any file system; nothing where there is none.
+
+        Args:
+            session: whose settings of Hadoop count.
+            paths: without line breaks.
+        """
+        told = self._facade.states(session, "\n".join(paths))
+        return [line.split("\t") if line else [] for line in told.split("\n")[:-1]]
 
     def failures(self) -> tuple[int, str | None]:
         """How often deciding failed in this JVM, and the last message."""

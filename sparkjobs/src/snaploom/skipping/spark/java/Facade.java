@@ -42,6 +42,23 @@ public final class Facade {
     return Sessions.isInstalled(session);
   }
 
+  /** Ends of files (see `RemoteFiles`); paths and lengths have a line each. */
+  public byte[] footers(SparkSession session, String paths, String lengths, int first)
+      throws Exception {
+    String[] numbers = lengths.split("\n");
+    long[] parsed = new long[numbers.length];
+    for (int i = 0; i < parsed.length; i++) {
+      parsed[i] = Long.parseLong(numbers[i]);
+    }
+    return RemoteFiles.footers(
+        paths.split("\n"), parsed, first, session.sessionState().newHadoopConf());
+  }
+
+  /** States of files (see `RemoteFiles`); paths have a line each. */
+  public String states(SparkSession session, String paths) throws Exception {
+    return RemoteFiles.states(paths.split("\n"), session.sessionState().newHadoopConf());
+  }
+
   public long failures() {
     return Failures.count();
   }
