@@ -15,6 +15,7 @@ INDEX = "snaploom.jobs.indexing:carry_out"
 EXPLAIN_INDEX = "snaploom.jobs.indexing:explain_query"
 ADVISE = "snaploom.jobs.indexadvice:advise_files"
 SORT = "snaploom.jobs.indexadvice:sort_files"
+SORT_SNAPSHOTS = "snaploom.jobs.snapshotsort:sort_snapshots"
 FAILURES = "snaploom.cli.failures:tell_failure"
 
 SKIPPING = {

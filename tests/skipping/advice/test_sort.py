@@ -155,7 +155,7 @@ def test_published_folders_are_left_to_their_manifest(
     spark.range(10).write.parquet(str(old))
     (tmp_path / "output").mkdir(exist_ok=True)
     (tmp_path / "output" / layout.MARKER).write_text("{}")
-    with pytest.raises(SortNotPossible, match="publishes"):
+    with pytest.raises(SortNotPossible, match="sorted where they are"):
         sort_into(open_path(spark, str(old), "parquet"), str(new), SortRequest(("id",)))
     assert not new.exists()
 

@@ -42,18 +42,30 @@ def instant_of(text: str | None) -> EpochNanos:
     Raises:
         InvalidDeclarations: it is not a time.
     """
-    if text is None:
-        return now()
+    return now() if text is None else time_of(text, "--now", "leave it out to plan for the present")
+
+
+def time_of(text: str, option: str, hint: str) -> EpochNanos:
+    """The instant that an option names.
+
+    Args:
+        text: as it was given.
+        option: which one.
+        hint: what to do where nothing can be guessed.
+
+    Raises:
+        InvalidDeclarations: it is not a time.
+    """
     try:
         return parse_instant(text)
     except ValueError:
         finding = make_finding(
             "SL191",
             "this is not a time",
-            path="--now",
+            path=option,
             found=text,
             expected="ISO 8601 with Z or an offset, such as 2020-01-31T00:00:00Z",
-            hint=_time_hint(text),
+            hint=_time_hint(text) or hint,
         )
         raise InvalidDeclarations([finding]) from None
 
@@ -65,7 +77,7 @@ def _time_hint(text: str) -> str:
         except ValueError:
             continue
         return f"write {text}{ending} if UTC is meant"
-    return "leave it out to plan for the present"
+    return ""
 
 
 def folder_uri(place: str) -> str:

@@ -38,7 +38,12 @@ class Checksum:
     """Exclusive or of other hashes of the rows."""
 
     def __str__(self) -> str:
-        return f"{self.rows:,} rows, checksum {self.total:x}-{self.mixed & (2**64 - 1):x}"
+        return f"{self.rows:,} rows, checksum {self.text}"
+
+    @property
+    def text(self) -> str:
+        """The two hashes."""
+        return f"{self.total:x}-{self.mixed & (2**64 - 1):x}"
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,24 @@ class Rewritten:
     bytes: int
     """Bytes of the files that were written."""
 
+    @property
+    def document(self) -> dict[str, JsonValue]:
+        """For programs."""
+        return {
+            "rows": self.checksum.rows,
+            "checksum": self.checksum.text,
+            "filesBefore": self.files_before,
+            "files": self.files,
+            "bytesBefore": self.bytes_before,
+            "bytes": self.bytes,
+        }
+
+    def __str__(self) -> str:
+        return (
+            f"{self.files_before:,} files of {self.bytes_before:,} bytes became {self.files:,} "
+            f"of {self.bytes:,}."
+        )
+
 
 @dataclass(frozen=True)
 class SortResult:
@@ -71,24 +94,13 @@ class SortResult:
     @property
     def document(self) -> JsonValue:
         """For programs."""
-        done = self.rewritten
-        return {
-            "uri": self.uri,
-            "rows": done.checksum.rows,
-            "checksum": f"{done.checksum.total:x}-{done.checksum.mixed & (2**64 - 1):x}",
-            "filesBefore": done.files_before,
-            "files": done.files,
-            "bytesBefore": done.bytes_before,
-            "bytes": done.bytes,
-            "notes": list(self.notes),
-        }
+        return {"uri": self.uri, **self.rewritten.document, "notes": list(self.notes)}
 
     def __str__(self) -> str:
         done = self.rewritten
         lines = [
             f"{self.uri}: sorted.",
             f"  {done.checksum}: the same as before.",
-            f"  {done.files_before:,} files of {done.bytes_before:,} bytes became {done.files:,} "
-            f"of {done.bytes:,}.",
+            f"  {done}",
         ]
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])

@@ -6,6 +6,7 @@ read (count, and a checksum that no order changes), and moved into place as the 
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,8 +21,12 @@ from pyspark.sql import types as spark_types
 from snaploom.errors import IndexNotPossible, SortNotPossible
 from snaploom.skipping.advice.curves import Curve
 from snaploom.skipping.advice.sorting import Checksum, Rewritten, SortRequest, SortResult
+from snaploom.skipping.core.terms import Term
 from snaploom.skipping.spark.clustering import MOST_COLUMNS, Clustering, balanced, clustered
+from snaploom.skipping.spark.columns import columns_of
 from snaploom.skipping.spark.manage import qualified
+from snaploom.skipping.spark.names import column_at, column_named
+from snaploom.skipping.spark.scan import Relation
 from snaploom.skipping.spark.targets import SparkTarget
 from snaploom.storage import layout
 
@@ -123,6 +128,41 @@ def clustering_of(target: SparkTarget, request: SortRequest) -> Clustering:
                 expected="columns inside the files",
                 hint="leave it out: rows of one folder stay together",
             )
+    return _clustering(terms, request)
+
+
+def clustering_under(
+    session: SparkSession, schema: spark_types.StructType, request: SortRequest
+) -> Clustering:
+    """The columns of a request, resolved among those of a schema.
+
+    Raises:
+        IndexNotPossible: one of them is not there, comes twice, or has a type without an order.
+    """
+    columns = columns_of(json.loads(schema.json()), {})
+    terms = tuple(column_named(columns, session, name) for name in request.columns)
+    return _clustering(terms, request)
+
+
+def sorted_frame(
+    frame: DataFrame, clustering: Clustering, request: SortRequest, size: int, rows: int
+) -> DataFrame:
+    """The rows of a frame in some order, one Spark partition for each new file.
+
+    Args:
+        frame: rows of files that lie in one folder.
+        clustering: from `clustering_under` the frame's schema.
+        request: the size of files.
+        size: bytes of the files in which the rows are.
+        rows: how many there are.
+    """
+    computed = {term.key: column_at(term.names or ()) for term in clustering.terms}
+    relation = Relation(frame.sparkSession, frame, computed)
+    files = balanced(size, request.target_file_size)
+    return clustered(relation, clustering, files, rows, (), request.seed)
+
+
+def _clustering(terms: tuple[Term, ...], request: SortRequest) -> Clustering:
     if not 0 < len(set(terms)) == len(terms) <= MOST_COLUMNS:
         raise IndexNotPossible(
             "rows cannot be sorted by these columns",
@@ -201,11 +241,11 @@ class _Places:
         while place is not None:
             if files.exists(self._child(place, layout.MARKER)):
                 raise SortNotPossible(
-                    "folders that Snaploom publishes are not sorted by this version",
+                    "published snapshots are sorted where they are, not into a new folder",
                     found=f"{uri}, which belongs to {place.toString()}",
-                    expected="files that lie outside of published folders",
-                    hint="write what snaploom.read gives to a folder of its own, and sort that; "
-                    "it holds live snapshots only",
+                    expected="two folders that Snaploom does not publish into",
+                    hint="leave the new folder out to replace the snapshots by sorted ones; or "
+                    "write what snaploom.read gives to a folder of its own, and sort that",
                 )
             place = place.getParent()
 

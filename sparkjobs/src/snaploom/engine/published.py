@@ -1,0 +1,55 @@
+"""Published files, read and written again: one snapshot's own, under the very schema they have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as spark
+
+from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS
+from snaploom.models.outputfolder import DataFormat
+
+_LITERAL_PATHS = {"__globPaths__": "false"}
+"""Spark's own option: brackets and stars in a path are letters."""
+_WHOLE_FILES = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
+"""A file that cannot be read fails the job, whatever the session says."""
+
+
+def read_files(
+    session: SparkSession, uris: Sequence[str], data_format: DataFormat, schema: spark.StructType
+) -> DataFrame:
+    """The rows of some published files, or of a folder of them, without the partition column.
+
+    As in every DataFrame that Spark reads from files, every column may be NULL.
+
+    Args:
+        session: any session.
+        uris: of the files or the folder.
+        data_format: theirs.
+        schema: as it was told when they were written.
+    """
+    options = {**READ_OPTIONS[data_format], **_LITERAL_PATHS, **_WHOLE_FILES}
+    reader = session.read.format(SPARK_FORMATS[data_format]).options(**options).schema(schema)
+    return reader.load(list(uris))
+
+
+def under_schema(frame: DataFrame, schema: spark.StructType) -> DataFrame:
+    """The same rows with columns that are declared never to be NULL where the schema says so.
+
+    Spark forgets that when it reads files, and would write other files than those it read. Nothing
+    is checked here: a NULL in such a column fails the task that writes it.
+
+    Args:
+        frame: rows read from files that were written with the schema.
+        schema: differs from the frame's in what may be NULL, and in nothing else.
+    """
+    if frame.schema == schema:
+        return frame
+    session = frame.sparkSession
+    context = session.sparkContext
+    types = context._gateway.jvm.org.apache.spark.sql.types  # type: ignore[union-attr]
+    rows = frame._jdf.queryExecution().toRdd()
+    declared = types.DataType.fromJson(schema.json())
+    java_frame = session._jsparkSession.internalCreateDataFrame(rows, declared, False)
+    return DataFrame(java_frame, session)
