@@ -7,6 +7,9 @@ answers.
 
 from __future__ import annotations
 
+import logging
+import ssl
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,6 +28,10 @@ Json = dict[str, Any]
 """A JSON object as OpenSearch sends and takes it."""
 
 T = TypeVar("T")
+
+# The library logs each failure with a traceback, which Python prints where nobody configured logs.
+# Whoever did still gets it.
+logging.getLogger("opensearch").addHandler(logging.NullHandler())
 
 _QUIETLY_ABSENT = {"ignore": (HTTPStatus.NOT_FOUND.value,)}
 _QUIETLY_LOST = {"ignore": (HTTPStatus.CONFLICT.value,)}
@@ -54,7 +61,9 @@ class OpenSearchClient:
         self.library = OpenSearch(
             hosts=[{"host": options.host, "port": port}],
             use_ssl=options.scheme == "https",
-            http_auth=_authentication(options),
+            ssl_context=_authorities(options),
+            http_auth=_signer(options),
+            headers=_user(options),
             timeout=options.timeout_seconds,
             # Tries are ours: the library's come without a pause between them.
             max_retries=0,
@@ -202,10 +211,30 @@ def no_such_index(name: str, uri: str) -> IndexNotFound:
     return IndexNotFound(f"OpenSearch at {uri} has no index {name}", found="none")
 
 
-def _authentication(options: OpenSearchOptions) -> Any:
-    # The library takes a pair for Basic and a callable that signs for SigV4.
-    if options.auth is Auth.BASIC:
-        return (options.username, options.password)
+def _authorities(options: OpenSearchOptions) -> ssl.SSLContext | None:
+    """Who may sign the server's certificate; None for those that the library takes."""
+    if not options.ca_file:
+        return None
+    try:
+        return ssl.create_default_context(cafile=options.ca_file)
+    except OSError as error:
+        raise IndexNotPossible(
+            "the file of certificate authorities cannot be used",
+            found=f"{options.ca_file}: {error.strerror or type(error).__name__}",
+            expected="a readable file with certificates in PEM, on each machine that connects",
+            hint="set the option ca_file",
+        ) from None
+
+
+def _user(options: OpenSearchOptions) -> dict[str, str]:
+    """The header of auth basic, in UTF-8; the library's own takes Latin-1 alone."""
+    if options.auth is not Auth.BASIC:
+        return {}
+    pair = f"{options.username}:{options.password}".encode()
+    return {"authorization": f"Basic {b64encode(pair).decode('ascii')}"}
+
+
+def _signer(options: OpenSearchOptions) -> Any:
     if options.auth is Auth.SIGV4:
         return Urllib3AWSV4SignerAuth(_aws_credentials(), options.region, options.service)
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import ssl
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -12,6 +13,7 @@ from opensearchpy.exceptions import (
 )
 from opensearchpy.exceptions import (
     OpenSearchException,
+    SSLError,
     TransportError,
 )
 
@@ -22,6 +24,9 @@ ATTEMPTS = 8
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
 """Seconds before the next try, doubled each time; a random part keeps writers apart."""
+
+_NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
+"""What OpenSSL says when the other side speaks plain HTTP."""
 
 PASSING = frozenset({429, 502, 503, 504})
 """HTTP statuses that say "later"."""
@@ -38,6 +43,8 @@ class IndexStoreFailed(SkippingError):
 
 def is_passing(error: OpenSearchException) -> bool:
     """Whether the same request may succeed later."""
+    if isinstance(error, SSLError) and _is_lasting(_of_tls(error)):
+        return False
     return isinstance(error, NotConnected) or (
         isinstance(error, TransportError) and error.status_code in PASSING
     )
@@ -75,6 +82,8 @@ def translated(error: OpenSearchException, uri: str, doing: str) -> IndexStoreFa
     The library's own is not chained: it holds the request, and with it headers and bodies.
     """
     message = f"OpenSearch at {uri} did not {doing}"
+    if isinstance(error, SSLError):
+        return _untrusted(message, _of_tls(error))
     if isinstance(error, NotConnected):
         return IndexStoreFailed(
             message,
@@ -88,6 +97,40 @@ def translated(error: OpenSearchException, uri: str, doing: str) -> IndexStoreFa
         )
         return IndexStoreFailed(message, found=f"{error.status_code} {reason_of(error)}", hint=hint)
     return IndexStoreFailed(message, found=type(error).__name__)
+
+
+def _untrusted(message: str, problem: ssl.SSLError | None) -> IndexStoreFailed:
+    if isinstance(problem, ssl.SSLCertVerificationError):
+        return IndexStoreFailed(
+            message,
+            found=f"its certificate is refused: {problem.verify_message}",
+            expected="a valid certificate for this host, signed by an authority that is trusted",
+            hint="name the file of your own authority with the option ca_file",
+        )
+    reason = problem.reason if problem is not None and problem.reason else "no reason given"
+    speaks_http = problem is not None and problem.reason in _NO_TLS
+    return IndexStoreFailed(
+        message,
+        found=f"no encrypted connection ({reason})",
+        expected="a server that speaks https",
+        hint="set scheme=http if it does not" if speaks_http else "check scheme, host and port",
+    )
+
+
+def _of_tls(error: SSLError) -> ssl.SSLError | None:
+    """What OpenSSL said; the library wraps it twice."""
+    inner: object = error.info
+    while isinstance(inner, BaseException):
+        if isinstance(inner, ssl.SSLError):
+            return inner
+        inner = next((each for each in inner.args if isinstance(each, BaseException)), None)
+    return None
+
+
+def _is_lasting(problem: ssl.SSLError | None) -> bool:
+    return isinstance(problem, ssl.SSLCertVerificationError) or (
+        problem is not None and problem.reason in _NO_TLS
+    )
 
 
 def reason_of(error: TransportError) -> str:

@@ -2,7 +2,7 @@
 
 Names and defaults are those of Flint's `spark.datasource.flint.*` settings, without that prefix.
 Beyond Flint's: `username` and `password` for auth basic (Flint's `auth.username` and
-`auth.password` say the same), `service`, and `timeout_seconds`.
+`auth.password` say the same), `service`, `ca_file` and `timeout_seconds`.
 """
 
 from __future__ import annotations
@@ -73,6 +73,9 @@ class OpenSearchOptions:
     """User name, for BASIC."""
     password: str = field(default="", repr=False)
     """Password, for BASIC."""
+    ca_file: str = ""
+    """Certificates of the authorities that may sign for an https server, as a file in PEM; empty:
+    those of SSL_CERT_FILE or SSL_CERT_DIR, else the public ones."""
     id_name: str = ""
     """Column whose value becomes the document's id; empty: ids are made up."""
     ignore_id_column: bool = False
@@ -102,6 +105,7 @@ OPTION_NAMES = {
     "service": "service",
     "username": "username",
     "password": "password",
+    "ca_file": "ca_file",
     "write.id_name": "id_name",
     "ignore.id_column": "ignore_id_column",
     "write.batch_size": "batch_size",
@@ -140,6 +144,7 @@ def parse_options(options: Mapping[str, str]) -> OpenSearchOptions:
         service=values.get("service", "es"),
         username=values.get("username", ""),
         password=values.get("password", ""),
+        ca_file=values.get("ca_file", ""),
         id_name=values.get("id_name", ""),
         ignore_id_column=_one_of(
             "ignore.id_column", values.get("ignore_id_column", "false"), _TRUTHS
@@ -161,12 +166,15 @@ def check_options(options: OpenSearchOptions) -> None:
     """Refuse what contradicts itself.
 
     Raises:
-        StatementInvalid: basic without a user, port 0, or ids that nobody would see.
+        StatementInvalid: basic without a user, authorities without https, port 0, or ids that
+            nobody would see.
     """
     if options.auth is Auth.BASIC and not (options.username and options.password):
         raise StatementInvalid(
             "auth basic needs a user", expected="the options username and password"
         )
+    if options.ca_file and options.scheme != "https":
+        raise StatementInvalid("ca_file needs the scheme https", found=options.scheme)
     if options.port == 0:
         raise StatementInvalid("port 0 is no port", expected="1 to 65535, or -1")
     if options.ignore_id_column and not options.id_name:

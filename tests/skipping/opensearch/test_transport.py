@@ -1,0 +1,133 @@
+"""A real OpenSearch behind https: who is trusted, who is let in, and what is said when not."""
+
+import base64
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.certificates import Authority
+from support.frontdoor import Request, front_door
+from support.opensearches import unused_name
+
+from snaploom.errors import IndexNotPossible
+from snaploom.skipping.stores.opensearch.bulk import Action, Write, write_all
+from snaploom.skipping.stores.opensearch.client import OpenSearchClient
+from snaploom.skipping.stores.opensearch.failures import IndexStoreFailed
+from snaploom.skipping.stores.opensearch.options import Auth, OpenSearchOptions, RefreshPolicy
+from snaploom.skipping.stores.opensearch.reading import read_hits
+
+USER, PASSWORD = "weaver", "s3cr3t:ä"
+CREDENTIALS = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+
+
+def anyone(request: Request) -> str:
+    return ""
+
+
+def members(request: Request) -> str:
+    right = request.headers.get("authorization") == f"Basic {CREDENTIALS}"
+    return "" if right else "Unauthorized"
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("ours"), "ours")
+
+
+@pytest.fixture(scope="module")
+def door(real_port: int, authority: Authority) -> Iterator[int]:
+    with front_door(real_port, members, authority.issue("localhost"), refusal=401) as port:
+        yield port
+
+
+def options(port: int, authority: Authority, **changes: object) -> OpenSearchOptions:
+    secured = {"host": "localhost", "port": port, "scheme": "https"}
+    user = {"auth": Auth.BASIC, "username": USER, "password": PASSWORD}
+    trusted = {"ca_file": str(authority.certificate)}
+    return OpenSearchOptions(**{**secured, **user, **trusted, **changes})  # type: ignore[arg-type]
+
+
+def refusal(options: OpenSearchOptions) -> str:
+    """The one error of a client; it comes at once, and says nothing secret."""
+    with pytest.raises(IndexStoreFailed) as caught, OpenSearchClient(options) as client:
+        client.exists("t")
+    told = f"{caught.value} {caught.value.__cause__}"
+    assert PASSWORD not in told
+    assert CREDENTIALS not in told
+    return told
+
+
+def test_documents_pass_by_https_with_a_user(door: int, authority: Authority) -> None:
+    name = unused_name()
+    with OpenSearchClient(options(door, authority)) as client:
+        writes = [Write(Action.INDEX, {"n": n}, f"a/b {n}+ä%?") for n in range(30)]
+        assert list(write_all(client, name, writes, RefreshPolicy.IMMEDIATE)) == []
+        assert sorted(hit.source["n"] for hit in read_hits(client, name)) == list(range(30))
+        found = client.get(name, "a/b 7+ä%?")
+        assert found is not None
+        assert found.source == {"n": 7}
+
+
+def test_the_environments_authorities_are_trusted(
+    door: int, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.certificate))
+    with OpenSearchClient(options(door, authority, ca_file="")) as client:
+        assert not client.exists("absent")
+
+
+def test_a_wrong_password_is_told_with_what_to_check(door: int, authority: Authority) -> None:
+    told = refusal(options(door, authority, password="wrong"))
+    assert "401" in told
+    assert "check auth" in told
+
+
+def test_another_authority_is_not_trusted(door: int, authority: Authority, tmp_path: Path) -> None:
+    told = refusal(options(door, Authority(tmp_path, "theirs")))
+    assert "its certificate is refused" in told
+    assert "ca_file" in told
+    assert "its certificate is refused" in refusal(options(door, authority, ca_file=""))
+
+
+@pytest.mark.parametrize(
+    ("host", "expired", "words"),
+    [("localhost", True, "expired"), ("elsewhere.example", False, "not valid for 'localhost'")],
+)
+def test_a_certificate_that_is_not_good_is_refused(
+    real_port: int, authority: Authority, host: str, expired: bool, words: str
+) -> None:
+    issued = authority.issue(host, expired=expired)
+    with front_door(real_port, anyone, issued) as port:
+        assert words in refusal(options(port, authority))
+
+
+def test_a_server_without_tls_is_told(real_port: int, authority: Authority) -> None:
+    assert "scheme=http " in refusal(options(real_port, authority, host="127.0.0.1"))
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"])
+def test_authorities_that_cannot_be_read_are_refused(
+    authority: Authority, tmp_path: Path, content: str | None
+) -> None:
+    file = tmp_path / "authority.pem"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(IndexNotPossible, match=r"authority\.pem"):
+        OpenSearchClient(options(443, authority, ca_file=str(file)))
+
+
+def test_the_command_line_says_one_thing(door: int, authority: Authority, tmp_path: Path) -> None:
+    location = f"opensearch://localhost:{door}?scheme=https&auth=basic"
+    command = [sys.executable, "-m", "snaploom.cli.main", "index", "list", location]
+    user = {"SNAPLOOM_OPENSEARCH_USERNAME": USER, "SNAPLOOM_OPENSEARCH_PASSWORD": PASSWORD}
+    found = subprocess.run(
+        command, env=os.environ | user, capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    told = " ".join((found.stdout + found.stderr).split())
+    assert found.returncode == 1
+    assert "its certificate is refused" in told
+    assert "Traceback" not in told
+    assert PASSWORD not in told
