@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from snaploom.errors import SnaploomError
+from snaploom.errors import Interrupted, SnaploomError
 from snaploom.jobs.events import Event, Warned
 from snaploom.jobs.indexrequests import (
     Explained,
@@ -25,11 +25,11 @@ from snaploom.jobs.sparkfailures import translated
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding, InvalidDeclarations
 from snaploom.models.run import RunSettings
-from snaploom.skipping.lifecycle.declaration import Declaration
+from snaploom.skipping.lifecycle.declaration import Declaration, DeclarationNotPossible
 from snaploom.skipping.lifecycle.operations import RefreshResult
 from snaploom.skipping.spark.enable import enable
 from snaploom.skipping.spark.explain import explain
-from snaploom.skipping.spark.manage import DeclarationNotPossible, SkippingIndexes
+from snaploom.skipping.spark.manage import SkippingIndexes
 from snaploom.skipping.statements.syntax import Properties
 
 FILES_IN_SQL = "spark.sql.runSQLOnFiles"
@@ -68,16 +68,45 @@ def carry_out(
             group.enter(spark, f"snaploom-index-{number}", request.place.label)
             warnings.clear()
             with translated():
-                report = carry_out_one(spark, request, progress)
+                report = carry_out_one(spark, request, told)
             reports.append(replace(report, warnings=(*report.warnings, *warnings)))
         return tuple(reports)
+
+    def told(label: str, done: int, files: int) -> None:
+        # What reads files without Spark is stopped here: between two pieces of them.
+        interruption.check()
+        progress(label, done, files)
 
     def note(event: Event) -> None:
         if isinstance(event, Warned):
             warnings.append(event.message)
 
-    with told_as_events(note):
-        return in_session(first.run, first.settings, work, on_tick, interruption)
+    try:
+        with told_as_events(note):
+            return in_session(first.run, first.settings, work, on_tick, interruption)
+    except Interrupted as error:
+        raise interrupted(is_left=interruption.is_insisted_on) from error
+
+
+def interrupted(*, is_left: bool) -> Interrupted:
+    """The error about a command that somebody stopped.
+
+    Args:
+        is_left: whether it was left at once, so that what it began was not put back.
+    """
+    if is_left:
+        return Interrupted(
+            "interrupted twice, and left at once",
+            found="an operation that may still be noted as being in flight",
+            hint="queries use what was there before; the next command about this index puts it in "
+            "order, one minute from now",
+        )
+    return Interrupted(
+        "interrupted",
+        found="work that was not done yet; what was under way is put back",
+        hint="queries use what was there before; run the command again, or "
+        "`snaploom index refresh` where the index was created",
+    )
 
 
 def follow_publication(

@@ -45,6 +45,19 @@ class KeptOptions:
         ParquetForm, Parameter(name="--form", help="Form of the store.", show_default=True)
     ] = ParquetForm.NATIVE
     """Form of the store."""
+    footer_key_label: Annotated[
+        str,
+        Parameter(
+            name="--footer-key-label",
+            help="Key of the footers of an encrypted index; keys of single indexes are their "
+            "parameter: `'price MIN_MAX(key_label = prices)'`.",
+        ),
+    ] = ""
+    """Key of the footers."""
+    plaintext_footer: Annotated[
+        bool, Parameter(name="--plaintext-footer", help="Leave footers readable without a key.")
+    ] = False
+    """Whether footers stay readable without a key."""
     if_not_exists: Annotated[
         bool, Parameter(name="--if-not-exists", help="An index that exists is no fault.")
     ] = False
@@ -112,6 +125,8 @@ def _declaration(place: IndexedPlace, items: tuple[str, ...], kept: KeptOptions)
             where=kept.where,
             mode=kept.mode,
             form=kept.form.value,
+            footer_key_label=kept.footer_key_label,
+            plaintext_footer=kept.plaintext_footer,
         )
     if items or kept != KeptOptions(if_not_exists=kept.if_not_exists):
         raise refuse_request(

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from snaploom.cli.console import OutputForm
 from snaploom.cli.index.options import DEFAULT_PLACE, PlaceOptions, Target, place_of
 from snaploom.cli.index.told import show_reports
-from snaploom.cli.index.work import carry_out
+from snaploom.cli.index.work import carry_out, put_back_when_interrupted
 from snaploom.cli.options import Form, folder_uri
 from snaploom.jobs.indexlookup import find_index, keys_of
 from snaploom.jobs.indexrequests import IndexAction, IndexReport, IndexRequest
@@ -36,7 +36,8 @@ def export(
     named = place_of(target, place)
     store = find_index(named)
     folder = open_store(folder_uri(directory), create=True)
-    written = export_index(store, folder, XskipperDirectory(folder, keys_of(named)))
+    with put_back_when_interrupted(named.label):
+        written = export_index(store, folder, XskipperDirectory(folder, keys_of(named)))
     left = f"; {written.left_out} have none there" if written.left_out else ""
     done = f"exported rows about {written.rows} files to {folder.uri}{left}"
     show_reports([IndexReport(named.label, (done,), describe(store))], output)

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from snaploom.cli.console import OutputForm
 from snaploom.cli.index.options import DEFAULT_PLACE, PlaceOptions, Target, place_of
 from snaploom.cli.index.told import show_reports
-from snaploom.cli.index.work import carry_out
+from snaploom.cli.index.work import carry_out, put_back_when_interrupted
 from snaploom.cli.options import Form
 from snaploom.jobs.indexlookup import find_index
 from snaploom.jobs.indexrequests import IndexAction, IndexReport, IndexRequest
@@ -100,6 +100,7 @@ def _keep(
     """What needs the store of an index and nothing of its files, so no Spark is started."""
     place = place_of(target, options)
     store = find_index(place)
-    act(store, place.owner)
+    with put_back_when_interrupted(place.label):
+        act(store, place.owner)
     show_reports([IndexReport(place.label, (done,), describe(store))], form)
     return 0

@@ -14,7 +14,7 @@ from snaploom.errors import IndexNotFound, IndexNotPossible
 from snaploom.models.skippingindex import Index, IndexState, RefreshMode
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
 from snaploom.skipping.indexes.registry import index_type
-from snaploom.skipping.lifecycle.declaration import define_indexes
+from snaploom.skipping.lifecycle.declaration import define_indexes, nothing_kept
 from snaploom.skipping.lifecycle.differences import compare
 from snaploom.skipping.lifecycle.forms import check_form, parameters_in
 from snaploom.skipping.lifecycle.machine import (
@@ -172,9 +172,7 @@ def plan_alteration(
         kept.append(altered)
     added = define_indexes(alteration.add, target, next_index, kept, form=definition.form)
     if not kept and not added:
-        raise IndexNotPossible(
-            "a skipping index has at least one index", hint="drop the whole skipping index"
-        )
+        raise nothing_kept("drop the whole skipping index")
     if alteration.where:
         target.list_files(alteration.where)  # refuses what chooses rows rather than files
     properties = dict(definition.properties)

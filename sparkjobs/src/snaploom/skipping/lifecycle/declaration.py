@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from snaploom.errors import IndexNotPossible
+from snaploom.errors import IndexNotPossible, SkippingError
 from snaploom.models.skippingindex import Index, RefreshMode
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
 from snaploom.skipping.core.terms import Term
@@ -38,6 +38,63 @@ class Declaration:
     """What else was declared."""
 
 
+class DeclarationNotPossible(IndexNotPossible):
+    """Several things cannot be as they are declared; `problems` has them one by one."""
+
+    def __init__(self, problems: tuple[tuple[str, SkippingError], ...]) -> None:
+        super().__init__(
+            f"{len(problems)} things cannot be as they are declared",
+            found="\n".join(f"{path}: {error.message}" for path, error in problems),
+            expected="\n".join(f"{path}: {error.expected}" for path, error in problems),
+        )
+        self.problems = problems
+
+
+def refuse_problems(declaration: Declaration, target: IndexableTarget) -> None:
+    """Refuse a declaration with everything that is wrong with it at once, by whichever door.
+
+    Raises:
+        DeclarationNotPossible: with all that is wrong, if it is more than one thing, or owned.
+        IndexNotPossible: the one thing that is wrong.
+    """
+    found = problems(declaration, target)
+    if len(found) == 1 and not declaration.owner:
+        raise found[0][1]
+    if found:
+        raise DeclarationNotPossible(found)
+
+
+def problems(
+    declaration: Declaration, target: IndexableTarget
+) -> tuple[tuple[str, SkippingError], ...]:
+    """Everything that cannot be about a declaration, by its field (`indexes[0]`, `where`)."""
+    found: list[tuple[str, SkippingError]] = []
+    resolved: list[IndexDefinition] = []
+    if not declaration.indexes:
+        found.append(("indexes", nothing_kept("say what is kept, such as price MIN_MAX")))
+    for number, index in enumerate(declaration.indexes):
+        try:
+            resolved += define_indexes([index], target, 1, resolved, form=declaration.form)
+        except IndexNotPossible as error:
+            found.append((f"indexes[{number}]", error))
+    if declaration.where:
+        try:
+            target.list_files(declaration.where)
+        except IndexNotPossible as error:
+            found.append(("where", error))
+    if not found:
+        try:
+            check_form(_defined(declaration, target, tuple(resolved)))
+        except IndexNotPossible as error:
+            found.append(("indexes", error))
+    return tuple(found)
+
+
+def nothing_kept(hint: str) -> IndexNotPossible:
+    """The error about a skipping index that would keep nothing."""
+    return IndexNotPossible("a skipping index has at least one index", found="none", hint=hint)
+
+
 def define(
     declaration: Declaration, target: IndexableTarget, next_index: int
 ) -> SkippingDefinition:
@@ -53,10 +110,19 @@ def define(
     """
     if declaration.where:
         target.list_files(declaration.where)  # refuses what chooses rows rather than files
-    definition = SkippingDefinition(
+    indexes = define_indexes(declaration.indexes, target, next_index, (), form=declaration.form)
+    definition = _defined(declaration, target, indexes)
+    check_form(definition)
+    return definition
+
+
+def _defined(
+    declaration: Declaration, target: IndexableTarget, indexes: tuple[IndexDefinition, ...]
+) -> SkippingDefinition:
+    return SkippingDefinition(
         target=target.target,
         fingerprint=target.fingerprint,
-        indexes=define_indexes(declaration.indexes, target, next_index, (), form=declaration.form),
+        indexes=indexes,
         where=declaration.where,
         partition_columns=target.partition_columns,
         enabled=declaration.enabled,
@@ -67,8 +133,6 @@ def define(
         plaintext_footer=declaration.plaintext_footer,
         properties=tuple(sorted(declaration.properties.items())),
     )
-    check_form(definition)
-    return definition
 
 
 def define_indexes(

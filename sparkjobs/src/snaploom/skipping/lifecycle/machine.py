@@ -109,7 +109,8 @@ class Operation:
                 return None
             before = at_rest(state)
             phase = before.phase if before.phase is IndexState.DELETED else IndexState.FAILED
-            message = str(error) or type(error).__name__
+            is_stopped = isinstance(error, KeyboardInterrupt)
+            message = "interrupted" if is_stopped else str(error) or type(error).__name__
             return replace(before, phase=phase, message=message, committed_at=self._timing.clock())
 
         try:

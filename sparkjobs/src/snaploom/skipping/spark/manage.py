@@ -20,14 +20,16 @@ from snaploom.skipping.formats.kms.opening import open_keys
 from snaploom.skipping.formats.xskipper.directory import Written, XskipperDirectory
 from snaploom.skipping.lifecycle import operations
 from snaploom.skipping.lifecycle.alteration import Alteration, alter
-from snaploom.skipping.lifecycle.declaration import Declaration, define_indexes
+from snaploom.skipping.lifecycle.declaration import Declaration, refuse_problems
 from snaploom.skipping.lifecycle.description import Description, describe, list_indexes
 from snaploom.skipping.lifecycle.forms import NATIVE, OPEN_SEARCH, XSKIPPER
 from snaploom.skipping.lifecycle.importing import ImportResult, export_index, import_index
 from snaploom.skipping.lifecycle.operations import RefreshResult, silent
-from snaploom.skipping.lifecycle.target import IndexableTarget, Progress
+from snaploom.skipping.lifecycle.target import Progress
 from snaploom.skipping.spark.applying import Application, apply, plan_application
 from snaploom.skipping.spark.opening import open_path, open_table
+from snaploom.skipping.spark.outline import outline_of
+from snaploom.skipping.spark.reading import readable_format
 from snaploom.skipping.spark.settings import LOCATIONS, locations_in
 from snaploom.skipping.spark.targets import SparkTarget
 from snaploom.skipping.statements.columns import name_text
@@ -35,7 +37,7 @@ from snaploom.skipping.statements.declaration import StorePlace
 from snaploom.skipping.statements.syntax import Subject, TableName
 from snaploom.skipping.stores.bases import FolderBase, IndexBase, open_base
 from snaploom.skipping.stores.opensearch.address import is_opensearch
-from snaploom.skipping.stores.port import IndexStore, StoredState
+from snaploom.skipping.stores.port import NEVER, IndexStore, StoredState
 from snaploom.skipping.stores.usage import Recorded, recorded_usage
 from snaploom.storage.stores import open_store
 
@@ -109,6 +111,9 @@ class SkippingIndexes:
             IndexNotFound: there is none.
             SkippingError: it cannot be refreshed; what was there before stays in use.
         """
+        confirmed = self._confirmed(subject, mode)
+        if confirmed is not None:
+            return confirmed
         target = self.target(subject)
         store = self._store(target.target.uri)
         return operations.refresh(store, target, mode, progress=self.progress)
@@ -170,10 +175,11 @@ class SkippingIndexes:
         Raises:
             IndexNotFound: there is none, and no place was named.
         """
+        if not is_counted:
+            return describe(self._named(self.uri(subject), place))
         target = self.target(subject)
-        uri = target.target.uri
-        store = self._store(uri) if place is None else self._new_store(uri, place)
-        definition = store.read().definition if is_counted else None
+        store = self._named(target.target.uri, place)
+        definition = store.read().definition
         return describe(store, None if definition is None else target.list_files(definition.where))
 
     def list(self) -> list[Description]:
@@ -282,7 +288,21 @@ class SkippingIndexes:
         """
         if isinstance(subject, TableName):
             return open_table(self.spark, ".".join(map(name_text, subject.parts)))
-        return open_path(self.spark, subject.path, subject.format, dict(subject.options))
+        file_format = readable_format(subject.format)
+        return open_path(self.spark, subject.path, file_format, dict(subject.options))
+
+    def _confirmed(self, subject: Subject, mode: RefreshMode | None) -> RefreshResult | None:
+        """The refresh of a path about which nothing changed; None where a target must be opened."""
+        if isinstance(subject, TableName) or mode is RefreshMode.FULL:
+            return None
+        try:
+            store = self._store(self.uri(subject))
+        except IndexNotFound:
+            return None  # the path may be a pattern
+        if store.read().refreshed_at == NEVER:
+            return None
+        outline = outline_of(self.spark, subject.path, subject.format, dict(subject.options))
+        return None if outline is None else operations.confirm(store, outline, mode)
 
     def uri(self, subject: Subject) -> str:
         """Where the files of a subject are; of a path without reading it, since it may be gone."""
@@ -318,6 +338,9 @@ class SkippingIndexes:
                 "the form XSKIPPER is one of folders", found=base.uri, expected="a folder"
             )
         return placed, base
+
+    def _named(self, uri: str, place: StorePlace | None) -> IndexStore:
+        return self._store(uri) if place is None else self._new_store(uri, place)
 
     def _new_store(self, uri: str, place: StorePlace) -> IndexStore:
         return self._base(self._location(place)).index(uri)
@@ -387,50 +410,6 @@ def refuse_keyless(declaration: Declaration, keys: ParquetKeys | None) -> None:
             expected=f"the setting {KEY_SERVICE}, such as vault+https://vault:8200/v1/transit",
             hint=f"set {KEY_SERVICE}, or give keys to snaploom.skipping.enable",
         )
-
-
-def problems(
-    declaration: Declaration, target: IndexableTarget
-) -> tuple[tuple[str, SkippingError], ...]:
-    """Everything that cannot be about a declaration, by its field (`indexes[0]`, `where`)."""
-    found: list[tuple[str, SkippingError]] = []
-    for number, index in enumerate(declaration.indexes):
-        try:
-            define_indexes([index], target, 1, (), form=declaration.form)
-        except IndexNotPossible as error:
-            found.append((f"indexes[{number}]", error))
-    if declaration.where:
-        try:
-            target.list_files(declaration.where)
-        except IndexNotPossible as error:
-            found.append(("where", error))
-    return tuple(found)
-
-
-class DeclarationNotPossible(IndexNotPossible):
-    """Several things cannot be as they are declared; `problems` has them one by one."""
-
-    def __init__(self, problems: tuple[tuple[str, SkippingError], ...]) -> None:
-        super().__init__(
-            f"{len(problems)} things cannot be as they are declared",
-            found="\n".join(f"{path}: {error.message}" for path, error in problems),
-            expected="\n".join(f"{path}: {error.expected}" for path, error in problems),
-        )
-        self.problems = problems
-
-
-def refuse_problems(declaration: Declaration, target: IndexableTarget) -> None:
-    """Refuse a declaration with everything that is wrong with it at once.
-
-    Raises:
-        DeclarationNotPossible: with all that is wrong, if it is more than one thing.
-        IndexNotPossible: the one thing that is wrong.
-    """
-    found = problems(declaration, target)
-    if len(found) == 1 and not declaration.owner:
-        raise found[0][1]
-    if found:
-        raise DeclarationNotPossible(found)
 
 
 def _nowhere() -> SkippingError:

@@ -31,6 +31,11 @@ _SOURCES = "spark.sql.sources.useV1SourceList"
 """Only Spark's first generation of sources tells the file of a row for every format."""
 
 
+def readable_format(name: str) -> str:
+    """The name by which Spark finds a format: a class for those that have no short name."""
+    return _CLASSES.get(name.lower(), name)
+
+
 def own_session(spark: SparkSession) -> SparkSession:
     """A session with the settings, views and functions of the user's, which it leaves alone.
 
@@ -60,8 +65,7 @@ class Reading:
             _forget_listing(session, self.target.table)
             return session.read.options(**_STRICT).table(self.target.table)
         schema = StructType.fromJson(cast(dict[str, object], json.loads(json.dumps(self.schema))))
-        name = _CLASSES.get(self.target.format, self.target.format)
-        reader = session.read.format(name).schema(schema)
+        reader = session.read.format(readable_format(self.target.format)).schema(schema)
         options = {**dict(self.target.options), **_STRICT, **_LITERAL_PATH}
         return reader.options(**options).load(self.target.uri)
 
