@@ -28,7 +28,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from snaploom.jobs.session import build_session
 from snaploom.models.run import DriverSettings, RunSettings, SparkSettings
-from snaploom.skipping.lifecycle.operations import refresh
 from snaploom.skipping.spark.enable import enable, without_skipping
 from snaploom.skipping.spark.indexbuilder import IndexBuilder, skipping_index
 from snaploom.skipping.spark.opening import open_path
@@ -130,8 +129,7 @@ def built_index(
 
 
 def refreshed(spark: SparkSession, data: Path, base: Path) -> None:
-    target = open_path(spark, str(data), "parquet")
-    refresh(open_base(str(base)).index(target.target.uri), target)
+    skipping_index(spark, str(base)).on_path(str(data)).refresh()
 
 
 def footer_figures(spark: SparkSession, data: Path) -> list[Figure]:

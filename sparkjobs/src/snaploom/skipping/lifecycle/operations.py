@@ -17,6 +17,7 @@ from snaploom.errors import (
 )
 from snaploom.models.skippingindex import IndexState, RefreshMode
 from snaploom.skipping.lifecycle.declaration import Declaration, define
+from snaploom.skipping.lifecycle.differences import compare
 from snaploom.skipping.lifecycle.machine import (
     USUAL,
     Timing,
@@ -26,7 +27,7 @@ from snaploom.skipping.lifecycle.machine import (
     refuse_stranger,
 )
 from snaploom.skipping.lifecycle.refreshing import RefreshPlan, plan_refresh
-from snaploom.skipping.lifecycle.target import IndexableTarget, Progress
+from snaploom.skipping.lifecycle.target import FileOutline, IndexableTarget, Progress
 from snaploom.skipping.stores.compaction import SUGGESTED_SEGMENTS
 from snaploom.skipping.stores.port import NEVER, IndexStore, Segment, StoredState
 from snaploom.storage.objectstore import STORE_FAILURES
@@ -174,6 +175,48 @@ def refresh(
             _reasons(target),
         )
     return RefreshResult(plan, indexed, left_out, final)
+
+
+def confirm(
+    store: IndexStore,
+    outline: FileOutline,
+    mode: RefreshMode | None = None,
+    *,
+    timing: Timing = USUAL,
+) -> RefreshResult | None:
+    """A refresh that has nothing to do, without looking into a file.
+
+    To know the columns of files Spark may have to read them: one footer, or all rows. Where neither
+    the files nor the way in which they are read changed, the columns did not change either.
+
+    Args:
+        store: where the index is.
+        outline: the files.
+        mode: what to look at; None for what was declared.
+        timing: clock and patience.
+
+    Returns:
+        None where there is something to do, or that cannot be told: then `refresh`.
+
+    Raises:
+        IndexNotFound: there is no index, or it is dropped.
+        IndexBusy: another operation is in flight; it is not waited for.
+        KeyUnavailable: the rows are encrypted, and the key is not to be had.
+    """
+    state = available(store.read(), store, timing)
+    definition = declared(state, store)
+    is_full = (mode or RefreshMode(definition.mode)) is RefreshMode.FULL
+    if is_full or state.refreshed_at == NEVER or not outline.reads_alike(definition):
+        return None
+    try:
+        changes = compare(outline.list_files(definition.where), store.open(state))
+    except IndexUnreadable:
+        return None
+    checked = _note_check(store, state, timing) if changes.is_empty else None
+    if checked is None:
+        return None
+    plan = RefreshPlan(RefreshMode.INCREMENTAL, (), definition, changes, state.next_index)
+    return RefreshResult(plan, 0, 0, checked)
 
 
 def drop(

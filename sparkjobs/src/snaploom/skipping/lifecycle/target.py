@@ -10,7 +10,12 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from snaploom.skipping.core.definition import IndexDefinition, ReaderFingerprint, Target
+from snaploom.skipping.core.definition import (
+    IndexDefinition,
+    ReaderFingerprint,
+    SkippingDefinition,
+    Target,
+)
 from snaploom.skipping.core.terms import Term
 
 Progress = Callable[[int, int], None]
@@ -75,4 +80,16 @@ class IndexableTarget(Protocol):
     @property
     def left_out(self) -> Mapping[str, str]:
         """Files that builds left out so far, by path, and why."""
+        ...
+
+
+class FileOutline(Protocol):
+    """What can be told about files without looking into them."""
+
+    def reads_alike(self, definition: SkippingDefinition) -> bool:
+        """Whether files that did not change are read as when they were indexed."""
+        ...
+
+    def list_files(self, where: str) -> pa.Table:
+        """As `IndexableTarget.list_files`."""
         ...

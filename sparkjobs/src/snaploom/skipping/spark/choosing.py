@@ -16,6 +16,7 @@ from snaploom.errors import IndexNotPossible
 from snaploom.skipping.core.terms import arrow_type
 from snaploom.skipping.spark.expressions import Literal
 from snaploom.skipping.spark.hadoop import url_encoded
+from snaploom.skipping.spark.listing import ListedFiles
 
 _HINT = "speak of partition columns and of _metadata.file_path only"
 
@@ -26,6 +27,24 @@ _SPARK_TYPES = {
     "timestamp_ntz": pa.timestamp("us"),
 }
 """Arrow types that Spark takes, where they are not those in which values are kept."""
+
+
+def only_chosen(
+    session: SparkSession,
+    where: str,
+    partition_columns: Sequence[tuple[str, str]],
+    listed: ListedFiles,
+) -> pa.Table:
+    """Identity columns of the listed files that a condition chooses; all of them without one.
+
+    Raises:
+        IndexNotPossible: it speaks of something else than files.
+    """
+    if not where:
+        return listed.files
+    chosen = choose_files(session, where, partition_columns, listed.partitions)
+    kept = [path in chosen for path in listed.files.column("path").to_pylist()]
+    return listed.files.filter(pa.array(kept, pa.bool_()))
 
 
 def choose_files(

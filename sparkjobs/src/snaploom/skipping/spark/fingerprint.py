@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -65,6 +65,7 @@ _TEXTUAL = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.columnNameOfCorruptRecord": "_corrupt_record",
     "spark.sql.legacy.charVarcharAsString": "false",
+    "spark.sql.timestampType": "timestamp_ltz",
     "spark.sql.legacy.javaCharsets": "false",
     "spark.sql.legacy.timeParserPolicy": "corrected",
 }
@@ -139,6 +140,29 @@ def fingerprint(header: Header) -> ReaderFingerprint:
         settings=_settings(header, file_format),
         schema=_schema(header, file_format),
     )
+
+
+def is_unchanged(indexed: ReaderFingerprint, outline: Header) -> bool:
+    """Whether files that are as they were are read as they were when they were indexed.
+
+    Args:
+        indexed: how they were read.
+        outline: the relation as it is read now, without the columns that only the files know. Those
+            are the same ones while the files, options and settings are.
+    """
+    had_zone = JVM_ZONE in dict(indexed.settings)
+    time = {"name": "t", "type": "timestamp", "nullable": True, "metadata": {}}
+    schema = {"type": "struct", "fields": [time] if had_zone else []}
+    now = fingerprint({**outline, "dataSchema": schema})
+    return replace(now, schema=indexed.schema) == indexed
+
+
+def partition_columns(header: Header) -> tuple[tuple[str, str], ...]:
+    """Name and Spark type of each partition column of the relation of a request, in order."""
+    known = columns(header)
+    fields = cast(Sequence[Mapping[str, object]], _object(header, "partitionSchema")["fields"])
+    found = [(str(field["name"]), known.find((str(field["name"]),))) for field in fields]
+    return tuple((name, term.data_type) for name, term in found if term is not None)
 
 
 def columns(header: Header) -> Columns:

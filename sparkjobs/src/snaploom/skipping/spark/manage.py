@@ -12,7 +12,13 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
-from snaploom.errors import IndexNotFound, IndexNotPossible, KeyUnavailable, SkippingError
+from snaploom.errors import (
+    IndexNotFound,
+    IndexNotPossible,
+    IndexUnreadable,
+    KeyUnavailable,
+    SkippingError,
+)
 from snaploom.models.skippingindex import RefreshMode
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.formats.kms.opening import SETTING as KEY_SERVICE
@@ -21,12 +27,14 @@ from snaploom.skipping.formats.xskipper.directory import Written, XskipperDirect
 from snaploom.skipping.lifecycle import operations
 from snaploom.skipping.lifecycle.alteration import Alteration, alter
 from snaploom.skipping.lifecycle.declaration import Declaration, refuse_problems
-from snaploom.skipping.lifecycle.description import Description, describe, list_indexes
+from snaploom.skipping.lifecycle.description import Description, describe, is_there, list_indexes
 from snaploom.skipping.lifecycle.forms import NATIVE, OPEN_SEARCH, XSKIPPER
 from snaploom.skipping.lifecycle.importing import ImportResult, export_index, import_index
+from snaploom.skipping.lifecycle.machine import refuse_stranger
 from snaploom.skipping.lifecycle.operations import RefreshResult, silent
 from snaploom.skipping.lifecycle.target import Progress
 from snaploom.skipping.spark.applying import Application, apply, plan_application
+from snaploom.skipping.spark.metadatalocation import base_of_properties, find_metadata
 from snaploom.skipping.spark.opening import open_path, open_table
 from snaploom.skipping.spark.outline import outline_of
 from snaploom.skipping.spark.reading import readable_format
@@ -115,7 +123,7 @@ class SkippingIndexes:
         if confirmed is not None:
             return confirmed
         target = self.target(subject)
-        store = self._store(target.target.uri)
+        store = self._store(target.target.uri, target.target.table)
         return operations.refresh(store, target, mode, progress=self.progress)
 
     def alter(self, subject: Subject, alteration: Alteration) -> StoredState:
@@ -127,7 +135,7 @@ class SkippingIndexes:
             IndexNotPossible: what is added cannot be.
         """
         target = self.target(subject)
-        store = self._store(target.target.uri)
+        store = self._store(target.target.uri, target.target.table)
         return alter(store, target, alteration, acting_for=self.acting_for, progress=self.progress)
 
     def plan(self, subject: Subject, declaration: Declaration, place: StorePlace) -> Application:
@@ -176,10 +184,15 @@ class SkippingIndexes:
             IndexNotFound: there is none, and no place was named.
         """
         if not is_counted:
-            return describe(self._named(self.uri(subject), place))
+            named = None if place is None else self._new_store(self.uri(subject), place)
+            return describe(named or self._of(subject))
         target = self.target(subject)
-        store = self._named(target.target.uri, place)
-        definition = store.read().definition
+        uri, table = target.target.uri, target.target.table
+        store = self._store(uri, table) if place is None else self._new_store(uri, place)
+        try:
+            definition = store.read().definition
+        except IndexUnreadable:
+            return describe(store)
         return describe(store, None if definition is None else target.list_files(definition.where))
 
     def list(self) -> list[Description]:
@@ -195,7 +208,7 @@ class SkippingIndexes:
         Raises:
             IndexNotFound: there is none.
         """
-        return recorded_usage(self._store(self.uri(subject)))
+        return recorded_usage(self._of(subject))
 
     def drop(self, subject: Subject) -> StoredState:
         """Delete an index; `vacuum` removes its files.
@@ -204,7 +217,7 @@ class SkippingIndexes:
             IndexNotFound: there is none.
             IndexOwned: a resource owns it.
         """
-        return operations.drop(self._store(self.uri(subject)), acting_for=self.acting_for)
+        return operations.drop(self._of(subject), acting_for=self.acting_for)
 
     def vacuum(self, subject: Subject) -> StoredState:
         """Remove the files of an index that was dropped.
@@ -213,7 +226,7 @@ class SkippingIndexes:
             IndexNotFound: nothing was dropped.
             IndexOwned: a resource owns it.
         """
-        return operations.vacuum(self._store(self.uri(subject)), acting_for=self.acting_for)
+        return operations.vacuum(self._of(subject), acting_for=self.acting_for)
 
     def recover(self, subject: Subject) -> StoredState:
         """Clean up after an operation that failed or died.
@@ -222,7 +235,7 @@ class SkippingIndexes:
             IndexNotFound: there is none.
             IndexBusy: the operation is alive.
         """
-        return operations.recover(self._store(self.uri(subject)))
+        return operations.recover(self._of(subject))
 
     def compact(self, subject: Subject) -> StoredState:
         """Rewrite the small pieces of an index as one.
@@ -230,7 +243,7 @@ class SkippingIndexes:
         Raises:
             IndexNotFound: there is none.
         """
-        return operations.compact(self._store(self.uri(subject)))
+        return operations.compact(self._of(subject))
 
     def export(self, subject: Subject, directory: str) -> Written:
         """Write an index as a metadata store of version 4, which others read; it stays as it is.
@@ -244,13 +257,13 @@ class SkippingIndexes:
             IndexNotPossible: version 4 cannot hold it; every reason is named.
         """
         folder = open_store(directory, create=True)
-        store = self._store(self.uri(subject))
+        store = self._of(subject)
         return export_index(store, folder, XskipperDirectory(folder, self.keys))
 
     def import_(
         self,
         subject: Subject,
-        directory: str,
+        directory: str = "",
         place: StorePlace | None = None,
         *,
         is_trusted: bool = False,
@@ -259,17 +272,19 @@ class SkippingIndexes:
 
         Args:
             subject: what the metadata are about.
-            directory: URI or path of the folder of the store.
+            directory: URI or path of the folder of the store, or of the folder with those of many
+                tables; omitted, the one that properties of the table or its database name.
             place: where the index will be kept; by default below the session's first location.
             is_trusted: whether rows are taken as they are; without, each is compared with its file.
 
         Raises:
             IndexAlreadyExists: there is an index.
+            IndexOwned: there is one, and a resource owns it.
             IndexNotFound: there is no metadata store.
             IndexNotPossible: it is about another table, or nothing in it can be taken over.
         """
         target = self.target(subject)
-        metadata = XskipperDirectory(open_store(directory, create=False), self.keys).read()
+        metadata = find_metadata(self.spark, target.target, directory, self.keys)
         where = place or StorePlace(self.location)
         if is_opensearch(self._location(where)) or where.form != NATIVE:
             raise IndexNotPossible(
@@ -278,6 +293,9 @@ class SkippingIndexes:
                 expected="a folder, and the form NATIVE",
             )
         store = self._new_store(target.target.uri, where)
+        state = store.read()
+        if state.definition is not None and state.exists:
+            refuse_stranger(state.definition, self.acting_for)
         return import_index(store, target, metadata, is_trusted=is_trusted, progress=self.progress)
 
     def target(self, subject: Subject) -> SparkTarget:
@@ -339,8 +357,12 @@ class SkippingIndexes:
             )
         return placed, base
 
-    def _named(self, uri: str, place: StorePlace | None) -> IndexStore:
-        return self._store(uri) if place is None else self._new_store(uri, place)
+    def _of(self, subject: Subject) -> IndexStore:
+        """The store of the index of a subject; of a path without reading it."""
+        if isinstance(subject, TableName):
+            target = self.target(subject).target
+            return self._store(target.uri, target.table)
+        return self._store(self.uri(subject))
 
     def _new_store(self, uri: str, place: StorePlace) -> IndexStore:
         return self._base(self._location(place)).index(uri)
@@ -351,21 +373,33 @@ class SkippingIndexes:
             raise _nowhere()
         return location
 
-    def _store(self, uri: str) -> IndexStore:
+    def _store(self, uri: str, table: str = "") -> IndexStore:
         """The store of an index that exists or existed.
+
+        Args:
+            uri: of the target.
+            table: its name; where none of the session's locations has the index, properties of the
+                table and of its database are asked.
 
         Raises:
             IndexNotFound: none of the locations has it.
         """
-        if not self.locations:
-            raise _nowhere()
-        for location in self.locations:
+        locations = self.locations
+        for location in locations:
             store = self._base(location).index(uri)
-            if store.read().version:
+            if is_there(store):
                 return store
+        of_properties = base_of_properties(self.spark, table) if table else ""
+        if of_properties:
+            locations = (*locations, of_properties)
+            store = self._base(of_properties).index(uri)
+            if is_there(store):
+                return store
+        if not locations:
+            raise _nowhere()
         raise IndexNotFound(
             "there is no skipping index",
-            found=f"nothing about {uri} in {', '.join(self.locations)}",
+            found=f"nothing about {uri} in {', '.join(locations)}",
             hint=f"create it, or name its folder in {LOCATIONS}",
         )
 

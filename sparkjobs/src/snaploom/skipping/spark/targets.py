@@ -27,10 +27,10 @@ from snaploom.skipping.indexes.checks import SUPPORTED
 from snaploom.skipping.lifecycle.target import Progress
 from snaploom.skipping.spark import catalyst
 from snaploom.skipping.spark.build import BuildPlan, Counters, build_rows
-from snaploom.skipping.spark.choosing import choose_files
+from snaploom.skipping.spark.choosing import only_chosen
 from snaploom.skipping.spark.columns import Columns
 from snaploom.skipping.spark.expressions import parse
-from snaploom.skipping.spark.fingerprint import columns, fingerprint
+from snaploom.skipping.spark.fingerprint import columns, fingerprint, partition_columns
 from snaploom.skipping.spark.footers import FooterTerm
 from snaploom.skipping.spark.janino import JavaRule
 from snaploom.skipping.spark.listing import ListedFiles, list_relation
@@ -73,14 +73,7 @@ class SparkTarget:
     @cached_property
     def partition_columns(self) -> tuple[tuple[str, str], ...]:
         """Name and Spark type of each partition column, in order."""
-        fields = _fields(self._header["partitionSchema"])
-        names = [str(field["name"]) for field in fields]
-        found = [self._columns.find((name,)) for name in names]
-        return tuple(
-            (name, term.data_type)
-            for name, term in zip(names, found, strict=True)
-            if term is not None
-        )
+        return partition_columns(self._header)
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -140,12 +133,7 @@ class SparkTarget:
             IndexNotPossible: `where` speaks of something else than files.
         """
         self._last = self._list()
-        listed = self._last.listed
-        if not where:
-            return listed.files
-        chosen = choose_files(self._session, where, self.partition_columns, listed.partitions)
-        kept = [path in chosen for path in listed.files.column("path").to_pylist()]
-        return listed.files.filter(pa.array(kept, pa.bool_()))
+        return only_chosen(self._session, where, self.partition_columns, self._last.listed)
 
     def build(
         self, indexes: Sequence[IndexDefinition], files: pa.Table, progress: Progress
