@@ -8,11 +8,9 @@ see it again.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote
 
@@ -23,11 +21,8 @@ from support.proofconditions import Condition
 from support.prooftables import ProofTable
 
 from snaploom.skipping.spark.enable import decider_of, disable, enable, setting, without_skipping
-from snaploom.skipping.spark.indexbuilder import IndexBuilder, skipping_index
-from snaploom.skipping.spark.manage import SkippingIndexes
+from snaploom.skipping.spark.indexbuilder import IndexBuilder
 from snaploom.skipping.spark.settings import LOCATIONS
-
-_numbers = itertools.count()
 
 AT_ONCE = 25
 """Conditions that one query decides."""
@@ -66,38 +61,29 @@ class IndexSet:
         """Columns about which something is kept; every one where there is an expression."""
         return frozenset(name for index in self.indexes for name in index.columns)
 
+    def is_asked_by(self, condition: Condition) -> bool:
+        """Whether a condition may be one that these indexes know something about."""
+        if condition.about:
+            return any(index.expression in condition.about for index in self.indexes) or any(
+                not index.expression and condition.about & set(index.columns)
+                for index in self.indexes
+            )
+        return any(
+            not index.expression and condition.columns & set(index.columns)
+            for index in self.indexes
+        )
+
 
 class IndexHome(Protocol):
     """A kind of place in which indexes are kept."""
 
-    def build(self, spark: SparkSession, table: ProofTable, indexes: IndexSet) -> str:
-        """Make and refresh an index in a place of its own; returns the location that has it."""
+    def held(self, table: ProofTable, indexes: IndexSet) -> IndexSet:
+        """What it can hold of an index set, with something near for what it cannot."""
         ...
 
-
-class FolderHome:
-    """Folders, in our own form."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def new_location(self) -> str:
-        """A place that has no index yet."""
-        return str(self._folder / f"home-{next(_numbers)}")
-
     def build(self, spark: SparkSession, table: ProofTable, indexes: IndexSet) -> str:
-        """Make and refresh an index."""
-        location = self.new_location()
-        builder = table.subject(skipping_index(spark, location))
-        for index in indexes.indexes:
-            builder = index.add_to(builder)
-        if indexes.where:
-            builder = builder.filter_by(indexes.where)
-        builder.create()
-        if builder.subject is None:
-            raise ValueError("an index has a subject")
-        SkippingIndexes(spark, location).refresh(builder.subject)
-        return location
+        """Make an index in a place that has none of the table; returns the location that has it."""
+        ...
 
 
 @contextmanager
@@ -110,6 +96,16 @@ def skipping_by(spark: SparkSession, location: str) -> Iterator[None]:
             yield
     finally:
         disable(spark)
+
+
+@contextmanager
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Expressions are evaluated one by one, not compiled: quicker for a few rows."""
+    with (
+        setting(spark, "spark.sql.codegen.wholeStage", "false"),
+        setting(spark, "spark.sql.codegen.factoryMode", "NO_CODEGEN"),
+    ):
+        yield
 
 
 def read_files(frame: DataFrame) -> set[str]:
@@ -134,7 +130,7 @@ def needed_files(
 ) -> dict[str, frozenset[str]]:
     """What conditions need, with skipping off; those that Spark refuses are left out."""
     found: dict[str, frozenset[str]] = {}
-    with without_skipping(spark), setting(spark, "spark.sql.codegen.wholeStage", "false"):
+    with without_skipping(spark), interpreted(spark):
         for start in range(0, len(conditions), AT_ONCE):
             found |= _needed(table.frame(spark), conditions[start : start + AT_ONCE])
     return found
@@ -163,7 +159,7 @@ class Verdict:
 
     cases: int = 0
     droppable: int = 0
-    """Files that conditions do not need, summed."""
+    """Files that conditions do not need which ask the indexes something, summed."""
     dropped: int = 0
     """Those of them that were not read."""
     lost: list[tuple[Condition, frozenset[str]]] = field(default_factory=list)
@@ -181,8 +177,12 @@ def judge(
     location: str,
     conditions: Iterable[Condition],
     needs: Needs,
+    is_asked_by: Callable[[Condition], bool] = lambda _: True,
 ) -> Verdict:
-    """Plan each condition with skipping on, and compare the files that are read with the needed."""
+    """Plan each condition with skipping on, and compare the files that are read with the needed.
+
+    What `is_asked_by` refuses is looked at as well, and counts not as something to be dropped.
+    """
     verdict = Verdict()
     with skipping_by(spark, location):
         frame = table.frame(spark)
@@ -191,8 +191,9 @@ def judge(
             read = read_files(frame.where(condition.text))
             needed = needs[condition.text]
             verdict.cases += 1
-            verdict.droppable += len(every - needed)
-            verdict.dropped += len(every - read - needed)
+            if is_asked_by(condition):
+                verdict.droppable += len(every - needed)
+                verdict.dropped += len(every - read - needed)
             if needed - read:
                 verdict.lost.append((condition, needed - read))
         errors = decider_of(spark).counting.read()
@@ -246,7 +247,7 @@ def on_and_off(
 
     Nothing of a query that fails without skipping: reading less may spare it the row that fails.
     """
-    with skipping_by(spark, location):
+    with skipping_by(spark, location), interpreted(spark):
         try:
             with without_skipping(spark):
                 off = _texts(query())

@@ -10,7 +10,7 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from support.onequalsoff import read_files, skipping_by
+from support.onequalsoff import interpreted, read_files, skipping_by
 
 from snaploom.skipping.lifecycle.operations import RefreshResult
 from snaploom.skipping.spark.enable import decider_of, without_skipping
@@ -33,6 +33,8 @@ class ProofCase:
     options: Mapping[str, str] = field(default_factory=dict)
     table: str = ""
     """Its name in the catalog; empty for files that are read by path."""
+    elsewhere: str = ""
+    """Where indexes are kept; empty for a folder beside the files."""
 
     @property
     def path(self) -> Path:
@@ -42,7 +44,7 @@ class ProofCase:
     @property
     def location(self) -> str:
         """Where indexes are kept."""
-        return str(self.folder / "indexes")
+        return self.elsewhere or str(self.folder / "indexes")
 
     def of_format(self, file_format: str, **options: str) -> Self:
         """The same, read otherwise."""
@@ -129,7 +131,7 @@ class ProofCase:
     ) -> tuple[int, list[str]]:
         """Files that are read, and the rows that came back: the same on and off."""
         query = read or self.read
-        with skipping_by(self.spark, self.location):
+        with skipping_by(self.spark, self.location), interpreted(self.spark):
             frame = query().where(where)
             files = len(read_files(frame))
             on = sorted(map(str, frame.collect()))

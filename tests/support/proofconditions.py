@@ -22,6 +22,8 @@ class Condition:
     """Columns that it speaks of."""
     parts: tuple[Condition, ...] = ()
     """Conditions within it: a counterexample may shrink to one of these."""
+    about: frozenset[str] = frozenset()
+    """Columns or expressions that it compares with values, where it was made for that."""
 
 
 def conditions(rng: random.Random, columns: Mapping[str, str], count: int) -> list[Condition]:

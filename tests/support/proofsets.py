@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from support.onequalsoff import IndexOf, IndexSet
 from support.prooftables import ProofTable
 
 _TEXTS = ("s", "x", "st.s")
 _EXPRESSIONS = {
-    "s": ["lower(s)", "length(s)", "try_cast(s AS int)", "substring(s, 1, 2)", "upper(s)"],
+    "s": [
+        *("lower(s)", "length(s)", "try_cast(s AS int)", "substring(s, 1, 2)", "upper(s)"),
+        "regexp_extract(s, '([a-z]+)-?([a-z]*)', 2)",
+    ],
     "ts": ["date(ts)", "year(ts)", "hour(ts)", "date_trunc('DAY', ts)"],
     "nt": ["CAST(nt AS date)", "year(nt)"],
     "dt": ["year(dt)", "trunc(dt, 'MM')", "month(dt)"],
@@ -18,6 +21,11 @@ _EXPRESSIONS = {
     "d": ["isnan(d)", "-d", "nanvl(d, 1)"],
     "m": ["CAST(m AS double)"],
 }
+
+
+def indexed_expressions(columns: Collection[str]) -> dict[str, str]:
+    """Every expression about which an index set may have an index, with its column."""
+    return {text: name for name in columns for text in _EXPRESSIONS.get(name, ())}
 
 
 def index_sets(rng: random.Random, table: ProofTable) -> list[IndexSet]:
@@ -62,9 +70,8 @@ def _tokens(rng: random.Random, texts: Sequence[str]) -> IndexSet:
 
 
 def _expressions(rng: random.Random, names: Sequence[str]) -> tuple[IndexOf, ...]:
-    found = []
-    for name in names:
-        for text in _EXPRESSIONS.get(name, ()):
-            type_name = rng.choice(["MIN_MAX", "MIN_MAX", "VALUE_SET", "BLOOM_FILTER"])
-            found.append(IndexOf(type_name, (name,), text))
-    return tuple(found)
+    kinds = ["MIN_MAX", "MIN_MAX", "VALUE_SET", "BLOOM_FILTER"]
+    return tuple(
+        IndexOf(rng.choice(kinds), (name,), text)
+        for text, name in indexed_expressions(names).items()
+    )

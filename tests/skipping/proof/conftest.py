@@ -1,11 +1,23 @@
 """Files to prove something about, and the places in which indexes are kept."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.onequalsoff import FolderHome, IndexHome
+from support.fakeopensearch import FakeOpenSearch, serving
+from support.onequalsoff import IndexHome
+from support.opensearchserver import running_opensearch
 from support.proofcases import ProofCase
+from support.proofgenerated import Generated, generate
+from support.proofhomes import (
+    ExportedHome,
+    FolderHome,
+    ImportedHome,
+    OpenSearchHome,
+    XskipperHome,
+)
+from support.xskipperjava import JavaBlooms
 
 
 @pytest.fixture
@@ -14,7 +26,52 @@ def case(spark: SparkSession, tmp_path: Path) -> ProofCase:
     return ProofCase(spark, tmp_path)
 
 
-@pytest.fixture(params=["folder"])
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> IndexHome:
-    """A kind of place in which indexes are kept; every one must give the same answers."""
-    return FolderHome(tmp_path)
+@pytest.fixture(scope="session")
+def fake_port() -> Iterator[int]:
+    with serving(FakeOpenSearch()) as port:
+        yield port
+
+
+@pytest.fixture(scope="session")
+def real_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    with running_opensearch(tmp_path_factory.mktemp("opensearch")) as port:
+        yield port
+
+
+@pytest.fixture(scope="session")
+def blooms(spark: SparkSession) -> JavaBlooms:
+    return JavaBlooms(spark)
+
+
+@pytest.fixture
+def home(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> IndexHome:
+    """A place in which indexes are kept, of the kind that a test asks for."""
+    match kind.split():
+        case ["folder"]:
+            return FolderHome(tmp_path)
+        case ["xskipper"]:
+            return XskipperHome(tmp_path)
+        case ["exported"]:
+            return ExportedHome(tmp_path)
+        case ["opensearch", server]:
+            return OpenSearchHome(request.getfixturevalue(f"{server}_port"))
+        case ["imported", version, how]:
+            blooms = request.getfixturevalue("blooms")
+            return ImportedHome(tmp_path, blooms, int(version), how == "trusted")
+    raise ValueError(f"there is no such kind of home: {kind}")
+
+
+@pytest.fixture(scope="module")
+def generated(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str, int], Generated]:
+    """Makes everything of a layout and a seed, once for all homes."""
+    made: dict[tuple[str, int], Generated] = {}
+
+    def get(layout: str, seed: int) -> Generated:
+        if (layout, seed) not in made:
+            folder = tmp_path_factory.mktemp(f"{layout}-{seed}")
+            made[layout, seed] = generate(spark, folder, layout, seed)
+        return made[layout, seed]
+
+    return get

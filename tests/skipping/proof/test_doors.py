@@ -6,8 +6,9 @@ from functools import partial
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from support.onequalsoff import FolderHome, IndexOf, IndexSet, on_and_off, read_files, skipping_by
+from support.onequalsoff import IndexOf, IndexSet, on_and_off, read_files, skipping_by
 from support.proofconditions import conditions
+from support.proofhomes import FolderHome
 from support.prooftables import ProofTable, make_table
 
 from snaploom.skipping.spark.enable import setting

@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
-from support.onequalsoff import FolderHome, IndexOf, IndexSet, Verdict, judge, needed_files
+from support.onequalsoff import IndexOf, IndexSet, Verdict, judge, needed_files
 from support.proofcases import ProofCase
 from support.proofconditions import Condition, conditions
+from support.proofhomes import FolderHome
 from support.prooftables import POOLS, ProofTable, make_table
 
 from snaploom.skipping.core import listing

@@ -11,18 +11,24 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from support.fakeopensearch import FakeOpenSearch, serving
 from support.faketarget import FakeFile, FakeTarget
 from support.indexprocesses import DEADLINE, SPAWN, refresh_and_die
-from support.onequalsoff import skipping_by
+from support.onequalsoff import IndexOf, skipping_by
 from support.proofcases import ProofCase
+from support.prooffacts import facts_of
+from support.proofmetadata import MetadataWriter
+from support.prooftables import ProofTable
+from support.xskipperjava import JavaBlooms
 
 from snaploom.errors import IndexBusy
 from snaploom.models.skippingindex import IndexState
@@ -35,9 +41,47 @@ FILES = 3
 
 
 @pytest.fixture
-def indexed(case: ProofCase) -> ProofCase:
-    """Three files with 0, 1 and 2, and bounds about them."""
+def in_folder(case: ProofCase) -> ProofCase:
+    """Three files with 0, 1 and 2, and bounds about them in a folder."""
     return case.write(*({"a": [number]} for number in range(FILES))).min_max("a")
+
+
+@pytest.fixture
+def cluster() -> FakeOpenSearch:
+    """A cluster of this test alone."""
+    return FakeOpenSearch()
+
+
+def in_cluster_at(case: ProofCase, port: int) -> ProofCase:
+    """The same, in a cluster."""
+    there = replace(case, elsewhere=f"opensearch://127.0.0.1:{port}")
+    return there.write(*({"a": [number]} for number in range(FILES))).min_max("a")
+
+
+@pytest.fixture
+def in_cluster(case: ProofCase, cluster: FakeOpenSearch) -> Iterator[ProofCase]:
+    """The same, in a cluster."""
+    with serving(cluster) as port:
+        yield in_cluster_at(case, port)
+
+
+@pytest.fixture
+def imported(case: ProofCase, blooms: JavaBlooms) -> ProofCase:
+    """The same, imported on trust from a metadata store of version 3."""
+    case.write(*({"a": [number]} for number in range(FILES)))
+    table = ProofTable("", str(case.path), "parquet", {"a": "bigint"})
+    store = case.folder / "store"
+    facts = facts_of(case.spark, table)
+    MetadataWriter(blooms, 3).write(store, table.path, facts, [IndexOf("MIN_MAX", ("a",))])
+    case.indexes.import_(case.subject, str(store), is_trusted=True)
+    return case
+
+
+@pytest.fixture(params=["in_folder", "in_cluster", "imported"])
+def indexed(request: pytest.FixtureRequest) -> ProofCase:
+    """The same, wherever it is kept and however it came there."""
+    found: ProofCase = request.getfixturevalue(request.param)
+    return found
 
 
 def stored(case: ProofCase, pattern: str) -> list[Path]:
@@ -145,28 +189,68 @@ def test_folder_swapped_for_another_one(indexed: ProofCase) -> None:
     ],
 )
 def test_damaged_index_reads_every_file(
-    indexed: ProofCase, pattern: str, damage: Callable[[bytes], bytes]
+    in_folder: ProofCase, pattern: str, damage: Callable[[bytes], bytes]
 ) -> None:
-    assert indexed.kept("a = 2") == 1
-    path = stored(indexed, pattern)[-1]
+    assert in_folder.kept("a = 2") == 1
+    path = stored(in_folder, pattern)[-1]
     path.write_bytes(damage(path.read_bytes()))
     is_only_a_hint = pattern == "_latest"
-    assert indexed.kept("a = 2") == (1 if is_only_a_hint else FILES)
+    assert in_folder.kept("a = 2") == (1 if is_only_a_hint else FILES)
 
 
-def test_state_of_the_future_reads_every_file(indexed: ProofCase) -> None:
-    newest = stored(indexed, "manifest/*")[-1]
+def test_state_of_the_future_reads_every_file(in_folder: ProofCase) -> None:
+    newest = stored(in_folder, "manifest/*")[-1]
     document = json.loads(newest.read_bytes())
     newest.write_text(json.dumps(document | {"format": document["format"] + 1}))
-    assert indexed.kept("a = 2") == FILES
+    assert in_folder.kept("a = 2") == FILES
 
 
-def test_index_removed_while_it_is_enabled(indexed: ProofCase) -> None:
-    with skipping_by(indexed.spark, indexed.location):
-        assert indexed.read().where("a = 2").count() == 1
-        shutil.rmtree(indexed.location)
-        assert indexed.read().where("a = 1").count() == 1
-    assert indexed.kept("a = 2") == FILES
+def test_index_removed_while_it_is_enabled(in_folder: ProofCase) -> None:
+    with skipping_by(in_folder.spark, in_folder.location):
+        assert in_folder.read().where("a = 2").count() == 1
+        shutil.rmtree(in_folder.location)
+        assert in_folder.read().where("a = 1").count() == 1
+    assert in_folder.kept("a = 2") == FILES
+
+
+def test_documents_removed_while_the_index_is_enabled(
+    in_cluster: ProofCase, cluster: FakeOpenSearch
+) -> None:
+    with skipping_by(in_cluster.spark, in_cluster.location):
+        assert in_cluster.read().where("a = 2").count() == 1
+        cluster.indexes.clear()
+        assert in_cluster.read().where("a = 1").count() == 1
+    assert in_cluster.kept("a = 2") == FILES
+
+
+@pytest.mark.parametrize("chosen", [0, 1, 2])
+def test_document_that_is_lost_makes_no_row_lost(
+    in_cluster: ProofCase, cluster: FakeOpenSearch, chosen: int
+) -> None:
+    for index in cluster.indexes.values():
+        rows = [name for name, source in index.visible.items() if "file_path" in source]
+        for name in rows[chosen : chosen + 1]:
+            del index.visible[name], index.documents[name]
+    assert in_cluster.kept("a >= 0") == FILES
+
+
+@pytest.mark.parametrize("name", ["row", "path", "length", "modified", "segment", "written_at"])
+def test_documents_without_a_field_make_no_row_lost(
+    in_cluster: ProofCase, cluster: FakeOpenSearch, name: str
+) -> None:
+    removed = 0
+    for index in cluster.indexes.values():
+        for source in (*index.visible.values(), *(held for held, _ in index.documents.values())):
+            removed += source.get("_snaploom", {}).pop(name, None) is not None
+    assert removed
+    assert in_cluster.kept("a >= 0") == FILES
+
+
+def test_cluster_that_is_gone_reads_every_file(case: ProofCase) -> None:
+    with serving(FakeOpenSearch()) as port:
+        there = in_cluster_at(case, port)
+        assert there.kept("a = 2") == 1
+    assert there.kept("a = 2") == FILES
 
 
 def test_dropped_index_reads_every_file(indexed: ProofCase) -> None:
@@ -188,20 +272,20 @@ def test_refreshes_that_race_both_end_right(indexed: ProofCase) -> None:
 
 
 @pytest.mark.parametrize("point", ["after refreshing", "before rows", "after rows"])
-def test_killed_refresh_leaves_the_former_rows_in_use(indexed: ProofCase, point: str) -> None:
-    store = open_base(indexed.location).index(f"file:{indexed.path}")
-    indexed.write(*({"a": [number]} for number in range(FILES)), {"a": [3]})
-    (folder,) = stored(indexed, "manifest")
-    target = FakeTarget({"f3.parquet": FakeFile((3,))}, uri=f"file:{indexed.path}")
+def test_killed_refresh_leaves_the_former_rows_in_use(in_folder: ProofCase, point: str) -> None:
+    store = open_base(in_folder.location).index(f"file:{in_folder.path}")
+    in_folder.write(*({"a": [number]} for number in range(FILES)), {"a": [3]})
+    (folder,) = stored(in_folder, "manifest")
+    target = FakeTarget({"f3.parquet": FakeFile((3,))}, uri=f"file:{in_folder.path}")
     process = SPAWN.Process(target=refresh_and_die, args=(folder.parent, target, point))
     process.start()
     process.join(DEADLINE)
     assert process.exitcode == -signal.SIGKILL
     assert store.read().phase is IndexState.REFRESHING
-    assert indexed.seen("a = 3")[1] == ["Row(a=3)"]
+    assert in_folder.seen("a = 3")[1] == ["Row(a=3)"]
     operations.recover(store, timing=Timing(abandoned_after_seconds=0))
-    indexed.refresh()
-    assert indexed.kept("a = 3") == 1
+    in_folder.refresh()
+    assert in_folder.kept("a = 3") == 1
 
 
 @pytest.mark.parametrize(
@@ -214,11 +298,11 @@ def test_killed_refresh_leaves_the_former_rows_in_use(indexed: ProofCase, point:
     ],
 )
 def test_reader_with_other_settings_reads_every_file(
-    indexed: ProofCase, name: str, value: str
+    in_folder: ProofCase, name: str, value: str
 ) -> None:
-    with setting(indexed.spark, name, value):
-        assert indexed.kept("a = 2") == FILES
-    assert indexed.kept("a = 2") == 1
+    with setting(in_folder.spark, name, value):
+        assert in_folder.kept("a = 2") == FILES
+    assert in_folder.kept("a = 2") == 1
 
 
 def test_case_of_names_decides_which_column_is_meant(case: ProofCase) -> None:
