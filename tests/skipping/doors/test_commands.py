@@ -105,6 +105,27 @@ def test_a_table_is_found_by_its_name(lake: Lake, capsys: pytest.CaptureFixture[
     assert "nothing about no_such_table" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("damage", ["{", '{"format": 99}'])
+def test_an_index_that_cannot_be_read_is_told_by_some_and_refused_by_others(
+    lake: Lake, capsys: pytest.CaptureFixture[str], damage: str
+) -> None:
+    assert command("create", lake, "-i", "price MIN_MAX") == 0
+    (state,) = (lake.folder / "indexes").rglob("manifest/*.json")
+    state.chmod(0o644)
+    state.write_text(damage)
+    for arguments in (("describe",), ("describe", "--offline")):
+        capsys.readouterr()
+        assert command(*arguments[:1], lake, "-o", "json", *arguments[1:]) == 0
+        assert printed(capsys.readouterr().out)["state"] == "unreadable"
+    assert run_command(["index", "list", lake.base]) == 0
+    assert "unreadable" in capsys.readouterr().out
+    for name in ("refresh", "drop", "recover", "compact"):
+        assert command(name, lake) == 1
+        message = capsys.readouterr().err
+        assert "error IndexUnreadable" in message
+        assert "Traceback" not in message
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
@@ -127,6 +148,7 @@ def test_a_table_is_found_by_its_name(lake: Lake, capsys: pytest.CaptureFixture[
         (("create", "no_table", "--location", "{base}", "-i", "a MIN_MAX"), 2, "is no table"),
         (("refresh", "{data}", "--location", "{base}"), 1, "there is no skipping index"),
         (("drop", "{data}", "--location", "{base}"), 1, "there is no skipping index"),
+        (("describe", "{data}", "--location", "{base}"), 1, "there is no skipping index"),
         (("describe", "{data}", "--location", "{base}", "--conf", "x"), 2, "name=value"),
         (("describe", "t", "--location", "{base}", "--option", "a=b"), 2, "not to tables"),
         (("apply", "-f", "{data}"), 2, "no resource of snaploom.io"),

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from snaploom.errors import Interrupted, SnaploomError
+from snaploom.errors import IndexNotFound, Interrupted, SnaploomError
 from snaploom.jobs.events import Event, Warned
 from snaploom.jobs.indexrequests import (
     Explained,
@@ -185,6 +185,15 @@ def carry_out_one(
     description = indexes.describe(
         place.subject, place.store, is_counted=request.action is IndexAction.DESCRIBE
     )
+    if request.action is IndexAction.DESCRIBE and not (
+        description.definition or description.problem
+    ):
+        raise IndexNotFound(
+            "there is no skipping index",
+            resource=place.owner or None,
+            found=f"nothing about {place.subject.label} in {description.uri}",
+            hint="create it, or name another location; `snaploom index list` shows what is there",
+        )
     return IndexReport(place.label, done, description)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
-from snaploom.errors import IndexNotFound, IndexNotPossible
+from snaploom.errors import IndexNotFound, IndexNotPossible, IndexUnreadable
 from snaploom.jobs.indexrequests import IndexedPlace
+from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.formats.kms.opening import SETTING, open_keys
+from snaploom.skipping.lifecycle.description import is_there
 from snaploom.skipping.statements.syntax import PathName, TableName
 from snaploom.skipping.stores.bases import IndexBase, open_base
 from snaploom.skipping.stores.port import IndexStore
@@ -25,7 +27,7 @@ def find_index(place: IndexedPlace) -> IndexStore:
     base = open_base(place.store.location, keys_of(place))
     if isinstance(place.subject, PathName):
         store = base.index(hadoop_path(place.subject.path))
-        if store.read().version:
+        if is_there(store):
             return store
     else:
         stores = _of_table(base, place.subject)
@@ -51,11 +53,19 @@ def hadoop_path(path: str) -> str:
     return _LOCAL.sub("file:/", trimmed, count=1) if _LOCAL.match(trimmed) else trimmed or "file:/"
 
 
+def _definition(store: IndexStore) -> SkippingDefinition | None:
+    """What is declared; nothing where it is damaged, which may well be about another table."""
+    try:
+        return store.read().definition
+    except IndexUnreadable:
+        return None
+
+
 def _of_table(base: IndexBase, name: TableName) -> list[IndexStore]:
     wanted = [part.casefold() for part in name.parts]
     found = {}
     for store in base.indexes():
-        definition = store.read().definition
+        definition = _definition(store)
         table = "" if definition is None else definition.target.table
         if table.casefold().split(".")[-len(wanted) :] == wanted:
             found[table] = store

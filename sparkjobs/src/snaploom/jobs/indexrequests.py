@@ -78,7 +78,7 @@ class IndexRequest:
     ignore_if_exists: bool = False
     """Whether an index that exists is no fault."""
     directory: str = ""
-    """Folder of the metadata store to import."""
+    """Folder of the metadata store to import; empty for the one that properties name."""
     is_trusted: bool = False
     """Whether its rows are taken as they are, without comparing them with the files."""
 

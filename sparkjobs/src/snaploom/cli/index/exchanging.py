@@ -46,7 +46,14 @@ def export(
 
 def import_(
     target: Target,
-    directory: Directory,
+    directory: Annotated[
+        str | None,
+        Parameter(
+            name="DIRECTORY",
+            help="Folder of the metadata store, or the one with those of many tables; omitted, "
+            "the one that properties of the table or its database name.",
+        ),
+    ] = None,
     /,
     *,
     trust: Annotated[
@@ -64,7 +71,7 @@ def import_(
     request = IndexRequest(
         IndexAction.IMPORT,
         place_of(target, place),
-        directory=folder_uri(directory),
+        directory="" if directory is None else folder_uri(directory),
         is_trusted=trust,
     )
     show_reports(carry_out([request]), output)

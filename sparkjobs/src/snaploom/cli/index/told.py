@@ -84,7 +84,7 @@ def document(report: IndexReport) -> JsonValue:
         "table": "" if definition is None else definition.target.table,
         "store": description.uri,
         "done": list(report.done),
-        "state": state.phase.value,
+        "state": description.condition,
         "version": state.version,
         "message": description.problem or state.message,
         "owner": "" if definition is None else definition.owner,
@@ -131,7 +131,7 @@ def _instant(time: EpochNanos) -> str:
 def _describe(report: IndexReport, console: Console) -> None:
     description = report.description
     definition, state = description.definition, description.state
-    console.print(f"{report.label}: {state.phase.value}", markup=False)
+    console.print(f"{report.label}: {description.condition}", markup=False)
     message = description.problem or state.message
     if message:
         console.print(f"  {message}", markup=False)

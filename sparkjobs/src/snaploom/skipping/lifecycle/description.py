@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from snaploom.errors import SkippingError, StorageError
+from snaploom.errors import IndexUnreadable, SkippingError, SnaploomError, StorageError
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable, values_column
@@ -67,6 +67,11 @@ class Description:
     """Why it cannot be read; queries read every file meanwhile (trap 14)."""
 
     @property
+    def condition(self) -> str:
+        """The state, or that it cannot be read."""
+        return "unreadable" if self.problem and not self.definition else self.state.phase.value
+
+    @property
     def definition(self) -> SkippingDefinition | None:
         """What is declared."""
         return self.state.definition
@@ -121,13 +126,25 @@ def describe(store: IndexStore, listing: pa.Table | None = None) -> Description:
             last_used=last_used,
         )
     except (SkippingError, *STORE_FAILURES) as error:
-        return Description(store.uri, state, last_used=last_used, problem=error.message)
+        return Description(store.uri, state, last_used=last_used, problem=_told(error))
+
+
+def is_there(store: IndexStore) -> bool:
+    """Whether there is an index, or was one: damaged ones count, so that they can be told of."""
+    try:
+        return bool(store.read().version)
+    except IndexUnreadable:
+        return True
 
 
 def list_indexes(bases: Iterable[IndexBase]) -> list[Description]:
     """Every skipping index below some bases that is not dropped, the unreadable ones too."""
     described = [describe(store) for base in bases for store in base.indexes()]
     return [found for found in described if found.state.exists or found.problem]
+
+
+def _told(error: SnaploomError) -> str:
+    return "; ".join(part for part in (error.message, error.found, error.hint) if part)
 
 
 def _last_used(store: IndexStore) -> EpochNanos | None:
@@ -144,7 +161,7 @@ def describe_usage(store: IndexStore) -> UsedIndex:
     try:
         return UsedIndex(store.uri, store.read(), recorded)
     except (SkippingError, *STORE_FAILURES) as error:
-        return UsedIndex(store.uri, NOTHING, recorded, error.message)
+        return UsedIndex(store.uri, NOTHING, recorded, _told(error))
 
 
 def _describe(index: IndexDefinition, files: FileTable) -> IndexDescription:

@@ -22,7 +22,7 @@ from snaploom.skipping.spark.decision import Decider
 _CONNECT = "pyspark.sql.connect"
 _CLIENT = "opensearchpy"
 """Client of OpenSearch, an optional dependency: without it there is no data source `flint`."""
-_REGISTER = "snaploom.skipping.spark.flint.datasource:register"
+_OFFER = "snaploom.skipping.spark.flint.datasource:offer"
 
 _deciders: dict[str, Decider] = {}
 """By the id of the Spark application: sessions of one application share what is known."""
@@ -60,7 +60,7 @@ def enable(spark: SparkSession, *bases: str, keys: ParquetKeys | None = None) ->
     for each in gone:
         each.recorder.close()
     if find_spec(_CLIENT) is not None:
-        cast(Callable[[SparkSession], None], lazy.resolve(_REGISTER))(spark)
+        cast(Callable[[SparkSession], None], lazy.resolve(_OFFER))(spark)
     sqlfrontend.accept_statements(spark, bases, keys)
 
 

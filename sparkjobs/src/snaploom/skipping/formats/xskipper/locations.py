@@ -70,10 +70,10 @@ def resolve(
         return location.rstrip("/") or "/"
     if kind is LocationKind.EXPLICIT_BASE_PATH_LOCATION:
         return below_base(location, identifier)
-    own = _property(table_properties) if kind is LocationKind.HIVE_TABLE_NAME else None
+    own = property_in(table_properties) if kind is LocationKind.HIVE_TABLE_NAME else None
     if own is not None:
         return own.rstrip("/") or "/"
-    base = _property(database_properties)
+    base = property_in(database_properties)
     if base is None:
         raise IndexNotFound(
             f"no property names the metadata store of {identifier}",
@@ -83,5 +83,6 @@ def resolve(
     return below_base(base, identifier)
 
 
-def _property(properties: Mapping[str, str]) -> str | None:
+def property_in(properties: Mapping[str, str]) -> str | None:
+    """The location that properties of a table or database name; None for none."""
     return properties.get(LOCATION, properties.get(OLD_LOCATION))

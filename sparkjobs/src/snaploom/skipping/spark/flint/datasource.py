@@ -11,6 +11,12 @@ anew, so it is not atomic. Spark knows no other modes of a Python data source.
 
 Session settings `spark.datasource.flint.*` are defaults of the options. Workers of Python have no
 session, so `register` takes the settings as they are then: register again after changing them.
+
+Filters are pushed down where the session's `spark.sql.python.filterPushdown.enabled` is true. Spark
+has one such setting for all Python data sources: where it is true each of them is asked for its
+filters, in one more start of a Python worker while a query is planned; where it is not, Spark
+refuses any that takes filters. `register` sets it unless the session says false; enabling skipping
+leaves it as it is.
 """
 
 from __future__ import annotations
@@ -58,6 +64,8 @@ class FlintDataSource(DataSource):
 
     settings: ClassVar[Mapping[str, str]] = {}
     """Defaults of the options, from the session."""
+    is_pushed_down: ClassVar[bool] = False
+    """Whether filters are taken; Spark must be set accordingly."""
 
     @classmethod
     def name(cls) -> str:
@@ -72,7 +80,8 @@ class FlintDataSource(DataSource):
 
     def reader(self, schema: StructType) -> FlintReader:
         """What reads the index."""
-        return FlintReader(*self._parsed(), schema)
+        kind = FilteringFlintReader if self.is_pushed_down else FlintReader
+        return kind(*self._parsed(), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> FlintWriter:
         """What writes the index, which is there from now on."""
@@ -108,13 +117,6 @@ class FlintReader(DataSourceReader):
         self._arrow = arrow_schema_of(schema)
         self._query: Query = EVERYTHING
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark names it
-        """Search for what may match; Spark evaluates every filter all the same."""
-        with OpenSearchClient(self._options) as client:
-            properties = client.mapping(self._index).get("properties", {})
-        self._query = query_of(filters, self._schema, properties)
-        return filters
-
     def partitions(self) -> list[ShardPartition]:
         """One for each shard."""
         with OpenSearchClient(self._options) as client:
@@ -130,6 +132,17 @@ class FlintReader(DataSourceReader):
             for page in pages:
                 rows = [row_of(hit, self._schema) for hit in page]
                 yield pa.RecordBatch.from_pylist(rows, self._arrow)
+
+
+class FilteringFlintReader(FlintReader):
+    """Reads what filters leave; Spark refuses it where push-down is not switched on."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark names it
+        """Search for what may match; Spark evaluates every filter all the same."""
+        with OpenSearchClient(self._options) as client:
+            properties = client.mapping(self._index).get("properties", {})
+        self._query = query_of(filters, self._schema, properties)
+        return filters
 
 
 class FlintWriter(DataSourceArrowWriter):
@@ -191,12 +204,25 @@ class FlintWriter(DataSourceArrowWriter):
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("flint")` known to a session, with its `spark.datasource.flint.*` settings."""
+    """Make `format("flint")` known to a session, with its `spark.datasource.flint.*` settings.
+
+    Filters are pushed down from then on, in all Python data sources of the session, unless it says
+    `spark.sql.python.filterPushdown.enabled=false`.
+    """
+    if PUSH_DOWN not in spark.conf.getAll:
+        spark.conf.set(PUSH_DOWN, "true")
+    offer(spark)
+
+
+def offer(spark: SparkSession) -> None:
+    """As `register` does, without changing any setting of the session."""
+    said = spark.conf.getAll
     settings = {
         name.removeprefix(SETTINGS_PREFIX): value
-        for name, value in spark.conf.getAll.items()
+        for name, value in said.items()
         if name.startswith(SETTINGS_PREFIX)
     }
     # A class of its own for each session: it travels to workers by value, with the settings.
-    spark.dataSource.register(type("FlintOfSession", (FlintDataSource,), {"settings": settings}))
-    spark.conf.set(PUSH_DOWN, "true")
+    is_pushed_down = spark.conf.get(PUSH_DOWN, "false") == "true"
+    members = {"settings": settings, "is_pushed_down": is_pushed_down}
+    spark.dataSource.register(type("FlintOfSession", (FlintDataSource,), members))
