@@ -10,23 +10,24 @@ from pathlib import Path
 import duckdb
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
+from support.flightsfolder import ROWS, flights, published_folder, sort_quietly, state_of
 from support.folders import MODEL, START, a_run, agrees, day, keys, now
 from support.shop import snaploom
 
 from snaploom.engine.write import write_frame
-from snaploom.models.outputfolder import DataCompression, DataFormat
+from snaploom.jobs.sortrequests import SnapshotsSorted
+from snaploom.models.outputfolder import DataFormat
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.reader import read
+from snaploom.skipping.advice.sorting import SortRequest
 from snaploom.storage.entries import (
-    FolderIdentity,
-    FolderSettings,
     Replace,
     SnapshotRecord,
     Tombstone,
     parse_entry,
 )
-from snaploom.storage.folder import Folder, open_folder, prepare_folder
+from snaploom.storage.folder import Folder, open_folder
 from snaploom.storage.gc import collect_garbage, find_garbage
 from snaploom.storage.layout import manifest_key
 from snaploom.storage.publication import SnapshotTarget, WriteResult, publish
@@ -34,55 +35,7 @@ from snaploom.storage.state import FolderState, tombstone_of
 from snaploom.storage.stores import open_store
 
 HOUR = 3600 * 1_000_000_000
-ROWS, FILES = 4000, 4
 NO_PROBLEM = "--acknowledge-readers"
-
-
-def flights(spark: SparkSession, number: int = 0) -> DataFrame:
-    """Nested rows of one snapshot; `flight` is anywhere in every file."""
-    return (
-        spark.range(0, ROWS, 1, FILES)
-        .selectExpr(
-            "named_struct('id', id, 'flight', (id * 7919) % 4000, 'delay', IF(id % 10 = 0, NULL,"
-            f" CAST((id * 31) % 500 AS double) / 7 + {number})) AS data",
-            "IF(id % 7 = 0, NULL, named_struct('data', named_struct('name', concat('c', id % 20)),"
-            " 'legs', array(named_struct('at', timestamp_micros(id * 1000003))))) AS carrier",
-            "map('k', id) AS extra",
-            "CAST(id % 100 AS decimal(10, 2)) AS price",
-        )
-        .withMetadata("price", {"comment": "in euro"})
-    )
-
-
-def published_folder(
-    spark: SparkSession,
-    root: Path,
-    data_format: DataFormat = DataFormat.PARQUET,
-    snapshots: int = 1,
-    rows_told: int = ROWS,
-) -> Folder:
-    """A folder with some snapshots, as a run writes them."""
-    settings = FolderSettings(
-        data_format=data_format.value,
-        data_compression="ZSTD" if data_format is not DataFormat.JSONL else "GZIP",
-        partition_field_name="day",
-        timestamp_format="UNIX_MILLISECONDS",
-        output_timezone="",
-    )
-    identity = FolderIdentity(output="flights", root="customer")
-    folder = prepare_folder(open_store(str(root), create=True), settings, identity, a_run())
-    for number in range(snapshots):
-        frame = flights(spark, number)
-
-        def write(uri: str, frame: DataFrame = frame) -> WriteResult:
-            compression = DataCompression(settings.data_compression)
-            schema = write_frame(frame, uri, data_format, compression)
-            return WriteResult(rows_told, schema.json(), spark_version=spark.version)
-
-        partition = f"day={day(number) // 1_000_000}"
-        target = SnapshotTarget(day(number), partition, "plan", MODEL)
-        publish(folder, a_run(), target, write, agrees)
-    return folder
 
 
 def sort(root: Path, *options: object, by: str = "data.flight") -> object:
@@ -97,10 +50,6 @@ def rows_of(root: Path, record: SnapshotRecord) -> Counter[str]:
     """The rows of a version as another engine reads its files."""
     files = [f"{root}/{file.path}" for file in record.files]
     return Counter(repr(row) for row in duckdb.read_parquet(files).fetchall())
-
-
-def state_of(root: Path) -> FolderState:
-    return open_folder(open_store(str(root), create=False)).log.read()
 
 
 @pytest.fixture(scope="module")
@@ -205,14 +154,13 @@ def test_other_formats_are_sorted_too(
     spark: SparkSession, tmp_path: Path, data_format: DataFormat
 ) -> None:
     published_folder(spark, tmp_path, data_format)
-    before = read(spark, str(tmp_path)).drop("extra").toPandas()
+    before = read(spark, str(tmp_path)).collect()
     document = sort(tmp_path, by="price")
-    after = read(spark, str(tmp_path)).drop("extra").toPandas()
+    after = read(spark, str(tmp_path)).collect()
     assert document["snapshots"][0]["rows"] == ROWS  # type: ignore[index]
-    assert Counter(map(repr, after.itertuples(index=False))) == Counter(
-        map(repr, before.itertuples(index=False))
-    )
-    assert after["price"].is_monotonic_increasing
+    assert Counter(map(repr, after)) == Counter(map(repr, before))
+    prices = [row.price for row in after]
+    assert prices == sorted(prices) != [row.price for row in before]
 
 
 def test_nothing_happens_without_the_acknowledgement(unsorted: Path) -> None:
@@ -256,7 +204,7 @@ def test_the_folder_of_the_data_names_the_output_too(spark: SparkSession, tmp_pa
 
 
 def test_files_that_lost_rows_are_refused(spark: SparkSession, tmp_path: Path) -> None:
-    folder = published_folder(spark, tmp_path, rows_told=ROWS + 1)
+    folder = published_folder(spark, tmp_path, rows_too_many=1)
     before = folder.log.read()
     told = snaploom("index", "sort", tmp_path, "--by", "data.flight", NO_PROBLEM)
     assert (told.code, "4,000 rows in its files" in told.err) == (1, True), told.err
@@ -326,12 +274,12 @@ def test_of_two_sorts_one_wins_and_the_other_leaves_nothing(
     spark: SparkSession, tmp_path: Path, meanwhile: Callable[[Callable[[], object]], None]
 ) -> None:
     folder = published_folder(spark, tmp_path)
-    winner: list[dict] = []
-    meanwhile(lambda: winner.append(sort(tmp_path)))  # type: ignore[arg-type]
+    winner: list[SnapshotsSorted] = []
+    meanwhile(lambda: winner.append(sort_quietly(tmp_path, SortRequest(("price",)))))
     told = snaploom("index", "sort", tmp_path, "--by", "price", NO_PROBLEM, "-o", "json")
     assert (told.code, told.document["snapshots"]) == (1, [])
     state = state_of(tmp_path)
-    assert state.live[day(0)].run_id == winner[0]["runId"]
+    assert state.live[day(0)].run_id == winner[0].run_id
     assert keys(folder.store) == state.live_files | set(state.tombstoned_files)
     assert read(spark, str(tmp_path)).count() == ROWS
 

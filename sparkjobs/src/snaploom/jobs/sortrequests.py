@@ -126,7 +126,8 @@ class SortedSnapshot:
 
     def __str__(self) -> str:
         done = self.rewritten
-        return f"{format_instant(self.time)}: {done} {done.checksum}: the same as before."
+        proof = f"{done.checksum}: the same as before."
+        return f"{format_instant(self.time)}: {done}\n    {proof}"
 
 
 @dataclass(frozen=True)

@@ -140,8 +140,8 @@ def _replace(
             "readers that list folders would see the rows of a snapshot twice",
             _ACKNOWLEDGE,
             expected="readers that read by the manifest (snaploom.read), or that can wait",
-            hint="the old files stay for those who read them now, until 'snaploom gc' removes "
-            f"them an hour later; add {_ACKNOWLEDGE} if everybody knows",
+            hint="the old files stay for those who are reading them, until readerGrace has passed "
+            f"and 'snaploom gc' removes them; add {_ACKNOWLEDGE} if everybody knows",
         )
     progress = IndexProgress(message_console())
     with hearing_signals() as interruption:
