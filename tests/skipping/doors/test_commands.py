@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from pyspark.sql import SparkSession
+from support.fakeopensearch import FakeOpenSearch, serving
 from support.indexdoors import DAYS, Lake, command, printed
 
 from snaploom.cli.main import run_command
@@ -73,6 +74,23 @@ def test_stats_tell_what_queries_of_sessions_made_of_indexes(
     assert "2 of 6 dropped" in capsys.readouterr().out
     assert command("describe", lake, "--offline", "-o", "json") == 0
     assert printed(capsys.readouterr().out)["lastUsed"] == used["lastUsed"]
+
+
+def test_a_cluster_is_listed_and_keeps_no_notes_about_queries(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving(FakeOpenSearch()) as port:
+        cluster = f"opensearch://127.0.0.1:{port}"
+        place = (lake.data, "--location", cluster)
+        assert run_command(["index", "build", *place, "-i", "price MIN_MAX"]) == 0
+        capsys.readouterr()
+        assert run_command(["index", "list", cluster, "-o", "json"]) == 0
+        (listed,) = json.loads(capsys.readouterr().out)
+        assert (listed["rows"], listed["form"], listed["lastUsed"]) == (3, "OPENSEARCH", None)
+        assert run_command(["index", "stats", cluster, "-o", "json"]) == 0
+        assert json.loads(capsys.readouterr().out)[0]["usage"] is None
+        assert run_command(["index", "stats", cluster]) == 0
+        assert "not recorded" in capsys.readouterr().out
 
 
 def test_what_needs_only_the_store_needs_no_spark(lake: Lake) -> None:

@@ -1,0 +1,77 @@
+"""What is wrong with a declaration, all at once, without Spark."""
+
+from pathlib import Path
+
+import pytest
+from support.faketarget import FakeTarget
+from support.indexprocesses import folder_store
+
+from snaploom.errors import IndexNotPossible
+from snaploom.models.skippingindex import Index, IndexState
+from snaploom.skipping.lifecycle import operations
+from snaploom.skipping.lifecycle.alteration import Alteration, plan_alteration
+from snaploom.skipping.lifecycle.declaration import (
+    Declaration,
+    DeclarationNotPossible,
+    define,
+    problems,
+    refuse_problems,
+)
+from snaploom.skipping.stores.folder import FolderIndexStore
+
+TARGET = FakeTarget(columns={"a": "bigint", "a_minmax_1": "bigint", "p": "int"})
+
+
+def min_max(*columns: str) -> tuple[Index, ...]:
+    return tuple(Index(type="MIN_MAX", column=column) for column in columns)
+
+
+WRONG = {
+    "nothing": (Declaration(()), ["indexes"]),
+    "unknown columns": (Declaration(min_max("a", "b", "c")), ["indexes[1]", "indexes[2]"]),
+    "unknown type": (Declaration((Index(type="MAGIC", column="a"),)), ["indexes[0]"]),
+    "partition": (Declaration((Index(type="PARTITION", column="p"),)), ["indexes[0]"]),
+    "twice": (Declaration(min_max("a", "a")), ["indexes[1]"]),
+    "clash": (Declaration(min_max("a", "a_minmax_1"), form="XSKIPPER"), ["indexes"]),
+    "form": (Declaration(min_max("a"), form="SQUARE"), ["indexes"]),
+    "keys": (Declaration((Index(type="MIN_MAX", column="a", key_label="k"),)), ["indexes"]),
+}
+
+
+@pytest.mark.parametrize(("declaration", "paths"), WRONG.values(), ids=WRONG)
+def test_everything_wrong_is_found_by_its_field(declaration: Declaration, paths: list[str]) -> None:
+    found = problems(declaration, TARGET)
+    assert [path for path, _ in found] == paths
+    with pytest.raises(IndexNotPossible):
+        refuse_problems(declaration, TARGET)
+
+
+def test_names_that_clash_are_no_fault_of_the_native_form() -> None:
+    assert problems(Declaration(min_max("a", "a_minmax_1")), TARGET) == ()
+
+
+def test_a_resource_is_told_each_problem_even_the_only_one() -> None:
+    with pytest.raises(DeclarationNotPossible) as refusal:
+        refuse_problems(Declaration(min_max("b"), owner="SkippingIndex/x"), TARGET)
+    assert [path for path, _ in refusal.value.problems] == ["indexes[0]"]
+
+
+def test_an_index_is_not_altered_into_a_clash() -> None:
+    definition = define(Declaration(min_max("a"), form="XSKIPPER"), TARGET, 1)
+    with pytest.raises(IndexNotPossible, match="beginning of their names"):
+        plan_alteration(definition, Alteration(add=min_max("a_minmax_1")), TARGET, 2)
+
+
+def test_an_interrupted_operation_says_so_in_its_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = folder_store(tmp_path)
+    operations.create(store, TARGET, Declaration(min_max("a")))
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FolderIndexStore, "compact", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        operations.compact(store)
+    assert (store.read().phase, store.read().message) == (IndexState.FAILED, "interrupted")
