@@ -57,7 +57,7 @@ _JOIN_SETTINGS = (
      "So many different keys of the other side are used at most."),
 )  # fmt: skip
 _DEFAULTS = {settings.ENABLED: "`true`", settings.EVALUATE_ONLY: "`false`",
-             settings.FLINT_ENABLED: "`true`"}  # fmt: skip
+             settings.FLINT_ENABLED: "`true`", settings.USAGE: "`true`"}  # fmt: skip
 
 _OF_THE_PEER = frozenset({
     "refresh_interval", "scheduler_mode", "checkpoint_location", "watermark_delay", "output_mode",
