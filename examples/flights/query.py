@@ -1,4 +1,4 @@
-"""Reads what is published: three rows in full, and a question that needs no join."""
+"""Reads what is published: three rows in full, a question without a join, and one week of it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import sys
 from pyspark.sql import Row, SparkSession
 
 import snaploom
+from snaploom import skipping
 
 FOLDER = "file:///tmp/snaploom/flights/wide/"
+INDEXES = "file:///tmp/snaploom/flights/indexes/"
 WIDTH = 100
 
 ROWS = {
@@ -31,6 +33,11 @@ FROM (SELECT try_element_at(filter(legs, leg -> leg.data.sched_dep_time < data.s
       FROM flights
       WHERE data.dep_delay IS NOT NULL AND legs IS NOT NULL)
 GROUP BY 1 ORDER BY 1
+"""
+
+ONE_WEEK = """
+SELECT count(*) FROM flights
+WHERE data.time_hour >= TIMESTAMP '2013-01-07' AND data.time_hour < TIMESTAMP '2013-01-14'
 """
 
 
@@ -62,7 +69,7 @@ def text_of(value: object) -> str:
 
 
 def main() -> int:
-    """Print three rows and an answer."""
+    """Print three rows and two answers."""
     spark = start_spark()
     flights = snaploom.read(spark, FOLDER)
     for title, condition in ROWS.items():
@@ -75,6 +82,12 @@ def main() -> int:
     print("Does lateness travel with the plane? Share of departures at least 15 minutes late:")
     flights.createOrReplaceTempView("flights")
     spark.sql(LATE_AGAIN).show(truncate=False)
+    skipping.enable(spark, INDEXES)
+    (week,) = spark.sql(ONE_WEEK).collect()
+    last = skipping.statistics(spark).recent[-1]
+    left_out = 100 - 100 * last.kept_files // last.files
+    print(f"In the second week of January: {week[0]} flights;", end=" ")
+    print(f"{left_out}% of files were not opened.")
     return 0
 
 

@@ -21,6 +21,7 @@ from rich.progress import (
 
 from snaploom.jobs.events import (
     Event,
+    IndexFollowed,
     JoinPlanned,
     RunPlanned,
     SnapshotLeftOut,
@@ -133,7 +134,7 @@ def _print(console: Console, event: Event, line: str | None) -> None:
 
 def _style(event: Event) -> str | None:
     match event:
-        case SnapshotPublished():
+        case SnapshotPublished() | IndexFollowed():
             return "green"
         case SnapshotLeftOut():
             return "bold red"

@@ -60,6 +60,16 @@ class SnapshotLeftOut:
 
 
 @dataclass(frozen=True)
+class IndexFollowed:
+    """A skipping index knows what was published."""
+
+    label: str
+    """The resource."""
+    done: tuple[str, ...]
+    """What was done to it, in a few words each."""
+
+
+@dataclass(frozen=True)
 class Warned:
     """Something that a person should know, and that stops nothing."""
 
@@ -73,6 +83,7 @@ Event = (
     | TasksDone
     | SnapshotPublished
     | SnapshotLeftOut
+    | IndexFollowed
     | Warned
 )
 Tell = Callable[[Event], None]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from snaploom.errors import IndexNotFound, Interrupted, SnaploomError
-from snaploom.jobs.events import Event, Warned
+from snaploom.jobs.events import Event, IndexFollowed, Warned
 from snaploom.jobs.indexrequests import (
     Explained,
     IndexAction,
@@ -123,7 +123,8 @@ def follow_publication(
         try:
             with translated(place.owner):
                 job.group.enter(spark, f"{run_id}-index-{number}", place.label)
-                carry_out_one(spark, request, lambda label, done, files: None)
+                report = carry_out_one(spark, request, lambda label, done, files: None)
+            job.tell(IndexFollowed(report.label, report.done))
         except SnaploomError as error:
             job.tell(Warned(f"{place.label} was not refreshed: {error}"))
 

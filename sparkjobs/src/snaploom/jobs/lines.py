@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from snaploom.errors import SnaploomError
 from snaploom.jobs.events import (
     Event,
+    IndexFollowed,
     JoinPlanned,
     RunPlanned,
     SnapshotLeftOut,
@@ -49,6 +50,8 @@ def outcome_line(event: Event) -> str | None:
             return f"published {report.time}: {report.rows:,} rows in {report.seconds:.1f} s"
         case SnapshotLeftOut(outcome, is_failure) if is_failure:
             return f"failed {outcome.time} ({outcome.reason.value})\n{outcome.message}"
+        case IndexFollowed(label, done):
+            return f"{label}: {'; '.join(done) or 'up to date'}"
         case Warned(message):
             return f"warning: {message}"
     return None
