@@ -173,6 +173,10 @@ def test_an_index_that_cannot_be_read_is_told_by_some_and_refused_by_others(
         (("list", "{base}/none"), 2, "there is no such location"),
         (("stats", "{base}/none"), 2, "there is no such location"),
         (("stats",), 2, "nothing says which indexes"),
+        (("stats", ""), 2, "there is no such location"),
+        (("create", "", "--location", "{base}", "-i", "price MIN_MAX"), 2, "what is indexed"),
+        (("create", "{data}", "--location", "", "-i", "price MIN_MAX"), 2, "where indexes are"),
+        (("explain", "SELECT 1", "--location", "{base}/none"), 2, "there is no such location"),
         (("polish", "{data}"), 2, "polish"),
     ],
 )

@@ -13,12 +13,13 @@ from snaploom.cli.index.options import (
     PlaceOptions,
     Target,
     base_of,
+    location_uri,
     pairs_of,
     place_of,
 )
 from snaploom.cli.index.told import show_descriptions, show_list
 from snaploom.cli.index.work import carry_out
-from snaploom.cli.options import Form, folder_uri
+from snaploom.cli.options import Form
 from snaploom.jobs.indexlookup import find_index
 from snaploom.jobs.indexrequests import ExplainQuery, IndexAction, IndexReport, IndexRequest
 from snaploom.jobs.interruption import hearing_signals
@@ -81,7 +82,7 @@ def explain(
 ) -> int:
     """Tell which files a query would read, which index served what, and why others did not."""
     work = cast(ExplainQuery, lazy.resolve(lazy.EXPLAIN_INDEX))
-    locations = [folder_uri(each) for each in location]
+    locations = [location_uri(each) for each in location]
     with hearing_signals() as interruption:
         explained = work(query, locations, pairs_of(conf, "--conf"), interruption)
     if output is OutputForm.JSON:

@@ -98,7 +98,8 @@ def place_of(target: str, options: PlaceOptions) -> IndexedPlace:
     if options.file:
         declarations = read_declarations(options.file)
         return place_of_resource(declarations, target, settings)
-    location = options.location or next(iter(locations_in(dict(settings).get(LOCATIONS))), "")
+    said = (options.location or "").strip()
+    location = said or next(iter(locations_in(dict(settings).get(LOCATIONS))), "")
     if not location:
         raise refuse_request(
             "nothing says where indexes are kept",
@@ -116,16 +117,27 @@ def base_of(location: str) -> IndexBase:
     Raises:
         InvalidDeclarations: it is a local folder that is not there.
     """
-    uri = folder_uri(location)
+    return open_base(location_uri(location))
+
+
+def location_uri(location: str) -> str:
+    """The URI of a place of indexes that exist.
+
+    Raises:
+        InvalidDeclarations: it is a local folder that is not there.
+    """
+    uri = folder_uri(location) if location.strip() else ""
     path = _local_path(uri)
-    if path is not None and not path.is_dir():
+    if not uri or (path is not None and not path.is_dir()):
+        what = "not there" if path is None or not path.exists() else "a file"
         raise refuse_request(
             "there is no such location of indexes",
             "LOCATION",
-            found=f"{location}, which is {'a file' if path.exists() else 'not there'}",
+            found=f"{location}, which is {what}" if uri else "an empty text",
             expected="the folder that --location named when an index was created",
+            hint="look for the folder that has folders with long names of digits and letters in it",
         )
-    return open_base(uri)
+    return uri
 
 
 def _local_path(uri: str) -> Path | None:
@@ -137,6 +149,14 @@ def _local_path(uri: str) -> Path | None:
 
 def subject_of(target: str, options: PlaceOptions) -> Subject:
     """The table or the files that an argument names."""
+    if not target.strip():
+        raise refuse_request(
+            "nothing says what is indexed",
+            "TARGET",
+            found="an empty text",
+            expected="a table, or the URI or path of files",
+            hint="look at the variable that it may have come from",
+        )
     uri = folder_uri(target)
     if "/" in uri or ":" in uri:
         path = uri if uri == "/" else uri.rstrip("/")

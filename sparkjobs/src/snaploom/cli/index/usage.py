@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -12,6 +13,7 @@ from snaploom.cli.console import OutputForm, print_json, result_console
 from snaploom.cli.index.declared import declared_places
 from snaploom.cli.index.options import base_of, refuse_request
 from snaploom.cli.options import Files, Form
+from snaploom.errors import IndexNotFound
 from snaploom.jobs.declarations import read_declarations
 from snaploom.jobs.indexlookup import find_index
 from snaploom.models.times import EpochNanos, format_instant
@@ -52,9 +54,15 @@ def stats(
 
 
 def _declared(files: Files, name: str | None) -> list[UsedIndex]:
-    names = () if name is None else (name,)
-    places = declared_places(read_declarations(files), names)
-    return [describe_usage(find_index(place)) for place in places]
+    declarations = read_declarations(files)
+    if name is not None:
+        (place,) = declared_places(declarations, (name,))
+        return [describe_usage(find_index(place))]
+    used = []
+    for place in declared_places(declarations, ()):
+        with suppress(IndexNotFound):  # declared, and not applied yet
+            used.append(describe_usage(find_index(place)))
+    return used
 
 
 def _located(location: str | None) -> list[UsedIndex]:
