@@ -17,7 +17,7 @@ from snaploom.skipping.advice.sorting import SortRequest
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-MANY = 2_000_000
+MANY = 1_000_000
 
 
 def arguments(root: Path) -> list[str]:
