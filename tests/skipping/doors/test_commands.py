@@ -1,6 +1,7 @@
 """`snaploom index ...` on real files, and what it refuses."""
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -74,6 +75,30 @@ def test_stats_tell_what_queries_of_sessions_made_of_indexes(
     assert "2 of 6 dropped" in capsys.readouterr().out
     assert command("describe", lake, "--offline", "-o", "json") == 0
     assert printed(capsys.readouterr().out)["lastUsed"] == used["lastUsed"]
+
+
+def test_list_counts_files_where_it_is_asked_to(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = lake.folder / "other"
+    shutil.copytree(lake.data, other)
+    place = ("--location", lake.base, "-i", "price MIN_MAX")
+    for folder in (lake.data, str(other)):
+        assert run_command(["index", "build", folder, *place]) == 0
+    shutil.rmtree(other)
+    lake.add("2024-01-04", 5)
+    capsys.readouterr()
+    assert run_command(["index", "list", lake.base, "--files", "-o", "json"]) == 0
+    told = {each["uri"]: each for each in json.loads(capsys.readouterr().out)}
+    here, gone = told[f"file:{lake.data}"], told[f"file:{other}"]
+    assert here["files"] == {"indexed": 3, "stale": 0, "missing": 1, "gone": 0}
+    assert here["ageSeconds"] >= 0
+    assert gone["files"] is None
+    assert "cannot be listed" in gone["message"]
+    assert run_command(["index", "list", lake.base, "--files"]) == 0
+    captured = capsys.readouterr()
+    assert "3 indexed, 1 missing" in captured.out
+    assert "cannot be listed" in captured.err
 
 
 def test_a_cluster_is_listed_and_keeps_no_notes_about_queries(

@@ -12,6 +12,8 @@ from support.indexdoors import Lake, command
 from snaploom.cli.main import run_command
 from snaploom.models.skippingindex import IndexState
 
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
 PROGRAM = (sys.executable, str(Path(support.__path__[0]) / "indexsignals.py"))
 SLOW = r"regexp_extract(concat(repeat('a', 34), name), '(a|aa)+\\1b', 0) VALUE_SET"
 """Seconds a row: Spark notices between rows that it is to stop."""
@@ -21,7 +23,6 @@ SLOW = r"regexp_extract(concat(repeat('a', 34), name), '(a|aa)+\\1b', 0) VALUE_S
     ("before", "name", "step", "number", "after"),
     [
         ((), "build", "write_rows", signal.SIGINT, IndexState.FAILED),
-        (("create",), "refresh", "write_rows", signal.SIGTERM, IndexState.FAILED),
         (("build", "refresh"), "compact", "compact", signal.SIGINT, IndexState.FAILED),
         (("build", "drop"), "vacuum", "destroy", signal.SIGTERM, IndexState.DELETED),
     ],
@@ -59,7 +60,7 @@ def test_an_import_that_is_stopped_makes_no_index(lake: Lake) -> None:
     for name in ("drop", "vacuum"):
         assert command(name, lake) == 0
     place = ("index", "import", lake.data, metadata, "--location", lake.base)
-    arguments = [*PROGRAM, "read", str(int(signal.SIGINT)), *place]
+    arguments = [*PROGRAM, "read", str(int(signal.SIGTERM)), *place]
     code, _, told = end(start(arguments, lake.folder / "run"), lake.folder / "run")
     assert code == 130, told
     assert not lake.state().exists

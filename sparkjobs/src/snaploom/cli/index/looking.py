@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, cast
 
 from cyclopts import Parameter
@@ -10,21 +11,33 @@ from snaploom import lazy
 from snaploom.cli.console import OutputForm, print_json, result_console
 from snaploom.cli.index.options import (
     DEFAULT_PLACE,
+    Kms,
     PlaceOptions,
     Target,
     base_of,
     location_uri,
     pairs_of,
     place_of,
+    settings_of,
 )
 from snaploom.cli.index.told import show_descriptions, show_list
 from snaploom.cli.index.work import carry_out
 from snaploom.cli.options import Form
+from snaploom.errors import TargetNotIndexable
 from snaploom.jobs.indexlookup import find_index
-from snaploom.jobs.indexrequests import ExplainQuery, IndexAction, IndexReport, IndexRequest
+from snaploom.jobs.indexrequests import (
+    ExplainQuery,
+    IndexAction,
+    IndexedPlace,
+    IndexReport,
+    IndexRequest,
+)
 from snaploom.jobs.interruption import hearing_signals
+from snaploom.skipping.lifecycle.description import Description, list_indexes
 from snaploom.skipping.lifecycle.description import describe as described
-from snaploom.skipping.lifecycle.description import list_indexes
+from snaploom.skipping.statements.declaration import StorePlace
+from snaploom.skipping.statements.parser import parse_subject
+from snaploom.skipping.statements.syntax import PathName, Properties
 
 
 def describe(
@@ -56,11 +69,49 @@ def list_(
     ],
     /,
     *,
+    files: Annotated[
+        bool,
+        Parameter(
+            name="--files",
+            help="Look at the files too, which needs Spark: how many are indexed, changed since, "
+            "not indexed and gone.",
+        ),
+    ] = False,
+    conf: Annotated[
+        tuple[str, ...],
+        Parameter(name="--conf", help="Setting of the Spark session, as `name=value`."),
+    ] = (),
+    kms: Kms = None,
     output: Form = OutputForm.TEXT,
 ) -> int:
-    """List the skipping indexes below a folder, without Spark."""
-    show_list(list_indexes([base_of(location)]), output)
+    """List the skipping indexes below a folder."""
+    settings = settings_of(conf, kms)
+    found = list_indexes([base_of(location, settings)])
+    if files:
+        place = StorePlace(location_uri(location))
+        found = [_counted(each, place, settings) for each in found]
+    show_list(found, output)
     return 0
+
+
+def _counted(found: Description, place: StorePlace, settings: Properties) -> Description:
+    """With the files counted; why they cannot be is told like damage."""
+    definition = found.definition
+    if definition is None or found.problem:
+        return found
+    target = definition.target
+    subject = (
+        parse_subject(target.table)
+        if target.table
+        else PathName(target.format, target.uri, target.options)
+    )
+    try:
+        (report,) = carry_out(
+            [IndexRequest(IndexAction.DESCRIBE, IndexedPlace(subject, place, None, settings))]
+        )
+    except TargetNotIndexable as error:
+        return replace(found, problem=f"its files cannot be listed: {error.message}")
+    return report.description
 
 
 def explain(

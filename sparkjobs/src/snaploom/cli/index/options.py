@@ -18,11 +18,12 @@ from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.skippingindex import Index
 from snaploom.skipping.formats.kms.opening import SETTING as KEY_SERVICE
+from snaploom.skipping.formats.kms.opening import open_keys
 from snaploom.skipping.indexes.registry import registered_types
 from snaploom.skipping.spark.settings import LOCATIONS, locations_in
 from snaploom.skipping.statements.declaration import StorePlace
 from snaploom.skipping.statements.parser import parse_indexes, parse_subject
-from snaploom.skipping.statements.syntax import PathName, Subject
+from snaploom.skipping.statements.syntax import PathName, Properties, Subject
 from snaploom.skipping.stores.bases import IndexBase, open_base
 
 Target = Annotated[
@@ -111,13 +112,13 @@ def place_of(target: str, options: PlaceOptions) -> IndexedPlace:
     return IndexedPlace(subject_of(target, options), store, settings=settings)
 
 
-def base_of(location: str) -> IndexBase:
-    """The place of indexes that exist.
+def base_of(location: str, settings: Properties = ()) -> IndexBase:
+    """The place of indexes that exist; keys come from the service that settings name.
 
     Raises:
         InvalidDeclarations: it is a local folder that is not there.
     """
-    return open_base(location_uri(location))
+    return open_base(location_uri(location), open_keys(dict(settings).get(KEY_SERVICE, "")))
 
 
 def location_uri(location: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import timedelta
 
 from pydantic import JsonValue
 from rich.console import Console
@@ -11,7 +12,7 @@ from rich.table import Table
 
 from snaploom.cli.console import OutputForm, message_console, print_json, result_console
 from snaploom.jobs.indexrequests import IndexReport
-from snaploom.models.times import EpochNanos, format_instant
+from snaploom.models.times import EpochNanos, format_instant, now
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.lifecycle.description import Coverage, Description, IndexDescription
 
@@ -50,21 +51,42 @@ def show_list(descriptions: Sequence[Description], form: OutputForm) -> None:
     if not reports:
         console.print("No skipping index is kept here.")
         return
-    titles = ("target", "state", "indexes", "rows", "bytes", "refreshed", "last used", "owner")
+    titles = ("target", "state", "indexes", "files", "bytes", "refreshed", "last used", "owner")
     table = Table(*titles, box=None)
     for report in reports:
         each = report.description
         table.add_row(
             report.label,
-            "unreadable" if each.problem else each.state.phase.value,
+            each.condition,
             ", ".join(index.definition.label for index in each.indexes) or "-",
-            f"{each.rows:,}",
+            _covered(each),
             f"{each.bytes:,}",
             _instant(each.state.refreshed_at)[:19] or "never",
             _last_used(each)[:19],
             (each.definition.owner if each.definition is not None else "") or "-",
         )
     console.print(table)
+    for report in reports:
+        if report.description.problem:
+            message_console().print(
+                f"warning {report.label}: {report.description.problem}",
+                style="yellow",
+                markup=False,
+            )
+
+
+def _covered(description: Description) -> str:
+    coverage = description.coverage
+    if coverage is None:
+        return f"{description.rows:,} indexed"
+    parts = [f"{coverage.indexed:,} indexed"]
+    if coverage.stale:
+        parts.append(f"{coverage.stale:,} changed")
+    if coverage.missing:
+        parts.append(f"{coverage.missing:,} missing")
+    if coverage.gone:
+        parts.append(f"{coverage.gone:,} gone")
+    return ", ".join(parts)
 
 
 def _label(description: Description) -> str:
@@ -100,6 +122,7 @@ def document(report: IndexReport) -> JsonValue:
         "bytes": description.bytes,
         "lastRefreshed": _instant(state.refreshed_at),
         "lastChecked": _instant(state.checked_at),
+        "ageSeconds": _rounded(description.age_seconds(now())),
         "lastUsed": _instant(description.last_used) if description.last_used else None,
         "warnings": list(report.warnings),
     }
@@ -172,8 +195,20 @@ def _facts(description: Description, definition: SkippingDefinition) -> list[tup
             f"{coverage.missing:,} not indexed, {coverage.gone:,} gone",
         ),
         ("refreshed", _instant(state.refreshed_at) or "never, so no query uses it"),
+        ("age", _age(description.age_seconds(now()))),
         ("last used", _last_used(description)),
     ]
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(max(seconds, 0.0), 3)
+
+
+def _age(seconds: float | None) -> str:
+    """How long ago rows and files were last seen to agree, without what is too fine to matter."""
+    return (
+        "" if seconds is None else f"{timedelta(seconds=int(max(seconds, 0)))} since it was checked"
+    )
 
 
 def _last_used(description: Description) -> str:
