@@ -1,4 +1,7 @@
-"""The reference's classes, as far as Java's serialisation sees them, compiled in Spark's JVM."""
+"""The reference's classes, as far as Java's serialisation sees them, compiled in Spark's JVM.
+
+Like the reference, they read a stream with the descriptors of their own classes, not the stream's.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,14 @@ public class BloomFilterMetaData extends MetadataType {
   private static final long serialVersionUID = 1L;
   public final BloomFilter bloomFilter;
   public BloomFilterMetaData(BloomFilter filter) { bloomFilter = filter; }
+}
+
+public class OwnDescriptors extends ObjectInputStream {
+  public OwnDescriptors(InputStream in) throws IOException { super(in); }
+  protected ObjectStreamClass readClassDescriptor() throws IOException, ClassNotFoundException {
+    String name = super.readClassDescriptor().getName();
+    return ObjectStreamClass.lookup(Class.forName(name, false, getClass().getClassLoader()));
+  }
 }
 
 public class Probe implements java.util.function.Function {
@@ -51,7 +62,7 @@ public class Probe implements java.util.function.Function {
   private void probe(DataInputStream in, ByteArrayOutputStream out) throws Exception {
     byte[] stream = new byte[in.readInt()];
     in.readFully(stream);
-    ObjectInputStream objects = new ObjectInputStream(new ByteArrayInputStream(stream));
+    ObjectInputStream objects = new OwnDescriptors(new ByteArrayInputStream(stream));
     BloomFilter filter = ((BloomFilterMetaData) objects.readObject()).bloomFilter;
     for (int i = in.readInt(); i > 0; i--) write(out, filter.mightContainLong(in.readLong()));
     for (int i = in.readInt(); i > 0; i--) write(out, filter.mightContainString(text(in)));

@@ -45,10 +45,14 @@ def java(spark: SparkSession) -> JavaBlooms:
     return JavaBlooms(spark)
 
 
-def test_stream_equals_java_s_byte_for_byte(java: JavaBlooms) -> None:
+def test_blocks_equal_java_s_byte_for_byte(java: JavaBlooms) -> None:
     for items in (1, 10, 107, 1000, 20_000):
         stream = java.serialised(items, 0.01, LONGS[:items], [])
-        assert write_bloom(read_bloom(stream)) == stream
+        # Before the blocks each Spark describes its own class.
+        (blocks, ours) = (
+            each.split(b"xp", 2)[2] for each in (stream, write_bloom(read_bloom(stream)))
+        )
+        assert ours == blocks
 
 
 def test_java_reads_our_stream_and_answers_alike(java: JavaBlooms) -> None:

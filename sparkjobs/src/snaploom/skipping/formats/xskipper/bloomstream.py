@@ -6,9 +6,10 @@ writes itself as block data: 32-bit version 1, number of hash functions, number 
 its bits in another way: the store is pinned to version 1, and a filter of another version is
 unknown, never wrongly probed.
 
-What is written equals what Spark 4.3's Java writes, byte for byte. The reference replaces the
-class descriptors of a stream by those of its own classes, so their serial version UIDs and fields
-do not matter to it.
+What is written equals what the reference's releases write on Spark 3.0, byte for byte; on other
+Sparks the descriptor of `BloomFilterImpl` has another serial version UID, and from Spark 4 on no
+fields. The reference replaces the class descriptors of a stream by those of its own classes, so
+these do not matter to it.
 """
 
 from __future__ import annotations
@@ -45,10 +46,11 @@ _PARENT_CLASS = "io.xskipper.index.metadata.MetadataType"
 _FIELD = "bloomFilter"
 _FIELD_TYPE = "Lorg/apache/spark/util/sketch/BloomFilter;"
 _METADATA_UID = 1
-_PARENT_UID = 2730577011615227496
-"""Java's computed UID of an abstract, public, otherwise empty `MetadataType`."""
-_FILTER_UID = -2842535445725765436
-"""Java's computed UID of the class in Spark 4.3."""
+_PARENT_UID = 0x603F5D1B7B764446
+"""Java's computed UID of `MetadataType` in the releases for Scala 2.12."""
+_FILTER_UID = 0x83037740_76CEABF6 - (1 << 64)
+"""Java's computed UID of the class in Spark 3.0."""
+_BITS_TYPE = "Lorg/apache/spark/util/sketch/BitArray;"
 _BLOCK = 1024
 """Java fills blocks of so many bytes."""
 _SHORT_BLOCK_MOST = 255
@@ -127,7 +129,13 @@ _PREFIX = b"".join([
     _class(_PARENT_CLASS, _PARENT_UID, SERIALIZABLE, b"", 0),
     bytes([NULL]),
     bytes([OBJECT]),
-    _class(FILTER_CLASS, _FILTER_UID, SERIALIZABLE | WRITE_METHOD, b"", 0),
+    _class(
+        FILTER_CLASS,
+        _FILTER_UID,
+        SERIALIZABLE | WRITE_METHOD,
+        b"I" + _utf("numHashFunctions") + b"L" + _utf("bits") + bytes([STRING]) + _utf(_BITS_TYPE),
+        2,
+    ),
     bytes([NULL]),
 ])  # fmt: skip
 """Everything before the block data."""
