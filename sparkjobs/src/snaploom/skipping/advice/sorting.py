@@ -74,10 +74,8 @@ class Rewritten:
         }
 
     def __str__(self) -> str:
-        return (
-            f"{self.files_before:,} files of {self.bytes_before:,} bytes became {self.files:,} "
-            f"of {self.bytes:,}."
-        )
+        files = "1 file" if self.files_before == 1 else f"{self.files_before:,} files"
+        return f"{files} of {self.bytes_before:,} bytes became {self.files:,} of {self.bytes:,}."
 
 
 @dataclass(frozen=True)
