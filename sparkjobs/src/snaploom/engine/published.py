@@ -38,7 +38,7 @@ def under_schema(frame: DataFrame, schema: spark.StructType) -> DataFrame:
     """The same rows with columns that are declared never to be NULL where the schema says so.
 
     Spark forgets that when it reads files, and would write other files than those it read. Nothing
-    is checked here: a NULL in such a column fails the task that writes it.
+    is checked here: whoever writes the frame must compare what is read back with what was read.
 
     Args:
         frame: rows read from files that were written with the schema.
