@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -108,21 +108,26 @@ def interpreted(spark: SparkSession) -> Iterator[None]:
         yield
 
 
+def path_of(uri: str) -> str:
+    """The path that a URI of Spark's names: names alone are the same in many partitions."""
+    return unquote(urlsplit(uri).path)
+
+
 def read_files(frame: DataFrame) -> set[str]:
-    """Names of the files that the scans of a planned query read."""
+    """Paths of the files that the scans of a planned query read."""
     leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()
-    names: set[str] = set()
+    paths: set[str] = set()
     for place in range(leaves.size()):
         leaf = leaves.apply(place)
         if "FileSourceScanExec" not in leaf.getClass().getSimpleName():
             continue
         for file in leaf.selectedPartitions().toPartitionArray():
-            names.add(str(file.toPath().getName()))
-    return names
+            paths.add(str(file.toPath().toUri().getPath()))
+    return paths
 
 
 Needs = Mapping[str, frozenset[str]]
-"""By condition, the names of the files with a row for which it is TRUE."""
+"""By condition, the paths of the files with a row for which it is TRUE."""
 
 
 def needed_files(
@@ -146,9 +151,7 @@ def _needed(frame: DataFrame, batch: Sequence[Condition]) -> dict[str, frozenset
         half = len(batch) // 2
         return _needed(frame, batch[:half]) | _needed(frame, batch[half:])
     return {
-        each.text: frozenset(
-            unquote(row["file"]).rsplit("/", 1)[-1] for row in rows if row[f"c{number}"]
-        )
+        each.text: frozenset(path_of(row["file"]) for row in rows if row[f"c{number}"])
         for number, each in enumerate(batch)
     }
 
@@ -186,7 +189,7 @@ def judge(
     verdict = Verdict()
     with skipping_by(spark, location):
         frame = table.frame(spark)
-        every = {str(path).rsplit("/", 1)[-1] for path in map(unquote, frame.inputFiles())}
+        every = set(map(path_of, frame.inputFiles()))
         for condition in conditions:
             read = read_files(frame.where(condition.text))
             needed = needs[condition.text]

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
-from support.onequalsoff import interpreted
+from support.onequalsoff import interpreted, path_of
 from support.prooftables import ProofTable
 
 from snaploom.skipping.spark.enable import without_skipping
@@ -71,10 +70,10 @@ def facts_of(spark: SparkSession, table: ProofTable, expressions: Sequence[str] 
         }
         asked = [sql.expr(_PLAIN_FORMS.get(types[text], "{}").format(text)) for text in texts]
         rows = frame.select(sql.col("_metadata.file_path").alias("file"), *asked).collect()
-        paths = sorted(_bare(uri) for uri in frame.inputFiles())
+        paths = sorted(path_of(uri) for uri in frame.inputFiles())
     found: dict[str, list[tuple[object, ...]]] = {path: [] for path in paths}
     for row in rows:
-        found[_bare(row[0])].append(tuple(row)[1:])
+        found[path_of(row[0])].append(tuple(row)[1:])
     files = tuple(_file(path, texts, types, held) for path, held in found.items())
     return Facts(types, files)
 
@@ -99,7 +98,3 @@ def _file(
         data_type = types[text]
         values[text] = sorted(distinct.values(), key=lambda each: order_of(each, data_type))
     return FileFacts(path, Path(path).stat().st_mtime_ns // 10**6, values)
-
-
-def _bare(uri: str) -> str:
-    return unquote(urlsplit(uri).path)

@@ -43,8 +43,8 @@ def plan() -> Iterator[tuple[str, str, int]]:
 
 LEAST_SHARES = {
     "MIN_MAX": 0.4, "VALUE_SET": 0.4, "BLOOM_FILTER": 0.2, "PREFIX": 0.1, "TOKENS": 0.1,
-    "EXPRESSION": 0.2, "GEO_BOX": 0.2, "PARTITION": 0.01, "WHERE": 0.02, "MIXED": 0.1,
-    "REDUCED": 0.2,
+    "EXPRESSION": 0.3, "GEO_BOX": 0.2, "PARTITION": 0.2, "WHERE": 0.02, "MIXED": 0.1,
+    "REDUCED": 0.3,
 }  # fmt: skip
 """How much of what could be dropped is dropped at least, in every table and in every home."""
 
@@ -52,11 +52,16 @@ LEAST_SHARES = {
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "layout", "seed"), list(plan()))
 def test_no_row_is_lost(
-    home: IndexHome, generated: Callable[[str, int], Generated], layout: str, seed: int
+    home: IndexHome,
+    generated: Callable[[str, int], Generated],
+    layout: str,
+    seed: int,
+    record_property: Callable[[str, object], None],
 ) -> None:
     verdicts = generated(layout, seed).verdicts(home)
     shares = {label: verdict.share for label, verdict in verdicts.items()}
-    print({label: (verdict.cases, verdict.share) for label, verdict in verdicts.items()})
+    record_property("cases", sum(verdict.cases for verdict in verdicts.values()))
+    record_property("shares", {label: round(share, 2) for label, share in shares.items()})
     assert not {label: share for label, share in shares.items() if share < LEAST_SHARES[label]}, (
         f"hardly anything is skipped: {shares}"
     )

@@ -23,12 +23,8 @@ from pyspark.sql import DataFrame
 from support.fakeopensearch import FakeOpenSearch, serving
 from support.faketarget import FakeFile, FakeTarget
 from support.indexprocesses import DEADLINE, SPAWN, refresh_and_die
-from support.onequalsoff import IndexOf, skipping_by
+from support.onequalsoff import skipping_by
 from support.proofcases import ProofCase
-from support.prooffacts import facts_of
-from support.proofmetadata import MetadataWriter
-from support.prooftables import ProofTable
-from support.xskipperjava import JavaBlooms
 
 from snaploom.errors import IndexBusy
 from snaploom.models.skippingindex import IndexState
@@ -36,6 +32,7 @@ from snaploom.skipping.lifecycle import operations
 from snaploom.skipping.lifecycle.machine import Timing
 from snaploom.skipping.spark.enable import setting
 from snaploom.skipping.stores.bases import open_base
+from snaploom.skipping.stores.opensearch import failures
 
 FILES = 3
 
@@ -65,21 +62,9 @@ def in_cluster(case: ProofCase, cluster: FakeOpenSearch) -> Iterator[ProofCase]:
         yield in_cluster_at(case, port)
 
 
-@pytest.fixture
-def imported(case: ProofCase, blooms: JavaBlooms) -> ProofCase:
-    """The same, imported on trust from a metadata store of version 3."""
-    case.write(*({"a": [number]} for number in range(FILES)))
-    table = ProofTable("", str(case.path), "parquet", {"a": "bigint"})
-    store = case.folder / "store"
-    facts = facts_of(case.spark, table)
-    MetadataWriter(blooms, 3).write(store, table.path, facts, [IndexOf("MIN_MAX", ("a",))])
-    case.indexes.import_(case.subject, str(store), is_trusted=True)
-    return case
-
-
-@pytest.fixture(params=["in_folder", "in_cluster", "imported"])
+@pytest.fixture(params=["in_folder", "in_cluster"])
 def indexed(request: pytest.FixtureRequest) -> ProofCase:
-    """The same, wherever it is kept and however it came there."""
+    """The same, wherever it is kept."""
     found: ProofCase = request.getfixturevalue(request.param)
     return found
 
@@ -246,7 +231,10 @@ def test_documents_without_a_field_make_no_row_lost(
     assert in_cluster.kept("a >= 0") == FILES
 
 
-def test_cluster_that_is_gone_reads_every_file(case: ProofCase) -> None:
+def test_cluster_that_is_gone_reads_every_file(
+    case: ProofCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failures, "FIRST_PAUSE", 0.0)
     with serving(FakeOpenSearch()) as port:
         there = in_cluster_at(case, port)
         assert there.kept("a = 2") == 1
