@@ -31,7 +31,13 @@ components: java ## Check for what the tests' real components need; install it w
 ##@ Checks
 .PHONY: test
 test: install java components ## Run every test that this machine can run
+	@echo "Not run: tests/references, which 'make test-references' runs where Xskipper is to be had."
 	$(BIN)/python -m pytest
+
+.PHONY: test-references
+test-references: install java components ## Try our files on Xskipper itself, and its files on us
+	@.ci/references > /dev/null
+	$(BIN)/python -m pytest tests/references
 
 .PHONY: unit
 unit: install ## Run the tests that need no Spark

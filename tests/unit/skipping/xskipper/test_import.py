@@ -84,7 +84,11 @@ def imported(folder: Path, files: pa.Table, verify: Verify | None) -> Imported:
 
 
 def rebuilt(
-    files: pa.Table, minimum: int = 1, words: Sequence[int] = (1,), texts: Sequence[bytes] = (b"p",)
+    files: pa.Table,
+    minimum: int = 1,
+    words: Sequence[int] = (1,),
+    texts: Sequence[bytes] = (b"p",),
+    items: int = 100,
 ) -> pa.Table:
     """What the files themselves say."""
     count = files.num_rows
@@ -100,7 +104,7 @@ def rebuilt(
             "i2.set": pa.array([list(texts)] * count, pa.list_(pa.large_binary())),
             "i3.values": [5] * count,
             "i3.nulls": [0] * count,
-            "i3.words": pa.array([bloom_of_longs(words, items=100)] * count, pa.large_binary()),
+            "i3.words": pa.array([bloom_of_longs(words, items=items)] * count, pa.large_binary()),
         }
     )
 
@@ -148,6 +152,12 @@ def test_verified_rows_are_those_of_the_files(tmp_path: Path) -> None:
     assert found.rejected == ()
     assert found.rows["i1.values"].to_pylist() == [5, 5, 5]
     assert found.rows["i1.max"].to_pylist() == [4, 4, 4]
+
+
+def test_a_filter_of_another_size_contradicts_nothing(tmp_path: Path) -> None:
+    found = imported(tmp_path, listing("a"), lambda files, _: [rebuilt(files, items=500)])
+    assert found.rejected == ()
+    assert found.rows["i3.words"].to_pylist() == [bloom_of_longs([1], items=500)]
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ builds:
 
 So an imported row counts only after it was compared with the file itself: it must follow from what
 was verified. Bounds must enclose the verified ones, a set must hold every verified value, a bloom
-must contain every verified bit. The verified row is what is kept then: it is at least as narrow,
-counts NULLs and carries length and etag. A row that does not follow is rejected, and the file is
-unknown until it is indexed. With `trust` the user vouches for the store; rows are taken as they
-are, with length and etag from the listing, and nothing is known about NULLs.
+of the same size must contain every verified bit. The verified row is what is kept then: it is at
+least as narrow, counts NULLs and carries length and etag. A row that does not follow is rejected,
+and the file is unknown until it is indexed. With `trust` the user vouches for the store; rows are
+taken as they are, with length and etag from the listing, and nothing is known about NULLs.
 """
 
 from __future__ import annotations
@@ -321,5 +321,7 @@ def _has_all_bits(imported: object, verified: object) -> bool:
         return True
     theirs, ours = BloomFilter.parsed(imported), BloomFilter.parsed(verified)
     if (theirs.functions, len(theirs.bits)) != (ours.functions, len(ours.bits)):
-        return False
+        # Of another size: its bits are others, and tell nothing about ours. A store of our own has
+        # such filters, each sized by what its file holds.
+        return True
     return bool((theirs.bits | ~ours.bits).all())
