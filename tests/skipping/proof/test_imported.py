@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support.onequalsoff import IndexOf
 from support.proofcases import ProofCase
@@ -74,10 +75,17 @@ def no_fault(kept: Kept, data_type: str) -> Kept:
 
 @pytest.fixture
 def imports(case: ProofCase, blooms: JavaBlooms) -> Callable[..., Imports]:
-    """Files with values of a type, for which metadata can be written."""
+    """Files with values of a type, for which metadata can be written.
+
+    Their footers have no statistics: Spark believes those of other writers, and where they leave
+    NaN out it loses rows by itself.
+    """
 
     def of(kind: pa.DataType, *files: Sequence[object]) -> Imports:
-        case.write(*({"a": pa.array(values, kind)} for values in files))
+        case.path.mkdir()
+        for number, values in enumerate(files):
+            table = pa.table({"a": pa.array(values, kind)})
+            pq.write_table(table, case.path / f"f{number}.parquet", write_statistics=False)
         return Imports(case, blooms)
 
     return of
@@ -109,7 +117,7 @@ class FaultCase:
 
 INTS = [[1, 2, 7], [3, 4], [5, 6]]
 TEXTS = [["abz", "abzz"], ["abc"], ["b"]]
-ASTRAL = [["\uffff", "🎉"], ["\uffff", "a"], ["b"]]
+ASTRAL = [["\uffff", "🎉"], ["\uffff"], ["b"]]
 NANS = [[1.0, math.nan], [1.0, 2.0], [3.0]]
 MOMENTS = [[moment(123_456)], [moment(5_000_000)], [moment(9_000_000)]]
 DAYS = [[day("1500-03-01")], [day("1600-01-01")], [day("2024-01-01")]]
