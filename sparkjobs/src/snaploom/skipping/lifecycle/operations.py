@@ -92,7 +92,9 @@ def create(
             raise IndexAlreadyExists(
                 f"{target.target.uri} has a skipping index already",
                 found=f"{store.uri}, owned by {owner}" if owner else store.uri,
-                hint="alter it, or drop it first",
+                expected="no index",
+                hint="refresh it, change it with `ALTER SKIPPING INDEX` or `snaploom index apply`, "
+                "or drop it first",
             )
         available(state, store, timing)
         definition = define(declaration, target, state.next_index)

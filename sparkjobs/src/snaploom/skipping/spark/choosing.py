@@ -14,6 +14,7 @@ from pyspark.sql import functions as sql
 
 from snaploom.errors import IndexNotPossible
 from snaploom.skipping.core.terms import arrow_type
+from snaploom.skipping.spark.causes import cause_of
 from snaploom.skipping.spark.expressions import Literal
 from snaploom.skipping.spark.hadoop import url_encoded
 from snaploom.skipping.spark.listing import ListedFiles
@@ -99,7 +100,7 @@ def choose_files(
     except PySparkException as error:
         raise IndexNotPossible(
             "WHERE of an index chooses files",
-            found=f"{where}: {str(error).splitlines()[0]}",
+            found=f"{where}: {cause_of(error)}",
             expected="a condition on "
             + ", ".join([name for name, _ in partition_columns] + ["_metadata.file_path"]),
             hint=_HINT,

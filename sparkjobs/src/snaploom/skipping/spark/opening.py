@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from snaploom.errors import TargetNotIndexable
 from snaploom.skipping.core.definition import Target
+from snaploom.skipping.spark.causes import cause_of
 from snaploom.skipping.spark.fingerprint import FORMATS, SETTINGS, unusable
 from snaploom.skipping.spark.janino import JavaRule
 from snaploom.skipping.spark.targets import SparkTarget
@@ -47,7 +48,8 @@ def open_path(
     except (PySparkException, Py4JJavaError) as error:
         raise TargetNotIndexable(
             f"{path} cannot be read as {file_format}",
-            found=_cause(error),
+            found=cause_of(error),
+            expected="a folder of files of that format, or one file",
             hint="give the path, format and options with which spark.read reads it",
         ) from error
     header = _only_relation(spark, frame, path)
@@ -81,7 +83,10 @@ def open_table(spark: SparkSession, name: str) -> SparkTarget:
         frame = spark.table(name)
     except PySparkException as error:
         raise TargetNotIndexable(
-            f"{name} is no table", found=str(error).splitlines()[0], hint="check the name"
+            f"{name} is no table",
+            found=cause_of(error),
+            expected="catalog.database.table, database.table or table",
+            hint="check the name",
         ) from error
     header = _only_relation(spark, frame, name)
     location = header["location"]
@@ -89,6 +94,7 @@ def open_table(spark: SparkSession, name: str) -> SparkTarget:
         raise TargetNotIndexable(
             f"{name} has no location of its own",
             found="a temporary view over files",
+            expected="a table of the catalog",
             hint=_COMMON_HINT,
         )
     options = cast(Mapping[str, str], header["options"])
@@ -116,6 +122,7 @@ def _only_relation(spark: SparkSession, frame: DataFrame, name: str) -> Mapping[
         raise TargetNotIndexable(
             f"{name} is a view, which has no files",
             found="a view over " + (", ".join(tables) or "something else than files"),
+            expected="a table",
             hint="index the table; queries of the view use its index",
         )
     if len(headers) != 1 or frame.isStreaming:
@@ -129,15 +136,12 @@ def _only_relation(spark: SparkSession, frame: DataFrame, name: str) -> Mapping[
     reason = unusable(header)
     if reason:
         raise TargetNotIndexable(
-            f"{name} cannot be indexed as it is read", found=reason, hint="read it otherwise"
+            f"{name} cannot be indexed as it is read",
+            found=reason,
+            expected=f"{', '.join(FORMATS)}; and no value that depends on the columns of a query",
+            hint="read it with other options or settings, and index it as it is read then",
         )
     return header
-
-
-def _cause(error: PySparkException | Py4JJavaError) -> str:
-    """What went wrong, in one line."""
-    told = str(error.java_exception.toString()) if isinstance(error, Py4JJavaError) else str(error)
-    return told.splitlines()[0]
 
 
 def _is_view(plan: JavaObject) -> bool:

@@ -19,6 +19,7 @@ from snaploom.errors import SkippingError
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.indexes.base import Feed, FileBuilder
 from snaploom.skipping.indexes.registry import index_type
+from snaploom.skipping.spark.causes import cause_of
 from snaploom.skipping.spark.collecting import FILE, PARTIALS_DDL, Collecting, Feeding, Scanned
 from snaploom.skipping.spark.hadoop import is_spelt_right, url_encoded
 
@@ -104,11 +105,11 @@ def scan(
             if failed_jobs > _MOST_FAILURES:
                 raise SkippingError(
                     "the files cannot be read",
-                    found=_first_line(error),
+                    found=cause_of(error),
                     hint="read the target with Spark, and index it when that works",
                 ) from error
             if len(attempt) == 1:
-                failures[attempt[0]] = _first_line(error)
+                failures[attempt[0]] = cause_of(error)
             else:
                 attempts += _without_culprits(attempt, str(error))
     return ScanResult(rows, failures)
@@ -212,7 +213,3 @@ class _Merging:
 
     def finish(self) -> Scanned:
         return Scanned(tuple(self._values), tuple(self._nulls), self._builder.finish())
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n", 1)[0]

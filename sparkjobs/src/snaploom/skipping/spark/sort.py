@@ -22,6 +22,7 @@ from snaploom.errors import IndexNotPossible, SortNotPossible
 from snaploom.skipping.advice.curves import Curve
 from snaploom.skipping.advice.sorting import Checksum, Rewritten, SortRequest, SortResult
 from snaploom.skipping.core.terms import Term
+from snaploom.skipping.spark.causes import cause_of
 from snaploom.skipping.spark.clustering import MOST_COLUMNS, Clustering, balanced, clustered
 from snaploom.skipping.spark.columns import columns_of
 from snaploom.skipping.spark.manage import qualified
@@ -216,7 +217,7 @@ def _write(
         writer.partitionBy(*partition_names).save(folder)
     except PySparkException as error:
         raise SortNotPossible(
-            f"the rows cannot be written as {file_format}", found=str(error).splitlines()[0]
+            f"the rows cannot be written as {file_format}", found=cause_of(error)
         ) from error
 
 

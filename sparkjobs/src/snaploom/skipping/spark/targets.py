@@ -27,6 +27,7 @@ from snaploom.skipping.indexes.checks import SUPPORTED
 from snaploom.skipping.lifecycle.target import Progress
 from snaploom.skipping.spark import catalyst
 from snaploom.skipping.spark.build import BuildPlan, Counters, build_rows
+from snaploom.skipping.spark.causes import cause_of
 from snaploom.skipping.spark.choosing import only_chosen
 from snaploom.skipping.spark.columns import Columns
 from snaploom.skipping.spark.expressions import parse
@@ -192,7 +193,7 @@ class SparkTarget:
         except (PySparkException, Py4JJavaError) as error:
             raise IndexNotPossible(
                 "the expression cannot be kept",
-                found=f"{text}: {str(error).splitlines()[0]}",
+                found=f"{text}: {cause_of(error)}",
                 expected="a deterministic expression over the columns, without aggregates",
                 hint=f"check it with SELECT {text} FROM ...",
             ) from error
