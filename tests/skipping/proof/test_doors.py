@@ -13,7 +13,7 @@ from support.prooftables import ProofTable, make_table
 
 from snaploom.skipping.spark.enable import setting
 
-CONDITIONS = 12
+CONDITIONS = 8
 
 DOORS = {
     "path": "SELECT * FROM parquet.`{path}` WHERE {p}",
