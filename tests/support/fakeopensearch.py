@@ -36,6 +36,8 @@ class Faults:
     """Statuses that the next bulk requests answer."""
     items: list[int] = field(default_factory=list)
     """Statuses that the next items of bulk requests answer."""
+    reads: list[int] = field(default_factory=list)
+    """Statuses that the next requests of documents answer."""
     lost_answers: int = 0
     """Writes of single documents that succeed and answer 503."""
 
@@ -121,6 +123,8 @@ class FakeOpenSearch:
         return 200, {"acknowledged": True}
 
     def _get(self, name: str, document: str) -> tuple[int, Json]:
+        if self.faults.reads:
+            raise Answer(self.faults.reads.pop(0), "rejected_execution_exception", "busy")
         found = self._index(name).documents.get(document)
         if found is None:
             return 404, {"_index": name, "_id": document, "found": False}

@@ -32,7 +32,6 @@ from snaploom.skipping.lifecycle import operations
 from snaploom.skipping.lifecycle.machine import Timing
 from snaploom.skipping.spark.enable import setting
 from snaploom.skipping.stores.bases import open_base
-from snaploom.skipping.stores.opensearch import failures
 
 FILES = 3
 
@@ -231,10 +230,7 @@ def test_documents_without_a_field_make_no_row_lost(
     assert in_cluster.kept("a >= 0") == FILES
 
 
-def test_cluster_that_is_gone_reads_every_file(
-    case: ProofCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(failures, "FIRST_PAUSE", 0.0)
+def test_cluster_that_is_gone_reads_every_file(case: ProofCase) -> None:
     with serving(FakeOpenSearch()) as port:
         there = in_cluster_at(case, port)
         assert there.kept("a = 2") == 1

@@ -1,5 +1,6 @@
 """What passes is tried again, what does not is told without secrets."""
 
+import socket
 import sys
 from dataclasses import replace
 
@@ -10,9 +11,14 @@ from support.opensearches import a_definition
 from snaploom.errors import IndexNotPossible
 from snaploom.skipping.stores.opensearch.bulk import Action, Write, write_all
 from snaploom.skipping.stores.opensearch.client import OpenSearchClient
-from snaploom.skipping.stores.opensearch.failures import ATTEMPTS, IndexStoreFailed
+from snaploom.skipping.stores.opensearch.failures import (
+    ATTEMPTS,
+    ATTEMPTS_AWAITED,
+    IndexStoreFailed,
+)
 from snaploom.skipping.stores.opensearch.options import Auth, OpenSearchOptions, RefreshPolicy
 from snaploom.skipping.stores.opensearch.store import OpenSearchIndexStore
+from snaploom.skipping.stores.patience import while_somebody_waits
 from snaploom.skipping.stores.port import StoredState
 
 
@@ -94,3 +100,22 @@ def test_no_password_is_in_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(IndexStoreFailed, match="no answer") as caught:
         OpenSearchClient(options).exists("t")
     assert "s3cr3t" not in f"{caught.value} {options} {caught.value.__cause__}"
+
+
+def test_a_request_that_somebody_waits_for_is_tried_twice(
+    client: OpenSearchClient, fake: FakeOpenSearch
+) -> None:
+    client.create_index("t", {})
+    fake.faults.reads = [429] * ATTEMPTS
+    with while_somebody_waits(), pytest.raises(IndexStoreFailed, match="429"):
+        client.get("t", "x")
+    assert len(fake.faults.reads) == ATTEMPTS - ATTEMPTS_AWAITED
+
+
+def test_a_server_that_is_silent_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("snaploom.skipping.stores.opensearch.client.WAITING_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        options = OpenSearchOptions(host="127.0.0.1", port=silent.getsockname()[1])
+        client = OpenSearchClient(options)
+        with client, while_somebody_waits(), pytest.raises(IndexStoreFailed, match="no answer"):
+            client.exists("t")

@@ -10,9 +10,12 @@ from obstore.store import MemoryStore
 from support.faultystore import Fault, FaultyStore, times
 from support.indexstores import URI, committed, contents, write
 
+from snaploom.errors import SkippingError
 from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.stores.bases import FolderBase, open_base
-from snaploom.skipping.stores.catalog import IndexCatalog, Problem, with_above
+from snaploom.skipping.stores.catalog import OUTAGE_SECONDS, IndexCatalog, Problem, with_above
+from snaploom.skipping.stores.patience import somebody_waits
+from snaploom.skipping.stores.port import IndexStore, StoredState
 from snaploom.storage.obstore_adapter import ObstoreObjectStore
 
 
@@ -130,3 +133,48 @@ def test_base_of_a_folder_lists_its_indexes(tmp_path: Path) -> None:
 
 def test_base_that_does_not_exist_has_no_indexes(tmp_path: Path) -> None:
     assert open_base(str(tmp_path / "absent")).indexes() == []
+
+
+class Unanswering(SkippingError):
+    """What a remote store raises that is down."""
+
+    retryable = True
+
+
+class Down:
+    """A base of a remote store that is down; behind the port `IndexBase`."""
+
+    uri = "far://store"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def index(self, target_uri: str) -> Down:
+        return self
+
+    def indexes(self) -> list[IndexStore]:
+        return []
+
+    def read(self) -> StoredState:
+        self.asked += 1
+        assert somebody_waits()
+        raise Unanswering("no answer")
+
+
+def test_place_that_does_not_answer_is_asked_once_in_a_while(
+    objects: FaultyStore, seconds: list[float]
+) -> None:
+    an_index(objects)
+    down = Down()
+    catalog = IndexCatalog([down, FolderBase(objects)], clock=lambda: seconds[0])
+    for at, asked in ((0.0, 1), (5.0, 1), (OUTAGE_SECONDS - 1, 1), (OUTAGE_SECONDS + 1, 2)):
+        seconds[0] = at
+        found = catalog.find([f"{URI}/day=1"])
+        assert (down.asked, len(found.indexes)) == (asked, 1)
+        assert found.problems == (Problem("far://store", "unreadable: no answer"),)
+
+
+def test_nobody_waits_outside_of_queries(objects: FaultyStore, catalog: IndexCatalog) -> None:
+    an_index(objects)
+    catalog.find([URI])
+    assert not somebody_waits()

@@ -3,7 +3,7 @@
 A state that was read is believed for a few seconds, an absent one too, unless this process itself
 committed since. The rows of a state are kept until other rows take their place; signs of life of an
 operation make new states and no new rows. Nothing raises: what cannot be read is told, and the
-query runs unpruned (trap 14).
+query runs unpruned (trap 14); a place that does not answer is left alone for a while.
 """
 
 from __future__ import annotations
@@ -14,14 +14,19 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from snaploom.errors import SkippingError
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.stores.bases import IndexBase
 from snaploom.skipping.stores.changes import commits_noted
+from snaploom.skipping.stores.patience import while_somebody_waits
 from snaploom.skipping.stores.port import NOTHING, IndexStore, StoredState
 
 BELIEVED_SECONDS = 3.0
 """How long a state is believed: what another process commits is seen after that."""
+
+OUTAGE_SECONDS = 30.0
+"""How long a place that did not answer is not asked again: queries wait once, not each of them."""
 
 _ROOTED = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*)?)(/.*)?", re.DOTALL)
 
@@ -89,6 +94,7 @@ class IndexCatalog:
         self._lock = threading.RLock()
         self._seen: dict[str, _Seen] = {}
         self._files: dict[str, tuple[object, FileTable]] = {}
+        self._outages: dict[str, tuple[float, str]] = {}
 
     @property
     def bases(self) -> tuple[IndexBase, ...]:
@@ -105,13 +111,17 @@ class IndexCatalog:
         problems: list[Problem] = []
         for uri in dict.fromkeys(above for target in target_uris for above in with_above(target)):
             for base in self._bases:
+                if self._outage(base.uri):
+                    continue
                 store = base.index(uri)
-                seen = self._look(store)
+                seen = self._look(store, base)
                 definition = seen.state.definition
-                if seen.problem:
+                if seen.problem and not self._outage(base.uri):
                     problems.append(Problem(store.uri, seen.problem))
                 elif definition is not None and seen.state.may_skip:
                     indexes.append(PinnedIndex(store, seen.state, definition))
+        outages = ((base.uri, self._outage(base.uri)) for base in self._bases)
+        problems += [Problem(place, outage) for place, outage in outages if outage]
         return Found(tuple(indexes), tuple(problems))
 
     def files(self, pinned: PinnedIndex) -> FileTable | Problem:
@@ -122,10 +132,14 @@ class IndexCatalog:
             kept = self._files.get(store.uri)
         if kept is not None and kept[0] == rows:
             return kept[1]
+        outage = self._outage(store.uri)
+        if outage:
+            return Problem(store.uri, outage)
         try:
-            files = store.open(pinned.state)
+            with while_somebody_waits():
+                files = store.open(pinned.state)
         except Exception as error:  # noqa: BLE001 # the query goes on whatever happens (trap 14)
-            return Problem(store.uri, f"unreadable: {_told(error)}")
+            return Problem(store.uri, self._failed(store.uri, error))
         with self._lock:
             self._files[store.uri] = (rows, files)
         return files
@@ -135,8 +149,23 @@ class IndexCatalog:
         with self._lock:
             self._seen.clear()
             self._files.clear()
+            self._outages.clear()
 
-    def _look(self, store: IndexStore) -> _Seen:
+    def _outage(self, place: str) -> str:
+        """What a place said when it did not answer a short while ago; else empty."""
+        with self._lock:
+            at, message = self._outages.get(place, (0.0, ""))
+            return message if message and self._clock() - at < OUTAGE_SECONDS else ""
+
+    def _failed(self, place: str, error: Exception) -> str:
+        """Remember what did not answer; what is damaged costs no time to look at again."""
+        message = f"unreadable: {_told(error)}"
+        if isinstance(error, SkippingError) and error.retryable:
+            with self._lock:
+                self._outages[place] = (self._clock(), message)
+        return message
+
+    def _look(self, store: IndexStore, base: IndexBase) -> _Seen:
         at, commits = self._clock(), commits_noted(store.uri)
         with self._lock:
             seen = self._seen.get(store.uri)
@@ -144,9 +173,10 @@ class IndexCatalog:
         if seen is not None and is_fresh and seen.commits == commits:
             return seen
         try:
-            seen = _Seen(at, commits, store.read())
+            with while_somebody_waits():
+                seen = _Seen(at, commits, store.read())
         except Exception as error:  # noqa: BLE001 # as above
-            seen = _Seen(at, commits, NOTHING, f"unreadable: {_told(error)}")
+            seen = _Seen(at, commits, NOTHING, self._failed(base.uri, error))
         with self._lock:
             self._seen[store.uri] = seen
         return seen

@@ -10,19 +10,20 @@ from __future__ import annotations
 import logging
 import ssl
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from importlib import import_module
 from typing import Any, Self, TypeVar
 
-from opensearchpy import OpenSearch, Urllib3AWSV4SignerAuth
+from opensearchpy import OpenSearch, Transport, Urllib3AWSV4SignerAuth
 from opensearchpy.exceptions import NotFoundError, OpenSearchException, RequestError
 
 from snaploom.errors import IndexNotFound, IndexNotPossible
 from snaploom.skipping.stores.opensearch.failures import repeated
 from snaploom.skipping.stores.opensearch.options import DEFAULT_PORTS, Auth, OpenSearchOptions
+from snaploom.skipping.stores.patience import WAITING_SECONDS, somebody_waits
 
 Json = dict[str, Any]
 """A JSON object as OpenSearch sends and takes it."""
@@ -52,6 +53,24 @@ class Document:
     """Term of the primary shard at that time (`_primary_term`)."""
 
 
+class _Transport(Transport):
+    """The library's, with less patience while somebody waits."""
+
+    def perform_request(
+        self,
+        method: str,
+        url: str,
+        params: Mapping[str, Any] | None = None,
+        body: object = None,
+        timeout: float | None = None,
+        ignore: Collection[int] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        if timeout is None and somebody_waits():
+            timeout = WAITING_SECONDS
+        return super().perform_request(method, url, params, body, timeout, ignore, headers)
+
+
 class OpenSearchClient:
     """A connection to OpenSearch; usable from several threads."""
 
@@ -65,6 +84,7 @@ class OpenSearchClient:
             http_auth=_signer(options),
             headers=_user(options),
             timeout=options.timeout_seconds,
+            transport_class=_Transport,
             # Tries are ours: the library's come without a pause between them.
             max_retries=0,
         )

@@ -18,9 +18,13 @@ from opensearchpy.exceptions import (
 )
 
 from snaploom.errors import SkippingError
+from snaploom.skipping.stores.patience import somebody_waits
 
 ATTEMPTS = 8
 """Tries of one request; with the pauses below they last about half a minute."""
+
+ATTEMPTS_AWAITED = 2
+"""The same while somebody waits: one lost connection is no reason to give up."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
 """Seconds before the next try, doubled each time; a random part keeps writers apart."""
@@ -66,11 +70,12 @@ def repeated(request: Callable[[], T], uri: str, doing: str) -> T:
     Raises:
         IndexStoreFailed: it was refused, or failed every time.
     """
-    for attempt in range(1, ATTEMPTS + 1):
+    attempts = ATTEMPTS_AWAITED if somebody_waits() else ATTEMPTS
+    for attempt in range(1, attempts + 1):
         try:
             return request()
         except OpenSearchException as error:
-            if attempt == ATTEMPTS or not is_passing(error):
+            if attempt == attempts or not is_passing(error):
                 raise translated(error, uri, doing) from None
         time.sleep(pause_before(attempt))
     raise IndexStoreFailed(f"OpenSearch does not {doing}", found="no attempt was made")

@@ -1,0 +1,30 @@
+"""How long a store may try: while a query is planned somebody waits, and reading all files is safe.
+
+Whoever builds or commits would rather wait until a store is back; whoever plans a query would not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+WAITING_SECONDS = 10.0
+"""Longest time for one answer of a remote store while somebody waits."""
+
+_IS_AWAITED: ContextVar[bool] = ContextVar("is_awaited", default=False)
+
+
+@contextmanager
+def while_somebody_waits() -> Iterator[None]:
+    """Let stores that are asked in this block, by this thread, give up early."""
+    before = _IS_AWAITED.set(True)
+    try:
+        yield
+    finally:
+        _IS_AWAITED.reset(before)
+
+
+def somebody_waits() -> bool:
+    """Whether the store should rather fail soon than succeed late."""
+    return _IS_AWAITED.get()
