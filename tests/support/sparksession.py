@@ -22,9 +22,6 @@ SETTINGS: Mapping[str, str] = {
     "spark.ui.showConsoleProgress": "false",
 }
 """What the engine needs, and what keeps tests small and quiet."""
-QUICK_START = "-XX:TieredStopAtLevel=1"
-"""Only the first compiler of the JVM: most plans of tests run once, and are over before the second
-one pays (three times less processor time for the proofs, measured)."""
 
 
 def make_session(folder: Path, settings: Mapping[str, str] | None = None) -> SparkSession:
@@ -35,7 +32,7 @@ def make_session(folder: Path, settings: Mapping[str, str] | None = None) -> Spa
     places = {
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder / "local"),
-        "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder / 'derby'} {QUICK_START}",
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder / 'derby'}",
     }
     for key, value in {**SETTINGS, **places, **(settings or {})}.items():
         builder = builder.config(key, value)
