@@ -1,7 +1,8 @@
 """Refreshes with nothing to do, which look into no file."""
 
 import json
-from collections.abc import Iterator
+import secrets
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -55,17 +56,22 @@ def settings(spark: SparkSession) -> Iterator[SparkSession]:
         spark.conf.unset(name)
 
 
-def last_job(spark: SparkSession) -> int:
-    """Number of the last job that Spark ran."""
-    return max(spark.sparkContext.statusTracker().getJobIdsForGroup())
+@pytest.fixture
+def jobs(spark: SparkSession) -> Iterator[Callable[[], int]]:
+    """How many jobs this test ran so far."""
+    context, group = spark.sparkContext, secrets.token_hex(8)
+    context.setJobGroup(group, "a test of outlines")
+    yield lambda: len(context.statusTracker().getJobIdsForGroup(group))
+    context.setLocalProperty("spark.jobGroup.id", None)
 
 
-def test_nothing_to_do_runs_no_job(spark: SparkSession, built: IndexBuilder) -> None:
-    before = last_job(spark)
+def test_nothing_to_do_runs_no_job(built: IndexBuilder, jobs: Callable[[], int]) -> None:
     result = built.refresh()
-    assert last_job(spark) == before
+    assert jobs() == 0
     assert str(result.plan).endswith("0 new, 0 changed, 0 removed, 3 unchanged")
     assert result.state.checked_at >= result.state.refreshed_at
+    built.refresh(RefreshMode.FULL)
+    assert jobs() > 0
 
 
 def test_new_changed_and_removed_files_are_noticed(
