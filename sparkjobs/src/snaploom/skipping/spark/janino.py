@@ -18,6 +18,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from snaploom.errors import SkippingNotAvailable
+from snaploom.skipping.spark.wire import unpacked
 
 PACKAGE = "snaploom.skipping"
 """Java package of the sources."""
@@ -117,7 +118,7 @@ class JavaRule:
         Raises:
             IllegalArgumentException: the frame reads no or several relations of files.
         """
-        return self._facade.listing(frame, list(settings))
+        return unpacked(self._facade.listing(frame, list(settings)))
 
     def serialise(self, frame: JavaObject) -> str:
         """JSON `[{"expression": ..., "type": ...}, ...]` of a Java DataFrame's columns.

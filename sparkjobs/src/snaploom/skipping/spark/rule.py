@@ -24,6 +24,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from snaploom.skipping.spark.janino import JavaRule
+from snaploom.skipping.spark.wire import unpacked
 
 Decider = Callable[[str], str | None]
 """From a request to one sign a file, `0` to drop it and `1` to keep it, or None to keep all.
@@ -93,7 +94,7 @@ class _Callback:
     def apply(self, text: str) -> str | bool | None:
         """`java.util.function.Function.apply`."""
         try:
-            return self._function(text)
+            return self._function(unpacked(text))
         except Exception as error:  # noqa: BLE001 -- a query must never fail because of an index
             return f"{_FAILED}{type(error).__name__}: {error}"
 

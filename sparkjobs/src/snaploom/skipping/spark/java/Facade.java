@@ -22,7 +22,7 @@ public final class Facade {
   }
 
   public String listing(Dataset frame, List settingNames) {
-    return Inspection.listing(frame, texts(settingNames));
+    return Wire.packed(Inspection.listing(frame, texts(settingNames)));
   }
 
   public String serialise(Dataset frame) {

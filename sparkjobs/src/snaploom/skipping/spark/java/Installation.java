@@ -51,7 +51,7 @@ final class Installation {
   private static Object call(Function function, String text) {
     Object answer;
     try {
-      answer = function.apply(text);
+      answer = function.apply(Wire.packed(text));
     } catch (Throwable failure) {
       Failures.add(failure);
       return null;
