@@ -81,6 +81,10 @@ bench-join: install java ## Compare weaving with hand-written PySpark
 bench-skipping: install java ## Compare skipping with plain Spark, Delta and Iceberg
 	$(BIN)/python benchmarks/skipping.py
 
+.PHONY: bench-xskipper
+bench-xskipper: install java ## Compare builds and sizes with Xskipper itself
+	$(BIN)/python benchmarks/xskipper.py
+
 .PHONY: clean
 clean: ## Remove what the other targets made
 	rm -rf .venv .demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
