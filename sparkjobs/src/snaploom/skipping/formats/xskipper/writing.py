@@ -71,15 +71,29 @@ def write_part(
         StreamInvalid: a bloom is no filter of version 1.
     """
     sink = io.BytesIO()
-    pq.write_table(
-        _table(rows, layout),
+    table = _table(rows, layout)
+    with pq.ParquetWriter(
         sink,
+        table.schema.remove_metadata(),
         compression="snappy",
+        # Names, bounds and filters are all different: a dictionary of them would be a second copy.
+        use_dictionary=_repeated(layout),
+        write_statistics=False,  # of one group of rows, which is read as a whole
         use_deprecated_int96_timestamps=True,
         store_decimal_as_integer=True,
+        store_schema=False,  # Arrow's own schema is of no use to other readers, and 1 KiB long
         encryption_properties=encryption,
-    )
+    ) as writer:
+        writer.write_table(table.replace_schema_metadata(None))
+        writer.add_key_value_metadata(table.schema.metadata)
     return sink.getvalue()
+
+
+def _repeated(layout: Layout) -> list[str]:
+    """Leaf columns in which values come again."""
+    partitions = [virtual_name(name) for name, _ in layout.partitions]
+    lists = [f"{index.column}.list.element" for index in layout.indexes if index.name == VALUE_LIST]
+    return [*partitions, *lists]
 
 
 def _complete(rows: pa.Table, position: int, index: StoredIndex) -> pa.Array:
