@@ -6,9 +6,7 @@ nothing but their own spelling.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
@@ -16,13 +14,9 @@ from snaploom.errors import (
     IndexNotFound,
     IndexNotPossible,
     IndexUnreadable,
-    KeyUnavailable,
-    SkippingError,
 )
 from snaploom.models.skippingindex import RefreshMode
 from snaploom.skipping.formats.keys import ParquetKeys
-from snaploom.skipping.formats.kms.opening import SETTING as KEY_SERVICE
-from snaploom.skipping.formats.kms.opening import open_keys
 from snaploom.skipping.formats.xskipper.directory import Written, XskipperDirectory
 from snaploom.skipping.lifecycle import operations
 from snaploom.skipping.lifecycle.alteration import Alteration, alter
@@ -37,8 +31,16 @@ from snaploom.skipping.spark.applying import Application, apply, plan_applicatio
 from snaploom.skipping.spark.metadatalocation import base_of_properties, find_metadata
 from snaploom.skipping.spark.opening import open_path, open_table
 from snaploom.skipping.spark.outline import outline_of
+from snaploom.skipping.spark.places import (
+    in_place,
+    known_keys,
+    known_locations,
+    nowhere,
+    qualified,
+    refuse_keyless,
+)
 from snaploom.skipping.spark.reading import readable_format
-from snaploom.skipping.spark.settings import LOCATIONS, locations_in
+from snaploom.skipping.spark.settings import LOCATIONS
 from snaploom.skipping.spark.targets import SparkTarget
 from snaploom.skipping.statements.columns import name_text
 from snaploom.skipping.statements.declaration import StorePlace
@@ -48,24 +50,6 @@ from snaploom.skipping.stores.opensearch.address import is_opensearch
 from snaploom.skipping.stores.port import NEVER, IndexStore, StoredState
 from snaploom.skipping.stores.usage import Recorded, recorded_usage
 from snaploom.storage.stores import open_store
-
-_SAID: WeakKeyDictionary[SparkSession, tuple[tuple[str, ...], ParquetKeys | None]] = (
-    WeakKeyDictionary()
-)
-"""Locations and keys that a session was given when skipping was enabled in it."""
-
-
-def remember_locations(
-    spark: SparkSession, locations: Sequence[str], keys: ParquetKeys | None
-) -> None:
-    """Let the doors of a session use the locations and keys with which skipping was enabled."""
-    before, former_keys = _SAID.get(spark, ((), None))
-    _SAID[spark] = (tuple(dict.fromkeys((*before, *locations))), keys or former_keys)
-
-
-def forget_locations(spark: SparkSession) -> None:
-    """Let the doors of a session use the locations of its settings only."""
-    _SAID.pop(spark, None)
 
 
 @dataclass(frozen=True)
@@ -333,14 +317,12 @@ class SkippingIndexes:
         """Folders below which indexes are looked for."""
         if self.location:
             return (self.location,)
-        said, _ = _SAID.get(self.spark, ((), None))
-        return tuple(dict.fromkeys((*said, *locations_in(self.spark.conf.get(LOCATIONS, "")))))
+        return known_locations(self.spark)
 
     @property
     def keys(self) -> ParquetKeys | None:
         """Keys of encrypted indexes: as given to `enable`, else of the session's setting."""
-        _, keys = _SAID.get(self.spark, ((), None))
-        return keys or open_keys(self.spark.conf.get(KEY_SERVICE, "") or "")
+        return known_keys(self.spark)
 
     def _base(self, location: str) -> IndexBase:
         return open_base(location, self.keys)
@@ -370,7 +352,7 @@ class SkippingIndexes:
     def _location(self, place: StorePlace) -> str:
         location = place.location or next(iter(self.locations), "")
         if not location:
-            raise _nowhere()
+            raise nowhere()
         return location
 
     def _store(self, uri: str, table: str = "") -> IndexStore:
@@ -396,60 +378,9 @@ class SkippingIndexes:
             if is_there(store):
                 return store
         if not locations:
-            raise _nowhere()
+            raise nowhere()
         raise IndexNotFound(
             "there is no skipping index",
             found=f"nothing about {uri} in {', '.join(locations)}",
             hint=f"create it, or name its folder in {LOCATIONS}",
         )
-
-
-def qualified(spark: SparkSession, path: str) -> str:
-    """A path as Hadoop spells it, with its scheme and without a trailing slash."""
-    gateway = spark.sparkContext._gateway
-    jvm = gateway.jvm  # type: ignore[union-attr]  # set once a session exists
-    place = jvm.org.apache.hadoop.fs.Path(path)
-    system = place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
-    return str(system.makeQualified(place).toString())
-
-
-def in_place(declaration: Declaration, location: str) -> Declaration:
-    """A declaration in the form that belongs to a location.
-
-    Raises:
-        IndexNotPossible: another form was declared.
-    """
-    if is_opensearch(location) and declaration.form == NATIVE:
-        return replace(declaration, form=OPEN_SEARCH)
-    if is_opensearch(location) != (declaration.form == OPEN_SEARCH):
-        raise IndexNotPossible(
-            f"the form {declaration.form} is not one of this location",
-            found=location.partition("?")[0],
-            expected="opensearch://host:port for the form OPENSEARCH, a folder for all others",
-        )
-    return declaration
-
-
-def refuse_keyless(declaration: Declaration, keys: ParquetKeys | None) -> None:
-    """Refuse encryption where there is no key management service.
-
-    Raises:
-        KeyUnavailable: naming the setting.
-    """
-    labels = [index.key_label for index in declaration.indexes if index.key_label]
-    if keys is None and (labels or declaration.footer_key_label):
-        raise KeyUnavailable(
-            "the index is to be encrypted, and no key management service is configured",
-            found=f"key labels {', '.join(filter(None, (declaration.footer_key_label, *labels)))}",
-            expected=f"the setting {KEY_SERVICE}, such as vault+https://vault:8200/v1/transit",
-            hint=f"set {KEY_SERVICE}, or give keys to snaploom.skipping.enable",
-        )
-
-
-def _nowhere() -> SkippingError:
-    return IndexNotFound(
-        "nothing says where indexes are kept",
-        found=f"{LOCATIONS} is not set",
-        expected="the URI or path of a folder",
-        hint=f"set {LOCATIONS}, or say WITH (location = '...')",
-    )

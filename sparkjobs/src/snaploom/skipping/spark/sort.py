@@ -25,8 +25,8 @@ from snaploom.skipping.core.terms import Term
 from snaploom.skipping.spark.causes import cause_of
 from snaploom.skipping.spark.clustering import MOST_COLUMNS, Clustering, balanced, clustered
 from snaploom.skipping.spark.columns import columns_of
-from snaploom.skipping.spark.manage import qualified
 from snaploom.skipping.spark.names import column_at, column_named
+from snaploom.skipping.spark.places import qualified
 from snaploom.skipping.spark.scan import Relation
 from snaploom.skipping.spark.targets import SparkTarget
 from snaploom.storage import layout

@@ -20,11 +20,8 @@ from snaploom.skipping.indexes.registry import registered_types
 from snaploom.skipping.lifecycle.description import Description
 from snaploom.skipping.lifecycle.operations import silent
 from snaploom.skipping.spark.advise import AdviceRequest, advise_target
-from snaploom.skipping.spark.manage import (
-    SkippingIndexes,
-    forget_locations,
-    remember_locations,
-)
+from snaploom.skipping.spark.manage import SkippingIndexes
+from snaploom.skipping.spark.places import forget_locations, remember_locations
 from snaploom.skipping.statements.declaration import (
     alteration_of_statement,
     declaration_of_statement,
