@@ -63,7 +63,9 @@ def test_executors_read_the_same_footers(spark: SparkSession, files: Path, monke
     assert READER.read(spark, lengths(files, f"file:{files}")) == here
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1", b"no Parquet file at all", b"\xff" * 40])
+@pytest.mark.parametrize(
+    "content", [b"", b"PAR1", b"no Parquet file at all", b"\xff" * 40, b"\x10\0\0\0PARQ" * 4]
+)
 def test_what_is_no_parquet_file_has_a_failure_for_a_footer(
     content: bytes, spark: SparkSession, files: Path, mounted: str
 ) -> None:
@@ -72,6 +74,24 @@ def test_what_is_no_parquet_file_has_a_failure_for_a_footer(
     assert found[f"{mounted}/odd.parquet"].rows is None
     assert found[f"{mounted}/odd.parquet"].failure
     assert [footer.rows for footer in found.values()].count(10) == 5
+
+
+@pytest.mark.parametrize(
+    ("listed", "now", "expected"),
+    [
+        (FileState(1, 2), FileState(1, 2), True),
+        (FileState(1, 2, "a"), FileState(1, 2, "a"), True),
+        (FileState(1, 2, "a"), FileState(1, 2, "b"), False),
+        (FileState(1, 2), FileState(1, 2, "b"), True),
+        (FileState(1, 2), FileState(1, 3), False),
+        (FileState(1, 2), FileState(2, 2), False),
+        (FileState(1, 2), None, False),
+    ],
+)
+def test_states_agree_about_one_content(
+    listed: FileState, now: FileState | None, expected: bool
+) -> None:
+    assert listed.agrees(now) is expected
 
 
 def test_a_file_that_is_gone_has_no_state_and_no_footer(

@@ -173,7 +173,7 @@ def _build_piece(
     found = _rows(plan, indexes, states, some, counters)
     rows: dict[str, _Row] = {}
     for path, state in zip(paths, states_of(plan.relation.spark, paths), strict=True):
-        if state != states[path]:
+        if not states[path].agrees(state):
             found.failures[path] = "changed while it was read"
         elif path in found.rows:
             rows[path] = found.rows[path]

@@ -21,6 +21,8 @@ from snaploom.skipping.spark.janino import JavaRule
 
 _TAIL = 8
 """Bytes at the end of a file: length of the footer, and the magic word."""
+_MAGIC = b"PAR1"
+"""What stands at the end, unless the footer is encrypted."""
 _THREADS = 8
 
 MANY_FILES = 2_000
@@ -113,7 +115,10 @@ def _end_of(name: str) -> bytes:
         if size < _TAIL:
             raise ValueError(f"{size} bytes are no Parquet file")
         file.seek(size - _TAIL)
-        length = int.from_bytes(file.read(_TAIL)[:4], "little") + _TAIL
+        tail = file.read(_TAIL)
+        if tail[4:] != _MAGIC:
+            raise ValueError(f"no Parquet file: it does not end in {_MAGIC.decode()}")
+        length = int.from_bytes(tail[:4], "little") + _TAIL
         if length > size:
             raise ValueError(f"a footer of {length} bytes in a file of {size}")
         file.seek(size - length)

@@ -31,6 +31,12 @@ class FileState:
     etag: str | None = None
     """What the store calls this content, where it does."""
 
+    def agrees(self, other: FileState | None) -> bool:
+        """Whether both are about one content; some stores tell tags only of single files."""
+        if other is None or (self.length, self.modified) != (other.length, other.modified):
+            return False
+        return self.etag is None or other.etag is None or self.etag == other.etag
+
 
 def local_path(path: str) -> str | None:
     """The operating system's path of a Hadoop path; None when it is not a local file."""

@@ -23,6 +23,8 @@ final class RemoteFiles {
   private static final int THREADS = 32;
   /** Length of a footer, and the magic word. */
   private static final int TAIL = 8;
+  /** What stands at the end, unless the footer is encrypted. */
+  private static final String MAGIC = "PAR1";
 
   private RemoteFiles() {}
 
@@ -97,6 +99,9 @@ final class RemoteFiles {
       byte[] end = new byte[(int) Math.min(length, first)];
       in.readFully(length - end.length, end);
       int at = end.length - TAIL;
+      if (!new String(end, at + 4, 4, StandardCharsets.ISO_8859_1).equals(MAGIC)) {
+        throw new IOException("no Parquet file: it does not end in " + MAGIC);
+      }
       long size = TAIL;
       for (int i = 0; i < 4; i++) {
         size += (long) (end[at + i] & 0xff) << (8 * i);
