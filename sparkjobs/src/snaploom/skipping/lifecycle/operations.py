@@ -392,7 +392,7 @@ def _nothing_indexed(target: IndexableTarget, files: int) -> SkippingError:
 def _reasons(target: IndexableTarget) -> str:
     """Why files were left out, each reason once, with one file that it concerns."""
     by_reason: dict[str, str] = {}
-    for path, why in target.left_out.items():
+    for path, why in sorted(target.left_out.items()):
         by_reason.setdefault(why, path)
     told = [f"{path}: {why}" for why, path in by_reason.items()]
     more = f"; and {len(told) - _REASONS} other reasons" if len(told) > _REASONS else ""
