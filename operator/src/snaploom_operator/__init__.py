@@ -1,0 +1,1 @@
+"""The operator: watches the declarations, validates, plans, submits, follows and reports."""
