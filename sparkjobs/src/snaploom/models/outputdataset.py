@@ -30,12 +30,7 @@ from snaploom.models.common import (
     refuse_nothing,
 )
 from snaploom.models.outputfolder import OutputFolder
-from snaploom.models.report import (
-    Exclusion,
-    JoinMeasures,
-    ManifestPointer,
-    SourceSnapshot,
-)
+from snaploom.models.report import LatestSnapshot, ManifestPointer, PublishedSnapshots
 from snaploom.models.resource import Resource
 from snaploom.models.run import CronText, CurrentRun, LastRun, RunSettings
 
@@ -308,38 +303,6 @@ class PlanStatus(ApiModel):
     """The joins, in order; the whole plan is in the ConfigMap `<output>-plan`."""
 
 
-class LatestSnapshot(ApiModel):
-    """The newest published snapshot."""
-
-    time: TimestampText
-    """Snapshot time."""
-    published_at: TimestampText
-    """When it was published."""
-    partition: ShortText
-    """Folder below `data/`."""
-    rows: Annotated[int, Ge(0)]
-    """Rows."""
-    files: Annotated[int, Ge(0)]
-    """Number of files."""
-    bytes: Annotated[int, Ge(0)]
-    """Size of the files."""
-    sources: Annotated[tuple[SourceSnapshot, ...], MaxLen(50), Atomic] = ()
-    """The snapshot taken of each source."""
-    excluded: Annotated[tuple[Exclusion, ...], MaxLen(50), Atomic] = ()
-    """Sources that it does without."""
-    joins: JoinMeasures = ()
-    """What was counted at each join."""
-
-
-class PublishedSnapshot(ApiModel):
-    """One published snapshot, in short."""
-
-    time: TimestampText
-    """Snapshot time."""
-    rows: Annotated[int, Ge(0)]
-    """Rows."""
-
-
 class OutputDatasetStatus(ResourceStatus):
     """What is known about an output."""
 
@@ -351,12 +314,14 @@ class OutputDatasetStatus(ResourceStatus):
     """The run that ended last."""
     latest_snapshot: LatestSnapshot | None = None
     """The newest published snapshot."""
-    snapshots: Annotated[tuple[PublishedSnapshot, ...], MaxLen(50), Atomic] = ()
+    snapshots: PublishedSnapshots = ()
     """The newest published snapshots."""
     snapshot_count: Annotated[int, Ge(0)] | None = None
     """Number of published snapshots."""
     next_run_time: TimestampText | None = None
-    """When the next run is due."""
+    """When the next run is due, by schedule or as a retry."""
+    realised: ShortText | None = None
+    """Hash of the declarations that the last successful run worked on."""
     manifest: ManifestPointer | None = None
     """Where the authoritative record is."""
 

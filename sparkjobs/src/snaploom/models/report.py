@@ -11,6 +11,7 @@ from pydantic import Field, StringConstraints
 from snaploom.models.base import ApiModel, ListType
 from snaploom.models.common import Atomic, MessageText, ShortText, StringMap, TimestampText, UriText
 from snaploom.models.finding import Finding
+from snaploom.models.runfacts import IndexFacts, Removed, SeenSource
 
 REPORT_FORMAT = 1
 """Format of the Report; a newer one is refused, older ones are read (ruling D19)."""
@@ -73,6 +74,46 @@ class SourceSnapshot(ApiModel):
     """Time of the source's snapshot."""
     fingerprint: ShortText = ""
     """Hash over path, length, modification time and tag of the files read."""
+
+
+JoinMeasures = Annotated[tuple[JoinMeasure, ...], MaxLen(50), ListType("map", keys=("child",))]
+"""Joins as they stand in a status: at most 50 (ruling D18)."""
+
+
+class LatestSnapshot(ApiModel):
+    """The newest published snapshot."""
+
+    time: TimestampText
+    """Snapshot time."""
+    published_at: TimestampText
+    """When it was published."""
+    partition: ShortText
+    """Folder below `data/`."""
+    rows: Count
+    """Rows."""
+    files: Count
+    """Number of files."""
+    bytes: Count
+    """Size of the files."""
+    sources: Annotated[tuple[SourceSnapshot, ...], MaxLen(50), Atomic] = ()
+    """The snapshot taken of each source."""
+    excluded: Annotated[tuple[Exclusion, ...], MaxLen(50), Atomic] = ()
+    """Sources that it does without."""
+    joins: JoinMeasures = ()
+    """What was counted at each join."""
+
+
+class PublishedSnapshot(ApiModel):
+    """One published snapshot, in short."""
+
+    time: TimestampText
+    """Snapshot time."""
+    rows: Count
+    """Rows."""
+
+
+PublishedSnapshots = Annotated[tuple[PublishedSnapshot, ...], MaxLen(50), Atomic]
+"""The newest published snapshots, newest first, as they stand in a status."""
 
 
 class SnapshotReason(StrEnum):
@@ -199,11 +240,15 @@ class Report(ApiModel):
     format: int = REPORT_FORMAT
     """Format version."""
     output: ShortText
-    """Name of the OutputDataset."""
+    """Name of the OutputDataset; `SkippingIndex/name` for a run of an index."""
     uid: Annotated[str, StringConstraints(max_length=64)] = ""
-    """UID of the OutputDataset in the cluster; empty on a laptop."""
+    """UID of the resource in the cluster; empty on a laptop."""
     run_id: ShortText
-    """Identity of this run; part of every file name it publishes."""
+    """Identity of this run: in a cluster the name of its application, elsewhere `storageRunId`."""
+    storage_run_id: ShortText = ""
+    """Identity under which it writes: part of every file name and manifest entry; never reused."""
+    attempt: Count | None = None
+    """Which attempt this is, as its submitter counts them."""
     phase: RunPhase
     """How it ended."""
     started_at: TimestampText
@@ -226,13 +271,27 @@ class Report(ApiModel):
     """What validation and preflight found."""
     message: MessageText = ""
     """The reason of a failure, for people."""
+    reason: ShortText = ""
+    """The same for machines, such as `SourceNotReadable`; empty for a run that succeeded."""
+    retryable: bool | None = None
+    """Whether it is worth trying again with nothing changed; omitted for a run that succeeded."""
+    seen: Annotated[tuple[SeenSource, ...], MaxLen(4000), Atomic] = ()
+    """What it saw of every source."""
+    snapshot_count: Count | None = None
+    """Number of snapshots that are published, by whatever run; omitted when that is not known."""
+    newest: LatestSnapshot | None = None
+    """The newest of them."""
+    published: PublishedSnapshots = ()
+    """The newest of them in short, newest first."""
+    index: IndexFacts | None = None
+    """What a run of an index left."""
+    removed: Removed | None = None
+    """What a run removed because the resource is being deleted."""
+    truncated: Annotated[tuple[ShortText, ...], MaxLen(100), Atomic] = ()
+    """What is left out because the Report must fit into a ConfigMap, for people."""
     tool_version: ShortText = ""
     """Version of Snaploom."""
     spark_version: ShortText = ""
     """Version of Spark."""
     session: StringMap = Field(default_factory=dict)
     """Settings that the job made in its Spark session (ruling D10)."""
-
-
-JoinMeasures = Annotated[tuple[JoinMeasure, ...], MaxLen(50), ListType("map", keys=("child",))]
-"""Joins as they stand in a status: at most 50 (ruling D18)."""

@@ -1,0 +1,56 @@
+"""What a run tells besides snapshots: what it saw of sources, of an index, and what it removed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from annotated_types import Ge, MaxLen
+
+from snaploom.models.base import ApiModel
+from snaploom.models.common import Atomic, MessageText, ShortText, TimestampText
+from snaploom.models.skippingindex import IndexedFiles, IndexState
+
+Lines = Annotated[tuple[MessageText, ...], MaxLen(100), Atomic]
+
+
+class SeenSource(ApiModel):
+    """What a run saw of one source."""
+
+    source: ShortText
+    """Name of the DataSource."""
+    latest_snapshot: TimestampText | None = None
+    """Newest snapshot; omitted when there is none, or when its snapshots cannot be listed."""
+    snapshots: Annotated[int, Ge(0)] | None = None
+    """Number of snapshots; omitted for a source that is asked about single times only."""
+    schema_fingerprint: ShortText | None = None
+    """Hash over names, types and order of its columns, as last read; omitted when nothing was."""
+
+
+class IndexFacts(ApiModel):
+    """What a run of a SkippingIndex left."""
+
+    state: IndexState
+    """State of the index."""
+    files: IndexedFiles | None = None
+    """How much of the target it covers; omitted when there is no index any more."""
+    bytes: Annotated[int, Ge(0)] | None = None
+    """Size of the index; omitted where its store does not tell."""
+    last_refreshed: TimestampText | None = None
+    """When it was last refreshed."""
+    done: Lines = ()
+    """What was done to it, in a few words each; empty when there was nothing to do."""
+    warnings: Lines = ()
+    """What a person should know about it."""
+
+
+class Removed(ApiModel):
+    """What a run removed because its resource is being deleted (ruling D15)."""
+
+    files: Annotated[int, Ge(0)]
+    """Number of files, those of the folder's own record included."""
+    bytes: Annotated[int, Ge(0)]
+    """Their size."""
+    left: Annotated[int, Ge(0)] = 0
+    """Number of files that Snaploom did not write; they stay."""
+    left_names: Annotated[tuple[ShortText, ...], MaxLen(20), Atomic] = ()
+    """The first of them."""
