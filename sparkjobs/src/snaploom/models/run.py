@@ -215,22 +215,85 @@ class RunSettings(ApiModel):
     """Who starts the job."""
 
 
+class RunAction(StrEnum):
+    """What a run does."""
+
+    RUN = "Run"
+    """It weaves what is due, or brings the index up to date."""
+    DELETE = "Delete"
+    """It deletes what was published (`deletionPolicy: Delete`)."""
+
+
+class Trigger(ApiModel):
+    """What a run was started for; a run is due when one of these is no longer what it was."""
+
+    declarations: ShortText = ""
+    """Hash of the declarations that it works on; how and when jobs run is no part of it."""
+    upstream: ShortText = ""
+    """Hash of how far the outputs that it reads had published; empty when it reads none."""
+    token: ShortText = ""
+    """Value of the annotation `snaploom.io/run`; empty without one."""
+    scheduled: TimestampText | None = None
+    """The latest tick of the schedule that it answers."""
+
+
+class CurrentPhase(StrEnum):
+    """How far the run in flight is."""
+
+    QUEUED = "Queued"
+    """It waits for other runs to end."""
+    SUBMITTING = "Submitting"
+    """Its application is about to be created; written down first, so that there is never a second
+    one (`operator.md` section 11)."""
+    SUBMITTED = "Submitted"
+    """The application exists and has not started."""
+    RUNNING = "Running"
+    """The driver runs."""
+    ENDING = "Ending"
+    """The application is ending, or is being stopped."""
+
+
 class CurrentRun(ApiModel):
     """The run in flight."""
 
     name: ShortText
-    """Name of the SparkApplication."""
+    """Name of its application."""
     id: ShortText
-    """Identity of the run."""
-    phase: ShortText
-    """Queued, Submitted, Running and so on."""
+    """Identity of the run: the same name, by which its report and its ConfigMaps are found."""
+    action: RunAction = RunAction.RUN
+    """What it does."""
+    phase: CurrentPhase
+    """How far it is."""
     since: TimestampText
     """When it entered the phase."""
+    started_at: TimestampText
+    """When it was decided."""
+    attempt: Annotated[int, Ge(0)] = 0
+    """0 for the first attempt, counted up by retries."""
+    trigger: Trigger = Trigger()
+    """What it was started for."""
+    uid: Annotated[str, StringConstraints(max_length=64)] | None = None
+    """UID of its application, once it exists."""
     waiting_for: ShortText | None = None
     """What it waits for."""
+    progress: ShortText | None = None
+    """How far the job says that it is, such as `snapshot 3 of 12, join 4 of 9`."""
 
 
 RunList = Annotated[tuple[ShortText, ...], MaxLen(20), Atomic]
+
+
+class LastPhase(StrEnum):
+    """How a run ended."""
+
+    SUCCEEDED = "Succeeded"
+    """Everything that was due is done."""
+    FAILED = "Failed"
+    """Something that was due is not done."""
+    STOPPED = "Stopped"
+    """It was replaced, or stopped by a deadline or a person."""
+    LOST = "Lost"
+    """Its application went away before it was seen to end, and left no report."""
 
 
 class LastRun(ApiModel):
@@ -238,8 +301,18 @@ class LastRun(ApiModel):
 
     id: ShortText
     """Identity of the run."""
-    phase: ShortText
+    action: RunAction = RunAction.RUN
+    """What it did."""
+    phase: LastPhase
     """How it ended."""
+    reason: ShortText = ""
+    """Stable CamelCase reason of a failure."""
+    retryable: bool = False
+    """Whether it may succeed with nothing changed."""
+    attempt: Annotated[int, Ge(0)] = 0
+    """0 for the first attempt, counted up by retries."""
+    trigger: Trigger = Trigger()
+    """What it was started for."""
     started_at: TimestampText
     """When it started."""
     finished_at: TimestampText | None = None

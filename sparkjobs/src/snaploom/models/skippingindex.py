@@ -296,7 +296,9 @@ class SkippingIndexStatus(ResourceStatus):
     last_run: LastRun | None = None
     """The run that ended last."""
     next_run_time: TimestampText | None = None
-    """When the next run is due."""
+    """When the next run is due, by schedule or as a retry."""
+    realised: ShortText | None = None
+    """Hash of the declarations that the last successful run worked on."""
 
 
 class SkippingIndex(Resource):

@@ -1,0 +1,1 @@
+"""Admission: the same validation, before an object is stored."""

@@ -1,0 +1,1 @@
+"""Commands of `snaploom` that talk to a cluster."""

@@ -1,0 +1,1 @@
+"""Builders of child objects: pure, owner references and labels included."""

@@ -1,0 +1,132 @@
+"""What one decision is made from: everything, read once, frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from snaploom.models.common import ResourceStatus
+from snaploom.models.datasource import LastSeen, UsedBy
+from snaploom.models.finding import Finding
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.resource import Resource
+from snaploom.models.run import Submitter
+from snaploom.models.skippingindex import SkippingIndex
+from snaploom.models.times import EpochNanos
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.plan import RunPlan
+from snaploom_operator.objects import Application, DriverPod, FoundReport, JsonObject, Ref
+
+
+NOT_USED = UsedBy(count=0)
+
+
+@dataclass(frozen=True)
+class Queue:
+    """Where a run stands among all runs."""
+
+    has_slot: bool
+    """Whether it may be submitted now."""
+    position: int
+    """Its place among the waiting, from 1; 0 when it does not wait."""
+    waiting: int
+    """Runs that wait."""
+    in_flight: int
+    """Runs that are submitted or running, within the limit that holds this one back."""
+    limit: int
+    """That limit."""
+
+
+@dataclass(frozen=True)
+class OwnedConfigMap:
+    """A ConfigMap of ours."""
+
+    name: str
+    uid: str
+    run: str
+    """Empty for the plan's."""
+    role: str
+    """`bundle`, `report` or `plan`."""
+
+
+@dataclass(frozen=True)
+class Unparsable:
+    """A resource whose content our models refuse: written before its CRD, or by a newer Snaploom.
+
+    Its findings are errors; nothing is done with it but to say so.
+    """
+
+    ref: Ref
+    uid: str
+    generation: int
+    findings: tuple[Finding, ...]
+    status: ResourceStatus | None
+
+
+@dataclass(frozen=True)
+class ObservedResource:
+    """What every kind is decided from."""
+
+    now: EpochNanos
+    resource: Resource
+    """As it is stored, status included."""
+    findings: tuple[Finding, ...]
+    """What validation found about this resource itself; a missing reference is an ERROR here."""
+    faulty: tuple[str, ...] = ()
+    """`Kind/name` of resources that it refers to, directly or not, and that are wrong."""
+    used_by: UsedBy = NOT_USED
+    """Who refers to it."""
+    last_seen: LastSeen | None = None
+    """What the latest run saw of it; for a DataSource."""
+
+
+@dataclass(frozen=True)
+class ObservedRuns:
+    """The runs of one OutputDataset or SkippingIndex, and what stands in their way."""
+
+    applications: tuple[Application, ...] = ()
+    """All that carry its UID, newest first."""
+    application_objects: Mapping[str, JsonObject] = field(default_factory=dict)
+    """The applications as they are stored, by name."""
+    reports: Mapping[str, FoundReport] = field(default_factory=dict)
+    """By name of the run."""
+    config_maps: tuple[OwnedConfigMap, ...] = ()
+    """Bundles, reports and plan."""
+    driver_pods: Mapping[str, DriverPod] = field(default_factory=dict)
+    """By name of the run."""
+    queue: Queue = Queue(has_slot=True, position=0, waiting=0, in_flight=0, limit=1)
+    """Its place in the queue."""
+    available: frozenset[Submitter] = frozenset({Submitter.SPARK_OPERATOR})
+    """Submitters that are allowed here and whose kind the cluster has."""
+    is_namespace_terminating: bool = False
+    """Whether nothing can be created in its namespace any more."""
+
+
+@dataclass(frozen=True)
+class ObservedOutput(ObservedResource):
+    """What an OutputDataset is decided from."""
+
+    resource: OutputDataset
+    runs: ObservedRuns = ObservedRuns()
+    bundle: Bundle | None = None
+    """It and all that it refers to; None while something is missing or wrong."""
+    plan: RunPlan | None = None
+    """The plan without data; None like the bundle."""
+    declarations: str = ""
+    """Hash of what a run works on; empty without a bundle."""
+    upstream: str = ""
+    """Hash over names and sequences of the outputs that it reads; empty when it reads none."""
+
+
+@dataclass(frozen=True)
+class ObservedIndex(ObservedResource):
+    """What a SkippingIndex is decided from."""
+
+    resource: SkippingIndex
+    runs: ObservedRuns = ObservedRuns()
+    bundle: Bundle | None = None
+    declarations: str = ""
+    upstream: str = ""
+    """Hash over the sequence of the output that is indexed; empty unless `ON_PUBLISH`."""
+    is_overdue: bool = False
+    """Whether the output that is indexed published since the last refresh."""

@@ -1,0 +1,55 @@
+"""The port of submitters, and what a run is when it is handed to one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.run import RunAction, SparkSettings, Submitter, Trigger
+from snaploom.models.skippingindex import SkippingIndex
+from snaploom.models.times import EpochNanos
+from snaploom_operator.cluster.port import ApiResource
+from snaploom_operator.objects import Application, JsonObject
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One run, before it is an object."""
+
+    owner: OutputDataset | SkippingIndex
+    """The resource, as it is stored."""
+    name: str
+    """Name of the run and of its application."""
+    action: RunAction
+    attempt: int
+    trigger: Trigger
+    started_at: EpochNanos
+    spark: SparkSettings
+    """What the resource says, over what the operator's settings say; complete."""
+    bundle: str
+    """Name of the ConfigMap with the Bundle."""
+    report: str
+    """Name of the ConfigMap that the job writes its Report to."""
+
+
+class ApplicationForm(Protocol):
+    """How one submitter writes a run down, and how what it says of it is read."""
+
+    @property
+    def submitter(self) -> Submitter:
+        """Which one it is."""
+        ...
+
+    @property
+    def resource(self) -> ApiResource:
+        """Kind of its objects."""
+        ...
+
+    def manifest(self, request: RunRequest) -> JsonObject:
+        """The object that runs the job: complete, so that no webhook has anything to add."""
+        ...
+
+    def read(self, stored: JsonObject) -> Application | None:
+        """The run behind an object; None when it is not one of ours."""
+        ...
