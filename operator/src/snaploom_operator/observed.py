@@ -17,7 +17,6 @@ from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import RunPlan
 from snaploom_operator.objects import Application, DriverPod, FoundReport, JsonObject, Ref
 
-
 NOT_USED = UsedBy(count=0)
 
 
