@@ -40,4 +40,6 @@ def unstarted_report(name: str, moment: EpochNanos, error: SnaploomError) -> Rep
         finished_at=format_instant(moment),
         findings=error.findings[:10_000] if isinstance(error, InvalidDeclarations) else (),
         message=str(error)[:32_768],
+        reason=error.reason,
+        retryable=error.retryable,
     )

@@ -14,6 +14,7 @@ from snaploom.engine.sources.opening import open_source
 from snaploom.engine.sources.port import SourceReader
 from snaploom.errors import HistoryIncompatible
 from snaploom.jobs.declarations import refuse
+from snaploom.jobs.sight import Sight
 from snaploom.jobs.sparkfailures import translated
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.times import EpochNanos
@@ -50,9 +51,20 @@ class Prepared:
 
 
 def prepare(
-    spark: SparkSession, bundle: Bundle, now: EpochNanos, limit: int | None = None
+    spark: SparkSession,
+    bundle: Bundle,
+    now: EpochNanos,
+    limit: int | None = None,
+    sight: Sight | None = None,
 ) -> Prepared:
     """Look at folder and sources, and plan.
+
+    Args:
+        spark: the session.
+        bundle: the output, and what it refers to.
+        now: the instant of planning.
+        limit: snapshots to publish at most.
+        sight: told what is seen, as far as it goes.
 
     Raises:
         NoUniqueJoinTree: the join tree is ambiguous or does not reach every source.
@@ -61,6 +73,7 @@ def prepare(
         SourceError: a source cannot be listed.
     """
     output = bundle.output
+    sight = sight or Sight()
     offline = plan_offline(bundle)
     refuse(offline.findings)
     state = inspect_folder(
@@ -69,11 +82,15 @@ def prepare(
         folder_identity(output),
         accept_root_change=output.spec.run.accept_root_change,
     )
+    sight.state = state
     refuse_structure(output, state, offline.tree)
     readers = {
         node.source: open_source(spark, bundle, node.source, now) for node in offline.tree.nodes
     }
-    listings = {name: _listing(reader) for name, reader in readers.items()}
+    listings: dict[str, SourceSnapshots] = {}
+    for name, reader in readers.items():
+        listings[name] = _listing(reader)
+        sight.see_listing(name, listings[name])
     plan = plan_run(bundle, listings, published_state(state), now, limit)
     refuse(plan.findings)
     return Prepared(bundle, plan, readers, state)

@@ -18,8 +18,9 @@ from snaploom.errors import (
 )
 from snaploom.jobs.events import RunPlanned, SnapshotLeftOut, SnapshotPublished, Warned
 from snaploom.jobs.job import Job
+from snaploom.jobs.published import newest_snapshot, published_snapshots
+from snaploom.jobs.sight import Sight
 from snaploom.models.finding import Finding, InvalidDeclarations
-from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import (
     ManifestPointer,
     Report,
@@ -29,6 +30,7 @@ from snaploom.models.report import (
     Unpublished,
 )
 from snaploom.models.times import format_instant
+from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import PlannedSnapshot, RunPlan
 from snaploom.storage.entries import SnapshotRecord
 
@@ -49,37 +51,34 @@ class SessionFacts:
 class RunRecord:
     """The outcome of every planned snapshot of one run."""
 
-    def __init__(self, output: OutputDataset, run_id: str, job: Job, session: SessionFacts) -> None:
+    def __init__(self, bundle: Bundle, run_id: str, job: Job, session: SessionFacts) -> None:
         """Nothing has happened yet."""
+        self.sight = Sight()
+        """What was seen of folder and sources."""
         self._session = session
-        self._output = output
+        self._bundle = bundle
+        self._output = bundle.output
         self._run_id = run_id
         self._job = job
         self._started = job.clock()
         self._plan_hash = ""
         self._findings: tuple[Finding, ...] = ()
-        self._sequence: int | None = None
         self._published: list[SnapshotReport] = []
         self._skipped: list[Unpublished] = []
         self._failed: list[Unpublished] = []
         self._stopped_by: SnaploomError | None = None
+        self._cause: type[SnaploomError] | None = None
 
-    def plan(self, plan: RunPlan, due: int, sequence: int) -> None:
+    def plan(self, plan: RunPlan, due: int) -> None:
         """It is known what will be visited.
 
         Args:
             plan: what was planned.
             due: number of snapshots to publish.
-            sequence: newest entry of the folder's manifest.
         """
         self._plan_hash = plan.hash
         self._findings = plan.findings
-        self._sequence = sequence
         self._job.tell(RunPlanned(self._output.name, due, len(plan.tree.joins)))
-
-    def see_sequence(self, sequence: int) -> None:
-        """There is a newer entry in the folder's manifest."""
-        self._sequence = sequence
 
     def publish(self, record: SnapshotRecord, seconds: float, warnings: Sequence[str]) -> None:
         """A snapshot is live."""
@@ -116,11 +115,13 @@ class RunRecord:
         planned: PlannedSnapshot,
         reason: SnapshotReason,
         message: str,
+        cause: type[SnaploomError],
         *,
         resource: str = "",
         path: str = "",
     ) -> None:
         """A snapshot that was due cannot be published, because of a field of a resource."""
+        self._cause = self._cause or cause
         outcome = _unpublished(planned, reason, message, resource, path)
         self._failed.append(outcome)
         self._job.tell(SnapshotLeftOut(outcome, is_failure=True))
@@ -147,6 +148,7 @@ class RunRecord:
             remaining[0],
             reason or reason_of(error),
             str(error),
+            type(error),
             resource=error.resource or self._output.identity,
             path=error.path or "",
         )
@@ -156,6 +158,7 @@ class RunRecord:
     def stop(self, error: SnaploomError) -> None:
         """The run ends early, for a reason that is not one snapshot's."""
         self._stopped_by = error
+        self._cause = type(error)
         if isinstance(error, InvalidDeclarations):
             known = set(self._findings)
             self._findings += tuple(f for f in error.findings if f not in known)
@@ -166,14 +169,12 @@ class RunRecord:
 
     def report(self) -> Report:
         """All of it, now that the run has ended."""
-        pointer = None
-        if self._sequence is not None:
-            uri = self._output.spec.output_folder.folder_uri
-            pointer = ManifestPointer(uri=uri, sequence=self._sequence)
+        state, cause = self.sight.state, self._cause
         return Report(
             output=self._output.name,
             uid=self._output.metadata.uid or "",
             run_id=self._run_id,
+            storage_run_id=self._run_id,
             phase=self._phase(),
             started_at=format_instant(self._started),
             finished_at=format_instant(self._job.clock()),
@@ -181,13 +182,22 @@ class RunRecord:
             snapshots=tuple(self._published),
             skipped=tuple(self._skipped),
             failed=tuple(self._failed),
-            manifest=pointer,
+            manifest=None if state is None else self._pointer(state.seq),
             findings=self._findings,
             message=self._message(),
+            reason="" if cause is None else cause.reason,
+            retryable=None if cause is None else cause.retryable,
+            seen=self.sight.sources(self._bundle),
+            snapshot_count=None if state is None else len(state.live),
+            newest=None if state is None else newest_snapshot(state),
+            published=() if state is None else published_snapshots(state),
             session=dict(self._session.settings),
             tool_version=snaploom.__version__,
             spark_version=self._session.version,
         )
+
+    def _pointer(self, sequence: int) -> ManifestPointer:
+        return ManifestPointer(uri=self._output.spec.output_folder.folder_uri, sequence=sequence)
 
     def _phase(self) -> RunPhase:
         if isinstance(self._stopped_by, Interrupted):

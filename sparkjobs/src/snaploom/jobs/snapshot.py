@@ -18,6 +18,7 @@ from snaploom.jobs.events import JoinPlanned
 from snaploom.jobs.job import Job
 from snaploom.jobs.preparation import Prepared, model_nodes, refuse_structure
 from snaploom.jobs.schemahistory import SchemaHistory
+from snaploom.jobs.sight import Sight
 from snaploom.jobs.sparkfailures import translated
 from snaploom.models.report import Exclusion, SourceSnapshot
 from snaploom.models.times import format_instant
@@ -25,6 +26,7 @@ from snaploom.planning.plan import PlannedSnapshot
 from snaploom.planning.steps import ReadSource
 from snaploom.storage.entries import SnapshotRecord
 from snaploom.storage.folder import Folder
+from snaploom.storage.layout import content_hash
 from snaploom.storage.publication import (
     AlreadyPublished,
     Published,
@@ -44,7 +46,13 @@ class SnapshotWeaver:
     """Weaves one snapshot after the other into a folder."""
 
     def __init__(
-        self, spark: SparkSession, prepared: Prepared, run: Run, job: Job, folder: Folder
+        self,
+        spark: SparkSession,
+        prepared: Prepared,
+        run: Run,
+        job: Job,
+        folder: Folder,
+        sight: Sight,
     ) -> None:
         """Index the declarations that every snapshot needs."""
         self.run = run
@@ -57,6 +65,7 @@ class SnapshotWeaver:
         """Wall time of the latest snapshot."""
         self._spark = spark
         self._prepared = prepared
+        self._sight = sight
         self._history = SchemaHistory(folder.store)
         others = self.output.spec.data_model.other_data_sources
         self._others = {other.field_name: other for other in others}
@@ -112,7 +121,9 @@ class SnapshotWeaver:
 
     def _read(self, step: ReadSource) -> SourceFrame:
         with translated(f"DataSource/{step.source}"):
-            return self._prepared.readers[step.source].read(step.time)
+            found = self._prepared.readers[step.source].read(step.time)
+        self._sight.see_schema(step.source, found.time, _fingerprint(found.frame.schema))
+        return found
 
     def _write(
         self,
@@ -166,6 +177,11 @@ class SnapshotWeaver:
     def _revalidate(self, state: FolderState, record: SnapshotRecord) -> None:
         refuse_structure(self.output, state, self._prepared.plan.tree)
         self._history.refuse_record(self.output, state, record)
+
+
+def _fingerprint(schema: StructType) -> str:
+    """Hash over names, types and order of columns; what may be NULL changes with the reader."""
+    return content_hash(schema.simpleString().encode())
 
 
 def _sources(

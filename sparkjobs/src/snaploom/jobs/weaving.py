@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import snaploom
 from snaploom.engine.schemachecks import MissingField
-from snaploom.errors import Interrupted, SnaploomError, StorageError
+from snaploom.errors import Interrupted, SnaploomError, SnapshotMissing, StorageError
 from snaploom.jobs.events import SnapshotStarted
 from snaploom.jobs.job import Job
 from snaploom.jobs.preparation import (
@@ -48,11 +48,11 @@ def weave_output(spark: SparkSession, bundle: Bundle, job: Job) -> Report:
     output = bundle.output
     run = Run(new_run_id(job.clock()), snaploom.__version__, job.clock, job.reached)
     facts = SessionFacts(spark.version, told_settings(spark))
-    record = RunRecord(output, run.run_id, job, facts)
+    record = RunRecord(bundle, run.run_id, job, facts)
     try:
         job.interruption.check()
         job.group.enter(spark, f"{run.run_id}-plan", f"{output.identity}: listing sources")
-        prepared = prepare(spark, bundle, job.now, job.limit)
+        prepared = prepare(spark, bundle, job.now, job.limit, record.sight)
         _visit(spark, prepared, run, job, record)
     except SnaploomError as error:
         record.stop(_reason_behind(job, error))
@@ -63,12 +63,13 @@ def _visit(spark: SparkSession, prepared: Prepared, run: Run, job: Job, record: 
     snapshots = prepared.plan.snapshots or ()
     due = [planned for planned in snapshots if planned.action is Action.PUBLISH]
     failing = [planned for planned in snapshots if planned.action is Action.FAIL]
-    record.plan(prepared.plan, len(due), prepared.state.seq)
+    record.plan(prepared.plan, len(due))
     for planned in snapshots:
         if planned.action is Action.SKIP:
             record.leave_out(planned, planned.reason, planned.message, warn=planned.warn)
     for planned in failing:
-        record.fail(planned, planned.reason, planned.message)
+        # A snapshot of a source that is not there is all that makes a planned one fail.
+        record.fail(planned, planned.reason, planned.message, SnapshotMissing)
     if failing:
         for planned in due:
             message = f"left for the next run: {failing[0].message}"
@@ -91,7 +92,7 @@ def _weave(
     except SnaploomError as error:
         record.give_up(due, _reason_behind(job, error))
         return
-    weaver = SnapshotWeaver(spark, prepared, run, job, folder)
+    weaver = SnapshotWeaver(spark, prepared, run, job, folder, record.sight)
     for index, planned in enumerate(due):
         job.tell(SnapshotStarted(index + 1, len(due), planned.time))
         try:
@@ -153,7 +154,7 @@ def _delete_old(weaver: SnapshotWeaver, record: RunRecord) -> None:
 def _see_newest(folder: Folder, record: RunRecord) -> None:
     """Let the Report point to the manifest as it is now; what was published is known anyway."""
     try:
-        record.see_sequence(folder.log.read().seq)
+        record.sight.state = folder.log.read()
     except StorageError as error:
         record.warn(f"the manifest cannot be read any more: {error.message}")
 

@@ -19,9 +19,9 @@ class SeenSource(ApiModel):
     source: ShortText
     """Name of the DataSource."""
     latest_snapshot: TimestampText | None = None
-    """Newest snapshot; omitted when there is none, or when its snapshots cannot be listed."""
+    """Newest snapshot; omitted when there is none, and for a source without history."""
     snapshots: Annotated[int, Ge(0)] | None = None
-    """Number of snapshots; omitted for a source that is asked about single times only."""
+    """Number of snapshots; omitted for a source without history."""
     schema_fingerprint: ShortText | None = None
     """Hash over names, types and order of its columns, as last read; omitted when nothing was."""
 

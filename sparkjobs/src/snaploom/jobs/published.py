@@ -1,0 +1,40 @@
+"""What the manifest of an output tells to a status: how many snapshots, and the newest of them."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from snaploom.models.report import LatestSnapshot, PublishedSnapshot
+from snaploom.models.times import format_instant
+from snaploom.storage.entries import SnapshotRecord
+from snaploom.storage.state import FolderState
+
+SHOWN = 50
+"""Snapshots, sources and joins in a status (ruling D18)."""
+
+
+def newest_snapshot(state: FolderState) -> LatestSnapshot | None:
+    """The newest published snapshot, as far as a status has room; None when there is none."""
+    return _latest(state.snapshots[-1]) if state.snapshots else None
+
+
+def published_snapshots(state: FolderState) -> tuple[PublishedSnapshot, ...]:
+    """The newest published snapshots in short, newest first."""
+    return tuple(
+        PublishedSnapshot(time=format_instant(record.time), rows=record.rows)
+        for record in islice(reversed(state.snapshots), SHOWN)
+    )
+
+
+def _latest(record: SnapshotRecord) -> LatestSnapshot:
+    return LatestSnapshot(
+        time=format_instant(record.time),
+        published_at=format_instant(record.created_at),
+        partition=record.partition,
+        rows=record.rows,
+        files=len(record.files),
+        bytes=sum(file.bytes for file in record.files),
+        sources=record.sources[:SHOWN],
+        excluded=record.excluded[:SHOWN],
+        joins=record.joins[:SHOWN],
+    )
