@@ -1,0 +1,269 @@
+"""The tree of `snaploom status`: what an output is made of, what runs, and what it published.
+
+Pure: resources as the cluster holds them in, a tree of text out. It repeats what the operator wrote
+into statuses and decides nothing itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rich.text import Text
+from rich.tree import Tree
+
+from snaploom.models.common import Condition, ConditionStatus, ResourceStatus
+from snaploom.models.datarelationship import DataRelationship
+from snaploom.models.datasource import DataSource, DataSourceStatus
+from snaploom.models.fieldtransformer import FieldTransformer
+from snaploom.models.kinds import AnyResource
+from snaploom.models.metadataapplicator import MetadataApplicator
+from snaploom.models.outputdataset import OutputDataset, OutputDatasetStatus
+from snaploom.models.run import CurrentRun, LastPhase, LastRun
+from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
+from snaploom.models.times import EpochNanos
+from snaploom_operator.commands.ages import ago
+
+_SHOWN_SNAPSHOTS = 5
+"""Snapshots listed by time; the rest is a count."""
+_WAITING = ("Ready", "Reconciling", "Stalled", "Suspended", "SnapshotFresh", "IndexFresh")
+"""Conditions that tell how it stands; those that are as they should be are left out."""
+
+Configuration = DataSource | DataRelationship | MetadataApplicator | FieldTransformer
+
+
+@dataclass(frozen=True)
+class View:
+    """The resources of one namespace, by `Kind/name`, and the time of looking."""
+
+    resources: Mapping[str, AnyResource]
+    now: EpochNanos
+    namespace: str
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """Why a resource cannot be shown, by `Kind/name`."""
+
+
+def tree_of(view: View, identity: str) -> Tree:
+    """One resource and all below it; the resource must be in the view."""
+    resource = view.resources[identity]
+    tree = Tree(_heading(view, identity), highlight=False)
+    for condition in _telling(resource.status):
+        tree.add(_condition_line(condition, view.now))
+    if isinstance(resource, OutputDataset):
+        _add_output(tree, view, resource)
+    elif isinstance(resource, SkippingIndex):
+        _add_index(tree, view, resource)
+    else:
+        _add_configuration(tree, view, resource)
+    return tree
+
+
+def forest_of(view: View) -> Iterator[Tree]:
+    """Every output with the indexes about it, then what none of them uses."""
+    outputs = [key for key, each in view.resources.items() if isinstance(each, OutputDataset)]
+    indexes = [key for key, each in view.resources.items() if isinstance(each, SkippingIndex)]
+    shown: set[str] = set()
+    for identity in sorted(outputs):
+        shown.update(_reach(view, identity))
+        yield tree_of(view, identity)
+    for identity in sorted(set(indexes) - shown):
+        shown.update(_reach(view, identity))
+        yield tree_of(view, identity)
+    for identity in sorted(set(view.resources) - shown):
+        yield tree_of(view, identity)
+    for identity, why in sorted(view.unread.items()):
+        yield Tree(Text.assemble((identity, "bold"), (f"  cannot be shown: {why}", "red")))
+
+
+def _reach(view: View, identity: str) -> frozenset[str]:
+    """A resource, and those that its tree shows."""
+    found: set[str] = set()
+    waiting = [identity]
+    while waiting:
+        name = waiting.pop()
+        if name in view.resources and name not in found:
+            found.add(name)
+            waiting.extend(_below(view, view.resources[name]))
+    return frozenset(found)
+
+
+def _below(view: View, resource: AnyResource) -> Iterator[str]:
+    if isinstance(resource, OutputDataset):
+        model = resource.spec.data_model
+        yield f"DataSource/{model.root_data_source.data_source}"
+        yield from (f"DataSource/{each.data_source}" for each in model.other_data_sources)
+        yield from (f"DataRelationship/{each.name}" for each in model.data_relationships)
+        yield from (index.identity for index in _indexes_about(view, resource))
+    elif isinstance(resource, DataSource):
+        variant = resource.spec.variant
+        yield from (f"DataSource/{name}" for name in resource.spec.reads)
+        yield from (f"MetadataApplicator/{name}" for name in variant.metadata_applicators)
+        yield from (f"FieldTransformer/{name}" for name in variant.field_transformers)
+    elif isinstance(resource, SkippingIndex) and resource.spec.target.data_source:
+        yield f"DataSource/{resource.spec.target.data_source}"
+
+
+def _indexes_about(view: View, output: OutputDataset) -> Iterator[SkippingIndex]:
+    listed = (view.resources[identity] for identity in sorted(view.resources))
+    indexes = (each for each in listed if isinstance(each, SkippingIndex))
+    yield from (each for each in indexes if each.spec.target.output_dataset == output.name)
+
+
+def _add_output(tree: Tree, view: View, output: OutputDataset) -> None:
+    status = output.status or OutputDatasetStatus()
+    _add_sources(tree, view, output, status)
+    _add_runs(tree, view, status)
+    _add_snapshots(tree, view, status)
+    for index in _indexes_about(view, output):
+        branch = tree.add(_heading(view, index.identity))
+        for condition in _telling(index.status):
+            branch.add(_condition_line(condition, view.now))
+        _add_index(branch, view, index)
+
+
+def _add_sources(
+    tree: Tree, view: View, output: OutputDataset, status: OutputDatasetStatus
+) -> None:
+    model = output.spec.data_model
+    plan = status.plan
+    told = f"sources: {1 + len(model.other_data_sources)}"
+    if plan is not None:
+        told += f", joined to a depth of {plan.max_depth}"
+    branch = tree.add(Text(told))
+    branch.add(_heading(view, f"DataSource/{model.root_data_source.data_source}", "  root"))
+    joins = {join.field_name: join for join in plan.joins} if plan else {}
+    for other in model.other_data_sources:
+        join = joins.get(other.field_name)
+        where = f"  as {other.field_name}"
+        if join is not None:
+            where += f", by {join.relationship} to {join.parent or 'the root'}"
+        branch.add(_heading(view, f"DataSource/{other.data_source}", where))
+    if model.data_relationships:
+        branch = tree.add(Text(f"relationships: {len(model.data_relationships)}"))
+        for used in model.data_relationships:
+            branch.add(_heading(view, f"DataRelationship/{used.name}"))
+
+
+def _add_runs(tree: Tree, view: View, status: OutputDatasetStatus | SkippingIndexStatus) -> None:
+    if status.current_run is not None:
+        tree.add(_current_line(status.current_run, view.now))
+    if status.last_run is not None:
+        tree.add(_last_line(status.last_run, view.now))
+    if status.next_run_time is not None:
+        tree.add(Text(f"next run: {status.next_run_time} ({ago(status.next_run_time, view.now)})"))
+
+
+def _current_line(run: CurrentRun, now: EpochNanos) -> Text:
+    line = Text.assemble(
+        "run in flight: ", run.id, "  ", (run.phase, "cyan"), f" since {ago(run.since, now)}"
+    )
+    if run.attempt:
+        line.append(f", attempt {run.attempt + 1}")
+    for told in (run.progress, run.waiting_for and f"waits for {run.waiting_for}"):
+        if told:
+            line.append(f": {told}")
+    return line
+
+
+def _last_line(run: LastRun, now: EpochNanos) -> Text:
+    style = "green" if run.phase is LastPhase.SUCCEEDED else "red"
+    line = Text.assemble("last run: ", run.id, "  ", (run.phase, style))
+    line.append(f" {ago(run.finished_at or run.started_at, now)}")
+    if run.phase is LastPhase.SUCCEEDED:
+        line.append(f", published {run.published}")
+    if run.skipped:
+        line.append(f", left out {len(run.skipped)}")
+    if run.message:
+        line.append(f": {run.message}")
+    return line
+
+
+def _add_snapshots(tree: Tree, view: View, status: OutputDatasetStatus) -> None:
+    if status.snapshot_count is None:
+        return
+    branch = tree.add(Text(f"snapshots: {status.snapshot_count}"))
+    newest = status.snapshots[:_SHOWN_SNAPSHOTS]
+    latest = status.latest_snapshot
+    for snapshot in newest:
+        line = Text(f"{snapshot.time}  {snapshot.rows:,} rows")
+        if latest is not None and latest.time == snapshot.time:
+            line.append(
+                f", {latest.files:,} files, {latest.bytes:,} bytes, "
+                f"published {ago(latest.published_at, view.now)}"
+            )
+        branch.add(line)
+    if status.snapshot_count > len(newest):
+        branch.add(Text(f"and {status.snapshot_count - len(newest)} older"))
+
+
+def _add_index(tree: Tree, view: View, index: SkippingIndex) -> None:
+    status = index.status or SkippingIndexStatus()
+    if status.state is not None:
+        tree.add(Text(f"state: {status.state}"))
+    if status.files is not None:
+        files = status.files
+        tree.add(Text(f"files: {files.indexed:,} indexed, {files.stale:,} stale, "
+                      f"{files.missing:,} not known"))  # fmt: skip
+    _add_runs(tree, view, status)
+
+
+def _add_configuration(tree: Tree, view: View, resource: Configuration) -> None:
+    status = resource.status
+    if isinstance(status, DataSourceStatus) and status.last_seen is not None:
+        seen = status.last_seen
+        what = seen.latest_snapshot or "no snapshot"
+        tree.add(Text(f"last seen {ago(seen.at, view.now)} by {seen.run}: {what}"))
+    if status is not None and status.used_by is not None and status.used_by.count:
+        used_by = status.used_by
+        more = used_by.count - len(used_by.names)
+        names = ", ".join(used_by.names) + (f" and {more} more" if more else "")
+        tree.add(Text(f"used by {names}"))
+
+
+def _heading(view: View, identity: str, where: str = "") -> Text:
+    resource = view.resources.get(identity)
+    if resource is None:
+        trouble = f"cannot be shown: {view.unread[identity]}" if identity in view.unread else (
+            "does not exist"
+        )  # fmt: skip
+        return Text.assemble((identity, "bold"), where, (f"  {trouble}", "red"))
+    ready = _condition(resource.status, "Ready")
+    if ready is None:
+        return Text.assemble(
+            (identity, "bold"), where, ("  not seen by the operator yet", "yellow")
+        )
+    is_ready = ready.status is ConditionStatus.TRUE
+    outdated = ready.observed_generation not in (None, resource.metadata.generation)
+    return Text.assemble(
+        (identity, "bold"),
+        where,
+        "  ",
+        ("Ready" if is_ready else "not Ready", "green" if is_ready else "red"),
+        f" ({ready.reason})",
+        ("  of an older generation" if outdated else "", "yellow"),
+    )
+
+
+def _condition(status: ResourceStatus | None, type_: str) -> Condition | None:
+    conditions: Iterable[Condition] = status.conditions if status else ()
+    return next((each for each in conditions if each.type == type_), None)
+
+
+def _telling(status: ResourceStatus | None) -> Iterator[Condition]:
+    """Conditions that say more than the heading, those about Ready itself first."""
+    told: set[str] = set()
+    for type_ in _WAITING:
+        condition = _condition(status, type_)
+        if condition is None or condition.message in told or not condition.message:
+            continue
+        is_as_it_should_be = condition.type.endswith("Fresh") and condition.status == "True"
+        if not is_as_it_should_be:
+            told.add(condition.message)
+            yield condition
+
+
+def _condition_line(condition: Condition, now: EpochNanos) -> Text:
+    style = "red" if condition.type == "Stalled" else ""
+    since = ago(condition.last_transition_time, now)
+    return Text.assemble((f"{condition.type}={condition.status}", style),
+                         f" since {since}: {condition.message}")  # fmt: skip

@@ -1,0 +1,164 @@
+"""The tree of `snaploom status`, from resources with statuses to text."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+from support.declarations import Raw, files, output, relationship
+from support.declarations import key as join_key
+
+from snaploom.models.kinds import KIND_BY_NAME
+from snaploom.models.times import parse_instant
+from snaploom_operator.commands.statustree import View, forest_of, tree_of
+
+NOW = parse_instant("2024-06-01T01:00:00Z")
+
+
+def condition(type_: str, status: str, reason: str, message: str = "") -> Raw:
+    return {
+        "type": type_,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": "2024-06-01T00:50:00Z",
+        "observedGeneration": 1,
+    }
+
+
+PLAN = {
+    "hash": "h",
+    "maxDepth": 1,
+    "joins": [
+        {
+            "number": 1,
+            "fieldName": "address",
+            "source": "address",
+            "parent": "",
+            "relationship": "customer-id",
+            "depth": 1,
+        }
+    ],
+}
+PUBLISHED: Raw = {
+    "conditions": [condition("Ready", "True", "Published", "2 snapshots are published")],
+    "plan": PLAN,
+    "lastRun": {
+        "id": "ods-wide-1",
+        "phase": "Succeeded",
+        "startedAt": "2024-06-01T00:30:00Z",
+        "finishedAt": "2024-06-01T00:40:00Z",
+        "published": 2,
+    },
+    "latestSnapshot": {
+        "time": "2024-05-31T00:00:00Z",
+        "publishedAt": "2024-06-01T00:40:00Z",
+        "partition": "p",
+        "rows": 12345,
+        "files": 4,
+        "bytes": 1000,
+    },
+    "snapshots": [
+        {"time": "2024-05-31T00:00:00Z", "rows": 12345},
+        {"time": "2024-05-30T00:00:00Z", "rows": 1},
+    ],
+    "snapshotCount": 7,
+    "nextRunTime": "2024-06-02T00:00:00Z",
+}
+STALLED: Raw = {
+    "conditions": [
+        condition("Ready", "False", "TreeAmbiguous", "two trees are equally good; exclude one"),
+        condition("Stalled", "True", "TreeAmbiguous", "two trees are equally good; exclude one"),
+    ]
+}
+QUEUED: Raw = {
+    "conditions": [condition("Ready", "False", "RunQueued")],
+    "currentRun": {
+        "name": "ods-wide-2",
+        "id": "ods-wide-2",
+        "phase": "Queued",
+        "since": "2024-06-01T00:58:00Z",
+        "startedAt": "2024-06-01T00:58:00Z",
+        "waitingFor": "position 3 of 7 in the queue",
+        "attempt": 1,
+    },
+}
+
+
+def view(*raws: Raw, **statuses: Raw) -> View:
+    resources: dict[str, Any] = {}
+    for raw in raws:
+        given = {**raw, "metadata": {**raw["metadata"], "generation": 1}}
+        if raw["metadata"]["name"] in statuses:
+            given["status"] = statuses[raw["metadata"]["name"]]
+        resource = KIND_BY_NAME[raw["kind"]].model.parse(given)
+        resources[resource.identity] = resource
+    return View(resources, NOW, "default")
+
+
+def model(**statuses: Raw) -> View:
+    key = relationship(
+        "customer-id", (["customer"], [join_key("id")]), (["address"], [join_key("customer")])
+    )
+    return view(files("customer"), files("address"), key, output(), **statuses)
+
+
+def text_of(*trees: object) -> str:
+    stream = io.StringIO()
+    console = Console(file=stream, width=200)
+    for tree in trees:
+        console.print(tree)
+    return stream.getvalue()
+
+
+def test_a_published_output_tells_its_snapshots_and_its_next_run() -> None:
+    text = text_of(tree_of(model(wide=PUBLISHED), "OutputDataset/wide"))
+    assert "OutputDataset/wide  Ready (Published)" in text
+    assert "2024-05-31T00:00:00Z  12,345 rows, 4 files, 1,000 bytes, published 20m ago" in text
+    assert "and 5 older" in text
+    assert "next run: 2024-06-02T00:00:00Z (in 23h)" in text
+
+
+def test_a_published_output_tells_how_sources_are_joined() -> None:
+    text = text_of(tree_of(model(wide=PUBLISHED), "OutputDataset/wide"))
+    assert "DataSource/customer  root" in text
+    assert "DataSource/address  as address, by customer-id to the root" in text
+
+
+def test_a_stalled_output_tells_why_once() -> None:
+    text = text_of(tree_of(model(wide=STALLED), "OutputDataset/wide"))
+    assert "not Ready (TreeAmbiguous)" in text
+    assert text.count("exclude one") == 1
+
+
+def test_a_queued_run_tells_what_it_waits_for() -> None:
+    text = text_of(tree_of(model(wide=QUEUED), "OutputDataset/wide"))
+    assert "ods-wide-2  Queued since 2m ago, attempt 2: waits for position 3 of 7" in text
+
+
+def test_a_source_that_does_not_exist_is_named_as_such() -> None:
+    text = text_of(tree_of(view(output(), files("customer")), "OutputDataset/wide"))
+    assert "DataSource/address  as address  does not exist" in text
+
+
+def test_a_resource_without_status_was_not_seen_yet() -> None:
+    assert "not seen by the operator yet" in text_of(tree_of(model(), "OutputDataset/wide"))
+
+
+def test_a_status_of_an_older_generation_is_told_as_such() -> None:
+    before = {"conditions": [condition("Ready", "True", "Published") | {"observedGeneration": 0}]}
+    assert "of an older generation" in text_of(tree_of(model(wide=before), "OutputDataset/wide"))
+
+
+def test_the_forest_shows_every_resource() -> None:
+    shown = model(wide=PUBLISHED)
+    text = text_of(*forest_of(shown))
+    assert all(name in text for name in shown.resources)
+
+
+@pytest.mark.parametrize("unused", ["lonely", "forgotten"])
+def test_a_source_that_nothing_uses_stands_by_itself(unused: str) -> None:
+    trees = list(forest_of(view(files("customer"), files("address"), output(), files(unused))))
+    assert f"DataSource/{unused}" in text_of(trees[-1])
