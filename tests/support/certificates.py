@@ -45,31 +45,45 @@ class Authority:
         self.certificate = self._folder / "authority.pem"
         self.certificate.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
 
-    def issue(self, host: str, *, expired: bool = False) -> Issued:
-        """A certificate for a name or an address."""
+    def issue(self, host: str, *others: str, expired: bool = False) -> Issued:
+        """A certificate for a name or an address, and for others of the same server."""
+        names = x509.SubjectAlternativeName([_general(name) for name in (host, *others)])
+        return self._signed(f"{host}-{expired}", _named("server"), names, expired=expired)
+
+    def issue_client(self, name: str, organization: str) -> Issued:
+        """A certificate by which a client is known, to Kubernetes as a user of a group."""
+        return self._signed(name.replace(":", "-"), _named(name, organization), None)
+
+    def _signed(
+        self,
+        file: str,
+        subject: x509.Name,
+        names: x509.SubjectAlternativeName | None,
+        *,
+        expired: bool = False,
+    ) -> Issued:
         key = ec.generate_private_key(ec.SECP256R1())
-        try:
-            names: x509.GeneralName = x509.IPAddress(ipaddress.ip_address(host))
-        except ValueError:
-            names = x509.DNSName(host)
-        signed = (
-            _builder(_named("server"), self._name, key.public_key(), expired)
-            .add_extension(x509.SubjectAlternativeName([names]), critical=False)
-            .add_extension(self._identifier, critical=False)
-            .sign(self._key, hashes.SHA256())
+        builder = _builder(subject, self._name, key.public_key(), expired)
+        if names is not None:
+            builder = builder.add_extension(names, critical=False)
+        signed = builder.add_extension(self._identifier, critical=False)
+        found = Issued(self._folder / f"{file}.pem", self._folder / f"{file}.key")
+        found.certificate.write_bytes(
+            signed.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
         )
-        found = Issued(
-            self._folder / f"{host}-{expired}.pem", self._folder / f"{host}-{expired}.key"
-        )
-        found.certificate.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
-        found.key.write_bytes(
-            key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            )
-        )
+        write_key(found.key, key)
         return found
+
+
+def write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    """Write a private key as servers read it."""
+    path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
 
 
 _KEY_USAGE = x509.KeyUsage(
@@ -85,8 +99,18 @@ _KEY_USAGE = x509.KeyUsage(
 )
 
 
-def _named(name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+def _named(name: str, organization: str | None = None) -> x509.Name:
+    parts = [x509.NameAttribute(x509.NameOID.COMMON_NAME, name)]
+    if organization is not None:
+        parts.append(x509.NameAttribute(x509.NameOID.ORGANIZATION_NAME, organization))
+    return x509.Name(parts)
+
+
+def _general(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
 
 
 def _builder(

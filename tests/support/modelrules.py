@@ -1,0 +1,392 @@
+"""One table of right and wrong parts of declarations, for every judge of them.
+
+The parser judges them, the generated schema with the rules as a library evaluates them, and the
+API server itself, inside an object of the kind that they belong to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from snaploom.models import (
+    common,
+    datarelationship,
+    datasource,
+    fieldtransformer,
+    metadataapplicator,
+    outputdataset,
+    outputfolder,
+    podtemplate,
+    run,
+    skippingindex,
+)
+from snaploom.models.base import ApiModel
+
+Raw = dict[str, Any]
+
+LONG = {"long": {}}
+FIELD = {"fieldName": "a", "dataType": LONG}
+START = {
+    "year": 2020, "month": 2, "day": 29, "hour": 0, "minute": 0, "second": 0, "nano": 0,
+    "timezone": "UTC",
+}  # fmt: skip
+JDBC = {
+    "driver": "POSTGRESQL", "host": "db", "database": "shop", "tableReference": "t",
+    "credentials": {"fromSecret": {"name": "db"}}, "snapshot": {"fromReadTime": {}},
+}  # fmt: skip
+FOLDER = {"folderUri": "/out/", "snapshotFormat": {"hivePartitioned": {}}}
+INDEX = {
+    "target": {"path": {"uri": "/data", "format": "parquet"}},
+    "indexes": [{"type": "MIN_MAX", "column": "a"}],
+    "store": {"parquet": {"location": "/index"}},
+}
+AT_FIELD = {"fieldName": "a", "timeFormat": "TIMESTAMP"}
+CRON = {"schedule": "0 0 * * *", "startDate": "2020-01-01T00:00:00Z", "length": {"year": 1}}
+SCHEDULE = {"schedule": {"cron": "0 * * * *"}}
+SELECTORS = [{"metadata": {"k": "v"}}]
+
+# model, what is right, and ways in which it can be wrong: keys to replace (None takes one away).
+RULES = [
+    (common.DataType, LONG, [{"string": {}}, {"long": None}, {"lang": {}}, {"long": 1}]),
+    (
+        common.DataType,
+        {"array": {"elementType": LONG}},
+        [{"array": {}}, {"array": {"elementType": {}}}, {"array": {"elementType": "long"}}],
+    ),
+    (
+        common.DecimalType,
+        {"precision": 10, "scale": 10},
+        [{"scale": 11}, {"precision": 39}, {"precision": 0}, {"scale": -1}, {"scale": None}],
+    ),
+    (common.TimeOffset, {"day": 1}, [{"day": -1}, {"day": 10**12 + 1}, {"day": "1"}, {"days": 1}]),
+    (
+        datasource.DataSourceSpec,
+        {"jdbc": JDBC},
+        [
+            {"jdbc": None},
+            {"simpleVirtual": {"dataSource": "a", "alias": "a", "dataQuery": "SELECT 1"}},
+        ],
+    ),
+    (
+        datasource.SnapshotSettings,
+        {"fromReadTime": {}},
+        [{"fromReadTime": None}, {"fromFieldValue": AT_FIELD}, {"fromReadTime": {"a": 1}}],
+    ),
+    (
+        datasource.Credentials,
+        {"fromSecret": {"name": "db"}},
+        [
+            {"fromSecret": None},
+            {"fromEnvironment": {"userVariable": "A", "passwordVariable": "B"}},
+            {"fromPlaintext": {"user": "a", "password": "b"}},
+        ],
+    ),
+    (
+        datasource.Jdbc,
+        JDBC,
+        [
+            {"url": "jdbc:h2:mem:x"},
+            {"database": None},
+            {"port": 0},
+            {"port": 65536},
+            {"driver": "DB2"},
+            {"credentials": {}},
+            {"snapshot": {"fromReadTime": {}, "fromFieldValue": {"fieldName": "a"}}},
+            {"metadataApplicators": ["a", "a"]},
+        ],
+    ),
+    (
+        datasource.ComplexVirtual,
+        {
+            "dataSources": [{"dataSource": "a", "alias": "a"}],
+            "snapshotQuery": "SELECT 1",
+            "dataQuery": "SELECT 1",
+        },
+        [
+            {"dataSources": []},
+            {"dataSources": [{"dataSource": x, "alias": "a"} for x in "ab"]},
+            {"dataSources": [{"dataSource": "a", "alias": "1a"}]},
+            {"dataQuery": ""},
+        ],
+    ),
+    (
+        datarelationship.KeyComponent,
+        {"fields": [FIELD]},
+        [{"fields": [FIELD, FIELD]}, {"fields": []}, {"castDataType": {}}],
+    ),
+    (
+        datarelationship.Representation,
+        {"dataSources": ["a"], "joinKey": [{"fields": [FIELD]}]},
+        [{"dataSources": ["a", "a"]}, {"dataSources": ["-a"]}, {"joinKey": []}],
+    ),
+    (
+        fieldtransformer.TransformerSelector,
+        {"metadata": {"k": "v"}},
+        [{"metadata": None}, {"coordinateIncludeRegex": ""}, {"metadata": {"k": 1}}],
+    ),
+    (
+        fieldtransformer.Rename,
+        {"pattern": "a", "replacement": "b"},
+        [{"to": "c"}, {"pattern": None}, {"replacement": None}],
+    ),
+    (
+        fieldtransformer.Transformer,
+        {"drop": {}, "selectors": SELECTORS},
+        [{"drop": None}, {"cast": {"dataType": LONG}}, {"selectors": []}, {"drop": {"a": 1}}],
+    ),
+    (
+        metadataapplicator.CoordinateSelector,
+        {"coordinateExcludeRegex": "a"},
+        [{"coordinateExcludeRegex": None}],
+    ),
+    (
+        outputdataset.LocalDateTime,
+        START,
+        [
+            {"year": 2021},
+            {"year": 1900},
+            {"month": 4, "day": 31},
+            {"day": 32},
+            {"month": 13},
+            {"hour": 24},
+            {"nano": None},
+        ],
+    ),
+    (
+        outputdataset.FromInterval,
+        {"intervalStartDate": START, "intervalLength": {"nano": 1}},
+        [{"intervalLength": {}}, {"intervalLength": {"day": 0}}, {"preference": "LATEST"}],
+    ),
+    (
+        outputdataset.FromCron,
+        CRON,
+        [{"length": {"hour": 0}}, {"schedule": ""}],
+    ),
+    (
+        outputdataset.SnapshotFilter,
+        {"fromInterval": {"intervalStartDate": START, "intervalLength": {"day": 1}}},
+        [{"fromInterval": None}, {"fromCron": CRON}],
+    ),
+    (
+        outputdataset.OtherDataSource,
+        {"dataSource": "a", "fieldName": "a"},
+        [
+            {"warnNullKeyRatio": 1.5},
+            {"warnNullKeyRatio": -0.5},
+            {"fieldName": "1"},
+            {"pathMissingMode": "SKIP_WARN"},
+            {"transformations": {"groupBy": {"fieldNames": ["a", "a"]}}},
+        ],
+    ),
+    (
+        outputdataset.UsedRelationship,
+        {"name": "r", "antiPriority": 1},
+        [
+            {"antiPriority": 0},
+            {"antiPriority": 1_000_001},
+            {"exclusions": [{"dataSourceSet": ["a"]}]},
+        ],
+    ),
+    (outputfolder.SnapshotFormat, {"hivePartitioned": {}}, [{"hivePartitioned": None}]),
+    (outputfolder.Tier, {"olderThan": {}, "keepOneEvery": {"week": 1}}, [{"keepOneEvery": {}}]),
+    (
+        outputfolder.OutputFolder,
+        FOLDER,
+        [
+            {"folderUri": "/out"},
+            {"folderUri": "/"},
+            {"dataFormat": "JSONL", "dataCompression": "ZSTD"},
+            {"dataFormat": "AVRO", "dataCompression": "GZIP"},
+            {"snapshotFormat": {}},
+            {"snapshotAutoDelete": {"maxOldSnapshots": -2}},
+        ],
+    ),
+    (run.Freshness, {"maxAge": {"hour": 1}}, [{"maxAge": {}}]),
+    (
+        run.DynamicAllocation,
+        {"minExecutors": 2, "maxExecutors": 2},
+        [{"minExecutors": 3}, {"maxExecutors": 0}],
+    ),
+    (run.SparkSettings, {"image": "spark"}, [{"imagePullPolicy": "Sometimes"}]),
+    (run.DriverSettings, {"memory": "2g"}, [{"memory": "2"}, {"cores": 0}]),
+    (
+        podtemplate.EnvironmentSource,
+        {"secretKeyRef": {"name": "s", "key": "k"}},
+        [{"secretKeyRef": None}, {"configMapKeyRef": {"name": "c", "key": "k"}}],
+    ),
+    (
+        podtemplate.EnvironmentObject,
+        {"secretRef": {"name": "s"}},
+        [{"secretRef": None}, {"configMapRef": {"name": "c"}}],
+    ),
+    (
+        podtemplate.EnvironmentVariable,
+        {"name": "A", "value": "b"},
+        [{"valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}, {"name": "A B"}],
+    ),
+    (podtemplate.Toleration, {"operator": "Exists"}, [{"operator": "Equal"}, {"operator": None}]),
+    (
+        podtemplate.Volume,
+        {"name": "v", "emptyDir": {}},
+        [{"hostPath": {"path": "/"}}, {"emptyDir": None}, {"configMap": {"name": "c"}}],
+    ),
+    (
+        podtemplate.VolumeMount,
+        {"name": "v", "mountPath": "/v"},
+        [{"mountPath": "v"}, {"mountPath": "/a:b"}],
+    ),
+    (
+        podtemplate.PodTemplate,
+        {"env": [{"name": "A"}]},
+        [{"env": [{"name": "A"}, {"name": "A"}]}, {"hostNetwork": True}],
+    ),
+    (
+        skippingindex.Index,
+        {"type": "MIN_MAX", "column": "a"},
+        [
+            {"columns": ["b"]},
+            {"expression": "a + b"},
+            {"column": None},
+            {"type": "min_max"},
+            {"column": ""},
+        ],
+    ),
+    (
+        skippingindex.IndexTarget,
+        {"dataSource": "a"},
+        [{"dataSource": None}, {"outputDataset": "a"}, {"table": {"name": "a"}}],
+    ),
+    (
+        skippingindex.IndexStore,
+        {"parquet": {"location": "/index"}},
+        [{"parquet": None}, {"openSearch": {"host": "search"}}],
+    ),
+    (
+        skippingindex.OpenSearchStore,
+        {"host": "search", "auth": "SIGV4", "region": "eu-west-1"},
+        [{"region": None}, {"auth": "BASIC"}, {"credentials": {"fromSecret": {"name": "s"}}}],
+    ),
+    (
+        skippingindex.SkippingIndexSpec,
+        INDEX | {"refresh": {"trigger": "SCHEDULE"}, "run": SCHEDULE},
+        [
+            {"run": {}},
+            {"run": None},
+            {"refresh": {"trigger": "ON_PUBLISH"}},
+            {"indexes": []},
+            {"store": {}},
+        ],
+    ),
+]
+
+
+def _source(part: str, value: Raw) -> tuple[str, Raw]:
+    return "DataSource", {part: value}
+
+
+def _files(**parts: Any) -> tuple[str, Raw]:
+    files = {"format": "parquet", "sourceUriGlobs": ["/a"], "snapshot": {"fromReadTime": {}}}
+    return _source("hdfsLike", files | parts)
+
+
+def _key(component: Raw) -> tuple[str, Raw]:
+    representation = {"dataSources": ["a"], "joinKey": [component]}
+    return "DataRelationship", {"representations": [representation]}
+
+
+def _transformer(transformer: Raw) -> tuple[str, Raw]:
+    return "FieldTransformer", {"transformers": [transformer]}
+
+
+def _cast(data_type: Raw) -> tuple[str, Raw]:
+    return _transformer({"cast": {"dataType": data_type}, "selectors": SELECTORS})
+
+
+def _output(folder: Raw = FOLDER, **parts: Any) -> tuple[str, Raw]:
+    data_model = {"rootDataSource": {"dataSource": "a", "snapshotFilter": {"fromCron": CRON}}}
+    return "OutputDataset", {"dataModel": data_model | parts, "outputFolder": folder}
+
+
+def _root(snapshot_filter: Raw) -> tuple[str, Raw]:
+    return _output(rootDataSource={"dataSource": "a", "snapshotFilter": snapshot_filter})
+
+
+def _interval(interval: Raw) -> tuple[str, Raw]:
+    return _root({"fromInterval": interval})
+
+
+def _index(**parts: Any) -> tuple[str, Raw]:
+    return "SkippingIndex", INDEX | parts
+
+
+def _spark(**parts: Any) -> tuple[str, Raw]:
+    return _index(run={"spark": parts})
+
+
+def _pod(**parts: Any) -> tuple[str, Raw]:
+    return _spark(podTemplate=parts)
+
+
+PLACES: dict[type[ApiModel], Callable[[Raw], tuple[str, Raw]]] = {
+    common.DataType: _cast,
+    common.DecimalType: lambda part: _cast({"decimal": part}),
+    common.TimeOffset: lambda part: _output(FOLDER | {"readerGrace": part}),
+    datasource.DataSourceSpec: lambda part: ("DataSource", part),
+    datasource.SnapshotSettings: lambda part: _files(snapshot=part),
+    datasource.Credentials: lambda part: _source("jdbc", JDBC | {"credentials": part}),
+    datasource.Jdbc: lambda part: _source("jdbc", part),
+    datasource.ComplexVirtual: lambda part: _source("complexVirtual", part),
+    datarelationship.KeyComponent: _key,
+    datarelationship.Representation: lambda part: ("DataRelationship", {"representations": [part]}),
+    fieldtransformer.TransformerSelector: lambda part: _transformer(
+        {"drop": {}, "selectors": [part]}
+    ),
+    fieldtransformer.Rename: lambda part: _transformer({"rename": part, "selectors": SELECTORS}),
+    fieldtransformer.Transformer: _transformer,
+    metadataapplicator.CoordinateSelector: lambda part: (
+        "MetadataApplicator",
+        {"fieldSelectors": [part], "metadata": {}},
+    ),
+    outputdataset.LocalDateTime: lambda part: _interval(
+        {"intervalStartDate": part, "intervalLength": {"day": 1}}
+    ),
+    outputdataset.FromInterval: _interval,
+    outputdataset.FromCron: lambda part: _root({"fromCron": part}),
+    outputdataset.SnapshotFilter: _root,
+    outputdataset.OtherDataSource: lambda part: _output(otherDataSources=[part]),
+    outputdataset.UsedRelationship: lambda part: _output(dataRelationships=[part]),
+    outputfolder.SnapshotFormat: lambda part: _output(FOLDER | {"snapshotFormat": part}),
+    outputfolder.Tier: lambda part: _output(FOLDER | {"snapshotAutoDelete": {"tiers": [part]}}),
+    outputfolder.OutputFolder: _output,
+    run.Freshness: lambda part: _index(run={"freshness": part}),
+    run.DynamicAllocation: lambda part: _spark(dynamicAllocation=part),
+    run.SparkSettings: lambda part: _spark(**part),
+    run.DriverSettings: lambda part: _spark(driver=part),
+    podtemplate.EnvironmentSource: lambda part: _pod(env=[{"name": "A", "valueFrom": part}]),
+    podtemplate.EnvironmentObject: lambda part: _pod(envFrom=[part]),
+    podtemplate.EnvironmentVariable: lambda part: _pod(env=[part]),
+    podtemplate.Toleration: lambda part: _pod(tolerations=[part]),
+    podtemplate.Volume: lambda part: _pod(volumes=[part]),
+    podtemplate.VolumeMount: lambda part: _pod(volumeMounts=[part]),
+    podtemplate.PodTemplate: lambda part: _pod(**part),
+    skippingindex.Index: lambda part: _index(indexes=[part]),
+    skippingindex.IndexTarget: lambda part: _index(target=part),
+    skippingindex.IndexStore: lambda part: _index(store=part),
+    skippingindex.OpenSearchStore: lambda part: _index(store={"openSearch": part}),
+    skippingindex.SkippingIndexSpec: lambda part: ("SkippingIndex", part),
+}
+"""An object, as kind and spec, that is right but for the part that is put into it."""
+
+
+def changed(right: Raw, change: Mapping[str, object]) -> Raw:
+    """A right part with keys replaced or, where the value is None, taken away."""
+    return {key: value for key, value in (right | change).items() if value is not None}
+
+
+def all_models(base: type[ApiModel] = ApiModel) -> set[type[ApiModel]]:
+    """Every model of the API."""
+    found = {
+        model for model in base.__subclasses__() if model.__module__.startswith("snaploom.models")
+    }
+    return found.union(*(all_models(model) for model in found))
