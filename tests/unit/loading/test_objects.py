@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from support.declarations import files, model, output, simple, spoilt
 
 from snaploom.loading.composer import compose
-from snaploom.loading.documents import read_resource
-from snaploom.loading.nodes import plain
-from snaploom.loading.objects import node_of, read_object
+from snaploom.loading.documents import read_object, read_resource
+from snaploom.loading.nodes import node_of, plain
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -25,6 +24,8 @@ FAULTY = [
     pytest.param(spoilt(files("a"), "kind", "JDBCDataSource"), id="former kind"),
     pytest.param(spoilt(files("a"), "apiVersion", "snaploom.io/v9"), id="version"),
     pytest.param(simple("a", "SELECT 1", snapshotQuery="SELECT 2"), id="swapped"),
+    pytest.param([1, 2], id="a list"),
+    pytest.param("text", id="text"),
 ]
 
 

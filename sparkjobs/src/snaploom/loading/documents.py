@@ -6,10 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from snaploom.loading.names import did_you_mean, nearest
-from snaploom.loading.nodes import Item, Mapping, Node, Position, Scalar, Sequence, plain
+from snaploom.loading.nodes import (
+    Item,
+    Mapping,
+    Node,
+    Position,
+    Scalar,
+    Sequence,
+    node_of,
+    plain,
+)
 from snaploom.loading.swapped import swapped_finding
 from snaploom.loading.translate import display, findings_of
 from snaploom.models.codes import make_finding
@@ -80,6 +89,14 @@ def read_resource(node: Node) -> Read:
         return Read(identity, model.parse(plain(node)))
     except ValidationError as error:
         return Read(identity, None, findings_of(error, model, node, identity))
+
+
+def read_object(document: JsonValue) -> Read:
+    """The resource that a document declares which comes from no file, such as a cluster's object.
+
+    Findings are the same as for a file, without positions.
+    """
+    return read_resource(node_of(document))
 
 
 def _not_a_mapping(node: Node) -> Finding:
