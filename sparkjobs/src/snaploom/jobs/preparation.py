@@ -27,11 +27,11 @@ from snaploom.planning.compatibility import (
     structure_of,
 )
 from snaploom.planning.intervals import SourceSnapshots
-from snaploom.planning.partition import hive_of
 from snaploom.planning.plan import PublishedState, RunPlan, plan_offline, plan_run
 from snaploom.planning.retention import HeldSnapshot
 from snaploom.planning.tree import JoinTree
-from snaploom.storage.entries import FolderIdentity, FolderSettings, ModelNode
+from snaploom.storage.entries import ModelNode
+from snaploom.storage.fixedsettings import folder_identity, folder_settings
 from snaploom.storage.folder import inspect_folder
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.state import FolderState
@@ -99,26 +99,6 @@ def prepare(
 def folder_store(output: OutputDataset, *, create: bool = False) -> ObjectStore:
     """The store of an output's folder."""
     return open_store(output.spec.output_folder.folder_uri, create=create)
-
-
-def folder_settings(output: OutputDataset) -> FolderSettings:
-    """What the first publication fixes for ever."""
-    folder = output.spec.output_folder
-    hive = hive_of(folder)
-    return FolderSettings(
-        data_format=folder.data_format.value,
-        data_compression=folder.data_compression.value,
-        partition_field_name=hive.field_name,
-        timestamp_format=hive.timestamp_format.value,
-        output_timezone=hive.output_timezone,
-    )
-
-
-def folder_identity(output: OutputDataset) -> FolderIdentity:
-    """Whose folder it is."""
-    return FolderIdentity(
-        output=output.name, root=output.spec.data_model.root_data_source.data_source
-    )
 
 
 def published_state(state: FolderState) -> PublishedState:

@@ -14,7 +14,6 @@ from snaploom.jobs.indexsession import in_session
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.job import Job, JobGroup
 from snaploom.jobs.logs import told_as_events
-from snaploom.jobs.preparation import folder_identity, folder_settings
 from snaploom.jobs.rewriting import Rewriting, rewriting_of
 from snaploom.jobs.sortrequests import (
     LeftSnapshot,
@@ -28,6 +27,7 @@ from snaploom.skipping.advice.sorting import Checksum, Rewritten, SortRequest
 from snaploom.skipping.spark.reading import own_session
 from snaploom.storage import layout
 from snaploom.storage.entries import FolderSettings, SnapshotRecord
+from snaploom.storage.fixedsettings import folder_identity, folder_settings
 from snaploom.storage.folder import Folder, inspect_folder, is_unused, open_folder
 from snaploom.storage.objectstore import self_test
 from snaploom.storage.replacement import Rewrite, replace_version

@@ -16,13 +16,7 @@ from snaploom.engine.schemachecks import MissingField
 from snaploom.errors import Interrupted, SnaploomError, SnapshotMissing, StorageError
 from snaploom.jobs.events import SnapshotStarted
 from snaploom.jobs.job import Job
-from snaploom.jobs.preparation import (
-    Prepared,
-    folder_identity,
-    folder_settings,
-    folder_store,
-    prepare,
-)
+from snaploom.jobs.preparation import Prepared, folder_store, prepare
 from snaploom.jobs.record import RunRecord, SessionFacts
 from snaploom.jobs.retention import delete_old_snapshots
 from snaploom.jobs.session import told_settings
@@ -34,6 +28,7 @@ from snaploom.models.times import format_instant
 from snaploom.planning.availability import Action
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import PlannedSnapshot
+from snaploom.storage.fixedsettings import folder_identity, folder_settings
 from snaploom.storage.folder import Folder, prepare_folder
 from snaploom.storage.layout import new_run_id
 from snaploom.storage.publication import AlreadyPublished

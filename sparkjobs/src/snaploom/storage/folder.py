@@ -17,7 +17,6 @@ from snaploom.errors import (
     ObjectAlreadyExists,
     ObjectNotFound,
 )
-from snaploom.models.base import ApiModel
 from snaploom.storage import layout
 from snaploom.storage.entries import (
     MANIFEST_FORMAT,
@@ -26,6 +25,7 @@ from snaploom.storage.entries import (
     FolderSettings,
     check_format,
 )
+from snaploom.storage.fixedsettings import changed_settings, fixed_by
 from snaploom.storage.manifest import ManifestLog
 from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectStore, self_test
 from snaploom.storage.run import CrashPoint, Run
@@ -175,13 +175,9 @@ def _refuse_changes(
 ) -> None:
     if state.settings is None or state.identity is None:
         return
-    fixed = {**_flat(state.settings), **_flat(state.identity)}
-    asked = {**_flat(settings), **_flat(identity)}
-    changed = [
-        name
-        for name in fixed
-        if fixed[name] != asked[name] and not (name == "root" and accept_root_change)
-    ]
+    fixed = fixed_by(state.settings, state.identity)
+    asked = fixed_by(settings, identity)
+    changed = changed_settings(fixed, asked, accept_root_change=accept_root_change)
     if changed:
         raise ImmutableSettingChanged(
             f"{store.uri} was begun with other settings, which are fixed for ever",
@@ -190,7 +186,3 @@ def _refuse_changes(
             hint="restore the settings, or publish to a new folder"
             + ("; run.acceptRootChange allows another root" if "root" in changed else ""),
         )
-
-
-def _flat(model: ApiModel) -> dict[str, str]:
-    return {name: str(value) for name, value in model.dump().items()}

@@ -1,0 +1,65 @@
+"""What the first publication into a folder fixes for ever, and what of it declarations change.
+
+The folder's own record is what counts, at preflight (ruling D12); admission compares two states of
+one declaration by the same functions.
+"""
+
+from __future__ import annotations
+
+from snaploom.models.base import ApiModel
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.planning.partition import hive_of
+from snaploom.storage.entries import FolderIdentity, FolderSettings
+
+_FOLDER = "spec.outputFolder"
+_HIVE = f"{_FOLDER}.snapshotFormat.hivePartitioned"
+SETTING_PATHS = {
+    "dataFormat": f"{_FOLDER}.dataFormat",
+    "dataCompression": f"{_FOLDER}.dataCompression",
+    "partitionFieldName": f"{_HIVE}.fieldName",
+    "timestampFormat": f"{_HIVE}.timestampFormat",
+    "outputTimezone": f"{_HIVE}.outputTimezone",
+    "output": "metadata.name",
+    "root": "spec.dataModel.rootDataSource.dataSource",
+}
+"""Where each setting stands in an OutputDataset."""
+
+
+def folder_settings(output: OutputDataset) -> FolderSettings:
+    """What the first publication fixes for ever."""
+    folder = output.spec.output_folder
+    hive = hive_of(folder)
+    return FolderSettings(
+        data_format=folder.data_format.value,
+        data_compression=folder.data_compression.value,
+        partition_field_name=hive.field_name,
+        timestamp_format=hive.timestamp_format.value,
+        output_timezone=hive.output_timezone,
+    )
+
+
+def folder_identity(output: OutputDataset) -> FolderIdentity:
+    """Whose folder it is."""
+    return FolderIdentity(
+        output=output.name, root=output.spec.data_model.root_data_source.data_source
+    )
+
+
+def fixed_by(settings: FolderSettings, identity: FolderIdentity) -> dict[str, str]:
+    """All that is fixed, by the names of `SETTING_PATHS`."""
+    return {**_flat(settings), **_flat(identity)}
+
+
+def changed_settings(
+    fixed: dict[str, str], asked: dict[str, str], *, accept_root_change: bool
+) -> tuple[str, ...]:
+    """Names of the fixed settings that declarations ask to be something else."""
+    return tuple(
+        name
+        for name in fixed
+        if fixed[name] != asked[name] and not (name == "root" and accept_root_change)
+    )
+
+
+def _flat(model: ApiModel) -> dict[str, str]:
+    return {name: str(value) for name, value in model.dump().items()}
