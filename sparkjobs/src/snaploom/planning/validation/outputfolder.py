@@ -68,7 +68,7 @@ def _readable(output: OutputDataset) -> Findings:
 def overlap_findings(outputs: Iterable[OutputDataset]) -> Findings:
     """A finding for every output whose folder is, or lies in, the folder of another (K9)."""
     placed = sorted(
-        ((_comparable(output.spec.output_folder.folder_uri), output) for output in outputs),
+        ((comparable_folder(output.spec.output_folder.folder_uri), output) for output in outputs),
         key=lambda pair: (pair[0], pair[1].identity),
     )
     around: list[tuple[str, OutputDataset]] = []
@@ -82,8 +82,8 @@ def overlap_findings(outputs: Iterable[OutputDataset]) -> Findings:
     return tuple(findings)
 
 
-def _comparable(uri: str) -> str:
-    """The URI in one of the spellings that lead to the same folder."""
+def comparable_folder(uri: str) -> str:
+    """The URI of a folder in one of the spellings that lead to it, with `/` at its end."""
     scheme, separator, rest = _SAME_STORE.sub("s3://", normal_uri(uri)).rpartition("://")
     return scheme + separator + re.sub(r"/+", "/", f"{rest}/")
 
