@@ -13,9 +13,10 @@ from enum import StrEnum
 
 from snaploom.models.common import Condition, ConditionStatus
 from snaploom.models.times import EpochNanos, format_instant
+from snaploom_operator.sizes import fit_text
 
-LONGEST_MESSAGE = 2_000
-"""Characters of a condition's message: sixteen of them leave a status well below 32 KB."""
+LONGEST_MESSAGE = 1_200
+"""Bytes of a condition's message, as JSON: six of them leave a status below 32 KB."""
 
 
 class ConditionType(StrEnum):
@@ -78,6 +79,8 @@ class Reason(StrEnum):
     """The declarations do not fit into one ConfigMap."""
     NAME_TAKEN = "NameTaken"
     """An object of the run's name belongs to somebody else."""
+    INTERNAL_ERROR = "InternalError"
+    """A fault of Snaploom itself; the operator's log has the details. Please report it."""
     # Ready is False, and Reconciling
     WAITING = "Waiting"
     """No run was decided yet."""
@@ -104,6 +107,8 @@ class Reason(StrEnum):
     """Young enough."""
     NEVER_PUBLISHED = "NeverPublished"
     """There is no snapshot yet."""
+    NEVER_BUILT = "NeverBuilt"
+    """There is no index yet."""
     # Events
     RUN_STARTED = "RunStarted"
     """A run was decided."""
@@ -113,6 +118,8 @@ class Reason(StrEnum):
     """A run failed."""
     RUN_LOST = "RunLost"
     """The application went away before it was seen to end."""
+    RUN_RECREATED = "RunRecreated"
+    """The application of a run was replaced by another of the same name; that one is followed."""
     RUN_STOPPED = "RunStopped"
     """A run was stopped: replaced, past a deadline, or by a person."""
     START_TIMEOUT = "StartTimeout"
@@ -167,9 +174,5 @@ def _condition(
         observed_generation=generation,
         last_transition_time=since,
         reason=told.reason,
-        message=_clipped(told.message),
+        message=fit_text(told.message, LONGEST_MESSAGE),
     )
-
-
-def _clipped(message: str) -> str:
-    return message if len(message) <= LONGEST_MESSAGE else message[: LONGEST_MESSAGE - 1] + "…"

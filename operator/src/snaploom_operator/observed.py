@@ -21,6 +21,20 @@ NOT_USED = UsedBy(count=0)
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """Why the last attempt to perform an action for this resource failed.
+
+    It is there from the failure until an action succeeds or another decision has none. The decision
+    made with it is written to the status at once; its actions wait for the controller's backoff.
+    """
+
+    reason: str
+    """`reason` of the error, such as `NameTaken` or `ObjectRefused`."""
+    message: str
+    """What the API server said, for people."""
+
+
+@dataclass(frozen=True)
 class Queue:
     """Where a run stands among all runs."""
 
@@ -55,6 +69,7 @@ class Unparsable:
     Its findings are errors; nothing is done with it but to say so.
     """
 
+    now: EpochNanos
     ref: Ref
     uid: str
     generation: int
@@ -77,6 +92,8 @@ class ObservedResource:
     """Who refers to it."""
     last_seen: LastSeen | None = None
     """What the latest run saw of it; for a DataSource."""
+    refusal: Refusal | None = None
+    """Why the last action failed; None while there is nothing to complain of."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +132,8 @@ class ObservedOutput(ObservedResource):
     """Hash of what a run works on; empty without a bundle."""
     upstream: str = ""
     """Hash over names and sequences of the outputs that it reads; empty when it reads none."""
+    unpublished: tuple[str, ...] = ()
+    """Names of outputs that it reads and that have published nothing yet; its first run waits."""
 
 
 @dataclass(frozen=True)
@@ -129,3 +148,5 @@ class ObservedIndex(ObservedResource):
     """Hash over the sequence of the output that is indexed; empty unless `ON_PUBLISH`."""
     is_overdue: bool = False
     """Whether the output that is indexed published since the last refresh."""
+    unpublished: tuple[str, ...] = ()
+    """The output that is indexed, when it has published nothing yet; the first build waits."""

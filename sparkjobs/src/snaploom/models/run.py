@@ -278,6 +278,8 @@ class CurrentRun(ApiModel):
     """What it waits for."""
     progress: ShortText | None = None
     """How far the job says that it is, such as `snapshot 3 of 12, join 4 of 9`."""
+    stopping: ShortText | None = None
+    """Reason for which it is being stopped, such as `DeadlineExceeded`; omitted while it is not."""
 
 
 RunList = Annotated[tuple[ShortText, ...], MaxLen(20), Atomic]

@@ -1,0 +1,65 @@
+"""The four kinds that run nothing: is what they declare right, and who uses it?"""
+
+from __future__ import annotations
+
+from snaploom.models.common import ResourceStatus
+from snaploom.models.datarelationship import DataRelationship, DataRelationshipStatus
+from snaploom.models.datasource import DataSource, DataSourceStatus
+from snaploom.models.fieldtransformer import FieldTransformer, FieldTransformerStatus
+from snaploom.models.metadataapplicator import MetadataApplicator, MetadataApplicatorStatus
+from snaploom_operator.conditions import ConditionType, Reason, Told, follow
+from snaploom_operator.decide.faults import Fault, fault_of, validated
+from snaploom_operator.decide.noting import stalled_notes
+from snaploom_operator.decision import Decision
+from snaploom_operator.observed import ObservedResource
+
+Configuration = DataSource | DataRelationship | MetadataApplicator | FieldTransformer
+
+
+def decide_configuration(observed: ObservedResource, resource: Configuration) -> Decision:
+    """What is to be said about a DataSource or another resource that others refer to."""
+    fault = fault_of(observed)
+    before = resource.status.conditions if resource.status is not None else ()
+    told = (*_readiness(fault), validated(observed, fault))
+    conditions = follow(before, told, resource.metadata.generation, observed.now)
+    said = ResourceStatus(observed_generation=resource.metadata.generation, conditions=conditions)
+    return Decision(
+        status=_status(observed, resource, said), notes=stalled_notes(before, conditions)
+    )
+
+
+def _readiness(fault: Fault | None) -> tuple[Told, ...]:
+    if fault is None:
+        return (Told(ConditionType.READY, True, Reason.VALID, "the declarations are valid"),)
+    return (
+        Told(ConditionType.READY, False, fault.reason, fault.message),
+        Told(ConditionType.STALLED, True, fault.reason, fault.message),
+    )
+
+
+def _status(
+    observed: ObservedResource, resource: Configuration, said: ResourceStatus
+) -> ResourceStatus:
+    generation, conditions = said.observed_generation, said.conditions
+    used_by = observed.used_by
+    match resource:
+        case DataSource():
+            before = resource.status.last_seen if resource.status is not None else None
+            return DataSourceStatus(
+                observed_generation=generation,
+                conditions=conditions,
+                used_by=used_by,
+                last_seen=observed.last_seen or before,
+            )
+        case DataRelationship():
+            return DataRelationshipStatus(
+                observed_generation=generation, conditions=conditions, used_by=used_by
+            )
+        case MetadataApplicator():
+            return MetadataApplicatorStatus(
+                observed_generation=generation, conditions=conditions, used_by=used_by
+            )
+        case FieldTransformer():
+            return FieldTransformerStatus(
+                observed_generation=generation, conditions=conditions, used_by=used_by
+            )

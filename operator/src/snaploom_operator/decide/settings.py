@@ -1,0 +1,19 @@
+"""What the operator's settings mean for decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from snaploom.models.run import SparkSettings, Submitter
+from snaploom_operator.submitters.base import ApplicationForm
+
+
+@dataclass(frozen=True)
+class DecideSettings:
+    """What the same for all resources is."""
+
+    spark: SparkSettings
+    """Spark applications, where a resource says nothing; complete."""
+    forms: Mapping[Submitter, ApplicationForm] = field(hash=False)
+    """How runs are written down, for every submitter that there may be."""
