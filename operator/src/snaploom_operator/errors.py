@@ -11,10 +11,13 @@ OperatorError
 │   ├── NamespaceTerminating  nothing can be created there any more
 │   ├── NotAllowed            401, 403: rights are missing
 │   ├── ResourceUnknown       the cluster has no such kind: a CRD is missing
+│   ├── WatchExpired          410: changes since then are forgotten; list again
 │   ├── TooManyRequests       429; says how long to wait
 │   └── ApiUnavailable        5xx, a time-out, a broken connection
 ├── NameTaken                 an object of the run's name belongs to another run or owner
-└── BundleTooLarge            the declarations do not fit into one ConfigMap
+├── BundleTooLarge            the declarations do not fit into one ConfigMap
+├── SecretInBundle            a password stands in a spec (ruling D41)
+└── SparkSettingsRefused      settings of the Spark application that leave its sandbox
 ```
 """
 
@@ -86,6 +89,12 @@ class ResourceUnknown(ClusterError):
     reason = "ResourceUnknown"
 
 
+class WatchExpired(ClusterError):
+    """The API server no longer remembers the changes since the version asked for."""
+
+    reason = "WatchExpired"
+
+
 class TooManyRequests(ClusterError):
     """The API server asks for patience.
 
@@ -117,3 +126,15 @@ class BundleTooLarge(OperatorError):
     """The declarations of one run do not fit into a ConfigMap."""
 
     reason = "BundleTooLarge"
+
+
+class SecretInBundle(OperatorError):
+    """A password stands in a spec; nothing secret is written into a ConfigMap (ruling D41)."""
+
+    reason = "Invalid"
+
+
+class SparkSettingsRefused(OperatorError):
+    """Settings of the Spark application reach beyond its own pods, or have a field of their own."""
+
+    reason = "Invalid"

@@ -1,12 +1,18 @@
 """The port to the Kubernetes API: the few verbs that the operator uses, and what may go wrong.
 
-Watches are kopf's; the port lists, reads and writes. Every method raises `ClusterError` or one of
-its kinds, never the client library's errors, so that `decide` and `apply` know none of it.
+The controller's watches are kopf's; the webhook, which has no kopf, lists and then watches here.
+Every method raises `ClusterError` or one of its kinds, never the client library's errors, so that
+`decide` and `apply` know none of it. Any of them may raise `NotAllowed`, `TooManyRequests` and
+`ApiUnavailable`. Objects come with `apiVersion` and `kind`, in lists too, and without
+`metadata.managedFields`, which is half of their size and which nobody here reads. The namespace of
+what has none is empty.
 """
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from snaploom_operator.objects import JsonObject
@@ -34,6 +40,28 @@ class Listing:
 
     items: tuple[JsonObject, ...]
     resource_version: str
+
+
+class ChangeType(StrEnum):
+    """What happened to an object, in the words of the API."""
+
+    ADDED = "ADDED"
+    """It is new."""
+    MODIFIED = "MODIFIED"
+    """It is another than it was."""
+    DELETED = "DELETED"
+    """It is gone."""
+    BOOKMARK = "BOOKMARK"
+    """Nothing happened: the watch is alive, and has got to the object's `resourceVersion`."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something that a watch saw."""
+
+    type: ChangeType
+    object: JsonObject
+    """As it is now, or was last; of a bookmark, its `resourceVersion` only."""
 
 
 class Cluster(Protocol):
@@ -65,7 +93,7 @@ class Cluster(Protocol):
         Raises:
             ObjectExists: there is one of this name.
             ObjectRefused: the API server, or an admission webhook, refused it; or a quota did.
-            NamespaceTerminating: nothing can be created there any more.
+            NamespaceTerminating: the namespace is going, or gone.
         """
         ...
 
@@ -99,4 +127,24 @@ class Cluster(Protocol):
 
     async def delete(self, resource: ApiResource, namespace: str, name: str, *, uid: str) -> None:
         """Delete an object in the background, if it still has this UID; nothing when it is gone."""
+        ...
+
+    def watch(
+        self, resource: ApiResource, *, namespace: str | None = None, since: str, selector: str = ""
+    ) -> AsyncGenerator[Change, None]:
+        """Every change after a listing, without end; None for all namespaces.
+
+        A connection that ends, as all do after a time, is made anew from where it stood. After any
+        error the caller lists again and watches from there. Close it with `contextlib.aclosing`.
+
+        Args:
+            resource: the kind.
+            namespace: where; None for everywhere.
+            since: `resource_version` of the listing.
+            selector: labels that the objects have.
+
+        Raises:
+            WatchExpired: the cluster does not remember changes since then.
+            ResourceUnknown: the cluster has no such kind.
+        """
         ...

@@ -1,0 +1,64 @@
+"""Objects for tests of the port, and waiting for what a cluster does in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from snaploom_operator.cluster.port import ApiResource, Cluster
+from snaploom_operator.cluster.resources import CONFIG_MAPS, OURS
+from snaploom_operator.errors import ObjectMissing
+
+Raw = dict[str, Any]
+DEADLINE = 60.0
+TRANSFORMERS = OURS["FieldTransformer"]
+"""The simplest of our kinds."""
+
+
+def an_object(resource: ApiResource, name: str, **parts: Any) -> Raw:
+    metadata = {"name": name} | parts.pop("metadata", {})
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": metadata,
+        **parts,
+    }
+
+
+def a_config_map(name: str, data: Raw | None = None, **metadata: Any) -> Raw:
+    return an_object(CONFIG_MAPS, name, metadata=metadata, data=data or {})
+
+
+def a_transformer(name: str = "rounding", sql: str = "round(value)", **metadata: Any) -> Raw:
+    transformer = {
+        "selectors": [{"coordinateIncludeRegex": ".*"}],
+        "expression": {"sql": sql},
+    }
+    return an_object(TRANSFORMERS, name, metadata=metadata, spec={"transformers": [transformer]})
+
+
+def owned_by(owner: Any) -> list[Raw]:
+    """Owner references to an object."""
+    reference = {key: owner[key] for key in ("apiVersion", "kind")}
+    return [reference | {key: owner["metadata"][key] for key in ("name", "uid")}]
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    """Wait for what happens in the background."""
+    deadline = time.monotonic() + DEADLINE
+    while not await condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        await asyncio.sleep(0.02)
+
+
+async def until_gone(cluster: Cluster, resource: ApiResource, namespace: str, name: str) -> None:
+    async def is_gone() -> bool:
+        try:
+            await cluster.get(resource, namespace, name)
+        except ObjectMissing:
+            return True
+        return False
+
+    await until(is_gone)
