@@ -28,6 +28,11 @@ java: ## Check for Java 17 or newer; install it where possible
 components: java ## Check for what the tests' real components need; install it where possible
 	@.ci/components
 
+.PHONY: cluster
+cluster: install ## Start a Kubernetes API server with the CRDs, until Ctrl-C
+	@.ci/cluster > /dev/null
+	@PYTHONPATH=tests $(BIN)/python -m support.clustercommand
+
 ##@ Checks
 .PHONY: test
 test: install java components ## Run every test that this machine can run

@@ -7,6 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 from support.sparksession import make_session
 
+pytest_plugins = ["support.clusterfixtures"]
+
 # Only the first compiler of the JVM, here and in processes that tests start: most plans of tests
 # run once, and are over before the second compiler pays (a third of the processor time, measured
 # over the proofs). Options of the user's go before.

@@ -71,12 +71,32 @@ class Authority:
         found.certificate.write_bytes(
             signed.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
         )
-        write_key(found.key, key)
+        _write_key(found.key, key)
         return found
 
 
-def write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
-    """Write a private key as servers read it."""
+@dataclass(frozen=True)
+class KeyPair:
+    """A key without a certificate, as files."""
+
+    private: Path
+    public: Path
+
+
+def issue_key_pair(folder: Path, name: str) -> KeyPair:
+    """A new key to sign tokens with."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    found = KeyPair(folder / f"{name}.key", folder / f"{name}.pub")
+    _write_key(found.private, key)
+    found.public.write_bytes(
+        key.public_key().public_bytes(
+            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+    )
+    return found
+
+
+def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
     path.write_bytes(
         key.private_bytes(
             serialization.Encoding.PEM,

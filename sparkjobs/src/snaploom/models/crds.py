@@ -108,7 +108,7 @@ def _root_schema(kind: Kind) -> Schema:
         "properties": {
             "apiVersion": {"description": f"{GROUP}/{VERSION}.", "type": "string"},
             "kind": {"description": f"{kind.name}.", "type": "string"},
-            "metadata": {"description": "Name, namespace, labels.", "type": "object"},
+            "metadata": {"type": "object"},  # the API server describes it, and forbids us to
             "spec": fields["spec"],
             "status": fields["status"],
         },

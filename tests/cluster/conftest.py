@@ -1,0 +1,15 @@
+"""Fixtures of the tests of CRDs."""
+
+from collections.abc import Iterator
+
+import pytest
+from support.cluster import Cluster
+from support.clusterapi import Judge
+
+
+@pytest.fixture(scope="session")
+def judge(control_plane: Cluster) -> Iterator[Judge]:
+    """The API server, asked whether it would store objects."""
+    found = Judge(control_plane.kubeconfig)
+    yield found
+    found.close()

@@ -1,0 +1,36 @@
+"""The API server itself goes through the table that parser and schema are tested with."""
+
+import pytest
+from support.modelrules import PLACES, RULES, changed
+
+ROWS = [pytest.param(model, right, id=model.__name__) for model, right, _ in RULES]
+FAULTS = [
+    pytest.param(model, right, change, id=f"{model.__name__}-{'-'.join(change)}")
+    for model, right, changes in RULES
+    for change in changes
+]
+
+
+@pytest.mark.parametrize(("model", "right"), ROWS)
+def test_what_is_right_is_accepted_as_written_and_with_defaults(judge, model, right):
+    assert judge.complaint(*PLACES[model](right)) == ""
+    assert judge.complaint(*PLACES[model](model.parse(right).dump())) == ""
+
+
+@pytest.mark.parametrize(("model", "right", "change"), FAULTS)
+def test_what_is_wrong_is_refused(judge, model, right, change):
+    assert judge.complaint(*PLACES[model](changed(right, change)))
+
+
+@pytest.mark.parametrize(
+    ("model", "rule"),
+    [
+        pytest.param(model, rule, id=f"{model.__name__}-{number}")
+        for model, _, _ in RULES
+        for number, rule in enumerate(vars(model).get("cel_rules", ()))
+    ],
+)
+def test_every_rule_speaks_through_the_api_server(judge, model, rule):
+    rows = [(right, changes) for table, right, changes in RULES if table is model]
+    wrong = [changed(right, change) for right, changes in rows for change in changes]
+    assert any(rule.message in judge.complaint(*PLACES[model](part)) for part in wrong)

@@ -1,0 +1,38 @@
+"""`make cluster`: a control plane for a person, until Ctrl-C; what is in it is kept."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from pathlib import Path
+
+from support.cluster import running_control_plane
+
+FOLDER = Path(__file__).parents[2] / "build" / "cluster"
+
+
+def main(folder: Path = FOLDER) -> None:
+    """Start it, say how to reach it, and wait for Ctrl-C or the end of a server."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    print("Starting etcd, kube-apiserver and kube-controller-manager ...", flush=True)
+    try:
+        with running_control_plane(folder) as plane:
+            plane.install_crds()
+            print(
+                f"Ready, with the CRDs of crds/ and without nodes. In another terminal:\n\n"
+                f"  export KUBECONFIG={plane.kubeconfig}\n\n"
+                f"Data and logs are in {folder}. Ctrl-C stops it.",
+                flush=True,
+            )
+            while True:
+                plane.check_running()
+                time.sleep(1)
+    except KeyboardInterrupt:
+        print("Stopped.")
+    except RuntimeError as failure:
+        sys.exit(str(failure))
+
+
+if __name__ == "__main__":
+    main()

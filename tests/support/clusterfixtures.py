@@ -1,0 +1,39 @@
+"""Fixtures of a real cluster, for every folder of tests; the first test that asks starts it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.cluster import Cluster, ControlPlane, any_cluster, running_control_plane
+from support.clusterkubectl import Kubectl
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One cluster with our CRDs for all tests of a process: ours, or the one that was given."""
+    with any_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def own_control_plane(tmp_path: Path) -> Iterator[ControlPlane]:
+    """A control plane of the test's own, with our CRDs, whose servers it may stop and start."""
+    with running_control_plane(tmp_path / "cluster") as plane:
+        plane.install_crds()
+        yield plane
+
+
+@pytest.fixture
+def namespace(control_plane: Cluster) -> Iterator[str]:
+    """A namespace of the test's own."""
+    name = control_plane.create_namespace()
+    yield name
+    control_plane.delete_namespace(name)
+
+
+@pytest.fixture
+def kubectl(control_plane: Cluster) -> Kubectl:
+    """Kubectl on the cluster of all tests."""
+    return control_plane.kubectl

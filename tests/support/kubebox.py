@@ -1,0 +1,109 @@
+"""Kubernetes' own programs as processes of ours: built once, and gone when this process is."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+BUILD = Path(__file__).parents[2] / ".ci" / "cluster"
+PATIENCE = 5.0
+"""Seconds for a clean end; an API server waits for its clients' watches far longer."""
+TAIL = 3000
+"""Characters of a log that an error shows."""
+
+
+@cache
+def kubebox() -> Path:
+    """The program; the project's own script builds it when the cache has none."""
+    done = subprocess.run([BUILD], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"kubebox cannot be built: {BUILD} tells why")
+    return Path(done.stdout.strip())
+
+
+@dataclass
+class Server:
+    """One server of kubebox, which is stopped and started again with the same arguments."""
+
+    name: str
+    arguments: Sequence[str]
+    log: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    _process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it; what it says is added to the log."""
+        # It ends when its input does, which also happens when this process is killed.
+        settings = {"KUBEBOX_ENDS_WITH_STDIN": "1", **self.environment}
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [kubebox(), self.name, *self.arguments],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                env=os.environ | settings,
+                start_new_session=True,  # Ctrl-C is for this process, which then ends them
+            )
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        """The running process."""
+        assert self._process is not None, f"{self.name} was not started"
+        return self._process
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    def stop(self) -> None:
+        """Ask it to end, and end it when it takes too long."""
+        if self.is_running:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self._forget()
+
+    def kill(self) -> None:
+        """End it at once, as a crash would."""
+        if self.is_running:
+            self.process.kill()
+            self.process.wait()
+        self._forget()
+
+    def tail(self) -> str:
+        """The end of its log."""
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return f"{self.name} ({self.log}):\n{text[-TAIL:]}"
+
+    def _forget(self) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process = None
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on, outside the range of which clients' own ports are taken.
+
+    A client's own port could otherwise take that of a server between its end and its next start.
+    """
+    found: list[int] = []
+    while len(found) < count:
+        port = random.SystemRandom().randrange(10_000, 30_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in found:
+            found.append(port)
+    return found
