@@ -33,6 +33,8 @@ from snaploom.models.times import format_instant
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import PlannedSnapshot, RunPlan
 from snaploom.storage.entries import SnapshotRecord
+from snaploom.storage.fixedsettings import fixed_in
+from snaploom.storage.state import FolderState
 
 LONGEST_MESSAGE = 32_768
 """Characters that the Report takes for one message."""
@@ -182,7 +184,7 @@ class RunRecord:
             snapshots=tuple(self._published),
             skipped=tuple(self._skipped),
             failed=tuple(self._failed),
-            manifest=None if state is None else self._pointer(state.seq),
+            manifest=None if state is None else self._pointer(state),
             findings=self._findings,
             message=self._message(),
             reason="" if cause is None else cause.reason,
@@ -196,8 +198,12 @@ class RunRecord:
             spark_version=self._session.version,
         )
 
-    def _pointer(self, sequence: int) -> ManifestPointer:
-        return ManifestPointer(uri=self._output.spec.output_folder.folder_uri, sequence=sequence)
+    def _pointer(self, state: FolderState) -> ManifestPointer:
+        return ManifestPointer(
+            uri=self._output.spec.output_folder.folder_uri,
+            sequence=state.seq,
+            fixed=fixed_in(state),
+        )
 
     def _phase(self) -> RunPhase:
         if isinstance(self._stopped_by, Interrupted):

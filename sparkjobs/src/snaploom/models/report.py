@@ -217,6 +217,8 @@ class ManifestPointer(ApiModel):
     """Folder of the output."""
     sequence: Count
     """Sequence number of the newest entry that was seen."""
+    fixed: StringMap = Field(default_factory=dict)
+    """What the first publication fixed for ever, such as `dataFormat: PARQUET`; empty before."""
 
 
 class Progress(ApiModel):

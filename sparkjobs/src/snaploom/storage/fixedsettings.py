@@ -6,10 +6,13 @@ one declaration by the same functions.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from snaploom.models.base import ApiModel
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.planning.partition import hive_of
 from snaploom.storage.entries import FolderIdentity, FolderSettings
+from snaploom.storage.state import FolderState
 
 _FOLDER = "spec.outputFolder"
 _HIVE = f"{_FOLDER}.snapshotFormat.hivePartitioned"
@@ -50,14 +53,27 @@ def fixed_by(settings: FolderSettings, identity: FolderIdentity) -> dict[str, st
     return {**_flat(settings), **_flat(identity)}
 
 
+def fixed_in(state: FolderState) -> dict[str, str]:
+    """All that a folder has fixed; empty before its first publication began."""
+    if state.settings is None or state.identity is None:
+        return {}
+    return fixed_by(state.settings, state.identity)
+
+
 def changed_settings(
-    fixed: dict[str, str], asked: dict[str, str], *, accept_root_change: bool
+    fixed: Mapping[str, str], asked: Mapping[str, str], *, accept_root_change: bool
 ) -> tuple[str, ...]:
-    """Names of the fixed settings that declarations ask to be something else."""
+    """Names of the fixed settings that declarations ask to be something else.
+
+    Args:
+        fixed: what a folder has fixed; what it does not tell is not compared.
+        asked: what the declarations say.
+        accept_root_change: whether another root is allowed.
+    """
     return tuple(
         name
         for name in fixed
-        if fixed[name] != asked[name] and not (name == "root" and accept_root_change)
+        if fixed[name] != asked.get(name) and not (name == "root" and accept_root_change)
     )
 
 
