@@ -1,0 +1,50 @@
+"""What the newest runs saw of each source: the `seen` of their reports."""
+
+from __future__ import annotations
+
+from snaploom.models.datasource import DataSource, LastSeen
+from snaploom.models.times import parse_instant
+from snaploom_operator.objects import FoundReport, Ref
+
+
+class LastSeenIndex:
+    """The newest look at every DataSource.
+
+    It is kept when the report goes: a source does not forget what was seen of it because the
+    history of runs is limited.
+    """
+
+    def __init__(self) -> None:
+        self._newest: dict[Ref, LastSeen] = {}
+
+    def put(self, namespace: str, found: FoundReport | None) -> set[Ref]:
+        """Take in a report; the sources of which it tells something new."""
+        report = None if found is None else found.report
+        if report is None:
+            return set()
+        told: set[Ref] = set()
+        for seen in report.seen:
+            source = Ref(DataSource.__name__, namespace, seen.source)
+            look = LastSeen(
+                run=report.run_id,
+                at=report.finished_at or report.started_at,
+                latest_snapshot=seen.latest_snapshot,
+                snapshots=seen.snapshots,
+                schema_fingerprint=seen.schema_fingerprint,
+            )
+            if newer(look, self._newest.get(source)):
+                self._newest[source] = look
+                told.add(source)
+        return told
+
+    def newest(self, source: Ref) -> LastSeen | None:
+        """The newest look at a source."""
+        return self._newest.get(source)
+
+
+def newer(look: LastSeen, other: LastSeen | None) -> bool:
+    """Whether one look was taken after another."""
+    return other is None or (parse_instant(look.at), look.run) > (
+        parse_instant(other.at),
+        other.run,
+    )

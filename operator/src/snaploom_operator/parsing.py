@@ -1,0 +1,77 @@
+"""Objects of our kinds as models, or with the findings that say why they are none.
+
+A status that our models refuse, as a newer Snaploom may have left one, is no reason to do nothing:
+it is read as missing, and reconciling writes it anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue, ValidationError
+
+from snaploom.loading.documents import read_object
+from snaploom.models.common import ResourceStatus
+from snaploom.models.finding import Finding
+from snaploom.models.kinds import KIND_BY_NAME
+from snaploom.models.resource import Resource
+from snaploom_operator.objects import JsonObject, Ref
+from snaploom_operator.references import metadata_of, ref_of, text_of
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A resource whose content our models refuse."""
+
+    ref: Ref
+    uid: str
+    generation: int
+    findings: tuple[Finding, ...]
+    status: ResourceStatus | None
+
+
+def parse_resource(stored: JsonObject) -> Resource | Refused:
+    """One object of our kinds; it never raises for what the object contains."""
+    document = _without_managed_fields(stored)
+    model = KIND_BY_NAME[text_of(stored, "kind")].model
+    for attempt in (document, {key: document[key] for key in document if key != "status"}):
+        try:
+            return model.parse(attempt)
+        except ValidationError:
+            continue
+    return _refused(document)
+
+
+def _without_managed_fields(stored: JsonObject) -> dict[str, JsonValue]:
+    """Without what is half of an object's size, and nobody here reads."""
+    metadata = metadata_of(stored)
+    if "managedFields" not in metadata:
+        return dict(stored)
+    kept = {key: value for key, value in metadata.items() if key != "managedFields"}
+    return {**stored, "metadata": kept}
+
+
+def _refused(document: dict[str, JsonValue]) -> Refused:
+    generation = metadata_of(document).get("generation")
+    declared = {key: value for key, value in document.items() if key != "status"}
+    return Refused(
+        ref=ref_of(document),
+        uid=text_of(metadata_of(document), "uid"),
+        generation=generation if isinstance(generation, int) else 0,
+        findings=read_object(declared).findings,
+        status=_status(document.get("status")),
+    )
+
+
+def _status(raw: JsonValue) -> ResourceStatus | None:
+    """What every kind's status has, as far as it can be read."""
+    if not isinstance(raw, Mapping):
+        return None
+    common: dict[str, JsonValue] = {
+        key: raw[key] for key in ("observedGeneration", "conditions") if key in raw
+    }
+    try:
+        return ResourceStatus.parse(common)
+    except ValidationError:
+        return None

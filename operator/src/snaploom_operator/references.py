@@ -1,0 +1,90 @@
+"""Which object an object is, and which others a resource refers to by name.
+
+References never leave the namespace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pydantic import JsonValue
+
+from snaploom.models.common import GROUP
+from snaploom.models.datarelationship import DataRelationship
+from snaploom.models.datasource import DataSource
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.resource import Resource
+from snaploom.models.skippingindex import SkippingIndex
+from snaploom_operator.objects import JsonObject, Ref
+
+
+def metadata_of(stored: JsonObject) -> Mapping[str, JsonValue]:
+    """The metadata of an object; empty where it has none."""
+    metadata = stored.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def text_of(values: JsonValue | Mapping[str, JsonValue], key: str) -> str:
+    """A text among values; empty where there is none."""
+    value = values.get(key) if isinstance(values, Mapping) else None
+    return value if isinstance(value, str) else ""
+
+
+def labels_of(stored: JsonObject) -> Mapping[str, JsonValue]:
+    """The labels of an object; empty where it has none."""
+    labels = metadata_of(stored).get("labels")
+    return labels if isinstance(labels, dict) else {}
+
+
+def version_of(stored: JsonObject) -> int:
+    """Its resourceVersion, a number of etcd that grows; -1 where it has none."""
+    version = text_of(metadata_of(stored), "resourceVersion")
+    return int(version) if version.isdecimal() else -1
+
+
+def group_of(stored: JsonObject) -> str:
+    """Its API group; empty for the core group."""
+    return text_of(stored, "apiVersion").rpartition("/")[0]
+
+
+def ref_of(stored: JsonObject) -> Ref:
+    """The key of an object: kinds of other groups carry the group, since names of kinds repeat."""
+    metadata = metadata_of(stored)
+    return Ref(
+        kind_key(group_of(stored), text_of(stored, "kind")),
+        text_of(metadata, "namespace"),
+        text_of(metadata, "name"),
+    )
+
+
+def kind_key(group: str, kind: str) -> str:
+    """How a kind stands in keys: `DataSource`, `Pod`, `SparkApplication.sparkoperator.k8s.io`."""
+    return kind if group in ("", GROUP) else f"{kind}.{group}"
+
+
+def references_of(resource: Resource) -> frozenset[Ref]:
+    """Every object that a spec names."""
+    namespace = resource.metadata.namespace or ""
+    return frozenset(Ref(kind, namespace, name) for kind, name in _named(resource))
+
+
+def _named(resource: Resource) -> Iterator[tuple[str, str]]:
+    match resource:
+        case DataSource():
+            variant = resource.spec.variant
+            yield from (("DataSource", name) for name in resource.spec.reads)
+            yield from (("MetadataApplicator", name) for name in variant.metadata_applicators)
+            yield from (("FieldTransformer", name) for name in variant.field_transformers)
+        case DataRelationship():
+            yield from (("DataSource", name) for name in resource.spec.data_sources)
+        case OutputDataset():
+            model = resource.spec.data_model
+            yield "DataSource", model.root_data_source.data_source
+            yield from (("DataSource", other.data_source) for other in model.other_data_sources)
+            yield from (("DataRelationship", used.name) for used in model.data_relationships)
+        case SkippingIndex():
+            target = resource.spec.target
+            if target.data_source is not None:
+                yield "DataSource", target.data_source
+            if target.output_dataset is not None:
+                yield "OutputDataset", target.output_dataset

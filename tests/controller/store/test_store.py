@@ -1,0 +1,217 @@
+"""The store: what is kept, and who is told to look again."""
+
+from typing import Any
+
+import pytest
+from support.controllerobjects import (
+    NAMESPACE,
+    config_map,
+    current_run,
+    driver_pod,
+    key,
+    newer,
+    report,
+    stored,
+)
+from support.declarations import document, files, model, output, simple, spoilt
+
+from snaploom.models.run import Submitter
+from snaploom_operator.objects import Ref
+from snaploom_operator.parsing import Refused
+from snaploom_operator.settings import Limits
+from snaploom_operator.store import Store
+
+CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT = (stored(raw) for raw in model())
+INDEX = document(
+    "SkippingIndex",
+    "by-day",
+    {
+        "target": {"outputDataset": "wide"},
+        "indexes": [{"type": "MIN_MAX", "column": "day"}],
+        "store": {"parquet": {"location": "/indexes/"}},
+    },
+)
+
+
+def filled(*objects: Any) -> Store:
+    store = Store()
+    for each in objects or (CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT):
+        store.put(each)
+    return store
+
+
+def changed(raw: Any, path: str, value: Any) -> Any:
+    return newer(spoilt(raw, path, value), generation=raw["metadata"]["generation"] + 1)
+
+
+def test_what_is_put_is_there_without_managed_fields() -> None:
+    content = filled().get(key(OUTPUT))
+    assert content is not None
+    assert not isinstance(content, Refused)
+    assert content.metadata.uid == OUTPUT["metadata"]["uid"]
+    assert content.metadata.managed_fields == ()
+
+
+def test_a_state_that_is_known_wakes_nobody() -> None:
+    store = filled()
+    assert store.put(OUTPUT) == frozenset()
+    assert store.put(newer(OUTPUT, resourceVersion="1")) == frozenset()
+
+
+def test_a_newer_state_with_the_same_spec_wakes_itself() -> None:
+    assert filled().put(newer(CUSTOMER)) == {key(CUSTOMER)}
+
+
+def test_a_changed_source_wakes_all_that_it_has_an_influence_on() -> None:
+    index = stored(INDEX)
+    store = filled(CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT, index)
+    woken = store.put(changed(CUSTOMER, "spec.hdfsLike.format", "orc"))
+    assert woken == {key(each) for each in (CUSTOMER, RELATIONSHIP, OUTPUT, index)}
+
+
+def test_a_resource_that_arrives_last_wakes_those_that_wait_for_it() -> None:
+    store = filled(OUTPUT, RELATIONSHIP)
+    assert store.put(CUSTOMER) == {key(CUSTOMER), key(RELATIONSHIP), key(OUTPUT)}
+
+
+def test_referrers_are_known_of_what_is_missing() -> None:
+    assert filled(OUTPUT).referrers(key(CUSTOMER)) == {key(OUTPUT)}
+
+
+def test_what_is_referred_to_is_told_of_its_users() -> None:
+    store = filled(CUSTOMER, ADDRESS, RELATIONSHIP)
+    assert store.put(OUTPUT) == {key(each) for each in (CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT)}
+    assert store.remove(key(OUTPUT)) == {key(each) for each in (CUSTOMER, ADDRESS, RELATIONSHIP)}
+
+
+def test_what_is_removed_is_gone_and_wakes_those_who_need_it() -> None:
+    store = filled()
+    assert store.remove(key(CUSTOMER)) == {key(RELATIONSHIP), key(OUTPUT)}
+    assert store.get(key(CUSTOMER)) is None
+    assert store.refs() == tuple(key(each) for each in (ADDRESS, RELATIONSHIP, OUTPUT))
+
+
+def test_the_end_of_a_former_object_does_not_remove_the_one_that_came_after_it() -> None:
+    store = filled()
+    store.put(newer(CUSTOMER, uid="another"))
+    assert store.remove(key(CUSTOMER), uid=CUSTOMER["metadata"]["uid"]) == frozenset()
+    assert store.get(key(CUSTOMER)) is not None
+
+
+def test_the_closure_holds_what_is_referred_to_and_no_more() -> None:
+    stranger = stored(files("stranger"))
+    store = filled(CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT, stranger)
+    found = {entry.ref for entry in store.closure(key(OUTPUT))}
+    assert found == {key(each) for each in (CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT)}
+
+
+def test_names_of_another_namespace_are_not_meant() -> None:
+    elsewhere = stored(files("customer"), namespace="elsewhere")
+    store = filled(OUTPUT)
+    assert store.put(elsewhere) == {key(elsewhere, "elsewhere")}
+
+
+def test_what_cannot_be_parsed_is_kept_with_its_findings() -> None:
+    store = filled(changed(CUSTOMER, "spec.hdfsLike.formatt", "orc"))
+    content = store.get(key(CUSTOMER))
+    assert isinstance(content, Refused)
+    assert [finding.path for finding in content.findings] == ["spec.hdfsLike.formatt"]
+    assert content.generation == 2
+
+
+def test_a_status_that_cannot_be_parsed_is_read_as_none() -> None:
+    store = filled(newer(spoilt(OUTPUT, "status", {"inventedLater": 1})))
+    content = store.get(key(OUTPUT))
+    assert content is not None
+    assert not isinstance(content, Refused)
+
+
+def test_a_new_publication_wakes_indexes_and_readers_of_the_folder() -> None:
+    index = stored(INDEX)
+    virtual = stored(simple("virtual", "SELECT * FROM c", source="published"))
+    published = stored(files("published", sourceUriGlobs=["/out/wide/data/*/*.parquet"]))
+    reader = stored(
+        output("reader", **{"dataModel.rootDataSource.dataSource": "virtual"}), generation=1
+    )
+    store = filled(CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT, index, virtual, published, reader)
+    pointer = {"uri": "/out/wide/", "sequence": 4}
+    woken = store.put(newer(spoilt(OUTPUT, "status", {"manifest": pointer})))
+    assert woken == {key(OUTPUT), key(index), key(reader)}
+
+
+def test_another_status_wakes_nobody_else() -> None:
+    store = filled(CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT, stored(INDEX))
+    assert store.put(newer(spoilt(OUTPUT, "status", {"snapshotCount": 3}))) == {key(OUTPUT)}
+
+
+def test_outputs_around_and_below_a_folder_are_found() -> None:
+    inner = stored(output("inner", **{"outputFolder.folderUri": "/out/wide/inner/"}))
+    beside = stored(output("beside", **{"outputFolder.folderUri": "/out/wider/"}))
+    store = filled(OUTPUT, beside)
+    assert store.put(inner) >= {key(inner), key(OUTPUT)}
+    content = store.get(key(inner))
+    assert {each.name for each in store.overlapping(content)} == {"inner", "wide"}
+
+
+@pytest.mark.parametrize(
+    "child",
+    [
+        config_map(OUTPUT, "ods-wide-1", "bundle"),
+        report(OUTPUT, "ods-wide-1"),
+        driver_pod(OUTPUT, "ods-wide-1", phase="Pending"),
+    ],
+    ids=lambda child: str(child["metadata"]["name"]),
+)
+def test_a_child_wakes_its_owner_when_it_comes_and_goes(child: Any) -> None:
+    store = filled()
+    ref = Ref(child["kind"], NAMESPACE, child["metadata"]["name"])
+    assert store.put(child) == {key(OUTPUT)}
+    assert [each.ref for each in store.children(OUTPUT["metadata"]["uid"])] == [ref]
+    assert store.remove(ref) == {key(OUTPUT)}
+    assert store.children(OUTPUT["metadata"]["uid"]) == ()
+
+
+def test_a_child_in_another_namespace_wakes_nobody() -> None:
+    child = config_map(OUTPUT, "ods-wide-1", "bundle")
+    child["metadata"]["namespace"] = "elsewhere"
+    assert filled().put(child) == frozenset()
+
+
+def test_what_a_report_saw_of_a_source_wakes_it_and_outlives_the_report() -> None:
+    store = filled()
+    seen = [{"source": "customer", "latestSnapshot": "2026-01-01T00:00:00Z", "snapshots": 3}]
+    told = report(OUTPUT, "ods-wide-1", seen=seen)
+    assert store.put(told) == {key(OUTPUT), key(CUSTOMER)}
+    store.remove(Ref("ConfigMap", NAMESPACE, told["metadata"]["name"]))
+    look = store.last_seen(key(CUSTOMER))
+    assert look is not None
+    assert look.snapshots == 3
+
+
+def test_a_run_that_ends_wakes_the_next_in_the_queue() -> None:
+    store = Store(limits=Limits(runs=1))
+    first = stored(output("first"), currentRun=current_run("a", "Running"))
+    second = stored(output("second"), currentRun=current_run("b", "Queued"))
+    for each in (first, second):
+        store.put(each)
+    assert not store.place_of(key(second)).has_slot
+    assert store.put(newer(spoilt(first, "status", {}))) == {key(first), key(second)}
+    assert store.place_of(key(second)).has_slot
+
+
+def test_a_namespace_that_is_being_deleted_wakes_what_is_in_it() -> None:
+    store = filled(CUSTOMER, OUTPUT)
+    namespace = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": NAMESPACE, "resourceVersion": "5"},
+        "status": {"phase": "Terminating"},
+    }
+    assert store.put(namespace) == {key(CUSTOMER), key(OUTPUT)}
+    assert store.is_terminating(NAMESPACE)
+
+
+def test_submitters_that_come_or_go_wake_what_can_run() -> None:
+    store = filled()
+    assert store.set_available(frozenset({Submitter.LOCAL})) == {key(OUTPUT)}
+    assert store.set_available(frozenset({Submitter.LOCAL})) == frozenset()
