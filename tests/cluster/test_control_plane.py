@@ -80,10 +80,17 @@ def test_given_cluster_is_used_and_nothing_started(control_plane, tmp_path, monk
     assert not (tmp_path / "etcd").exists()
 
 
+@pytest.fixture(scope="module")
+def broken_plane(tmp_path_factory):
+    """A control plane whose servers are ended in every way, one after the other."""
+    with running_control_plane(tmp_path_factory.mktemp("broken")) as plane:
+        yield plane
+
+
 @pytest.mark.parametrize("end", ["stop", "kill"])
 @pytest.mark.parametrize("broken", ["etcd", "apiserver", "controllers"])
-def test_objects_outlive_the_end_of_a_server(own_control_plane, broken, end):
-    plane = own_control_plane
+def test_objects_outlive_the_end_of_a_server(broken_plane, broken, end):
+    plane = broken_plane
     plane.kubectl.apply(a_config_map("kept", colour="red"), namespace="default")
     server = getattr(plane, broken)
     getattr(server, end)()
@@ -95,6 +102,7 @@ def test_objects_outlive_the_end_of_a_server(own_control_plane, broken, end):
 
 def test_planes_at_once_know_nothing_of_each_other(control_plane, own_control_plane):
     own_control_plane.kubectl("create", "namespace", "mine")
+    assert own_control_plane.kubectl.list("outputdatasets", "mine") == []
     with pytest.raises(KubectlFailed, match="not found"):
         control_plane.kubectl.get("namespace", "mine")
 
