@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import TypeVar
 
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding, Severity
@@ -24,6 +26,7 @@ from snaploom.planning.validation.skippingindex import index_findings
 from snaploom.planning.validation.unsupported import unsupported_in
 from snaploom.planning.validation.virtual import cycle_findings
 
+_Kind = TypeVar("_Kind", bound=Resource)
 _KUBERNETES_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 """RFC 1123 subdomain, which Kubernetes wants of the name of every custom resource."""
 
@@ -33,6 +36,7 @@ def validate(
     *,
     broken: frozenset[str] = frozenset(),
     missing_reference: Severity = Severity.ERROR,
+    about: Collection[str] | None = None,
 ) -> tuple[Finding, ...]:
     """Every finding about resources; pure, the same for command line, admission and controller.
 
@@ -42,6 +46,8 @@ def validate(
             to them are not reported.
         missing_reference: what a reference to nothing is: an error on the command line; a warning
             at admission, where resources arrive in any order (`operator.md` section 6).
+        about: identities of the resources to judge; None for all. The others are only referred to,
+            which costs next to nothing.
     """
     listed = tuple(resources)
     by_namespace: dict[str, list[Resource]] = defaultdict(list)
@@ -49,29 +55,56 @@ def validate(
         by_namespace[resource.metadata.namespace or ""].append(resource)
     findings: list[Finding] = []
     for members in by_namespace.values():
-        findings.extend(_within(scope_of(members, broken, missing_reference)))
+        findings.extend(_within(scope_of(members, broken, missing_reference), about))
     outputs = [resource for resource in listed if isinstance(resource, OutputDataset)]
+    judged = [item for item in listed if about is None or item.identity in about]
     return (
-        *(finding for resource in listed for finding in _name_findings(resource)),
+        *(finding for resource in judged for finding in _name_findings(resource)),
         *findings,
-        *overlap_findings(outputs),
-        *unsupported_in(listed, Severity.WARNING),
+        *(f for f in overlap_findings(outputs) if about is None or f.resource in about),
+        *unsupported_in(judged, Severity.WARNING),
     )
 
 
-def _within(scope: Scope) -> tuple[Finding, ...]:
+def _within(scope: Scope, about: Collection[str] | None) -> tuple[Finding, ...]:
+    judged = _judged(scope, about)
     by_kind = (
-        *(f for item in scope.applicators.values() for f in applicator_findings(item)),
-        *(f for item in scope.transformers.values() for f in transformer_findings(item)),
-        *(f for item in scope.sources.values() for f in source_findings(item, scope)),
-        *(f for item in scope.relationships.values() for f in relationship_findings(item, scope)),
-        *(f for item in scope.outputs.values() for f in output_findings(item, scope)),
-        *(f for item in scope.indexes.values() for f in index_findings(item, scope)),
+        *(f for item in judged.applicators.values() for f in applicator_findings(item)),
+        *(f for item in judged.transformers.values() for f in transformer_findings(item)),
+        *(f for item in judged.sources.values() for f in source_findings(item, scope)),
+        *(f for item in judged.relationships.values() for f in relationship_findings(item, scope)),
+        *(f for item in judged.outputs.values() for f in output_findings(item, scope)),
+        *(f for item in judged.indexes.values() for f in index_findings(item, scope)),
         *cycle_findings(scope),
     )
     faulty = frozenset(f.resource for f in by_kind if f.is_error or f.code == "SL130")
-    trees = (f for item in scope.outputs.values() for f in _tree(item, scope, faulty))
-    return (*by_kind, *trees)
+    trees = (f for item in judged.outputs.values() for f in _tree(item, scope, faulty))
+    return tuple(f for f in (*by_kind, *trees) if about is None or f.resource in about)
+
+
+def _judged(scope: Scope, about: Collection[str] | None) -> Scope:
+    """What is looked at itself: what was asked for, and the relationships that trees need sound."""
+    if about is None:
+        return scope
+    outputs = _chosen(scope.outputs, about)
+    needed = {
+        f"DataRelationship/{used.name}"
+        for output in outputs.values()
+        for used in output.spec.data_model.data_relationships
+    }
+    return replace(
+        scope,
+        sources=_chosen(scope.sources, about),
+        relationships=_chosen(scope.relationships, needed.union(about)),
+        applicators=_chosen(scope.applicators, about),
+        transformers=_chosen(scope.transformers, about),
+        outputs=outputs,
+        indexes=_chosen(scope.indexes, about),
+    )
+
+
+def _chosen(resources: Mapping[str, _Kind], about: Collection[str]) -> dict[str, _Kind]:
+    return {name: item for name, item in resources.items() if item.identity in about}
 
 
 def _tree(output: OutputDataset, scope: Scope, faulty: frozenset[str]) -> tuple[Finding, ...]:
