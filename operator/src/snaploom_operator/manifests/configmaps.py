@@ -1,0 +1,145 @@
+"""The ConfigMaps that the operator writes: the Bundle of a run, and the plan of an output.
+
+A ConfigMap may hold a mebibyte. JSON of declarations shrinks to a tenth, so that what is too long
+as text is written compressed, and a run has one ConfigMap whatever it declares.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+
+from pydantic import JsonValue
+
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.resource import Resource
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.explain import plan_json
+from snaploom.planning.plan import RunPlan
+from snaploom_operator.errors import BundleTooLarge, SecretInBundle
+from snaploom_operator.manifests.metadata import child_metadata
+from snaploom_operator.objects import JsonObject
+
+BUNDLE_KEY = "bundle.json"
+PLAN_KEY = "plan.json"
+COMPRESSED = ".gz"
+"""What the key ends in when its value is compressed."""
+MOST_BYTES = 900_000
+"""Bytes of content that a ConfigMap is given: a mebibyte is refused, and metadata counts too."""
+_LONGEST_NAME = 253
+_KEPT_METADATA = ("name", "namespace", "uid", "generation")
+"""What a job may know of a resource's metadata; the rest changes without a declaration doing so,
+and the annotation of `kubectl apply` repeats what a spec said once."""
+
+
+def bundle_name(run: str) -> str:
+    """Name of the ConfigMap with the Bundle of a run."""
+    return f"{run}-bundle"
+
+
+def report_name(run: str) -> str:
+    """Name of the ConfigMap that the job of a run writes its Report to."""
+    return f"{run}-report"
+
+
+def plan_name(output: str) -> str:
+    """Name of the ConfigMap with the whole plan of an output (ruling D18)."""
+    return f"{output[: _LONGEST_NAME - len('-plan')]}-plan"
+
+
+def bundle_config_map(owner: Resource, run: str, bundle: Bundle) -> JsonObject:
+    """The immutable ConfigMap with what a run works on.
+
+    Args:
+        owner: the resource that runs, as it is stored.
+        run: name of the run.
+        bundle: it and all that it refers to.
+
+    Raises:
+        SecretInBundle: a password stands in a spec (ruling D41).
+        BundleTooLarge: it does not fit, even compressed.
+    """
+    document = bundle.dump()
+    secret = next(_plaintext(document, ""), None)
+    if secret is not None:
+        raise SecretInBundle(
+            "a password stands in the spec itself",
+            resource=owner.identity,
+            path=secret,
+            expected="fromSecret or fromEnvironment: nothing secret is written into a ConfigMap",
+            hint="put user name and password into a Secret, and name it in fromSecret",
+        )
+    text = _compact({key: _bare(value) for key, value in document.items()})
+    metadata = child_metadata(owner, bundle_name(run), run, role="bundle")
+    content = _content(BUNDLE_KEY, text)
+    if content is None:
+        raise BundleTooLarge(
+            "the declarations of this run do not fit into a ConfigMap",
+            resource=owner.identity,
+            found=f"{len(text.encode()):,} bytes for {_parts(bundle)}",
+            expected=f"at most {MOST_BYTES:,} bytes when compressed",
+            hint="split the output, or shorten listed values such as globs and metadata",
+        )
+    return _config_map(metadata, content) | {"immutable": True}
+
+
+def plan_config_map(output: OutputDataset, plan: RunPlan) -> JsonObject:
+    """The ConfigMap with the whole plan of an output, which its status only has the start of.
+
+    A plan that does not fit leaves out the ways that tied, which the conditions name as well.
+    """
+    document = plan_json(plan)
+    metadata = child_metadata(output, plan_name(output.name), role="plan")
+    whole = _content(PLAN_KEY, _compact(document))
+    short = {**document, "ties": [], "findings": []}
+    return _config_map(metadata, whole or _content(PLAN_KEY, _compact(short)) or {})
+
+
+def _config_map(metadata: JsonValue, content: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **content}
+
+
+def _content(key: str, text: str) -> dict[str, JsonValue] | None:
+    """What a ConfigMap holds; None when it does not fit."""
+    raw = text.encode()
+    if len(raw) <= MOST_BYTES:
+        return {"data": {key: text}}
+    packed = base64.b64encode(gzip.compress(raw, mtime=0)).decode()
+    return None if len(packed) > MOST_BYTES else {"binaryData": {key + COMPRESSED: packed}}
+
+
+def _compact(document: JsonValue) -> str:
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _bare(part: JsonValue) -> JsonValue:
+    """Resources without what the cluster and its tools add to their metadata."""
+    if isinstance(part, list):
+        return [_bare(one) for one in part]
+    metadata = part.get("metadata") if isinstance(part, dict) else None
+    if not isinstance(part, dict) or not isinstance(metadata, dict):
+        return part
+    kept: dict[str, JsonValue] = {
+        name: metadata[name] for name in _KEPT_METADATA if name in metadata
+    }
+    return {**part, "metadata": kept}
+
+
+def _plaintext(value: JsonValue, path: str) -> Iterator[str]:
+    """Paths of passwords, wherever a model may have a place for them."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            below = f"{path}.{key}" if path else key
+            if key == "fromPlaintext" and isinstance(inner, dict):
+                yield below
+            else:
+                yield from _plaintext(inner, below)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _plaintext(inner, f"{path}[{index}]")
+
+
+def _parts(bundle: Bundle) -> str:
+    return f"{len(bundle.data_sources)} sources and {len(bundle.data_relationships)} relationships"

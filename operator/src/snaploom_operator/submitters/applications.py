@@ -1,0 +1,142 @@
+"""What applications of every submitter have in common: metadata, and how it is read back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import JsonValue, ValidationError
+
+from snaploom.models.base import ApiModel
+from snaploom.models.common import TimestampText
+from snaploom.models.run import RunAction, SparkSettings, Submitter, Trigger
+from snaploom.models.times import EpochNanos, format_instant, parse_instant
+from snaploom_operator.cluster.metadata import Metadata, mapping_in, text_in
+from snaploom_operator.errors import SparkSettingsRefused
+from snaploom_operator.manifests.metadata import child_metadata
+from snaploom_operator.objects import (
+    ANNOTATION_TRIGGER,
+    LABEL_OWNER,
+    LABEL_RUN,
+    Application,
+    ApplicationState,
+    JsonObject,
+)
+from snaploom_operator.submitters.base import RunRequest
+from snaploom_operator.submitters.sandbox import refusals
+
+_SHOWN = 5
+"""Refused settings that a message names."""
+
+
+class RunNote(ApiModel):
+    """What an application says of its run, in an annotation; enough to adopt it."""
+
+    action: RunAction = RunAction.RUN
+    """What it does."""
+    attempt: int = 0
+    """Which attempt it is."""
+    started_at: TimestampText
+    """When the operator decided on it."""
+    trigger: Trigger = Trigger()
+    """What it was started for."""
+
+
+def application_metadata(request: RunRequest, role: str | None = None) -> dict[str, JsonValue]:
+    """Metadata of the object that runs the job."""
+    note = RunNote(
+        action=request.action,
+        attempt=request.attempt,
+        started_at=format_instant(request.started_at),
+        trigger=request.trigger,
+    )
+    metadata = child_metadata(request.owner, request.name, request.name, role)
+    return {**metadata, "annotations": {ANNOTATION_TRIGGER: note.dump_json()}}
+
+
+def read_application(
+    stored: JsonObject,
+    submitter: Submitter,
+    state: ApplicationState,
+    message: str,
+    driver_pod: str = "",
+) -> Application | None:
+    """The run behind an object; None when it carries no owner's UID, or is another run's.
+
+    A note that cannot be read does not make it somebody else's: it runs, whatever it was started
+    for.
+    """
+    metadata = Metadata.of(stored)
+    owner = metadata.labels.get(LABEL_OWNER, "")
+    if not owner or metadata.labels.get(LABEL_RUN) != metadata.name:
+        return None
+    note, started_at = _noted(
+        metadata, text_in(mapping_in(stored, "metadata"), "creationTimestamp")
+    )
+    return Application(
+        submitter=submitter,
+        name=metadata.name,
+        uid=metadata.uid,
+        owner_uid=owner,
+        state=state,
+        message=message,
+        driver_pod=driver_pod,
+        action=note.action,
+        attempt=note.attempt,
+        trigger=note.trigger,
+        started_at=started_at,
+        is_deleting=metadata.is_deleting,
+    )
+
+
+def known_state(
+    text: str, names: Mapping[str, ApplicationState], message: str
+) -> tuple[ApplicationState, str]:
+    """The state behind a submitter's word, and its message; a new word is told, not guessed."""
+    state = names.get(text)
+    if state is not None:
+        return state, message
+    told = f"its submitter reports a state that is not known here: {text}"
+    return ApplicationState.UNKNOWN, f"{told}; {message}" if message else told
+
+
+def checked_settings(request: RunRequest) -> SparkSettings:
+    """The settings of a run, complete.
+
+    What the operator's settings say is its administrator's; what the resource says is looked at
+    again here, whoever validated it.
+
+    Raises:
+        SparkSettingsRefused: they reach beyond the run's own pods, or contradict each other.
+    """
+    spark, own = request.spark, request.owner.spec.run.spark
+    refused = refusals({} if own is None else own.spark_conf)
+    if refused:
+        shown = [f"{key}: {reason}" for key, reason in list(refused.items())[:_SHOWN]]
+        raise SparkSettingsRefused(
+            "Spark configuration that a resource may not set",
+            resource=request.owner.identity,
+            path="spec.run.spark.sparkConf",
+            found="; ".join(shown),
+            hint="leave it out, or ask whoever installed the operator to set it for everybody",
+        )
+    allocation = spark.dynamic_allocation
+    if allocation is not None and (allocation.min_executors or 0) > (
+        allocation.max_executors or allocation.min_executors or 0
+    ):
+        raise SparkSettingsRefused(
+            "more executors at least than at most, together with the operator's settings",
+            resource=request.owner.identity,
+            path="spec.run.spark.dynamicAllocation",
+            found=f"{allocation.min_executors} and {allocation.max_executors}",
+            hint="give minExecutors and maxExecutors both",
+        )
+    return spark
+
+
+def _noted(metadata: Metadata, created: str) -> tuple[RunNote, EpochNanos]:
+    try:
+        note = RunNote.model_validate_json(metadata.annotations.get(ANNOTATION_TRIGGER, ""))
+        return note, parse_instant(note.started_at)
+    except (ValidationError, ValueError):
+        created = created or format_instant(EpochNanos(0))
+        return RunNote(started_at=created), parse_instant(created)

@@ -1,0 +1,148 @@
+"""Templates of driver and executor pods: what the user adds, inside restricted pod security.
+
+Everything is in the templates, so that nothing depends on a webhook that changes pods. Both kinds
+of pods pass the Pod Security Standard `restricted`: no root, no capabilities, the runtime's seccomp
+profile, and a root file system that cannot be written, with empty folders where Spark writes. Only
+the driver gets the token of its service account: executors need none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pydantic import JsonValue
+
+from snaploom.models.base import ApiModel
+from snaploom.models.podtemplate import PodTemplate
+from snaploom_operator.errors import SparkSettingsRefused
+from snaploom_operator.manifests.metadata import child_labels
+from snaploom_operator.submitters.base import RunRequest
+
+BUNDLE_FOLDER = "/etc/snaploom/bundle"
+"""Where the driver finds the Bundle."""
+DRIVER = "driver"
+EXECUTOR = "executor"
+"""Values of the label `snaploom.io/role` of pods."""
+
+_CONTAINERS = {DRIVER: "spark-kubernetes-driver", EXECUTOR: "spark-kubernetes-executor"}
+"""Names by which Spark finds its own container in a template."""
+_SPARK_USER = 185
+"""The user of Spark's images; a number, since the kubelet cannot tell who a name is."""
+_FOLDERS = {"snaploom-tmp": "/tmp", "snaploom-work": "/opt/spark/work-dir"}
+"""Volumes of ours that are written to, besides Spark's own for shuffle files."""
+_BUNDLE_VOLUME = "snaploom-bundle"
+_RESERVED = "snaploom-"
+"""What the names of our volumes begin with."""
+_RESERVED_LABELS = ("snaploom.io/", "sparkoperator.k8s.io/", "spark-", "spark.operator/")
+"""What labels begin with by which pods are found."""
+
+
+def driver_template(request: RunRequest) -> dict[str, JsonValue]:
+    """The template of the driver's pod.
+
+    Raises:
+        SparkSettingsRefused: the pod template takes names of ours.
+    """
+    volume: JsonValue = {
+        "name": _BUNDLE_VOLUME,
+        "configMap": {"name": request.bundle, "optional": False},
+    }
+    mount: JsonValue = {"name": _BUNDLE_VOLUME, "mountPath": BUNDLE_FOLDER, "readOnly": True}
+    return _template(request, DRIVER, [volume], [mount])
+
+
+def executor_template(request: RunRequest) -> dict[str, JsonValue]:
+    """The template of the executors' pods.
+
+    Raises:
+        SparkSettingsRefused: the pod template takes names of ours.
+    """
+    return _template(request, EXECUTOR, [], [])
+
+
+def _template(
+    request: RunRequest, role: str, volumes: list[JsonValue], mounts: list[JsonValue]
+) -> dict[str, JsonValue]:
+    asked = request.spark.pod_template or PodTemplate()
+    _refuse_reserved(request, asked)
+    taken = {mount.mount_path.rstrip("/") for mount in asked.volume_mounts}
+    folders = {name: path for name, path in _FOLDERS.items() if path not in taken}
+    written: list[JsonValue] = [{"name": name, "emptyDir": {}} for name in folders]
+    written_at: list[JsonValue] = [
+        {"name": name, "mountPath": path} for name, path in folders.items()
+    ]
+    container: dict[str, JsonValue] = {
+        "name": _CONTAINERS[role],
+        "volumeMounts": [*mounts, *written_at, *_dumped(asked.volume_mounts)],
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+            "runAsNonRoot": True,
+        },
+        "resources": {},
+        **_given(env=_dumped(asked.env), envFrom=_dumped(asked.env_from)),
+    }
+    spec: dict[str, JsonValue] = {
+        "automountServiceAccountToken": role == DRIVER,
+        "containers": [container],
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _SPARK_USER,
+            "runAsGroup": _SPARK_USER,
+            "fsGroup": _SPARK_USER,
+            "fsGroupChangePolicy": "OnRootMismatch",
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "volumes": [*volumes, *written, *_dumped(asked.volumes)],
+        **_given(
+            nodeSelector={**asked.node_selector},
+            priorityClassName=asked.priority_class_name,
+            tolerations=_dumped(asked.tolerations),
+        ),
+    }
+    labels = {**asked.labels, **child_labels(request.owner, request.name, role)}
+    metadata: dict[str, JsonValue] = {
+        "labels": {**labels},
+        **_given(annotations={**asked.annotations}),
+    }
+    return {"metadata": metadata, "spec": spec}
+
+
+def _refuse_reserved(request: RunRequest, asked: PodTemplate) -> None:
+    volumes = [v.name for v in asked.volumes if v.name.startswith(_RESERVED)]
+    labels = [name for name in asked.labels if name.startswith(_RESERVED_LABELS)]
+    paths = [m.mount_path for m in asked.volume_mounts if _is_in_bundle(m.mount_path)]
+    for field, found in (("volumes", volumes), ("labels", labels), ("volumeMounts", paths)):
+        if found:
+            raise SparkSettingsRefused(
+                "the pod template takes names that are reserved",
+                resource=request.owner.identity,
+                path=f"spec.run.spark.podTemplate.{field}",
+                found=", ".join(found),
+                expected=f"no volume '{_RESERVED}...', no mount in {BUNDLE_FOLDER}, and no label "
+                f"that begins with {' or '.join(_RESERVED_LABELS)}",
+                hint="choose another name",
+            )
+
+
+def _is_in_bundle(path: str) -> bool:
+    return f"{path}/".startswith(f"{BUNDLE_FOLDER}/") or BUNDLE_FOLDER.startswith(
+        f"{path.rstrip('/')}/"
+    )
+
+
+def _dumped(models: Iterable[ApiModel]) -> list[JsonValue]:
+    return [_without_defaults(model.dump()) for model in models]
+
+
+def _without_defaults(value: JsonValue) -> JsonValue:
+    """Without what Kubernetes' own types leave out when they write it."""
+    if not isinstance(value, dict):
+        return value
+    kept = {key: inner for key, inner in value.items() if inner not in (False, "")}
+    return {key: _without_defaults(inner) for key, inner in kept.items()}
+
+
+def _given(**fields: JsonValue) -> dict[str, JsonValue]:
+    return {key: value for key, value in fields.items() if value}

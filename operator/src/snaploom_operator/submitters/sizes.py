@@ -1,0 +1,75 @@
+"""How large driver and executors are, from settings that leave some of it open."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from snaploom.models.run import (
+    DriverSettings,
+    DynamicAllocation,
+    ExecutorSettings,
+    SparkSettings,
+)
+
+_MEMORY = re.compile(r"([0-9]+)([kmgt])i?b?", re.IGNORECASE)
+_CORES = 1
+_MEMORY_DEFAULT = "1g"
+_EXECUTORS = 1
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Driver and executors of one run."""
+
+    driver_cores: int
+    driver_memory: str
+    """In Spark's own units, in which `g` is a GiB."""
+    executor_cores: int
+    executor_memory: str
+    executors: int
+    """How many, where that is fixed; none when the driver works alone."""
+    allocation: DynamicAllocation | None
+    """How their number changes."""
+
+    @property
+    def local_master(self) -> str:
+        """Spark's master of a driver that works alone; empty for one with executors."""
+        alone = self.allocation is None and self.executors == 0
+        return f"local[{self.driver_cores}]" if alone else ""
+
+
+def sizes(spark: SparkSettings) -> Sizes:
+    """The sizes that settings ask for.
+
+    With dynamic allocation the fixed number is where it starts, within its bounds, unless that is
+    given too. No executors at all mean that the driver works alone.
+    """
+    driver, executor = spark.driver or DriverSettings(), spark.executor or ExecutorSettings()
+    count = _EXECUTORS if executor.instances is None else executor.instances
+    allocation = spark.dynamic_allocation
+    is_dynamic = allocation is not None and allocation.enabled
+    return Sizes(
+        driver_cores=driver.cores or _CORES,
+        driver_memory=spark_memory(driver.memory or _MEMORY_DEFAULT),
+        executor_cores=executor.cores or _CORES,
+        executor_memory=spark_memory(executor.memory or _MEMORY_DEFAULT),
+        executors=count,
+        allocation=_started(allocation, count) if allocation and is_dynamic else None,
+    )
+
+
+def spark_memory(text: str) -> str:
+    """A size in Spark's units: it does not know `Gi`, and its `g` means the same."""
+    parts = _MEMORY.fullmatch(text)
+    assert parts is not None, f"the model lets no such size pass: {text}"
+    return f"{parts[1]}{parts[2].lower()}"
+
+
+def _started(allocation: DynamicAllocation, count: int) -> DynamicAllocation:
+    if allocation.initial_executors is not None:
+        return allocation
+    within = max(count, allocation.min_executors or 0)
+    if allocation.max_executors is not None:
+        within = min(within, allocation.max_executors)
+    return allocation.model_copy(update={"initial_executors": within})

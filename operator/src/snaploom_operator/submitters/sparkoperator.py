@@ -1,0 +1,101 @@
+"""The Kubeflow Spark operator: `sparkoperator.k8s.io/v1beta2` (`operator.md` section 4).
+
+The manifest has every field that its webhooks would add, so that what is stored is what was
+written, and it runs the same where they are switched off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from snaploom.models.run import DynamicAllocation, SparkSettings, Submitter
+from snaploom_operator.cluster.metadata import mapping_in, text_in
+from snaploom_operator.cluster.port import ApiResource
+from snaploom_operator.cluster.resources import SPARK_APPLICATIONS
+from snaploom_operator.objects import Application, ApplicationState, JsonObject
+from snaploom_operator.submitters.applications import (
+    application_metadata,
+    checked_settings,
+    known_state,
+    read_application,
+)
+from snaploom_operator.submitters.arguments import JOB_FILE, job_arguments
+from snaploom_operator.submitters.base import RunRequest
+from snaploom_operator.submitters.pods import BUNDLE_FOLDER, driver_template, executor_template
+from snaploom_operator.submitters.sizes import Sizes, sizes
+
+_STATES: Mapping[str, ApplicationState] = {state.value: state for state in ApplicationState}
+
+
+@dataclass(frozen=True)
+class SparkOperatorForm:
+    """How runs are written for it, and how what it says of them is read."""
+
+    submitter: Submitter = Submitter.SPARK_OPERATOR
+    resource: ApiResource = SPARK_APPLICATIONS
+
+    def manifest(self, request: RunRequest) -> JsonObject:
+        """The SparkApplication of a run.
+
+        Raises:
+            SparkSettingsRefused: the resource's settings reach beyond its own pods.
+        """
+        spark = checked_settings(request)
+        return {
+            "apiVersion": self.resource.api_version,
+            "kind": self.resource.kind,
+            "metadata": application_metadata(request),
+            "spec": _spec(request, spark, sizes(spark)),
+        }
+
+    def read(self, stored: JsonObject) -> Application | None:
+        """The run behind a SparkApplication; None when it is not one of ours."""
+        status = mapping_in(stored, "status")
+        told = mapping_in(status, "applicationState")
+        state, message = known_state(text_in(told, "state"), _STATES, text_in(told, "errorMessage"))
+        pod = text_in(mapping_in(status, "driverInfo"), "podName")
+        return read_application(stored, self.submitter, state, message, pod)
+
+
+def _spec(request: RunRequest, spark: SparkSettings, sized: Sizes) -> dict[str, JsonValue]:
+    spec: dict[str, JsonValue] = {
+        "type": "Python",
+        "pythonVersion": "3",
+        "mode": "cluster",
+        "sparkVersion": spark.spark_version,
+        "image": spark.image,
+        "imagePullPolicy": spark.image_pull_policy or "IfNotPresent",
+        "mainApplicationFile": JOB_FILE,
+        "arguments": [*job_arguments(request, BUNDLE_FOLDER)],
+        "deps": {},
+        # Whether and when a run is tried again is decided here, under another name.
+        "restartPolicy": {"type": "Never"},
+        "driver": {
+            "cores": sized.driver_cores,
+            "memory": sized.driver_memory,
+            "serviceAccount": spark.service_account_name,
+            "template": driver_template(request),
+            **({"kubernetesMaster": sized.local_master} if sized.local_master else {}),
+        },
+        "executor": {
+            "cores": sized.executor_cores,
+            "memory": sized.executor_memory,
+            # One is the least that the schema takes; nobody asks for it without a cluster master.
+            **({"instances": max(1, sized.executors)} if sized.allocation is None else {}),
+            "template": executor_template(request),
+        },
+    }
+    if spark.image_pull_secrets:
+        spec["imagePullSecrets"] = [*spark.image_pull_secrets]
+    if spark.spark_conf:
+        spec["sparkConf"] = {**spark.spark_conf}
+    if sized.allocation is not None:
+        spec["dynamicAllocation"] = _allocation(sized.allocation)
+    return spec
+
+
+def _allocation(allocation: DynamicAllocation) -> dict[str, JsonValue]:
+    return {**allocation.dump(), "shuffleTrackingEnabled": True}
