@@ -1,11 +1,16 @@
 """Fixtures of the operator's tests: a cluster in memory, and a real one behind the same port."""
 
+import uuid
 from collections.abc import AsyncIterator
 
 import pytest
+from support.clusters import an_object
 from support.fakecluster import FakeCluster
 
+from snaploom_operator.cluster.adapter import open_cluster
+from snaploom_operator.cluster.metadata import Metadata
 from snaploom_operator.cluster.port import Cluster
+from snaploom_operator.cluster.resources import NAMESPACES
 
 
 @pytest.fixture
@@ -14,20 +19,20 @@ def fake() -> FakeCluster:
     return FakeCluster()
 
 
-@pytest.fixture(params=["fake"])
-def tier(request: pytest.FixtureRequest) -> str:
-    """Which implementation of the port a test runs on."""
-    return str(request.param)
-
-
-@pytest.fixture
-def room(tier: str, request: pytest.FixtureRequest) -> str:
-    """A namespace for the test alone."""
-    return "default" if tier == "fake" else str(request.getfixturevalue("namespace"))
-
-
-@pytest.fixture
-async def cluster(tier: str, request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
+@pytest.fixture(params=["fake", "real"])
+async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
     """The port: over a cluster in memory, and over a real API server."""
-    if tier == "fake":
+    if request.param == "fake":
         yield FakeCluster()
+        return
+    async with open_cluster(request.getfixturevalue("control_plane").kubeconfig) as adapter:
+        yield adapter
+
+
+@pytest.fixture
+async def room(cluster: Cluster) -> AsyncIterator[str]:
+    """A namespace of the test's own in that cluster."""
+    name = f"room-{uuid.uuid4().hex[:12]}"
+    created = await cluster.create(NAMESPACES, "", an_object(NAMESPACES, name))
+    yield name
+    await cluster.delete(NAMESPACES, "", name, uid=Metadata.of(created).uid)

@@ -250,7 +250,8 @@ class FakeCluster:
 
     def _write(self, resource: ApiResource, old: Raw, new: Raw, subresource: str) -> Raw:
         before, metadata = old["metadata"], new["metadata"]
-        if metadata.get("uid", before["uid"]) != before["uid"]:
+        # A real API server looks at the UID in no patch of a status; versions are unique anyway.
+        if not subresource and metadata.get("uid", before["uid"]) != before["uid"]:
             raise ObjectChanged(f"the object has the uid {before['uid']}, not {metadata['uid']}")
         if metadata.get("resourceVersion", before["resourceVersion"]) != before["resourceVersion"]:
             raise ObjectChanged("the object has been modified; apply your changes to the latest")

@@ -188,13 +188,21 @@ async def test_patch_of_an_older_version_is_a_conflict(cluster, room, subresourc
         await cluster.patch(TRANSFORMERS, room, "rounding", patch, subresource=subresource)
 
 
-@pytest.mark.parametrize("subresource", ["", "status"])
-async def test_patch_of_another_object_of_that_name_is_a_conflict(cluster, room, subresource):
+async def test_patch_with_another_uid_is_a_conflict(cluster, room):
     await cluster.create(TRANSFORMERS, room, a_transformer())
-    uid = "2a4f1a61-0000-4000-8000-000000000000"
-    patch = {"metadata": {"uid": uid}, "status": {"observedGeneration": 1}}
+    patch = {"metadata": {"uid": "2a4f1a61-0000-4000-8000-000000000000", "labels": {"a": "b"}}}
     with pytest.raises(ObjectChanged):
-        await cluster.patch(TRANSFORMERS, room, "rounding", patch, subresource=subresource)
+        await cluster.patch(TRANSFORMERS, room, "rounding", patch)
+
+
+async def test_status_of_an_object_that_came_again_is_a_conflict(cluster, room):
+    first = Metadata.of(await cluster.create(TRANSFORMERS, room, a_transformer()))
+    await cluster.delete(TRANSFORMERS, room, "rounding", uid=first.uid)
+    await cluster.create(TRANSFORMERS, room, a_transformer())
+    metadata = {"resourceVersion": first.resource_version, "uid": first.uid}
+    patch = {"metadata": metadata, "status": {"observedGeneration": 1}}
+    with pytest.raises(ObjectChanged):
+        await cluster.patch(TRANSFORMERS, room, "rounding", patch, subresource="status")
 
 
 async def test_replace_needs_the_current_version(cluster, room):

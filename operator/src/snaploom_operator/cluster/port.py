@@ -119,6 +119,8 @@ class Cluster(Protocol):
     ) -> JsonObject:
         """Apply a JSON merge patch; `metadata.resourceVersion` and `metadata.uid` in it must match.
 
+        Of a status the API server checks the version only, which no two objects of a kind share.
+
         Raises:
             ObjectChanged: somebody changed it meanwhile, or it is another object by now.
             ObjectMissing: there is none.

@@ -1,0 +1,220 @@
+"""The port over a real API server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from snaploom_operator.cluster.connection import connect
+from snaploom_operator.cluster.failures import failure_of
+from snaploom_operator.cluster.metadata import Metadata, mapping_in, text_in
+from snaploom_operator.cluster.port import ApiResource, Change, ChangeType, Listing
+from snaploom_operator.cluster.requests import Observer, Request, Requests
+from snaploom_operator.errors import (
+    ApiUnavailable,
+    ObjectChanged,
+    ObjectMissing,
+    WatchExpired,
+)
+from snaploom_operator.objects import JsonObject
+
+PAGE = 500
+"""Objects of a page, as kubectl and client-go ask for them."""
+PAGED_TRIES = 3
+"""Lists that expire between their pages, before one is asked for in one piece."""
+WATCH_SECONDS = 290
+"""After which the API server ends a watch; kopf's watches end so too."""
+SILENCE_SECONDS = 320.0
+"""Without a word, after which a watch counts as dead: longer than it may last."""
+HASTE_SECONDS = 1.0
+"""Shortest time between two beginnings of a watch."""
+
+_log = logging.getLogger(__name__)
+
+
+class KubernetesCluster:
+    """The port over a real API server; made by `open_cluster`."""
+
+    def __init__(
+        self,
+        requests: Requests,
+        page: int = PAGE,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._requests = requests
+        self._page = page
+        self._pause = pause
+
+    async def list(
+        self, resource: ApiResource, *, namespace: str | None = None, selector: str = ""
+    ) -> Listing:
+        """See `Cluster.list`."""
+        request = Request("list", resource, namespace, query=_selected(selector))
+        for _ in range(PAGED_TRIES):
+            try:
+                return await self._list_in_pages(request)
+            except WatchExpired:
+                _log.debug("the list of %s expired between its pages", resource.plural)
+        answer = await self._requests.send(request)
+        return Listing(_items(resource, answer), _version_of(answer))
+
+    async def _list_in_pages(self, request: Request) -> Listing:
+        items: tuple[JsonObject, ...] = ()
+        following = ""
+        while True:
+            query = (*request.query, ("limit", str(self._page)))
+            if following:
+                query = (*query, ("continue", following))
+            answer = await self._requests.send(
+                Request("list", request.resource, request.namespace, query=query)
+            )
+            items += _items(request.resource, answer)
+            following = text_in(mapping_in(answer, "metadata"), "continue")
+            if not following:
+                return Listing(items, _version_of(answer))
+
+    async def get(self, resource: ApiResource, namespace: str, name: str) -> JsonObject:
+        """See `Cluster.get`."""
+        return _read(resource, await self._requests.send(Request("get", resource, namespace, name)))
+
+    async def create(
+        self, resource: ApiResource, namespace: str, manifest: JsonObject
+    ) -> JsonObject:
+        """See `Cluster.create`."""
+        request = Request("create", resource, namespace, body=manifest)
+        return _read(resource, await self._requests.send(request))
+
+    async def replace(
+        self, resource: ApiResource, namespace: str, manifest: JsonObject
+    ) -> JsonObject:
+        """See `Cluster.replace`."""
+        name = Metadata.of(manifest).name
+        request = Request("replace", resource, namespace, name, body=manifest)
+        return _read(resource, await self._requests.send(request))
+
+    async def patch(
+        self,
+        resource: ApiResource,
+        namespace: str,
+        name: str,
+        patch: JsonObject,
+        *,
+        subresource: str = "",
+    ) -> JsonObject:
+        """See `Cluster.patch`."""
+        request = Request("patch", resource, namespace, name, subresource, body=patch)
+        return _read(resource, await self._requests.send(request))
+
+    async def delete(self, resource: ApiResource, namespace: str, name: str, *, uid: str) -> None:
+        """See `Cluster.delete`."""
+        options: JsonObject = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": "Background",
+            "preconditions": {"uid": uid},
+        }
+        try:
+            await self._requests.send(Request("delete", resource, namespace, name, body=options))
+        except (ObjectMissing, ObjectChanged):
+            return  # it is gone, and perhaps another one of its name is there
+
+    async def watch(
+        self, resource: ApiResource, *, namespace: str | None = None, since: str, selector: str = ""
+    ) -> AsyncGenerator[Change, None]:
+        """See `Cluster.watch`."""
+        while True:
+            started = time.monotonic()
+            request = Request(
+                "watch", resource, namespace, query=(*_selected(selector), *_watched(since))
+            )
+            async with self._requests.lines(request, SILENCE_SECONDS) as lines:
+                try:
+                    async for line in lines:
+                        change = _change(request, line)
+                        since = Metadata.of(change.object).resource_version
+                        yield change
+                except ApiUnavailable as error:
+                    _log.info("a watch is begun again: %s", error)
+            # A server that ends watches as soon as they begin is not to be asked without pause.
+            await self._pause(max(0.0, started + HASTE_SECONDS - time.monotonic()))
+
+
+@asynccontextmanager
+async def open_cluster(
+    kubeconfig: Path | None = None, observer: Observer = lambda exchange: None
+) -> AsyncIterator[KubernetesCluster]:
+    """The cluster, with its connections closed at the end.
+
+    Args:
+        kubeconfig: see `connection.connect`.
+        observer: told of every request, for metrics.
+
+    Raises:
+        SettingsInvalid: there is no way to a cluster.
+    """
+    client = await connect(kubeconfig)
+    try:
+        yield KubernetesCluster(Requests(client, observer))
+    finally:
+        await client.close()
+
+
+def _selected(selector: str) -> tuple[tuple[str, str], ...]:
+    return (("labelSelector", selector),) if selector else ()
+
+
+def _watched(since: str) -> tuple[tuple[str, str], ...]:
+    return (
+        ("watch", "true"),
+        ("allowWatchBookmarks", "true"),
+        ("timeoutSeconds", str(WATCH_SECONDS)),
+        ("resourceVersion", since),
+    )
+
+
+def _change(request: Request, line: bytes) -> Change:
+    """One line of a watch.
+
+    Raises:
+        WatchExpired: the server says that it is too late for these changes.
+        ClusterError: it says something else.
+    """
+    try:
+        event: JsonValue = json.loads(line)
+    except ValueError as error:
+        raise ApiUnavailable(f"{request.asked}: a line is no JSON") from error
+    event = event if isinstance(event, dict) else {}
+    stored = mapping_in(event, "object")
+    if event.get("type") == "ERROR":
+        code = stored.get("code")
+        known = code if isinstance(code, int) else 500
+        raise failure_of(request.asked, known, json.dumps(stored).encode(), None)
+    return Change(ChangeType(text_in(event, "type")), _read(request.resource, stored))
+
+
+def _items(resource: ApiResource, answer: JsonObject) -> tuple[JsonObject, ...]:
+    items = answer.get("items")
+    found = items if isinstance(items, list) else []
+    return tuple(_read(resource, item) for item in found if isinstance(item, dict))
+
+
+def _version_of(answer: JsonObject) -> str:
+    return text_in(mapping_in(answer, "metadata"), "resourceVersion")
+
+
+def _read(resource: ApiResource, stored: JsonObject) -> JsonObject:
+    """An object as the port promises it: lists leave its kind out, and nobody reads who wrote it.
+
+    Replacing an object without `managedFields` leaves them as they are.
+    """
+    metadata = stored.get("metadata")
+    if isinstance(metadata, dict):
+        metadata.pop("managedFields", None)
+    return {"apiVersion": resource.api_version, "kind": resource.kind} | dict(stored)
