@@ -24,6 +24,7 @@ from support.processes import (
     exit_code,
     publish_many,
     publish_once,
+    remove_once,
     replace_many,
     replace_once,
 )
@@ -46,6 +47,7 @@ PUBLISHING = [
 ]
 REPLACING = [point for point in PUBLISHING if point is not CrashPoint.AFTER_MARKER]
 COLLECTING = [CrashPoint.AFTER_REVOCATION, CrashPoint.DURING_DELETION]
+REMOVING = [CrashPoint.REMOVAL_BEGUN, *COLLECTING]
 
 
 def open_again(root: Path) -> Folder:
@@ -61,7 +63,7 @@ def collect_all(folder: Folder) -> set[str]:
 
 
 def test_every_crash_point_is_tried() -> None:
-    assert {*PUBLISHING, *COLLECTING} == set(CrashPoint)
+    assert {*PUBLISHING, *REMOVING} == set(CrashPoint)
 
 
 @pytest.mark.parametrize("point", PUBLISHING)
@@ -109,6 +111,15 @@ def test_collection_after_a_killed_one_finishes(tmp_path: Path, point: CrashPoin
     state = folder.log.read()
     assert keys(folder.store) == state.live_files
     assert len(state.live_files) == 2
+
+
+@pytest.mark.parametrize("point", REMOVING)
+def test_removal_after_a_killed_one_finishes(tmp_path: Path, point: CrashPoint) -> None:
+    published(open_again(tmp_path), 1)
+    assert exit_code(publish_once, tmp_path, CrashPoint.AFTER_PROMOTION) == -signal.SIGKILL
+    assert exit_code(remove_once, tmp_path, point) == -signal.SIGKILL
+    assert exit_code(remove_once, tmp_path, None) == 0
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_processes_that_publish_the_same_snapshots_publish_each_once(tmp_path: Path) -> None:

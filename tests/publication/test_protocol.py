@@ -7,14 +7,14 @@ read from the raw JSON of the manifest, not through the code under test.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
-from support.faultystore import Fault, FaultyStore, Killed, times
+from support.faultystore import DyingStore, Fault, FaultyStore, Killed, times
 from support.folders import (
     DAY,
     START,
@@ -52,32 +52,6 @@ points = st.sampled_from(
     ]
 )
 PROMOTING = (CrashPoint.DURING_PROMOTION, CrashPoint.AFTER_PROMOTION)
-
-
-class DyingStore(FaultyStore):
-    """Dies at its n-th write, before or after doing it."""
-
-    def __init__(self, inner: ObjectStore, writes_left: int, is_done: bool) -> None:
-        super().__init__(inner)
-        self._left = writes_left
-        self._is_done = is_done
-        self.faults = self._count
-
-    def _count(self, operation: str, key: str) -> Fault | None:
-        if operation in ("get", "head", "list", "prune"):
-            return None
-        self._left -= 1
-        return Fault.ANSWER_LOST if self._left == 0 else None
-
-    def _do(self, operation: str, key: str, action: Callable[[], None]) -> None:
-        is_last = self._left == 1 and operation not in ("get", "head", "list", "prune")
-        if not is_last or self.is_dead:
-            super()._do(operation, key, action)
-            return
-        self.is_dead = True
-        if self._is_done:
-            action()
-        raise Killed
 
 
 def committed_versions(store: ObjectStore) -> Iterator[dict[int, tuple[str, tuple[str, ...]]]]:

@@ -71,6 +71,32 @@ class FaultyStore:
             raise StorageError(f"{operation} {key}: no answer")
 
 
+class DyingStore(FaultyStore):
+    """Dies at its n-th write, before or after doing it."""
+
+    def __init__(self, inner: ObjectStore, writes_left: int, is_done: bool) -> None:
+        super().__init__(inner)
+        self._left = writes_left
+        self._is_done = is_done
+        self.faults = self._count
+
+    def _count(self, operation: str, key: str) -> Fault | None:
+        if operation in ("get", "head", "list", "prune"):
+            return None
+        self._left -= 1
+        return Fault.ANSWER_LOST if self._left == 0 else None
+
+    def _do(self, operation: str, key: str, action: Callable[[], None]) -> None:
+        is_last = self._left == 1 and operation not in ("get", "head", "list", "prune")
+        if not is_last or self.is_dead:
+            super()._do(operation, key, action)
+            return
+        self.is_dead = True
+        if self._is_done:
+            action()
+        raise Killed
+
+
 def times(
     count: int, fault: Fault, operation: str, part: str
 ) -> Callable[[str, str], Fault | None]:

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from support.folders import DAY, a_folder, a_run, day, now, published, replaced, rewrites
+from support.folders import DAY, IDENTITY, a_folder, a_run, day, now, published, replaced, rewrites
 
 from snaploom.errors import SnapshotChanged
 from snaploom.models.times import EpochNanos
 from snaploom.storage.folder import open_folder
 from snaploom.storage.gc import collect_garbage, find_garbage
 from snaploom.storage.publication import AlreadyPublished
+from snaploom.storage.removal import remove_folder
 from snaploom.storage.replacement import replace_version
 from snaploom.storage.run import CrashPoint
 from snaploom.storage.stores import open_store
@@ -66,6 +67,11 @@ def collect_once(root: Path, point: CrashPoint | None) -> None:
     tomorrow = EpochNanos(now() + DAY)
     garbage = find_garbage(folder.store, folder.log.read(), tomorrow, DAY // 2)
     collect_garbage(folder, garbage, run)
+
+
+def remove_once(root: Path, point: CrashPoint | None) -> None:
+    store = open_store(str(root), create=True)
+    remove_folder(store, IDENTITY.output, a_run(dies_at(point), start=now()))
 
 
 def publish_many(root: Path, numbers: list[int], start: object, answers: object) -> None:

@@ -7,6 +7,10 @@ SnaploomError
 ├── CronNotBuilt              declared, and not built yet (snaploom.planning.intervals)
 ├── SparkNotStarted           no Java, or a configuration that Spark refuses (snaploom.jobs.session)
 ├── SparkStopped              shut down under a run (snaploom.jobs.sparkfailures)
+├── BundleUnreadable          no Bundle, or another resource's (snaploom.jobs.bundlefile)
+├── ReportNotWritten          it may be written later (snaploom.jobs.reportwriter)
+│   └── ReportNotOurs         another run's is in its place
+├── UnexpectedFault           of Snaploom itself (snaploom.jobs.clusterjob)
 ├── SourceError
 │   ├── SourceNotReadable     a file is missing, truncated or not of its declared format
 │   ├── SourceFileUnmatched   a listed file does not start with `sourceUriPrefix`
@@ -19,6 +23,7 @@ SnaploomError
 ├── PublicationError
 │   ├── FolderNotOurs         not empty, and not made by Snaploom
 │   ├── FolderNotWritable     read-only, full, or otherwise refusing
+│   ├── FolderRemoved         it is being removed, or was under a run
 │   ├── ImmutableSettingChanged
 │   ├── HistoryIncompatible   structure or types contradict what is published
 │   ├── SnapshotChanged       what was to be replaced is not live any more
@@ -171,6 +176,13 @@ class FolderNotWritable(PublicationError):
     """The output folder refuses writes: read-only, full, or not allowed."""
 
     reason = "FolderNotWritable"
+    retryable = True
+
+
+class FolderRemoved(PublicationError):
+    """The output folder is being removed, or was removed while the run was at work."""
+
+    reason = "FolderRemoved"
     retryable = True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
@@ -223,8 +224,22 @@ def _act(indexes: SkippingIndexes, request: IndexRequest) -> tuple[str, ...]:
                 subject, request.directory, store, is_trusted=request.is_trusted
             )
             return (str(result),)
+        case IndexAction.DELETE:
+            return _delete(indexes, request.place)
         case IndexAction.DESCRIBE:
             return ()
+
+
+def _delete(indexes: SkippingIndexes, place: IndexedPlace) -> tuple[str, ...]:
+    """Drop and vacuum: each where it is still to be done, so that it can be done again."""
+    done = []
+    with suppress(IndexNotFound):
+        indexes.drop(place.subject)
+        done.append("dropped")
+    with suppress(IndexNotFound):
+        indexes.vacuum(place.subject)
+        done.append("its files removed")
+    return tuple(done)
 
 
 def _declaration(request: IndexRequest) -> Declaration:

@@ -33,6 +33,8 @@ class IndexAction(StrEnum):
     """Tell what APPLY would do."""
     IMPORT = "IMPORT"
     """Make it from a metadata store of others."""
+    DELETE = "DELETE"
+    """Drop it, and remove its files."""
     DESCRIBE = "DESCRIBE"
     """Tell what it is, how much of the target it covers, and how it fares."""
 

@@ -13,6 +13,7 @@ from itertools import islice
 
 from snaploom.errors import (
     FolderNotOurs,
+    FolderRemoved,
     ImmutableSettingChanged,
     ObjectAlreadyExists,
     ObjectNotFound,
@@ -80,9 +81,12 @@ def inspect_folder(
 
     Raises:
         FolderNotOurs: it is neither empty nor ours.
+        FolderRemoved: it is being removed.
         ImmutableSettingChanged: a fixed setting differs; every difference is listed.
         FormatTooNew: a newer Snaploom made it.
     """
+    if store.head(layout.REMOVAL) is not None:
+        raise _removed(store, layout.REMOVAL)
     if not _is_marked(store):
         names = _foreign_names(store)
         if not names:
@@ -111,7 +115,7 @@ def prepare_folder(
     """A folder to publish into: proven safe, marked, and configured; begun when it is empty.
 
     Raises:
-        FolderNotOurs, ImmutableSettingChanged, FormatTooNew: as `inspect_folder`.
+        FolderNotOurs, FolderRemoved, ImmutableSettingChanged, FormatTooNew: as `inspect_folder`.
         StoreNotSafe: its store fails the self-test.
         FolderNotWritable: it refuses writes.
     """
@@ -125,6 +129,8 @@ def prepare_folder(
         _refuse_changes(store, state, settings, identity, accept_root_change)
         if (state.settings, state.identity) == (settings, identity):
             return None
+        if not state.seq and store.head(layout.MARKER) is None:
+            raise _removed(store, f"no {layout.MARKER} any more")
         return Configure(
             seq=state.next_seq,
             run_id=run.run_id,
@@ -153,6 +159,14 @@ def _mark(store: ObjectStore) -> None:
         store.put_if_absent(layout.MARKER, marker)
     except ObjectAlreadyExists:
         check_format(store.get(layout.MARKER), f"{store.uri}{layout.MARKER}")
+
+
+def _removed(store: ObjectStore, found: str) -> FolderRemoved:
+    return FolderRemoved(
+        f"{store.uri} is being removed",
+        found=found,
+        hint="wait until its OutputDataset is deleted, or publish to another folder",
+    )
 
 
 def _foreign_names(store: ObjectStore) -> tuple[str, ...]:

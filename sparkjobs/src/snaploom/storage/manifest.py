@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from snaploom.errors import (
     FolderNotWritable,
+    FolderRemoved,
     ObjectAlreadyExists,
     ObjectNotFound,
     StorageError,
@@ -69,6 +70,8 @@ class ManifestLog:
         """Open the log of a folder; nothing is read yet."""
         self._store = store
         self._known = EMPTY
+        self._newest: tuple[int, bytes] = (0, b"")
+        """Number and document of the newest entry that was read or written."""
 
     def read(self, at: int | None = None) -> FolderState:
         """The state now, or after entry `at`: pinned for whoever holds it.
@@ -108,6 +111,7 @@ class ManifestLog:
             CommitOutcomeUnknown: the store does not answer any more.
             CommitContended: too many lost races.
             FolderNotWritable: the store refuses the entry.
+            FolderRemoved: the log that it was to follow is gone.
         """
         for attempt in range(COMMIT_ATTEMPTS):
             state = self.read()
@@ -115,6 +119,7 @@ class ManifestLog:
             if entry is None:
                 return state
             committed = apply(state, entry)
+            self._refuse_removed(state)
             if self._put(entry):
                 self._known = committed
                 self._after_commit(committed)
@@ -145,7 +150,31 @@ class ManifestLog:
             document = self._store.get(key)
         except ObjectNotFound:
             return None
+        self._remember(seq, document)
         return parse_entry(document, f"{self._store.uri}{key}")
+
+    def _remember(self, seq: int, document: bytes) -> None:
+        if seq > self._newest[0]:
+            self._newest = seq, document
+
+    def _refuse_removed(self, state: FolderState) -> None:
+        """A folder that is removed frees its numbers: no entry may follow one that is gone.
+
+        Nor one that is another's by now, in a folder that was begun anew.
+        """
+        if not state.seq:
+            return
+        try:
+            document = self._store.get(layout.manifest_key(state.seq))
+        except ObjectNotFound:
+            document = None
+        known = self._newest[1] if self._newest[0] == state.seq else document
+        if document is None or document != known:
+            raise FolderRemoved(
+                f"{self._store.uri} was removed while the run was at work",
+                found=f"entry {state.seq} of the manifest is gone",
+                hint="nothing was published by this run since; run again to begin the folder anew",
+            )
 
     def _refuse_gap(self, state: FolderState, hint: _Hint) -> None:
         if state.seq < hint.seq:
@@ -168,6 +197,7 @@ class ManifestLog:
                 _log.warning("no answer to the commit of entry %d: %s", entry.seq, error.message)
                 _pause(attempt)
             else:
+                self._remember(entry.seq, document)
                 return True
         raise CommitOutcomeUnknown(
             f"{self._store.uri}{key} may or may not be written: the store does not answer",

@@ -27,6 +27,8 @@ class CrashPoint(StrEnum):
     """The entry is written; staging is not cleaned."""
     AFTER_REVOCATION = "AFTER_REVOCATION"
     """Runs are revoked; none of their files is touched."""
+    REMOVAL_BEGUN = "REMOVAL_BEGUN"
+    """The folder says that it is being removed; nothing is removed yet."""
     DURING_DELETION = "DURING_DELETION"
     """A dead file is removed; reached once a file."""
 

@@ -1,0 +1,168 @@
+"""The entry point of a run in a cluster: what the operator submits, and what it hears of it.
+
+`python -m snaploom.jobs.clusterjob`, or this file as the application of `spark-submit`. Arguments
+name things only; what is to be done stands in the Bundle. Lines for people go to standard error.
+Exit codes are those of `snaploom run`; the Report tells more, and the manifest is authoritative.
+
+Asked to end by SIGTERM it stops cleanly, reports INTERRUPTED and ends with 130.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import snaploom
+from snaploom.errors import SnaploomError
+from snaploom.jobs.bundlefile import BundleFile, read_bundle_file, refuse_invalid
+from snaploom.jobs.clusterwork import Work, delete_index, delete_output, refresh_index, weave
+from snaploom.jobs.exitcodes import report_exit_code, unstarted_report
+from snaploom.jobs.identity import Owner, RunIdentity
+from snaploom.jobs.interruption import hearing_signals
+from snaploom.jobs.lines import error_lines, finding_lines
+from snaploom.jobs.reportconfigmap import ConfigMapPlace, ConfigMapReport, connect
+from snaploom.jobs.reportfile import FileReport
+from snaploom.jobs.reportwriter import ReportSink, ReportWriter
+from snaploom.jobs.runningreport import RunningReport
+from snaploom.models.codes import make_finding
+from snaploom.models.finding import InvalidDeclarations
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.report import Report, RunPhase
+from snaploom.models.run import RunAction
+from snaploom.models.skippingindex import SkippingIndex
+from snaploom.models.times import EpochNanos, format_instant, now
+from snaploom.planning.bundle import Bundle
+
+CONFIG_MAP, FILE = "configmap:", "file:"
+
+
+DOINGS: Mapping[tuple[RunAction, str], Callable[[Bundle, Work], Report]] = {
+    (RunAction.RUN, OutputDataset.__name__): weave,
+    (RunAction.DELETE, OutputDataset.__name__): delete_output,
+    (RunAction.RUN, SkippingIndex.__name__): refresh_index,
+    (RunAction.DELETE, SkippingIndex.__name__): delete_index,
+}
+
+
+class UnexpectedFault(SnaploomError):
+    """A fault of Snaploom itself ended the run; the log of the driver has its traceback."""
+
+    reason = "UnexpectedFault"
+    retryable = True
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what a Bundle says, and report; the exit code."""
+    asked = _parser().parse_args(arguments)
+    started = now()
+    identity = RunIdentity(asked.run_id, asked.uid, asked.attempt)
+    with hearing_signals() as interruption:
+        try:
+            bundle_file = read_bundle_file(asked.bundle)
+            owner = bundle_file.owner
+            sink = _sink(asked.report, owner, identity)
+        except SnaploomError as error:
+            _say(*error_lines(error))
+            return error.exit_code
+        start = identity.sign(_started(owner, started))
+        writer = ReportWriter(sink, _say)
+        writer.offer(start)
+        running = RunningReport(start)
+        work = Work(started, interruption, running, lambda: writer.offer(running.report), _say)
+        report = identity.sign(_carried_out(bundle_file, asked.uid, asked.action, work, owner))
+        if report.message:
+            _say(f"error {report.output}: {report.message}")
+        writer.finish(report)
+    return report_exit_code(report)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Carry out one run that the operator submitted.")
+    parser.add_argument(
+        "--bundle", required=True, type=Path, help="bundle.json, or the folder that it is in"
+    )
+    parser.add_argument("--uid", required=True, help="UID of the resource")
+    parser.add_argument("--run-id", required=True, help="name of the run")
+    parser.add_argument("--attempt", type=int, default=0, help="which attempt this is")
+    parser.add_argument(
+        "--action", type=_action, default=RunAction.RUN, help="run (the default) or delete"
+    )
+    parser.add_argument("--report", required=True, help="configmap:NAMESPACE/NAME or file:PATH")
+    return parser
+
+
+def _action(text: str) -> RunAction:
+    return RunAction(text.capitalize())
+
+
+def _sink(text: str, owner: Owner, identity: RunIdentity) -> ReportSink:
+    """Where Reports go.
+
+    Raises:
+        InvalidDeclarations: neither of the two forms, or a ConfigMap that its owner cannot own.
+    """
+    if text.startswith(FILE):
+        return FileReport(Path(text.removeprefix(FILE)))
+    namespace, _, name = text.removeprefix(CONFIG_MAP).partition("/")
+    if not (text.startswith(CONFIG_MAP) and namespace and name):
+        raise _not_valid(
+            "this is no place for a Report",
+            found=text,
+            expected=f"{CONFIG_MAP}NAMESPACE/NAME or {FILE}PATH",
+        )
+    if owner.namespace and namespace != owner.namespace:
+        raise _not_valid(
+            "a Report stays in the namespace of its resource",
+            found=namespace,
+            expected=owner.namespace,
+        )
+    return ConfigMapReport(ConfigMapPlace(namespace, name), owner, identity, connect)
+
+
+def _not_valid(message: str, *, found: str, expected: str) -> InvalidDeclarations:
+    finding = make_finding("SL191", message, path="--report", found=found, expected=expected)
+    return InvalidDeclarations([finding])
+
+
+def _started(owner: Owner, moment: EpochNanos) -> Report:
+    return Report(
+        output=owner.label,
+        run_id="",
+        phase=RunPhase.RUNNING,
+        started_at=format_instant(moment),
+        tool_version=snaploom.__version__,
+    )
+
+
+def _carried_out(
+    bundle_file: BundleFile, uid: str, action: RunAction, work: Work, owner: Owner
+) -> Report:
+    """The last Report, whatever happens."""
+    try:
+        bundle = bundle_file.parse(uid)
+        if action is RunAction.RUN:
+            _say(*finding_lines(refuse_invalid(bundle)))
+        return DOINGS[action, owner.kind](bundle, work)
+    except SnaploomError as error:
+        return unstarted_report(owner.label, work.started, error)
+    except Exception as fault:  # noqa: BLE001 - the operator must hear of it; nothing is hidden
+        traceback.print_exc()
+        unexpected = UnexpectedFault(
+            "a fault of Snaploom itself ended the run",
+            found=type(fault).__name__,  # its text may hold anything, so that the log alone has it
+            hint="look at the driver's log, and tell the authors",
+        )
+        return unstarted_report(owner.label, work.started, unexpected)
+
+
+def _say(*lines: str) -> None:
+    for line in lines:
+        sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+"""What a run in a cluster may be asked to do, each as a function from a Bundle to its Report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import SimpleQueue
+
+import snaploom
+from snaploom.errors import Interrupted, SnaploomError
+from snaploom.jobs.deletion import remove_output
+from snaploom.jobs.events import Event
+from snaploom.jobs.exitcodes import unstarted_report
+from snaploom.jobs.indexing import carry_out
+from snaploom.jobs.indexrequests import IndexAction, IndexedPlace, IndexReport, IndexRequest
+from snaploom.jobs.indextargets import place_of_bundle
+from snaploom.jobs.interruption import Interruption
+from snaploom.jobs.lines import EventLines
+from snaploom.jobs.outputs import weave_outputs
+from snaploom.jobs.record import clipped
+from snaploom.jobs.runningreport import RunningReport
+from snaploom.models.report import Report, RunPhase
+from snaploom.models.runfacts import IndexFacts
+from snaploom.models.skippingindex import IndexedFiles, IndexState
+from snaploom.models.times import EpochNanos, format_instant, now
+from snaploom.planning.bundle import Bundle
+from snaploom.skipping.lifecycle.description import Description
+from snaploom.skipping.stores.port import NEVER
+
+MOST_LINES = 100
+"""What was done, and warnings, in a Report: people read the first few."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What all of them need."""
+
+    started: EpochNanos
+    """When the run began."""
+    interruption: Interruption
+    """Whether somebody asked to stop."""
+    running: RunningReport
+    """Takes what happens."""
+    changed: Callable[[], None]
+    """Called when there may be more to report; returns at once."""
+    say: Callable[[str], None]
+    """Takes lines for people."""
+
+
+def weave(bundle: Bundle, work: Work) -> Report:
+    """Weave and publish what is due.
+
+    Raises:
+        SparkNotStarted: there is no Spark to work with.
+        Interrupted: before anything was begun, or by somebody who insisted.
+    """
+    events: SimpleQueue[Event] = SimpleQueue()
+    lines = EventLines()
+
+    def tell(event: Event) -> None:
+        events.put(event)
+
+    def look() -> None:
+        while not events.empty():
+            event = events.get()
+            line = lines.line(event)
+            if line is not None:
+                work.say(line)
+            work.running.take(event)
+        work.changed()
+
+    try:
+        (report,) = weave_outputs([bundle], work.started, None, tell, look, work.interruption)
+    finally:
+        look()
+    return report
+
+
+def delete_output(bundle: Bundle, work: Work) -> Report:
+    """Remove what was published, and all else that is Snaploom's in the folder.
+
+    Raises:
+        PublicationError: the folder is another's.
+        StorageError: the store does not answer.
+        Interrupted: somebody asked to stop; running again goes on.
+    """
+    removed = remove_output(bundle.output, now, work.interruption.check)
+    work.say(f"removed {removed.files} files, {removed.bytes} bytes; left {removed.left}")
+    return Report(
+        output=bundle.output.name,
+        run_id="",
+        phase=RunPhase.SUCCEEDED,
+        started_at=format_instant(work.started),
+        finished_at=format_instant(now()),
+        snapshot_count=0,
+        removed=removed,
+        tool_version=snaploom.__version__,
+    )
+
+
+def refresh_index(bundle: Bundle, work: Work) -> Report:
+    """Make an index what is declared, and refresh it where it lags.
+
+    Raises:
+        TargetNotIndexable: it is about something that has no files of its own.
+    """
+    place = place_of_bundle(bundle)
+    apply = IndexRequest(IndexAction.APPLY, place, declaration=place.declaration)
+    try:
+        done, described = _carry_out([apply, IndexRequest(IndexAction.DESCRIBE, place)], work)
+    except SnaploomError as error:
+        report = unstarted_report(place.owner, work.started, error)
+        return report.model_copy(
+            update={"index": _found(place, error, work), "finished_at": format_instant(now())}
+        )
+    return _index_report(place, facts_of(described.description, done), work)
+
+
+def delete_index(bundle: Bundle, work: Work) -> Report:
+    """Drop an index, and remove its files; what is gone already is fine.
+
+    Raises:
+        IndexOwned: another resource owns it.
+        IndexBusy: somebody works on it.
+    """
+    place = place_of_bundle(bundle)
+    (done,) = _carry_out([IndexRequest(IndexAction.DELETE, place)], work)
+    facts = IndexFacts(state=IndexState.DELETED, done=_told(done.done), bytes=0)
+    return _index_report(place, facts, work)
+
+
+def facts_of(description: Description, report: IndexReport | None = None) -> IndexFacts:
+    """What a description tells to a status.
+
+    Args:
+        description: of the index.
+        report: what was done to it.
+    """
+    coverage, state = description.coverage, description.state
+    newest = max(state.refreshed_at, state.checked_at)
+    return IndexFacts(
+        state=state.phase,
+        files=None
+        if coverage is None
+        else IndexedFiles(indexed=coverage.indexed, stale=coverage.stale, missing=coverage.missing),
+        bytes=description.bytes,
+        last_refreshed=None if newest == NEVER else format_instant(newest),
+        done=() if report is None else _told(report.done),
+        warnings=() if report is None else _told(report.warnings),
+    )
+
+
+def _carry_out(requests: Sequence[IndexRequest], work: Work) -> tuple[IndexReport, ...]:
+    counts: SimpleQueue[tuple[int, int]] = SimpleQueue()
+
+    def look() -> None:
+        while not counts.empty():
+            work.running.take_files(*counts.get())
+        work.changed()
+
+    return carry_out(
+        requests, lambda _, done, files: counts.put((done, files)), look, work.interruption
+    )
+
+
+def _found(place: IndexedPlace, error: SnaploomError, work: Work) -> IndexFacts | None:
+    """The index after a failure; None where it cannot be looked at."""
+    if isinstance(error, Interrupted):
+        return None
+    with suppress(SnaploomError):
+        (described,) = _carry_out([IndexRequest(IndexAction.DESCRIBE, place)], work)
+        return facts_of(described.description)
+    return None
+
+
+def _index_report(place: IndexedPlace, facts: IndexFacts, work: Work) -> Report:
+    for line in facts.warnings:
+        work.say(f"warning {place.owner}: {line}")
+    for line in facts.done or ("nothing to do",):
+        work.say(f"{place.owner}: {line}")
+    return Report(
+        output=place.owner,
+        run_id="",
+        phase=RunPhase.SUCCEEDED,
+        started_at=format_instant(work.started),
+        finished_at=format_instant(now()),
+        index=facts,
+        tool_version=snaploom.__version__,
+    )
+
+
+def _told(lines: Sequence[str]) -> tuple[str, ...]:
+    return tuple(clipped(line) for line in lines[:MOST_LINES])

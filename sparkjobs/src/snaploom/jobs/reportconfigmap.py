@@ -1,0 +1,208 @@
+"""Reports in a ConfigMap: the only module of the library that talks to the Kubernetes API.
+
+Only `clusterjob.py` imports it, so that nothing else needs the package `kubernetes`. It gets,
+creates and updates ConfigMaps, and asks for nothing else: those are the verbs that the service
+account of a Spark driver needs for it.
+
+The ConfigMap is owned by the resource that the run is of, not by the application, so that it
+outlives the latter (`operator.md` section 4).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from kubernetes.client import (
+    ApiClient,
+    ApiException,
+    Configuration,
+    CoreV1Api,
+    V1ConfigMap,
+    V1ObjectMeta,
+    V1OwnerReference,
+)
+from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
+from urllib3.exceptions import HTTPError
+
+from snaploom.jobs.identity import Owner, RunIdentity
+from snaploom.jobs.reportsize import compact, fitting
+from snaploom.jobs.reportwriter import ReportNotOurs, ReportNotWritten
+from snaploom.models.common import API_VERSION, GROUP
+from snaploom.models.report import Report
+
+KEY = "report.json"
+"""Key of the Report in the ConfigMap."""
+
+LONGEST_LABEL = 63
+"""Characters of a label's value, by Kubernetes."""
+
+TIMEOUT = (5, 10)
+"""Seconds for connecting and for an answer: a healthy API server needs milliseconds."""
+
+ROUNDS = 5
+"""Attempts at one Report while others change the ConfigMap at the same time."""
+
+LABEL_OWNER: Final = f"{GROUP}/owner-uid"
+LABEL_RUN: Final = f"{GROUP}/run"
+
+_TAKEN = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND)
+"""Answers after which it is worth looking again: somebody else wrote or deleted it meanwhile."""
+
+
+@dataclass(frozen=True)
+class ConfigMapPlace:
+    """Where the ConfigMap is."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"ConfigMap/{self.namespace}/{self.name}"
+
+
+class ConfigMapReport:
+    """Reports in one ConfigMap, created by the first, replaced by each further one."""
+
+    def __init__(
+        self,
+        place: ConfigMapPlace,
+        owner: Owner,
+        identity: RunIdentity,
+        connect: Callable[[], CoreV1Api],
+    ) -> None:
+        """Nothing is asked of the cluster yet."""
+        self._place = place
+        self._owner = owner
+        self._identity = identity
+        self._connect = connect
+        self._api: CoreV1Api | None = None
+        self._last: V1ConfigMap | None = None
+
+    def write(self, report: Report) -> None:
+        """Create or replace the ConfigMap.
+
+        Raises:
+            ReportNotOurs: there is one of another run, or of somebody else.
+            ReportNotWritten: the API server does not answer, or refuses.
+        """
+        data = {KEY: compact(fitting(report))}
+        try:
+            self._api = self._api or self._connect()
+            for _ in range(ROUNDS):
+                self._last = self._last or self._found(self._api)
+                if self._put(self._api, data):
+                    return
+        except ApiException as error:
+            raise self._not_written(_told(error)) from error
+        except (HTTPError, OSError, ConfigException) as error:
+            raise self._not_written(f"{type(error).__name__}: {error}") from error
+        raise self._not_written(f"somebody else changed it {ROUNDS} times in a row")
+
+    def _found(self, api: CoreV1Api) -> V1ConfigMap | None:
+        place = self._place
+        try:
+            found = api.read_namespaced_config_map(
+                place.name, place.namespace, _request_timeout=TIMEOUT
+            )
+        except ApiException as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+        labels = (found.metadata.labels if found.metadata else None) or {}
+        ours = (self._identity.uid, self._identity.run_id)
+        if (labels.get(LABEL_OWNER), labels.get(LABEL_RUN)) != ours:
+            raise ReportNotOurs(
+                f"{place} belongs to another run and is left as it is",
+                found=f"run {labels.get(LABEL_RUN)!r} of {labels.get(LABEL_OWNER)!r}",
+                expected=f"run {ours[1]!r} of {ours[0]!r}",
+            )
+        return found
+
+    def _put(self, api: CoreV1Api, data: dict[str, str]) -> bool:
+        """Whether it is written; not when somebody else was faster."""
+        place, last = self._place, self._last
+        try:
+            if last is None:
+                self._last = api.create_namespaced_config_map(
+                    place.namespace, self._manifest(data), _request_timeout=TIMEOUT
+                )
+            else:
+                # All that others added to it stays; its resourceVersion tells whether they did.
+                last.data = data
+                self._last = api.replace_namespaced_config_map(
+                    place.name, place.namespace, last, _request_timeout=TIMEOUT
+                )
+        except ApiException as error:
+            self._last = None
+            if error.status in _TAKEN:
+                return False
+            raise
+        return True
+
+    def _manifest(self, data: dict[str, str]) -> V1ConfigMap:
+        owner, identity = self._owner, self._identity
+        return V1ConfigMap(
+            api_version="v1",
+            kind="ConfigMap",
+            metadata=V1ObjectMeta(
+                name=self._place.name,
+                namespace=self._place.namespace,
+                labels=labels_of(owner, identity),
+                owner_references=[
+                    V1OwnerReference(
+                        api_version=API_VERSION,
+                        kind=owner.kind,
+                        name=owner.name,
+                        uid=identity.uid,
+                        controller=False,
+                        block_owner_deletion=False,
+                    )
+                ],
+            ),
+            data=data,
+        )
+
+    def _not_written(self, found: str) -> ReportNotWritten:
+        return ReportNotWritten(f"the Report is not written to {self._place}", found=found)
+
+
+def _told(error: ApiException) -> str:
+    """What the API server said, such as which right is missing."""
+    try:
+        said = json.loads(error.body or "")["message"]
+    except (ValueError, KeyError, TypeError):
+        said = error.reason
+    return f"{error.status} {said}"
+
+
+def labels_of(owner: Owner, identity: RunIdentity) -> dict[str, str]:
+    """Labels by which the operator finds a Report."""
+    return {
+        f"{GROUP}/kind": owner.kind,
+        # What is cut may end where a label must not.
+        f"{GROUP}/name": owner.name[:LONGEST_LABEL].rstrip("-._"),
+        f"{GROUP}/role": "report",
+        LABEL_OWNER: identity.uid,
+        LABEL_RUN: identity.run_id,
+    }
+
+
+def connect() -> CoreV1Api:
+    """The API of the cluster that KUBECONFIG names, else of the one that this pod runs in.
+
+    Raises:
+        ConfigException: there is neither.
+    """
+    configuration = Configuration()
+    if os.environ.get("KUBECONFIG"):
+        load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+    else:
+        load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+    # Attempts are counted by whoever writes; the client's own would only make each longer.
+    configuration.retries = False
+    return CoreV1Api(ApiClient(configuration))

@@ -1,0 +1,33 @@
+"""Reports in a file: for jobs that run beside whoever started them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from snaploom.jobs.reportsize import compact
+from snaploom.jobs.reportwriter import ReportNotWritten
+from snaploom.models.report import Report
+
+
+class FileReport:
+    """Reports in one file, each whole: readers see the former or the new one."""
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is written yet."""
+        self._path = path
+
+    def write(self, report: Report) -> None:
+        """Replace the file.
+
+        Raises:
+            ReportNotWritten: the file system refuses.
+        """
+        beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        try:
+            beside.write_text(compact(report) + "\n", "utf-8")
+            beside.replace(self._path)
+        except OSError as error:
+            raise ReportNotWritten(
+                f"the Report is not written to {self._path}", found=error.strerror or str(error)
+            ) from error
