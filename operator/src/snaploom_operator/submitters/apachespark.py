@@ -1,0 +1,173 @@
+"""The Apache Spark Kubernetes operator: `spark.apache.org/v1`.
+
+It takes nearly everything as Spark configuration. Its own patience with slow starts is set beyond
+any run's: `run.startTimeoutSeconds` decides here, and a run that was given up must never start
+later. Pods stay until the application is deleted, so that logs can be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from snaploom.models.run import SparkSettings, Submitter
+from snaploom_operator.cluster.metadata import Metadata, mapping_in, text_in
+from snaploom_operator.cluster.port import ApiResource
+from snaploom_operator.cluster.resources import APACHE_SPARK_APPLICATIONS
+from snaploom_operator.objects import Application, ApplicationState, JsonObject
+from snaploom_operator.submitters.applications import (
+    application_metadata,
+    checked_settings,
+    known_state,
+    read_application,
+)
+from snaploom_operator.submitters.arguments import JOB_FILE, job_arguments
+from snaploom_operator.submitters.base import RunRequest
+from snaploom_operator.submitters.pods import BUNDLE_FOLDER, driver_template, executor_template
+from snaploom_operator.submitters.sizes import Sizes, sizes
+
+_PYTHON = "org.apache.spark.deploy.PythonRunner"
+_PATIENCE_MILLIS = 366 * 24 * 3_600_000
+"""Longer than any run may take (`activeDeadlineSeconds` is at most a year)."""
+_TIMEOUTS = (
+    "driverStartTimeoutMillis",
+    "driverReadyTimeoutMillis",
+    "executorStartTimeoutMillis",
+)
+
+SUCCEEDED = "Succeeded"
+_ENDED = ("ResourceReleased", "TerminatedWithoutReleaseResources")
+"""Words that say that it is over, and not how."""
+_STATES: Mapping[str, ApplicationState] = {
+    "": ApplicationState.NEW,
+    "Submitted": ApplicationState.SUBMITTED,
+    "ScheduledToRestart": ApplicationState.PENDING_RERUN,
+    "DriverRequested": ApplicationState.SUBMITTED,
+    "DriverStarted": ApplicationState.RUNNING,
+    "DriverReady": ApplicationState.RUNNING,
+    "InitializedBelowThresholdExecutors": ApplicationState.RUNNING,
+    "RunningHealthy": ApplicationState.RUNNING,
+    "RunningWithPartialCapacity": ApplicationState.RUNNING,
+    "RunningWithBelowThresholdExecutors": ApplicationState.RUNNING,
+    "DriverStartTimedOut": ApplicationState.FAILING,
+    "DriverReadyTimedOut": ApplicationState.FAILING,
+    "ExecutorsStartTimedOut": ApplicationState.FAILING,
+    "SchedulingFailure": ApplicationState.FAILING,
+    "DriverEvicted": ApplicationState.FAILING,
+    "Failed": ApplicationState.FAILING,
+    SUCCEEDED: ApplicationState.SUCCEEDING,
+}
+
+
+@dataclass(frozen=True)
+class ApacheSparkForm:
+    """How runs are written for it, and how what it says of them is read."""
+
+    submitter: Submitter = Submitter.APACHE_SPARK
+    resource: ApiResource = APACHE_SPARK_APPLICATIONS
+
+    def manifest(self, request: RunRequest) -> JsonObject:
+        """The SparkApplication of a run.
+
+        Raises:
+            SparkSettingsRefused: the resource's settings reach beyond its own pods.
+        """
+        spark = checked_settings(request)
+        return {
+            "apiVersion": self.resource.api_version,
+            "kind": self.resource.kind,
+            "metadata": application_metadata(request),
+            "spec": {
+                "runtimeVersions": {"sparkVersion": spark.spark_version},
+                "mainClass": _PYTHON,
+                "pyFiles": JOB_FILE,
+                "driverArgs": [*job_arguments(request, BUNDLE_FOLDER)],
+                "sparkConf": {**_configuration(request, spark, sizes(spark))},
+                "driverSpec": {"podTemplateSpec": driver_template(request)},
+                "executorSpec": {"podTemplateSpec": executor_template(request)},
+                "applicationTolerations": {
+                    "restartConfig": {"restartPolicy": "Never"},
+                    "resourceRetainPolicy": "Always",
+                    "applicationTimeoutConfig": dict.fromkeys(_TIMEOUTS, _PATIENCE_MILLIS),
+                },
+            },
+        }
+
+    def read(self, stored: JsonObject) -> Application | None:
+        """The run behind a SparkApplication; None when it is not one of ours."""
+        status = mapping_in(stored, "status")
+        current = mapping_in(status, "currentState")
+        word, said = text_in(current, "currentStateSummary"), text_in(current, "message")
+        if word in _ENDED:
+            state, message = _ending(status, said)
+        else:
+            state, message = known_state(word, _STATES, said)
+        has_driver = word not in ("", "Submitted", "ScheduledToRestart")
+        pod = _driver_pod(Metadata.of(stored).name) if has_driver else ""
+        return read_application(stored, self.submitter, state, message, pod)
+
+
+def _configuration(request: RunRequest, spark: SparkSettings, sized: Sizes) -> dict[str, str]:
+    own = {
+        "spark.app.name": request.name,
+        "spark.driver.cores": str(sized.driver_cores),
+        "spark.driver.memory": sized.driver_memory,
+        "spark.executor.cores": str(sized.executor_cores),
+        "spark.executor.memory": sized.executor_memory,
+        "spark.kubernetes.authenticate.driver.serviceAccountName": spark.service_account_name or "",
+        "spark.kubernetes.container.image": spark.image or "",
+        "spark.kubernetes.container.image.pullPolicy": spark.image_pull_policy or "IfNotPresent",
+        "spark.kubernetes.container.image.pullSecrets": ",".join(spark.image_pull_secrets),
+        "spark.kubernetes.driver.master": sized.local_master,
+        "spark.kubernetes.driver.pod.name": _driver_pod(request.name),
+        **_executors(sized),
+    }
+    return {**spark.spark_conf, **{key: value for key, value in own.items() if value}}
+
+
+def _executors(sized: Sizes) -> dict[str, str]:
+    allocation = sized.allocation
+    if allocation is None:
+        return {"spark.executor.instances": str(sized.executors)} if sized.executors else {}
+    numbers = {
+        "initialExecutors": allocation.initial_executors,
+        "minExecutors": allocation.min_executors,
+        "maxExecutors": allocation.max_executors,
+    }
+    return {
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+        **{
+            f"spark.dynamicAllocation.{name}": str(number)
+            for name, number in numbers.items()
+            if number is not None
+        },
+    }
+
+
+def _driver_pod(run: str) -> str:
+    return f"{run}-driver"
+
+
+def _ending(status: JsonObject, said: str) -> tuple[ApplicationState, str]:
+    """How an application ended: what it was before it was over."""
+    history = mapping_in(status, "stateTransitionHistory")
+    states = [history[key] for key in sorted(history, key=_number)]
+    before = [state for state in states if _word(state) not in ("", *_ENDED)]
+    word = _word(before[-1]) if before else ""
+    if word == SUCCEEDED:
+        return ApplicationState.COMPLETED, said
+    if not word:
+        return ApplicationState.FAILED, said or "it ended, and does not say how"
+    message = text_in(before[-1], "message") if isinstance(before[-1], Mapping) else ""
+    return ApplicationState.FAILED, ": ".join(part for part in (word, message or said) if part)
+
+
+def _word(state: JsonValue) -> str:
+    return text_in(state, "currentStateSummary") if isinstance(state, Mapping) else ""
+
+
+def _number(key: str) -> int:
+    return int(key) if key.isdecimal() else -1
