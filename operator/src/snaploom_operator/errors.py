@@ -14,6 +14,7 @@ OperatorError
 │   ├── WatchExpired          410: changes since then are forgotten; list again
 │   ├── TooManyRequests       429; says how long to wait
 │   └── ApiUnavailable        5xx, a time-out, a broken connection
+├── ReviewUnreadable          what came to the webhook is no review of one object
 ├── NameTaken                 an object of the run's name belongs to another run or owner
 ├── BundleTooLarge            the declarations do not fit into one ConfigMap
 ├── SecretInBundle            a password stands in a spec (ruling D41)
@@ -114,6 +115,12 @@ class ApiUnavailable(ClusterError):
     """The API server does not answer, or answers that it cannot."""
 
     reason = "ApiUnavailable"
+
+
+class ReviewUnreadable(OperatorError):
+    """What came to the webhook is no review of one object; the API server sends none such."""
+
+    reason = "ReviewUnreadable"
 
 
 class NameTaken(OperatorError):

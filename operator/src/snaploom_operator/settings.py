@@ -60,6 +60,11 @@ class AdmissionSettings(ApiModel):
     """The Service in front of it, whose name the certificate bears."""
     configuration: ResourceName = "snaploom"
     """The ValidatingWebhookConfiguration whose `caBundle` is kept up to date."""
+    passed_users: Annotated[tuple[ShortText, ...], MaxLen(16)] = ()
+    """Names of users whose writes pass unread: the controller's own account."""
+    view_age_limit_seconds: Annotated[int, Ge(60), Le(86_400)] = 900
+    """How old what the webhook knows may become before it says that it is not ready; a watch
+    that works is heard of every minute."""
 
 
 class OperatorSettings(ApiModel):

@@ -1,0 +1,66 @@
+"""What a laptop may do with a warning, and a cluster may not: admission and reconciling refuse it.
+
+Everybody who may read resources would read a password in a spec (ruling D41), and a JDBC URL can
+name options through which a driver runs code (`operator.md` section 6).
+"""
+
+from __future__ import annotations
+
+from snaploom.models.codes import make_finding
+from snaploom.models.datasource import DataSource
+from snaploom.models.finding import Finding, Severity
+from snaploom.models.resource import Resource
+from snaploom.models.skippingindex import SkippingIndex
+
+
+def cluster_findings(resource: Resource) -> tuple[Finding, ...]:
+    """An error for everything in a resource that no cluster accepts."""
+    match resource:
+        case DataSource():
+            return _of_source(resource)
+        case SkippingIndex():
+            return _of_index(resource)
+    return ()
+
+
+def _of_source(source: DataSource) -> tuple[Finding, ...]:
+    jdbc = source.spec.jdbc
+    if jdbc is None:
+        return ()
+    findings = []
+    if jdbc.credentials.from_plaintext is not None:
+        findings.append(_password(source, "spec.jdbc.credentials.fromPlaintext"))
+    if jdbc.url is not None:
+        findings.append(
+            _refusal(
+                "SL144",
+                "a JDBC URL is not accepted in a cluster: it could make the driver run code",
+                source,
+                "spec.jdbc.url",
+                hint="use driver, host, port, database and options",
+            )
+        )
+    return tuple(findings)
+
+
+def _of_index(index: SkippingIndex) -> tuple[Finding, ...]:
+    store = index.spec.store.open_search
+    given = store is not None and store.credentials is not None
+    if not given or store.credentials.from_plaintext is None:
+        return ()
+    return (_password(index, "spec.store.openSearch.credentials.fromPlaintext"),)
+
+
+def _password(resource: Resource, path: str) -> Finding:
+    return _refusal(
+        "SL143",
+        "a password in a resource can be read by everybody who can read the resource",
+        resource,
+        path,
+        hint="put it into a Secret, and name that in fromSecret",
+    )
+
+
+def _refusal(code: str, message: str, resource: Resource, path: str, hint: str) -> Finding:
+    finding = make_finding(code, message, resource=resource.identity, path=path, hint=hint)
+    return finding.model_copy(update={"severity": Severity.ERROR})
