@@ -1,4 +1,4 @@
-"""Write the generated pages and the README's picture from the code that they tell of.
+"""Write the generated pages, the README's picture and the chart's files from what they tell of.
 
 `python docs/generate.py` writes them, `--check` names those that differ. They are committed, so
 that they can be read where the repository is shown.
@@ -10,6 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from generation.chart import CHART, chart_drift, write_chart
 from generation.codes import findings_page, reasons_page
 from generation.commandline import command_page
 from generation.contracts import plan_page, report_page
@@ -69,10 +70,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--check", action="store_true", help="only name files that differ")
     if not parser.parse_args(arguments).check:
         write(DOCS)
+        write_chart(CHART)
         return 0
-    differences = drift(DOCS)
+    differences = [f"docs/{sentence}" for sentence in drift(DOCS)]
+    differences += [f"charts/snaploom/{sentence}" for sentence in chart_drift(CHART)]
     for sentence in differences:
-        print(f"docs/{sentence}; run `make generate`", file=sys.stderr)  # noqa: T201
+        print(f"{sentence}; run `make generate`", file=sys.stderr)  # noqa: T201
     return 1 if differences else 0
 
 

@@ -1,0 +1,33 @@
+{{/* The settings of operator and webhook, in the form of snaploom_operator.settings. */}}
+{{- define "snaploom.settings" -}}
+namespace: {{ .Release.Namespace }}
+watchNamespaces: {{ uniq .Values.watchNamespaces | toJson }}
+submitters: {{ .Values.operator.submitters | toJson }}
+workers: {{ .Values.operator.workers }}
+resyncSeconds: {{ .Values.operator.resyncSeconds }}
+limits:
+  {{- toYaml .Values.operator.limits | nindent 2 }}
+healthPort: {{ .Values.healthPort }}
+metricsPort: {{ .Values.metrics.port }}
+logFormat: {{ .Values.logs.format }}
+logLevel: {{ .Values.logs.level }}
+clusterDomain: {{ .Values.clusterDomain | quote }}
+admission:
+  port: {{ .Values.admission.port }}
+  protectDependants: {{ .Values.admission.protectDependants }}
+  certificateFolder: {{ include "snaploom.certificates" . }}
+  isCertificateRotated: {{ eq (include "snaploom.rotates" .) "true" }}
+  certificateSecret: {{ include "snaploom.webhook.secret" . }}
+  service: {{ include "snaploom.webhook.name" . }}
+  configuration: {{ include "snaploom.fullname" . }}
+spark:
+  {{- $application := deepCopy .Values.spark.application }}
+  {{- $image := include "snaploom.image" (list . .Values.spark.image) }}
+  {{- $chosen := dict "image" $image "serviceAccountName" (include "snaploom.spark.account" .) }}
+  {{- toYaml (merge $application $chosen) | nindent 2 }}
+{{- end -}}
+
+{{/* Folder of the webhook's certificate in its pods. */}}
+{{- define "snaploom.certificates" -}}
+/etc/snaploom/certificates
+{{- end -}}

@@ -1,0 +1,288 @@
+"""The values of the chart, as models: `values.yaml`, its schema and its README come from here.
+
+What the operator's own settings define has the operator's types and defaults here as well.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le, MaxLen
+from pydantic import Field
+
+from generation.chartpods import (
+    Fragment,
+    Image,
+    Name,
+    Pods,
+    PulledImage,
+    PullSecret,
+    Resources,
+    ServiceAccount,
+    Text,
+    Texts,
+)
+from snaploom.models.base import ApiModel
+from snaploom.models.run import SparkSettings, Submitter
+from snaploom_operator.settings import Limits, OperatorSettings, ProtectDependants
+
+DEFAULTS = OperatorSettings()
+
+Port = Annotated[int, Ge(1), Le(65535)]
+Namespaces = Annotated[tuple[Name, ...], MaxLen(1000)]
+Duration = Annotated[str, Field(max_length=32, pattern=r"^([0-9]+(ms|[smhdw]))+$")]
+
+
+class Crds(ApiModel):
+    """The definitions of our kinds."""
+
+    enabled: bool = True
+    """Whether the chart installs and upgrades them."""
+    keep: bool = True
+    """Whether they, and so every resource of these kinds, outlive `helm uninstall`."""
+
+
+class Logs(ApiModel):
+    """What is logged."""
+
+    format: Literal["json", "text"] = DEFAULTS.log_format
+    """Form of the lines."""
+    level: Literal["debug", "info", "warning", "error"] = DEFAULTS.log_level
+    """What is logged."""
+
+
+class Operator(Pods):
+    """The Deployment that reconciles; one pod, which is stopped before another starts."""
+
+    service_account: ServiceAccount = ServiceAccount()
+    """Who it is for the API server."""
+    resources: Resources = Resources(
+        requests={"cpu": "100m", "memory": "256Mi"}, limits={"memory": "512Mi"}
+    )
+    """What a container asks for, and what it may take at most."""
+    workers: Annotated[int, Ge(1), Le(256)] = DEFAULTS.workers
+    """Resources that are reconciled at once."""
+    resync_seconds: Annotated[int, Ge(10), Le(86_400)] = DEFAULTS.resync_seconds
+    """How often everything is looked at again, whatever the watches say."""
+    submitters: Annotated[tuple[Submitter, ...], MaxLen(3)] = DEFAULTS.submitters
+    """Who may start jobs: `SparkOperator`, `ApacheSpark`."""
+    limits: Limits = DEFAULTS.limits
+    """Runs in flight."""
+
+
+class Issuer(ApiModel):
+    """Who signs the webhook's certificate."""
+
+    name: Name = ""
+    """Its name; empty for a self-signed one that the chart creates."""
+    kind: Literal["Issuer", "ClusterIssuer"] = "Issuer"
+    """Its kind."""
+    group: Text = "cert-manager.io"
+    """API group of its kind."""
+
+
+class CertManager(ApiModel):
+    """Certificates by cert-manager, which must be installed."""
+
+    enabled: bool = False
+    """Whether cert-manager issues the certificate; otherwise the operator does, and renews it."""
+    issuer: Issuer = Issuer()
+    """Who signs it."""
+    duration: Duration = "2160h"
+    """How long a certificate is valid."""
+    renew_before: Duration = "720h"
+    """How long before its end it is renewed."""
+
+
+class DisruptionBudget(ApiModel):
+    """How many pods must stay while nodes are emptied."""
+
+    enabled: bool = True
+    """Whether there is such a rule."""
+    min_available: Annotated[int, Ge(0), Le(100)] = 1
+    """Pods that must stay."""
+
+
+class Admission(Pods):
+    """The validating webhook, a Deployment of its own."""
+
+    enabled: bool = True
+    """Whether there is a webhook. Reconciling finds the same faults, after the fact."""
+    replicas: Annotated[int, Ge(1), Le(100)] = 2
+    """Pods."""
+    failure_policy: Literal["Fail", "Ignore"] = "Ignore"
+    """What the API server does while no webhook answers: refuse every change of our kinds, or let
+    it through, for reconciling to find its faults."""
+    timeout_seconds: Annotated[int, Ge(1), Le(30)] = 5
+    """How long the API server waits for an answer."""
+    namespace_selector: Fragment = Field(default_factory=dict)
+    """Namespaces whose resources are checked; empty for all that are watched."""
+    protect_dependants: ProtectDependants = DEFAULTS.admission.protect_dependants
+    """What is done with a change that would break others: `Warn` lets it through with the list of
+    dependants, which then stall; `Deny` refuses it."""
+    warn_on_delete: bool = True
+    """Whether deleting what others use gives a warning. Deleting is never held up by it."""
+    port: Port = DEFAULTS.admission.port
+    """Where the container listens."""
+    host_network: bool = False
+    """Whether it listens on the node's own address: for clusters whose API server cannot reach
+    pods."""
+    service_account: ServiceAccount = ServiceAccount()
+    """Who it is for the API server."""
+    resources: Resources = Resources(
+        requests={"cpu": "50m", "memory": "192Mi"}, limits={"memory": "384Mi"}
+    )
+    """What a container asks for, and what it may take at most."""
+    topology_spread_constraints: tuple[Fragment, ...] = (
+        {
+            "maxSkew": 1,
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "ScheduleAnyway",
+        },
+    )
+    """How its pods are spread; the chart adds the selector of the pods."""
+    pod_disruption_budget: DisruptionBudget = DisruptionBudget()
+    """How many pods must stay while nodes are emptied."""
+    cert_manager: CertManager = CertManager()
+    """Certificates by cert-manager."""
+
+
+class SparkAccount(ServiceAccount):
+    """Who the driver is for the API server, in every namespace where jobs run."""
+
+    name: Name = "snaploom-spark"
+    """Its name."""
+
+
+class Spark(ApiModel):
+    """The jobs, where a resource says nothing itself."""
+
+    namespaces: Namespaces = ()
+    """Existing namespaces in which the chart creates the driver's account and its role; empty for
+    those in `watchNamespaces`, or the release's where that is empty too."""
+    service_account: SparkAccount = SparkAccount()
+    """Who the driver is for the API server."""
+    image: Image = Image(repository="snaploom-spark")
+    """Image of driver and executors."""
+    application: SparkSettings = SparkSettings(
+        spark_version=DEFAULTS.spark.spark_version,
+        driver=DEFAULTS.spark.driver,
+        executor=DEFAULTS.spark.executor,
+    )
+    """Spark applications, in the form of `spec.run.spark`; its image and its account come from
+    above where they are not given here."""
+
+
+class ServiceMonitor(ApiModel):
+    """Tells the Prometheus operator where our metrics are."""
+
+    enabled: bool = False
+    """Whether there is one."""
+    interval: Duration = "30s"
+    """Time between two questions."""
+    labels: Texts = Field(default_factory=dict)
+    """Labels by which a Prometheus finds it."""
+
+
+class PrometheusRule(ApiModel):
+    """Alerts for the Prometheus operator."""
+
+    enabled: bool = False
+    """Whether there are any."""
+    labels: Texts = Field(default_factory=dict)
+    """Labels by which a Prometheus finds them."""
+
+
+class Dashboard(ApiModel):
+    """A Grafana dashboard, in a ConfigMap that Grafana's sidecar finds."""
+
+    enabled: bool = False
+    """Whether there is one."""
+    labels: Texts = Field(default_factory=lambda: {"grafana_dashboard": "1"})
+    """Labels by which the sidecar finds it."""
+    annotations: Texts = Field(default_factory=dict)
+    """Annotations, such as the folder in Grafana."""
+
+
+class Metrics(ApiModel):
+    """Figures for Prometheus."""
+
+    port: Port = DEFAULTS.metrics_port
+    """Where `/metrics` answers."""
+    service_monitor: ServiceMonitor = ServiceMonitor()
+    """Tells the Prometheus operator where our metrics are."""
+    prometheus_rule: PrometheusRule = PrometheusRule()
+    """Alerts for the Prometheus operator."""
+    dashboard: Dashboard = Dashboard()
+    """A Grafana dashboard."""
+
+
+class NetworkPolicy(ApiModel):
+    """Who may talk to our pods, and to whom they may."""
+
+    enabled: bool = False
+    """Whether there are such rules."""
+    metrics_from: tuple[Fragment, ...] = ()
+    """Peers that may read the metrics; empty for all."""
+    api_server_ports: Annotated[tuple[Port, ...], MaxLen(16)] = (443, 6443)
+    """Ports of the API server, which pods may reach at any address."""
+    egress: tuple[Fragment, ...] = ()
+    """Rules for other connections that the pods open."""
+
+
+class Rbac(ApiModel):
+    """Rights in the cluster."""
+
+    create: bool = True
+    """Whether the chart creates roles and bindings."""
+    aggregate: bool = True
+    """Whether the cluster's roles `view`, `edit` and `admin` cover our kinds."""
+
+
+class Tests(ApiModel):
+    """What `helm test` runs: it asks the API server for the rights of our accounts."""
+
+    image: Image = Image(repository="docker.io/alpine/k8s", tag="1.34.1")
+    """An image with a shell and kubectl."""
+
+
+class Values(ApiModel):
+    """Every value of the chart."""
+
+    name_override: Name = ""
+    """Name of the application in labels and names; empty for the chart's."""
+    fullname_override: Name = ""
+    """What names of objects begin with; empty for the release's name. Two releases in one cluster
+    need different ones."""
+    common_labels: Texts = Field(default_factory=dict)
+    """Labels of every object."""
+    image: PulledImage = PulledImage()
+    """Image of the operator and of the webhook."""
+    image_pull_secrets: tuple[PullSecret, ...] = ()
+    """Secrets for pulling it."""
+    watch_namespaces: Namespaces = ()
+    """Existing namespaces to look after, with rights in these only; empty for all namespaces."""
+    cluster_domain: Text = DEFAULTS.cluster_domain
+    """Domain of Services."""
+    crds: Crds = Crds()
+    """The definitions of our kinds."""
+    logs: Logs = Logs()
+    """What is logged."""
+    health_port: Port = DEFAULTS.health_port
+    """Where `/healthz` and `/readyz` answer."""
+    operator: Operator = Operator()
+    """The Deployment that reconciles."""
+    admission: Admission = Admission()
+    """The validating webhook."""
+    spark: Spark = Spark()
+    """The jobs, where a resource says nothing itself."""
+    metrics: Metrics = Metrics()
+    """Figures for Prometheus."""
+    network_policy: NetworkPolicy = NetworkPolicy()
+    """Who may talk to our pods, and to whom they may."""
+    rbac: Rbac = Rbac()
+    """Rights in the cluster."""
+    tests: Tests = Tests()
+    """What `helm test` runs."""
+    global_: Fragment = Field(alias="global", default_factory=dict)
+    """Values that Helm shares with a chart that this one is part of; none is used."""

@@ -1,0 +1,212 @@
+"""Over every pair of its switches, the chart gives objects that fit each other and Kubernetes."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+from support.chart import CHART, NAMESPACE, HelmFailed, Raw, Rendered, helm, identity, render_text
+from support.chartvalues import MATRIX
+
+WITHOUT_CRDS = {"crds": {"enabled": False}}
+SCHEMAS = Path(kubernetes_validate.__file__).parent / "kubernetes-json-schema"
+OLDEST = 30
+"""Minor version of the oldest Kubernetes that the chart takes."""
+VERSIONS = sorted(
+    minor
+    for folder in SCHEMAS.glob("v1.*-strict")
+    if (minor := int(folder.name.split(".")[1])) >= OLDEST
+)
+OTHERS = ("monitoring.coreos.com", "cert-manager.io")
+"""Groups whose schemas Kubernetes does not have."""
+CLUSTER_KINDS = (
+    "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition",
+    "ValidatingWebhookConfiguration",
+)  # fmt: skip
+
+
+def numbered(values: Raw) -> Raw:
+    return values | {"crds": values["crds"] | WITHOUT_CRDS["crds"]}
+
+
+@cache
+def rendered(number: int) -> Rendered:
+    return Rendered.of(numbered(MATRIX[number]))
+
+
+every_case = pytest.mark.parametrize("case", range(len(MATRIX)))
+
+
+def faults(stored: Raw, minor: int) -> list[str]:
+    """What the API server of a version would not take."""
+    if stored["apiVersion"].partition("/")[0] in OTHERS:
+        return []
+    try:
+        kubernetes_validate.validate(stored, f"1.{minor}", strict=True)
+    except kubernetes_validate.ValidationError as error:
+        return [f"{identity(stored)}: {error.message}"]
+    return []
+
+
+def test_helm_finds_nothing_to_complain_of() -> None:
+    assert "0 chart(s) failed" in helm("lint", "--strict", "--kube-version", "1.34.4", CHART)
+
+
+def test_an_older_kubernetes_is_refused() -> None:
+    with pytest.raises(HelmFailed, match="incompatible with Kubernetes"):
+        render_text(WITHOUT_CRDS, kubernetes="1.29.0")
+
+
+def test_the_chart_is_of_this_version() -> None:
+    about = yaml.safe_load((CHART / "Chart.yaml").read_text("utf-8"))
+    assert about["appVersion"] == version("snaploom")
+
+
+@pytest.mark.parametrize("minor", VERSIONS)
+def test_every_supported_kubernetes_takes_the_defaults(minor: int) -> None:
+    objects = Rendered.of({}, kubernetes=f"1.{minor}.0").objects
+    assert [fault for each in objects for fault in faults(each, minor)] == []
+
+
+@every_case
+def test_oldest_and_newest_kubernetes_take_it(case: int) -> None:
+    objects = rendered(case).objects
+    assert objects
+    for minor in (VERSIONS[0], VERSIONS[-1]):
+        assert [fault for each in objects for fault in faults(each, minor)] == []
+
+
+@every_case
+def test_nothing_is_random(case: int) -> None:
+    values = numbered(MATRIX[case])
+    assert render_text(values) == render_text(values)
+
+
+@every_case
+def test_names_are_unique_and_short_enough(case: int) -> None:
+    objects = rendered(case).objects
+    assert len(rendered(case).names()) == len(objects)
+    assert [each for each in objects if len(each["metadata"]["name"]) > 63] == []
+
+
+@every_case
+def test_every_object_says_where_it_is_and_whose_it_is(case: int) -> None:
+    for each in rendered(case).objects:
+        assert ("namespace" in each["metadata"]) == (each["kind"] not in CLUSTER_KINDS)
+        labels = each["metadata"]["labels"]
+        assert labels["app.kubernetes.io/instance"] == "snaploom"
+        assert labels["app.kubernetes.io/name"] != "mistaken"
+        if "commonLabels" in MATRIX[case] and MATRIX[case]["commonLabels"]:
+            assert labels["company"] == "example"
+
+
+@every_case
+def test_operator_reads_the_settings(case: int) -> None:
+    values, settings = MATRIX[case], rendered(case).settings()
+    assert settings.namespace == NAMESPACE
+    assert settings.watch_namespaces == tuple(dict.fromkeys(values["watchNamespaces"]))
+    assert list(settings.submitters) == values["operator"]["submitters"]
+    assert settings.limits.runs == values["operator"].get("limits", {}).get("runs", 50)
+    assert settings.admission.protect_dependants == values["admission"]["protectDependants"]
+
+
+@every_case
+def test_names_in_the_settings_are_those_of_objects(case: int) -> None:
+    found, values = rendered(case), MATRIX[case]
+    settings = found.settings()
+    if values["admission"]["enabled"]:
+        (webhook,) = (
+            each["spec"]["template"]["spec"]
+            for each in found.of_kind("Deployment")
+            if each["metadata"]["name"].endswith("-webhook")
+        )
+        (volume,) = (each for each in webhook["volumes"] if each["name"] == "certificates")
+        assert volume["secret"]["secretName"] == settings.admission.certificate_secret
+        found.one("ValidatingWebhookConfiguration", settings.admission.configuration)
+        found.one("Service", settings.admission.service)
+    if values["admission"]["enabled"] and settings.admission.is_certificate_rotated:
+        found.one("Secret", settings.admission.certificate_secret)
+    if values["spark"]["serviceAccount"].get("create", True):
+        assert settings.spark.service_account_name in {
+            each["metadata"]["name"] for each in found.of_kind("ServiceAccount")
+        }
+
+
+@every_case
+def test_selectors_find_the_pods_of_their_deployment_only(case: int) -> None:
+    deployments = rendered(case).of_kind("Deployment")
+    for one in deployments:
+        selector = one["spec"]["selector"]["matchLabels"].items()
+        assert [
+            other
+            for other in deployments
+            if selector <= other["spec"]["template"]["metadata"]["labels"].items()
+        ] == [one]
+
+
+@every_case
+def test_services_lead_to_ports_of_pods(case: int) -> None:
+    found = rendered(case)
+    for service in found.of_kind("Service"):
+        selector = service["spec"]["selector"].items()
+        pods = [
+            each["spec"]["template"]
+            for each in found.of_kind("Deployment")
+            if selector <= each["spec"]["template"]["metadata"]["labels"].items()
+        ]
+        assert pods
+        for pod in pods:
+            names = {port["name"] for port in pod["spec"]["containers"][0]["ports"]}
+            assert {port["targetPort"] for port in service["spec"]["ports"]} <= names
+
+
+@every_case
+def test_pods_are_restricted(case: int) -> None:
+    for _, pod in rendered(case).pods():
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert not {"hostPID", "hostIPC", "initContainers"} & pod.keys()
+        for container in pod["containers"]:
+            context: dict[str, Any] = container["securityContext"]
+            assert context["allowPrivilegeEscalation"] is False
+            assert context["capabilities"] == {"drop": ["ALL"]}
+            assert context["readOnlyRootFilesystem"] is True
+            assert {"requests", "limits"} <= container["resources"].keys()
+
+
+@every_case
+def test_pods_start_anew_when_settings_change(case: int) -> None:
+    values = numbered(MATRIX[case])
+    changed = Rendered.of(values | {"clusterDomain": "other.local"})
+    for before, after in zip(
+        rendered(case).of_kind("Deployment"), changed.of_kind("Deployment"), strict=True
+    ):
+        told = [
+            each["spec"]["template"]["metadata"]["annotations"]["snaploom.io/settings"]
+            for each in (before, after)
+        ]
+        assert told[0] != told[1]
+
+
+def test_pods_run_on_where_nothing_of_theirs_changes() -> None:
+    before = Rendered.of(WITHOUT_CRDS)
+    after = Rendered.of(WITHOUT_CRDS | {"metrics": {"dashboard": {"enabled": True}}})
+    assert before.of_kind("Deployment") == after.of_kind("Deployment")
+
+
+def test_what_is_said_of_pods_is_in_them() -> None:
+    (case, *_) = (i for i, each in enumerate(MATRIX) if "env" in each["operator"])
+    _, pod = next(each for each in rendered(case).pods() if each[0].endswith("-operator"))
+    (container,) = pod["containers"]
+    assert pod["tolerations"] == [{"key": "spark", "operator": "Exists", "effect": "NoSchedule"}]
+    assert pod["priorityClassName"] == "system-cluster-critical"
+    assert pod["securityContext"]["runAsUser"] == 10001
+    assert {each["name"] for each in container["env"]} == {"HTTPS_PROXY", "NODE"}
+    assert "authorities" in {each["name"] for each in pod["volumes"]}
+    assert "/etc/ssl/certs" in {each["mountPath"] for each in container["volumeMounts"]}
+    assert container["livenessProbe"]["periodSeconds"] == 20

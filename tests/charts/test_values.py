@@ -1,0 +1,145 @@
+"""Values say everything, and a mistyped one is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from generation.chart import CHART, chart_drift, write_chart
+from support.chart import HelmFailed, Raw, Rendered, render_text
+
+VALUES: Raw = yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))
+SCHEMA: Raw = json.loads((CHART / "values.schema.json").read_text("utf-8"))
+FREE = {
+    "requests", "limits", "nodeAffinity", "podAffinity", "podAntiAffinity", "valueFrom",
+    "capabilities", "seccompProfile", "volumes", "namespaceSelector", "topologySpreadConstraints",
+    "metricsFrom", "egress", "global",
+}  # fmt: skip
+"""What is passed to Kubernetes as it is."""
+
+
+def objects(schema: Any, name: str = "") -> Iterator[tuple[str, Raw]]:
+    """Every schema of an object, with the name of the field that it is of."""
+    if isinstance(schema, list):
+        for each in schema:
+            yield from objects(each, name)
+    elif isinstance(schema, dict):
+        if schema.get("type") == "object":
+            yield name, schema
+        for keyword, value in schema.items():
+            if keyword in ("properties", "definitions"):
+                for field, inner in value.items():
+                    yield from objects(inner, field)
+            else:
+                yield from objects(value, name)
+
+
+def mappings(values: Raw, schema: Raw, *outer: str) -> Iterator[tuple[str, ...]]:
+    """The path of every mapping among the defaults whose names are ours."""
+    schema = (
+        SCHEMA["definitions"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    )
+    if schema["additionalProperties"] is False:
+        yield outer
+        for name, value in values.items():
+            if isinstance(value, dict):
+                yield from mappings(value, schema["properties"][name], *outer, name)
+
+
+VALIDATOR = jsonschema.Draft7Validator(SCHEMA)
+PATHS = list(mappings(VALUES, SCHEMA))
+
+
+def changed(path: tuple[str, ...], value: Raw, values: Raw = VALUES) -> Raw:
+    """The defaults with another mapping under a path."""
+    if not path:
+        return value
+    first, *rest = path
+    return values | {first: changed(tuple(rest), value, values[first])}
+
+
+def at(path: tuple[str, ...]) -> Raw:
+    """The defaults under a path."""
+    found = VALUES
+    for name in path:
+        found = found[name]
+    return found
+
+
+def test_generated_files_are_those_of_the_models() -> None:
+    assert chart_drift(CHART) == [], "run `make generate`"
+
+
+def test_drift_of_the_chart_is_told_file_by_file(tmp_path: Path) -> None:
+    write_chart(tmp_path)
+    (tmp_path / "values.yaml").write_text("changed")
+    (tmp_path / "templates/crds/others.yaml").write_text("strange")
+    assert chart_drift(tmp_path) == [
+        "values.yaml differs from the code",
+        "templates/crds/others.yaml is not generated",
+    ]
+
+
+def test_defaults_are_what_the_schema_allows() -> None:
+    jsonschema.Draft7Validator.check_schema(SCHEMA)
+    VALIDATOR.validate(VALUES)
+
+
+def test_every_object_of_the_schema_names_its_fields() -> None:
+    for name, schema in objects(SCHEMA):
+        allowed = schema["additionalProperties"]
+        assert allowed is False or isinstance(allowed, dict) or name in FREE, name
+
+
+@pytest.mark.parametrize("path", PATHS, ids=".".join)
+def test_every_value_is_described_above_it(path: tuple[str, ...]) -> None:
+    lines = (CHART / "values.yaml").read_text("utf-8").splitlines()
+    for name in at(path):
+        start = "  " * len(path) + f"{name}:"
+        above = [before for before, line in pairwise(lines) if line.startswith(start)]
+        assert any(line.startswith("  " * len(path) + "# ") for line in above), name
+
+
+@pytest.mark.parametrize("path", PATHS, ids=".".join)
+def test_mistyped_names_are_refused_everywhere(path: tuple[str, ...]) -> None:
+    with pytest.raises(jsonschema.ValidationError, match="'mistyped' was unexpected"):
+        VALIDATOR.validate(changed(path, at(path) | {"mistyped": 1}))
+
+
+@pytest.mark.parametrize("path", PATHS, ids=".".join)
+def test_values_cannot_be_taken_away(path: tuple[str, ...]) -> None:
+    for name in at(path):
+        rest = {other: value for other, value in at(path).items() if other != name}
+        with pytest.raises(jsonschema.ValidationError, match="is a required property"):
+            VALIDATOR.validate(changed(path, rest))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"operatr": {}},
+        {"admission": {"failurePolicy": "ignore"}},
+        {"admission": {"replicas": "2"}},
+        {"admission": {"replicas": 0}},
+        {"operator": {"submitters": ["Sparkoperator"]}},
+        {"operator": {"tolerations": [{"keys": "spark"}]}},
+        {"operator": {"limits": None}},
+        {"spark": {"application": {"podTemplate": {"hostNetwork": True}}}},
+        {"watchNamespaces": "team-a"},
+        {"metrics": {"serviceMonitor": {"interval": "soon"}}},
+    ],
+    ids=str,
+)
+def test_helm_refuses_what_the_schema_refuses(values: Raw) -> None:
+    with pytest.raises(HelmFailed, match="don't meet the specifications of the schema"):
+        render_text(values)
+
+
+def test_a_chart_of_charts_may_hand_down_global_values() -> None:
+    assert Rendered.of({"global": {"registry": "example"}, "crds": {"enabled": False}}).objects
