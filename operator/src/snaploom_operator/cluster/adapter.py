@@ -148,18 +148,21 @@ class KubernetesCluster:
 
 @asynccontextmanager
 async def open_cluster(
-    kubeconfig: Path | None = None, observer: Observer = lambda exchange: None
+    kubeconfig: Path | None = None,
+    observer: Observer = lambda exchange: None,
+    context: str | None = None,
 ) -> AsyncIterator[KubernetesCluster]:
     """The cluster, with its connections closed at the end.
 
     Args:
         kubeconfig: see `connection.connect`.
         observer: told of every request, for metrics.
+        context: which context of the kubeconfig; None for its current one.
 
     Raises:
         SettingsInvalid: there is no way to a cluster.
     """
-    client = await connect(kubeconfig)
+    client = await connect(kubeconfig, context)
     try:
         yield KubernetesCluster(Requests(client, observer))
     finally:

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import yaml
 from kubernetes.aio.client import ApiClient, Configuration
-from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
+from kubernetes.aio.config import (
+    ConfigException,
+    list_kube_config_contexts,
+    load_incluster_config,
+    load_kube_config,
+)
 
 from snaploom_operator.errors import SettingsInvalid
 
@@ -15,14 +20,18 @@ KUBECONFIG = "KUBECONFIG"
 SERVICE_HOST = "KUBERNETES_SERVICE_HOST"
 """Kubernetes sets it in every pod."""
 USER_AGENT = "snaploom-operator"
+DEFAULT_FILE = str(Path.home() / ".kube" / "config")
+_NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+"""Kubernetes puts it into every pod that has a service account."""
 
 
-async def connect(kubeconfig: Path | None = None) -> ApiClient:
+async def connect(kubeconfig: Path | None = None, context: str | None = None) -> ApiClient:
     """A client; close it.
 
     Args:
         kubeconfig: the file to use. None: the one that `KUBECONFIG` names; or else, in a pod, its
             service account; or else `~/.kube/config`. Nothing is ever written into it.
+        context: which context of it; None for its current one.
 
     Raises:
         SettingsInvalid: none of them is there, or it cannot be read.
@@ -34,17 +43,45 @@ async def connect(kubeconfig: Path | None = None) -> ApiClient:
             load_incluster_config(client_configuration=configuration)
         else:
             await load_kube_config(
-                config_file=file or str(Path.home() / ".kube" / "config"),
+                config_file=file or DEFAULT_FILE,
+                context=context,
                 client_configuration=configuration,
                 persist_config=False,
             )
         client = ApiClient(configuration)
     except (ConfigException, OSError, ValueError, yaml.YAMLError) as error:
-        raise SettingsInvalid(
-            "there is no way to a Kubernetes cluster",
-            found=str(error),
-            expected="a kubeconfig, or a pod with a service account",
-            hint="set KUBECONFIG to a kubeconfig that works with kubectl",
-        ) from error
+        raise _no_way(str(error)) from error
     client.user_agent = USER_AGENT
     return client
+
+
+def default_namespace(kubeconfig: Path | None = None, context: str | None = None) -> str:
+    """The namespace that kubectl would use: that of the context, or of the pod, or `default`.
+
+    Raises:
+        SettingsInvalid: the kubeconfig cannot be read, or has no such context.
+    """
+    file = str(kubeconfig) if kubeconfig is not None else os.environ.get(KUBECONFIG)
+    if file is None and SERVICE_HOST in os.environ:
+        return _NAMESPACE_FILE.read_text().strip() if _NAMESPACE_FILE.is_file() else "default"
+    try:
+        contexts, current = list_kube_config_contexts(file or DEFAULT_FILE)
+    except (ConfigException, OSError, ValueError, yaml.YAMLError) as error:
+        raise _no_way(str(error)) from error
+    chosen = (
+        current if context is None else next((c for c in contexts if c["name"] == context), None)
+    )
+    if chosen is None:
+        raise _no_way(
+            f"no context {context!r}; there are: {', '.join(c['name'] for c in contexts)}"
+        )
+    return str(chosen["context"].get("namespace") or "default")
+
+
+def _no_way(found: str) -> SettingsInvalid:
+    return SettingsInvalid(
+        "there is no way to a Kubernetes cluster",
+        found=found,
+        expected="a kubeconfig, or a pod with a service account",
+        hint="set KUBECONFIG to a kubeconfig that works with kubectl",
+    )
