@@ -52,6 +52,7 @@ def crd(kind: Kind) -> Schema:
                 "categories": [CATEGORY],
             },
             "scope": "Namespaced",
+            "conversion": {"strategy": "None"},  # the default: what comes back is what we wrote
             "versions": [version],
         },
     }

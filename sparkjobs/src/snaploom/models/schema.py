@@ -121,7 +121,8 @@ class _Converter:
             if "description" not in converted:
                 raise UnknownConstruct(f"{path}.{name}: a field without description")
             properties[name] = converted
-        return {"properties": properties}
+        # An empty map would be dropped by the API server, and every apply would show a difference.
+        return {"properties": properties} if properties else {}
 
     def _convert_items(self, value: JsonValue, path: str) -> Schema:
         return {"items": self.convert(as_object(value), f"{path}[]")}
