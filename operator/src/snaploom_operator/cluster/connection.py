@@ -43,7 +43,7 @@ async def connect(kubeconfig: Path | None = None, context: str | None = None) ->
             load_incluster_config(client_configuration=configuration)
         else:
             await load_kube_config(
-                config_file=file or DEFAULT_FILE,
+                config_file=_existing(file),
                 context=context,
                 client_configuration=configuration,
                 persist_config=False,
@@ -65,7 +65,7 @@ def default_namespace(kubeconfig: Path | None = None, context: str | None = None
     if file is None and SERVICE_HOST in os.environ:
         return _NAMESPACE_FILE.read_text().strip() if _NAMESPACE_FILE.is_file() else "default"
     try:
-        contexts, current = list_kube_config_contexts(file or DEFAULT_FILE)
+        contexts, current = list_kube_config_contexts(_existing(file))
     except (ConfigException, OSError, ValueError, yaml.YAMLError) as error:
         raise _no_way(str(error)) from error
     chosen = (
@@ -76,6 +76,14 @@ def default_namespace(kubeconfig: Path | None = None, context: str | None = None
             f"no context {context!r}; there are: {', '.join(c['name'] for c in contexts)}"
         )
     return str(chosen["context"].get("namespace") or "default")
+
+
+def _existing(file: str | None) -> str:
+    """The kubeconfig, or several as `KUBECONFIG` lists them; the client library prints if none."""
+    chosen = file or DEFAULT_FILE
+    if not any(Path(part).is_file() for part in chosen.split(os.pathsep)):
+        raise FileNotFoundError(f"there is no file {chosen}")
+    return chosen
 
 
 def _no_way(found: str) -> SettingsInvalid:

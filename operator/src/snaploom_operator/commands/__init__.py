@@ -1,1 +1,16 @@
-"""Commands of `snaploom` that talk to a cluster."""
+"""Commands of `snaploom` that talk to a cluster, by name; light to import, for `--help`."""
+
+from __future__ import annotations
+
+COMMANDS = (
+    (
+        "status",
+        "snaploom_operator.commands.status:status",
+        "Tell how outputs and indexes of a cluster stand.",
+    ),
+    ("logs", "snaploom_operator.commands.logs:logs", "Show what the driver of a run wrote."),
+    ("trigger", "snaploom_operator.commands.asking:trigger", "Ask a cluster for a run now."),
+    ("suspend", "snaploom_operator.commands.asking:suspend", "Start no further run."),
+    ("resume", "snaploom_operator.commands.asking:resume", "Start runs again."),
+)
+GROUPS: dict[str, str] = {}

@@ -1,7 +1,8 @@
 """`snaploom`: finds the command, runs it, and turns every outcome into an exit code.
 
 Commands are named by dotted path and imported when called, so that `--help` stays light. Other
-packages add theirs through the entry-point group `snaploom.commands` (ruling D21).
+packages add theirs through the entry-point group `snaploom.commands` (ruling D21): a module with
+tables like the two below, which is light to import.
 
 Exit codes: 0 done, or nothing to do; 1 failed; 2 not valid; 3 every error is an ambiguous or
 unreachable join tree; 4 lease not obtained and the snapshot still unpublished; 130 interrupted.
@@ -12,7 +13,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
 from types import FrameType
 from typing import Protocol, cast
@@ -55,6 +56,15 @@ ENTRY_POINTS = "snaploom.commands"
 INTERRUPTED = 130
 
 
+class CommandModule(Protocol):
+    """What an entry point of the group names."""
+
+    COMMANDS: tuple[tuple[str, str, str], ...]
+    """Name, dotted path of the function, and summary; the group of a command stands before it."""
+    GROUPS: Mapping[str, str]
+    """Groups that its commands are in, with their summaries."""
+
+
 class TellFailure(Protocol):
     """`snaploom.cli.failures.tell_failure`, which brings the models along."""
 
@@ -75,14 +85,19 @@ def build_app() -> App:
         help_epilogue="Exit codes: 0 done, 1 failed, 2 not valid, 3 no unique join tree, "
         "4 lease not obtained, 130 interrupted.",
     )
-    for name, summary in GROUPS.items():
+    _add(app, GROUPS, COMMANDS)
+    for entry in entry_points(group=ENTRY_POINTS):
+        module = cast(CommandModule, entry.load())
+        _add(app, module.GROUPS, module.COMMANDS)
+    return app
+
+
+def _add(app: App, groups: Mapping[str, str], commands: Iterable[tuple[str, str, str]]) -> None:
+    for name, summary in groups.items():
         app.command(App(name=name, help=summary, help_epilogue=app.help_epilogue))
-    for path, target, summary in COMMANDS:
+    for path, target, summary in commands:
         group, _, name = path.rpartition(" ")
         (app[group] if group else app).command(target, name=name, help=summary)
-    for entry in entry_points(group=ENTRY_POINTS):
-        app.command(entry.value, name=entry.name)
-    return app
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
