@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from py4j.protocol import Py4JJavaError
 
-
 _WRAPPED = "Exception thrown in awaitResult"
 """How Spark's driver reports what another thread failed with; only the cause says anything."""
 
