@@ -75,6 +75,10 @@ class Unparsable:
     generation: int
     findings: tuple[Finding, ...]
     status: ResourceStatus | None
+    is_deleting: bool = False
+    """Whether it is being deleted."""
+    has_finalizer: bool = False
+    """Whether it waits for us before it goes."""
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,21 @@ from snaploom.models.datasource import DataSource
 from snaploom.models.fieldtransformer import FieldTransformer
 from snaploom.models.metadataapplicator import MetadataApplicator
 from snaploom.models.times import EpochNanos
+from snaploom_operator.actions import RemoveFinalizer
 from snaploom_operator.conditions import ConditionType, Reason, Told, follow
 from snaploom_operator.decide.configuration import decide_configuration
 from snaploom_operator.decide.faults import findings_text
 from snaploom_operator.decide.noting import stalled_notes
+from snaploom_operator.decide.outputdataset import decide_output
 from snaploom_operator.decide.settings import DecideSettings
-from snaploom_operator.decision import Decision
-from snaploom_operator.observed import ObservedResource, Unparsable
+from snaploom_operator.decide.skippingindex import decide_index
+from snaploom_operator.decision import Decision, EventType, Note
+from snaploom_operator.observed import (
+    ObservedIndex,
+    ObservedOutput,
+    ObservedResource,
+    Unparsable,
+)
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -40,6 +48,10 @@ def decide(observed: ObservedResource | Unparsable, settings: DecideSettings) ->
 def _decided(observed: ObservedResource | Unparsable, settings: DecideSettings) -> Decision:
     if isinstance(observed, Unparsable):
         return _unparsable(observed)
+    if isinstance(observed, ObservedOutput):
+        return decide_output(observed, settings)
+    if isinstance(observed, ObservedIndex):
+        return decide_index(observed, settings)
     resource = observed.resource
     if isinstance(resource, DataSource | DataRelationship | MetadataApplicator | FieldTransformer):
         return decide_configuration(observed, resource)
@@ -48,9 +60,15 @@ def _decided(observed: ObservedResource | Unparsable, settings: DecideSettings) 
 
 def _unparsable(observed: Unparsable) -> Decision:
     message = findings_text(observed.findings)
-    return _stalled(
+    decided = _stalled(
         observed.status, observed.generation, observed.now, Reason.INVALID, message, is_valid=False
     )
+    if not (observed.is_deleting and observed.has_finalizer):
+        return decided
+    # Nobody knows any more what it published, or where: it must not stay for ever (ruling D15).
+    text = "what was published stays: the declaration cannot be read"
+    left = Note(EventType.WARNING, Reason.DATA_LEFT, text)
+    return Decision(decided.status, (RemoveFinalizer(),), (*decided.notes, left))
 
 
 def _stumbled(observed: ObservedResource | Unparsable, error: Exception) -> Decision:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from snaploom.models.common import Condition, ConditionStatus
-from snaploom_operator.conditions import ConditionType
+from snaploom.models.common import Condition
+from snaploom_operator.conditions import ConditionType, Reason
 from snaploom_operator.decision import EventType, Note
 
 
@@ -17,13 +17,14 @@ def stalled_notes(before: Iterable[Condition], after: Iterable[Condition]) -> tu
     return (Note(EventType.WARNING, new.reason, new.message),)
 
 
-def ready_notes(before: Iterable[Condition], after: Iterable[Condition]) -> tuple[Note, ...]:
-    """An event when a resource becomes Ready."""
+def stale_notes(before: Iterable[Condition], after: Iterable[Condition]) -> tuple[Note, ...]:
+    """A warning when something becomes too old, where stalling does not say so already."""
     old, new = _of(before, ConditionType.READY), _of(after, ConditionType.READY)
-    was = old is not None and old.status is ConditionStatus.TRUE
-    if new is None or was or new.status is not ConditionStatus.TRUE:
+    is_stale = new is not None and new.reason == Reason.STALE
+    was_stale = old is not None and old.reason == Reason.STALE
+    if new is None or not is_stale or was_stale or _of(after, ConditionType.STALLED) is not None:
         return ()
-    return (Note(EventType.NORMAL, new.reason, new.message),)
+    return (Note(EventType.WARNING, Reason.STALE, new.message),)
 
 
 def _of(conditions: Iterable[Condition], type_: ConditionType) -> Condition | None:

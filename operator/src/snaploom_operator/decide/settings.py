@@ -6,14 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from snaploom.models.run import SparkSettings, Submitter
+from snaploom_operator.settings import OperatorSettings
 from snaploom_operator.submitters.base import ApplicationForm
+from snaploom_operator.submitters.forms import FORMS
 
 
 @dataclass(frozen=True)
 class DecideSettings:
-    """What the same for all resources is."""
+    """What is the same for all resources."""
 
     spark: SparkSettings
     """Spark applications, where a resource says nothing; complete."""
     forms: Mapping[Submitter, ApplicationForm] = field(hash=False)
     """How runs are written down, for every submitter that there may be."""
+
+    @classmethod
+    def of(cls, settings: OperatorSettings) -> DecideSettings:
+        """What the operator's settings come to."""
+        return cls(settings.spark, FORMS)

@@ -1,0 +1,78 @@
+"""Finished runs that are kept, and what is left of others: the oldest go first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from snaploom.models.report import RunPhase
+from snaploom.models.times import EpochNanos
+from snaploom_operator.actions import Delete
+from snaploom_operator.decide.instants import known_instant
+from snaploom_operator.decide.settings import DecideSettings
+from snaploom_operator.decide.view import RunView
+from snaploom_operator.decide.writing import config_map_deletion, deletion
+from snaploom_operator.objects import Application, ApplicationState
+
+_MOST_AT_ONCE = 40
+"""Objects deleted in one pass; the next one goes on."""
+_OF_RUNS = ("bundle", "report")
+"""Roles of ConfigMaps that go with their run."""
+
+
+@dataclass(frozen=True)
+class _Finished:
+    """A run that has ended, as far as something is left of it."""
+
+    name: str
+    has_succeeded: bool
+    started_at: EpochNanos
+
+
+def outdated(view: RunView, kept: Iterable[str], settings: DecideSettings) -> tuple[Delete, ...]:
+    """What is to be deleted of runs beyond `run.historyLimit`.
+
+    Args:
+        view: the resource.
+        kept: names of runs of which nothing is deleted: the one in flight, and the last.
+        settings: of the operator.
+    """
+    namespace = view.owner.metadata.namespace or ""
+    limits = view.settings.history_limit
+    protected = set(kept) | {a.name for a in view.runs.applications if not a.state.is_terminal}
+    finished = _finished(view)
+    for succeeded, limit in ((True, limits.successful), (False, limits.failed)):
+        of_kind = [run for run in finished if run.has_succeeded is succeeded]
+        spared = sum(run.name in protected for run in of_kind)
+        others = [run.name for run in of_kind if run.name not in protected]
+        protected.update(others[: max(limit - spared, 0)])
+    applications = (
+        deletion(application, namespace, settings)
+        for application in view.runs.applications
+        if application.name not in protected and not application.is_deleting
+    )
+    config_maps = (
+        config_map_deletion(config_map, namespace)
+        for config_map in view.runs.config_maps
+        if config_map.role in _OF_RUNS and config_map.run not in protected
+    )
+    return (*applications, *config_maps)[:_MOST_AT_ONCE]
+
+
+def _finished(view: RunView) -> list[_Finished]:
+    """Runs that ended, newest first; a report outlives its application."""
+    found = {a.name: _by_application(view, a) for a in view.runs.applications}
+    for run, told in view.runs.reports.items():
+        report = told.report
+        if run not in found and report is not None:
+            started = known_instant(report.started_at) or EpochNanos(0)
+            found[run] = _Finished(run, report.phase is RunPhase.SUCCEEDED, started)
+    return sorted(found.values(), key=lambda run: (run.started_at, run.name), reverse=True)
+
+
+def _by_application(view: RunView, application: Application) -> _Finished:
+    told = view.runs.reports.get(application.name)
+    report = told.report if told is not None else None
+    ended_well = application.state is ApplicationState.COMPLETED
+    agreed = report is None or report.phase is RunPhase.SUCCEEDED
+    return _Finished(application.name, ended_well and agreed, application.started_at)

@@ -1,0 +1,142 @@
+"""OutputDataset: its join tree, its runs, and what they have published."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from snaploom.models.outputdataset import OutputDatasetStatus
+from snaploom.models.run import LastPhase, LastRun, RunAction
+from snaploom.models.times import format_instant
+from snaploom_operator.conditions import ConditionType, Reason, Told, follow
+from snaploom_operator.decide.ageing import expires_at, overdue_text
+from snaploom_operator.decide.facts import with_published
+from snaploom_operator.decide.faults import Fault, fault_of, validated
+from snaploom_operator.decide.following import Step
+from snaploom_operator.decide.instants import seconds_until
+from snaploom_operator.decide.noting import stale_notes, stalled_notes
+from snaploom_operator.decide.planned import plan_actions, plan_status
+from snaploom_operator.decide.readiness import Standing, readiness
+from snaploom_operator.decide.running import live, next_run_at, submitter_fault
+from snaploom_operator.decide.settings import DecideSettings
+from snaploom_operator.decide.view import RunView
+from snaploom_operator.decision import Decision
+from snaploom_operator.observed import ObservedOutput
+
+
+def decide_output(observed: ObservedOutput, settings: DecideSettings) -> Decision:
+    """What is to be done and said about an OutputDataset."""
+    resource = observed.resource
+    broken = fault_of(observed)
+    view = _view(observed, broken)
+    step = live(view, settings)
+    before = resource.status or OutputDatasetStatus()
+    status = _status(observed, before, step)
+    after = replace(view, owner=resource.model_copy(update={"status": status}))
+    fault = view.fault or step.fault
+    told = (*readiness(after, _standing(after, status), fault), *_others(observed, broken, status))
+    conditions = follow(before.conditions, told, resource.metadata.generation, observed.now)
+    upcoming = next_run_at(after, status.current_run)
+    wakes = (*step.wakes, upcoming, expires_at(resource.spec.run, _published_at(status)))
+    return Decision(
+        status=status.model_copy(
+            update={
+                "conditions": conditions,
+                "next_run_time": format_instant(upcoming) if upcoming is not None else None,
+            }
+        ),
+        actions=(*plan_actions(observed, status.plan), *step.actions),
+        notes=(
+            *step.notes,
+            *stalled_notes(before.conditions, conditions),
+            *stale_notes(before.conditions, conditions),
+        ),
+        requeue_after=seconds_until(wakes, observed.now),
+    )
+
+
+def _view(observed: ObservedOutput, broken: Fault | None) -> RunView:
+    view = RunView(
+        now=observed.now,
+        owner=observed.resource,
+        runs=observed.runs,
+        bundle=observed.bundle,
+        declarations=observed.declarations,
+        upstream=observed.upstream,
+        schedule=observed.resource.spec.run.schedule,
+        unpublished=observed.unpublished,
+        fault=broken,
+        refusal=observed.refusal,
+    )
+    return view if broken is not None else replace(view, fault=submitter_fault(view))
+
+
+def _status(
+    observed: ObservedOutput, before: OutputDatasetStatus, step: Step
+) -> OutputDatasetStatus:
+    status = before.model_copy(
+        update={
+            "observed_generation": observed.resource.metadata.generation,
+            "plan": plan_status(observed, before.plan),
+            "current_run": step.current,
+            "last_run": step.ended or before.last_run,
+        }
+    )
+    if step.report is not None:
+        status = with_published(status, step.report)
+    return status.model_copy(update={"realised": realised(before.realised, step.ended)})
+
+
+def realised(before: str | None, ended: LastRun | None) -> str | None:
+    """Hash of the declarations that the last successful run worked on."""
+    if ended is None or ended.phase is not LastPhase.SUCCEEDED:
+        return before
+    return ended.trigger.declarations if ended.action is RunAction.RUN else None
+
+
+def _published_at(status: OutputDatasetStatus) -> str | None:
+    return status.latest_snapshot.published_at if status.latest_snapshot is not None else None
+
+
+def _standing(view: RunView, status: OutputDatasetStatus) -> Standing:
+    what = "the newest snapshot was published"
+    overdue = overdue_text(what, view.settings, _published_at(status), view.now)
+    latest = status.latest_snapshot
+    if latest is None:
+        text = "the last run ended well, and there is no snapshot to publish yet"
+        return Standing(Reason.NOTHING_DUE, text, overdue)
+    text = f"snapshot {latest.time} is published: {latest.rows:,} rows in {latest.files:,} files"
+    return Standing(Reason.PUBLISHED, text, overdue)
+
+
+def _others(
+    observed: ObservedOutput, broken: Fault | None, status: OutputDatasetStatus
+) -> tuple[Told, ...]:
+    return (
+        validated(observed, broken),
+        *_planned(observed, broken),
+        _fresh(observed, status),
+    )
+
+
+def _planned(observed: ObservedOutput, broken: Fault | None) -> tuple[Told, ...]:
+    """Nothing is said of a tree that is made of invalid declarations."""
+    if broken is not None and broken.is_about_tree:
+        return (Told(ConditionType.PLANNED, False, broken.reason, broken.message),)
+    if broken is not None or observed.plan is None:
+        return ()
+    joins = len(observed.plan.tree.joins)
+    text = f"{joins} join{'' if joins == 1 else 's'}"
+    return (Told(ConditionType.PLANNED, True, Reason.PLANNED, text),)
+
+
+def _fresh(observed: ObservedOutput, status: OutputDatasetStatus) -> Told:
+    published_at = _published_at(status)
+    if published_at is None:
+        text = "there is no snapshot yet"
+        return Told(ConditionType.SNAPSHOT_FRESH, False, Reason.NEVER_PUBLISHED, text)
+    what = "the newest snapshot was published"
+    overdue = overdue_text(what, observed.resource.spec.run, published_at, observed.now)
+    if overdue:
+        return Told(ConditionType.SNAPSHOT_FRESH, False, Reason.STALE, overdue)
+    text = f"{what} at {published_at}"
+    return Told(ConditionType.SNAPSHOT_FRESH, True, Reason.FRESH, text)

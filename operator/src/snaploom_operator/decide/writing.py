@@ -1,0 +1,63 @@
+"""From a run that was decided to the objects that carry it out, and back to what is in the way."""
+
+from __future__ import annotations
+
+from snaploom.errors import SnaploomError
+from snaploom.models.run import CurrentRun
+from snaploom_operator.actions import Create, Delete
+from snaploom_operator.cluster.resources import CONFIG_MAPS
+from snaploom_operator.conditions import Reason
+from snaploom_operator.decide.faults import Fault
+from snaploom_operator.decide.instants import known_instant
+from snaploom_operator.decide.settings import DecideSettings
+from snaploom_operator.decide.view import RunView
+from snaploom_operator.manifests.configmaps import bundle_config_map, bundle_name, report_name
+from snaploom_operator.objects import Application
+from snaploom_operator.observed import OwnedConfigMap
+from snaploom_operator.submitters.base import RunRequest
+from snaploom_operator.submitters.merging import merged_settings
+
+
+def creations(
+    view: RunView, current: CurrentRun, settings: DecideSettings
+) -> tuple[Create, Create] | Fault:
+    """The ConfigMap with the Bundle, then the application; or why there can be none."""
+    bundle = view.bundle_of(current.action)
+    if bundle is None:
+        return Fault(Reason.INTERNAL_ERROR, "the declarations of the run are not known")
+    form = settings.forms[view.settings.submitter]
+    try:
+        bundled = bundle_config_map(view.owner, current.name, bundle)
+        application = form.manifest(_request(view, current, settings))
+    except SnaploomError as error:
+        return Fault(_reason(error.reason), str(error))
+    return Create(CONFIG_MAPS, bundled), Create(form.resource, application)
+
+
+def deletion(application: Application, namespace: str, settings: DecideSettings) -> Delete:
+    """The action that deletes an application."""
+    resource = settings.forms[application.submitter].resource
+    return Delete(resource, namespace, application.name, application.uid)
+
+
+def config_map_deletion(config_map: OwnedConfigMap, namespace: str) -> Delete:
+    """The action that deletes a ConfigMap of ours."""
+    return Delete(CONFIG_MAPS, namespace, config_map.name, config_map.uid)
+
+
+def _request(view: RunView, current: CurrentRun, settings: DecideSettings) -> RunRequest:
+    return RunRequest(
+        owner=view.owner,
+        name=current.name,
+        action=current.action,
+        attempt=current.attempt,
+        trigger=current.trigger,
+        started_at=known_instant(current.started_at) or view.now,
+        spark=merged_settings(view.settings.spark, settings.spark),
+        bundle=bundle_name(current.name),
+        report=report_name(current.name),
+    )
+
+
+def _reason(text: str) -> Reason:
+    return Reason(text) if text in {reason.value for reason in Reason} else Reason.INVALID
