@@ -45,8 +45,8 @@ def _of_source(source: DataSource) -> tuple[Finding, ...]:
 
 def _of_index(index: SkippingIndex) -> tuple[Finding, ...]:
     store = index.spec.store.open_search
-    given = store is not None and store.credentials is not None
-    if not given or store.credentials.from_plaintext is None:
+    credentials = store.credentials if store is not None else None
+    if credentials is None or credentials.from_plaintext is None:
         return ()
     return (_password(index, "spec.store.openSearch.credentials.fromPlaintext"),)
 

@@ -1,0 +1,150 @@
+"""What the webhook answers: let through or not, and warnings, within the API server's limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from pydantic import JsonValue
+
+from snaploom.errors import SnaploomError
+from snaploom.models.finding import Finding
+from snaploom_operator.admission.request import REVIEW_VERSION, AdmissionRequest
+from snaploom_operator.objects import JsonObject
+
+LONGEST_WARNING = 256
+"""Characters of one warning; the API server cuts longer ones off."""
+LONGEST_WARNINGS = 4_096
+"""Characters of all warnings together; the API server drops what comes after."""
+LONGEST_MESSAGE = 16_000
+"""Characters of a refusal: some fifty findings, and no more than a person reads."""
+_MORE_WARNINGS = 64
+"""Characters kept for saying how many warnings there are besides."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why something is not let through."""
+
+    findings: tuple[Finding, ...]
+    """Each of them is reason enough."""
+    opening: str = ""
+    """What to say before them; empty for nothing."""
+    status: HTTPStatus = HTTPStatus.UNPROCESSABLE_ENTITY
+    """How the API server answers in its turn."""
+    reason: str = "Invalid"
+    """The same in a word, as clients of Kubernetes know it."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What becomes of a request."""
+
+    refusal: Refusal | None = None
+    """None where it is let through."""
+    warnings: tuple[str, ...] = ()
+    """What the user is told besides; one line each."""
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether it is let through."""
+        return self.refusal is None
+
+
+PASSED = Answer()
+"""Let through, with nothing to say."""
+
+
+def answer_document(request: AdmissionRequest, answer: Answer) -> JsonObject:
+    """The AdmissionReview that carries an answer."""
+    response: dict[str, JsonValue] = {"uid": request.uid, "allowed": answer.is_allowed}
+    if answer.refusal is not None:
+        response["status"] = _status(request, answer.refusal)
+    if answer.warnings:
+        response["warnings"] = list(clipped_warnings(answer.warnings))
+    return {"apiVersion": REVIEW_VERSION, "kind": "AdmissionReview", "response": response}
+
+
+def _status(request: AdmissionRequest, refusal: Refusal) -> dict[str, JsonValue]:
+    causes: list[JsonValue] = [
+        {"reason": "FieldValueInvalid", "field": finding.path, "message": _body(finding)}
+        for finding in refusal.findings[:50]
+    ]
+    return {
+        "message": refusal_text(refusal),
+        "reason": refusal.reason,
+        "code": refusal.status.value,
+        "details": {
+            "group": request.kind.group,
+            "kind": request.kind.kind,
+            "name": request.name,
+            "causes": causes,
+        },
+    }
+
+
+def refusal_text(refusal: Refusal) -> str:
+    """A refusal for people: every finding, as the command line prints errors."""
+    texts = [refusal.opening] if refusal.opening else []
+    left = LONGEST_MESSAGE - sum(map(len, texts))
+    for number, finding in enumerate(refusal.findings):
+        text = finding_text(finding)
+        left -= len(text)
+        if left < 0 and number:
+            texts.append(f"and {len(refusal.findings) - number} more")
+            break
+        texts.append(text[:LONGEST_MESSAGE])
+    return "\n".join(texts)
+
+
+def finding_text(finding: Finding) -> str:
+    """One finding: resource, field path, what is wrong, found, expected, fix."""
+    error = SnaploomError(
+        f"{finding.message} ({finding.code})",
+        resource=finding.resource or None,
+        path=finding.path or None,
+        found=finding.found or None,
+        expected=finding.expected or None,
+        hint=finding.hint or None,
+    )
+    return str(error)
+
+
+def _body(finding: Finding) -> str:
+    parts = [finding.message]
+    for label, text in (
+        ("found", finding.found),
+        ("expected", finding.expected),
+        ("fix", finding.hint),
+    ):
+        if text:
+            parts.append(f"{label}: {text}")
+    return "; ".join(parts)
+
+
+def warning_text(finding: Finding) -> str:
+    """One finding as a warning, on one line."""
+    place = " ".join(part for part in (finding.resource, finding.path) if part)
+    found = f" (found {finding.found})" if finding.found else ""
+    return f"{place}: {finding.message}{found}; {finding.hint}"
+
+
+def clipped_warnings(warnings: Iterable[str]) -> tuple[str, ...]:
+    """Warnings as the API server takes them: printable lines, each and all of them short enough."""
+    lines = list(dict.fromkeys(_line(warning) for warning in warnings))
+    kept: list[str] = []
+    left = LONGEST_WARNINGS - _MORE_WARNINGS
+    for line in lines:
+        left -= len(line)
+        if left < 0:
+            kept.append(f"and {len(lines) - len(kept)} more warnings")
+            break
+        kept.append(line)
+    return tuple(kept)
+
+
+def _line(text: str) -> str:
+    """The API server drops warnings with control characters."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= LONGEST_WARNING else f"{line[: LONGEST_WARNING - 1]}…"

@@ -1,0 +1,112 @@
+"""What a change would break: errors that others have with it and did not have without.
+
+A change of a join tree under published snapshots is among them: the next run would be refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from snaploom.models.codes import make_finding
+from snaploom.models.datarelationship import DataRelationship
+from snaploom.models.finding import Finding, Severity, errors_of
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.resource import Resource
+from snaploom.planning.compatibility import Structure, merge_structures, structure_of
+from snaploom.planning.graph import join_graph
+from snaploom.planning.tree import plan_tree
+from snaploom.planning.validation.validator import validate
+from snaploom_operator.admission.contradictions import manifest_of
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """Resources of one namespace that belong together, at one moment."""
+
+    resources: tuple[Resource, ...]
+    broken: frozenset[str]
+
+    def findings(self, about: Iterable[str]) -> tuple[Finding, ...]:
+        """What is wrong, or doubtful, with some of them; what is missing may still come."""
+        return validate(
+            self.resources,
+            broken=self.broken,
+            missing_reference=Severity.WARNING,
+            about=frozenset(about),
+        )
+
+    def outputs(self, identities: Iterable[str]) -> dict[str, OutputDataset]:
+        """The outputs among some of them."""
+        wanted = frozenset(identities)
+        outputs = (item for item in self.resources if isinstance(item, OutputDataset))
+        return {item.identity: item for item in outputs if item.identity in wanted}
+
+    def structure(self, output: OutputDataset) -> Structure | None:
+        """What the join tree gives an output; None without exactly one tree."""
+        by_name = {r.name: r for r in self.resources if isinstance(r, DataRelationship)}
+        names = [used.name for used in output.spec.data_model.data_relationships]
+        if not all(name in by_name for name in names):
+            return None
+        tree = plan_tree(join_graph(output.spec.data_model, (by_name[name] for name in names)))
+        return structure_of(tree) if tree.is_complete else None
+
+
+def broken_by(
+    before: Neighbourhood, after: Neighbourhood, about: Iterable[str]
+) -> tuple[Finding, ...]:
+    """Errors about some resources that are there after a change, and were not before.
+
+    Args:
+        before: how things are.
+        after: how they are to be.
+        about: identities of the resources to look at.
+    """
+    identities = tuple(about)
+    errors = errors_of(after.findings(identities))
+    if errors:
+        known = {_key(finding) for finding in before.findings(identities)}
+        errors = tuple(finding for finding in errors if _key(finding) not in known)
+    faulty = {finding.resource for finding in errors}
+    sound = [identity for identity in identities if identity not in faulty]
+    return (*errors, *restructured(before, after, sound))
+
+
+def _key(finding: Finding) -> tuple[str, str, str, str, str]:
+    return finding.code, finding.resource, finding.path, finding.message, finding.found
+
+
+def restructured(
+    before: Neighbourhood, after: Neighbourhood, identities: Iterable[str]
+) -> tuple[Finding, ...]:
+    """An error for every published output whose join tree a change alters; all must be valid."""
+    outputs = after.outputs(identities)
+    former: Mapping[str, OutputDataset] = before.outputs(outputs)
+    return tuple(
+        finding
+        for identity, output in outputs.items()
+        if identity in former and manifest_of(output, former[identity]) is not None
+        for finding in _conflicts(before, former[identity], after, output)
+    )
+
+
+def _conflicts(
+    before: Neighbourhood, former: OutputDataset, after: Neighbourhood, output: OutputDataset
+) -> tuple[Finding, ...]:
+    was, becomes = before.structure(former), after.structure(output)
+    if was is None or becomes is None:
+        return ()
+    conflicts = merge_structures(was, becomes).conflicts
+    if not conflicts:
+        return ()
+    return (
+        make_finding(
+            "SL192",
+            "HistoryIncompatible: the join tree would contradict what is published",
+            resource=output.identity,
+            path="spec.dataModel",
+            found="; ".join(str(conflict) for conflict in conflicts),
+            expected="every field joined where it was, and grouped as it was",
+            hint="give the changed source a new fieldName, or publish to a new folder",
+        ),
+    )

@@ -1,0 +1,339 @@
+"""What is refused, and what is let through with a warning."""
+
+from __future__ import annotations
+
+import pytest
+from support.controllerobjects import stored
+from support.declarations import (
+    Raw,
+    complex_,
+    document,
+    files,
+    found,
+    key,
+    model,
+    output,
+    relationship,
+    simple,
+    spoilt,
+)
+from support.reviews import DENY, a_request, answered, codes, response
+
+OTHERS = "spec.dataModel.otherDataSources"
+JDBC = {
+    "driver": "POSTGRESQL", "host": "db", "database": "shop", "tableReference": "t",
+    "credentials": {"fromSecret": {"name": "db"}}, "snapshot": {"fromReadTime": {}},
+}  # fmt: skip
+PASSWORD = {"user": "u", "password": "geheim"}
+WRONG_BY_ITSELF = [
+    pytest.param(output(**{"dataModel.maxDepht": 3}), ["SL110"], id="misspelt"),
+    pytest.param(output(**{"dataModel.maxDepth": 0}), ["SL113"], id="out of range"),
+    pytest.param(output(**{"outputFolder.folderUri": "relative/"}), ["SL173"], id="folder"),
+    pytest.param(
+        output(**{"dataModel.otherDataSources.0.fieldName": "data"}), ["SL170"], id="reserved name"
+    ),
+    pytest.param(
+        output(**{"dataModel.otherDataSources.0.dataSource": "customer"}), ["SL171"], id="twice"
+    ),
+    pytest.param(output(**{"run.schedule": {"cron": "61 * * * *"}}), ["SL133"], id="cron"),
+    pytest.param(files("a", sourceUriPrefix="/data/{a:string"), ["SL140"], id="prefix"),
+    pytest.param(simple("a", "SELECT * FROM x"), ["SL152"], id="reads something else"),
+    pytest.param(simple("a", "nonsense("), ["SL150"], id="no SQL"),
+    pytest.param(
+        relationship("r", (["a", "b"], [key("x")]), (["a"], [key("y")])), ["SL160"], id="two keys"
+    ),
+    pytest.param(
+        document(
+            "DataSource",
+            "a",
+            {"simpleVirtual": {"dataSource": "a", "alias": "c", "dataQuery": "SELECT * FROM c"}},
+        ),
+        ["SL155"],
+        id="reads itself",
+    ),
+]
+REFUSED_IN_CLUSTERS = [
+    pytest.param(
+        document(
+            "DataSource", "a",
+            {"jdbc": JDBC | {"credentials": {"fromPlaintext": PASSWORD}}},
+        ),
+        "SL143", "spec.jdbc.credentials.fromPlaintext", id="password of a database",
+    ),
+    pytest.param(
+        document(
+            "DataSource", "a",
+            {"jdbc": {k: v for k, v in JDBC.items() if k not in ("host", "database")}
+             | {"url": "jdbc:h2:mem:x;INIT=RUNSCRIPT"}},
+        ),
+        "SL144", "spec.jdbc.url", id="URL of a database",
+    ),
+    pytest.param(
+        document(
+            "SkippingIndex", "i",
+            {
+                "target": {"dataSource": "a"},
+                "indexes": [{"type": "MIN_MAX", "column": "x"}],
+                "store": {"openSearch": {
+                    "host": "search", "auth": "BASIC",
+                    "credentials": {"fromPlaintext": PASSWORD},
+                }},
+            },
+        ),
+        "SL143", "spec.store.openSearch.credentials.fromPlaintext", id="password of OpenSearch",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("raw", model(), ids=lambda raw: str(raw["kind"]))
+def test_a_sound_object_among_all_it_needs_passes_without_a_word(raw: Raw) -> None:
+    answer = answered(raw, [other for other in model() if other != raw])
+    assert answer.is_allowed
+    assert answer.warnings == ()
+
+
+@pytest.mark.parametrize(("raw", "expected"), WRONG_BY_ITSELF)
+def test_what_is_wrong_by_itself_is_refused(raw: Raw, expected: list[str]) -> None:
+    assert codes(answered(raw)) == expected
+    assert codes(answered(raw, model())) == expected
+
+
+@pytest.mark.parametrize(("raw", "expected"), WRONG_BY_ITSELF)
+def test_the_command_line_finds_the_same(raw: Raw, expected: list[str]) -> None:
+    if expected[0] > "SL129":  # what is below is found before there is a resource
+        everything = [*(m for m in model() if m["metadata"] != raw["metadata"]), raw]
+        assert expected[0] in {code for code, *_ in found(everything)}
+
+
+@pytest.mark.parametrize(("raw", "code", "path"), REFUSED_IN_CLUSTERS)
+def test_what_a_cluster_does_not_accept_is_refused_without_showing_it(
+    raw: Raw, code: str, path: str
+) -> None:
+    answer = answered(raw)
+    assert answer.refusal is not None
+    assert [(f.code, f.path) for f in answer.refusal.findings] == [(code, path)]
+    assert "geheim" not in str(response(a_request(raw), answer))
+    assert "RUNSCRIPT" not in str(response(a_request(raw), answer))
+
+
+@pytest.mark.parametrize("raw", model(), ids=lambda raw: str(raw["kind"]))
+def test_what_is_missing_is_a_warning(raw: Raw) -> None:
+    answer = answered(raw)
+    assert answer.is_allowed
+    expected = {"DataSource": 0, "DataRelationship": 2, "OutputDataset": 3}
+    assert len(answer.warnings) == expected[raw["kind"]]
+    assert all("there is no Data" in warning for warning in answer.warnings)
+
+
+def test_a_circle_is_refused_whichever_source_closes_it() -> None:
+    snapshots = "SELECT a AS interval_start, b AS interval_end FROM c0"
+    query = "SELECT * FROM c0 WHERE t < {{ SNAPSHOT | UNIX_SECONDS }}"
+    ring = [
+        complex_("a", query, "b", snapshotQuery=snapshots),
+        complex_("b", query, "c", snapshotQuery=snapshots),
+        complex_("c", query, "a", snapshotQuery=snapshots),
+    ]
+    for raw in ring:
+        answer = answered(raw, [other for other in ring if other != raw])
+        assert codes(answer) == ["SL155"]
+        assert answer.refusal is not None
+        assert answer.refusal.findings[0].resource == f"DataSource/{raw['metadata']['name']}"
+        assert answered(raw, [ring[0]] if raw != ring[0] else []).is_allowed
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [("/out/a/", "/out/a/"), ("/out/a/b/", "/out/a/"), ("/out/a/", "/out/a/b/")],
+)
+def test_a_folder_that_overlaps_is_refused_for_the_later_output(mine: str, theirs: str) -> None:
+    later = output("z", **{"outputFolder.folderUri": mine})
+    answer = answered(later, [output("a", **{"outputFolder.folderUri": theirs})])
+    assert answer.refusal is not None
+    (finding,) = answer.refusal.findings
+    assert (finding.code, finding.resource) == ("SL174", "OutputDataset/z")
+    assert "OutputDataset/a" in finding.message
+
+
+def test_a_folder_of_another_namespace_is_nobodys_business() -> None:
+    other = stored(output("a", **{"outputFolder.folderUri": "/out/"}), namespace="elsewhere")
+    assert answered(output("z"), [other]).is_allowed
+
+
+@pytest.mark.parametrize("relationships", [["customer-id"], []])
+def test_what_does_not_fit_what_it_refers_to_is_a_warning(relationships: list[str]) -> None:
+    """The relationship may be mended by the next object of the same `kubectl apply`."""
+    others = [files("customer"), files("address"), files("x")]
+    stranger = relationship("customer-id", (["customer", "x"], [key("customer_id")]))
+    used = [{"name": name} for name in relationships]
+    answer = answered(output(**{"dataModel.dataRelationships": used}), [*others, stranger])
+    assert answer.is_allowed
+    assert any("otherDataSources[0]" in warning for warning in answer.warnings)
+
+
+MANIFEST = {
+    "uri": "/out/wide/",
+    "sequence": 3,
+    "fixed": {
+        "dataFormat": "PARQUET", "dataCompression": "SNAPPY",
+        "partitionFieldName": "snapshot_epoch", "timestampFormat": "UNIX_MILLISECONDS", "outputTimezone": "UTC", "output": "wide",
+        "root": "customer",
+    },
+}  # fmt: skip
+HIVE = "spec.outputFolder.snapshotFormat.hivePartitioned"
+CHANGES = [
+    ("spec.outputFolder.dataFormat", "JSONL"),
+    ("spec.outputFolder.dataCompression", "GZIP"),
+    (f"{HIVE}.fieldName", "day"),
+    (f"{HIVE}.timestampFormat", "UNIX_SECONDS"),
+    (f"{HIVE}.outputTimezone", "Europe/Berlin"),
+    ("spec.dataModel.rootDataSource.dataSource", "other"),
+]
+
+
+@pytest.mark.parametrize(("path", "value"), CHANGES)
+def test_what_the_first_publication_fixed_is_refused(path: str, value: str) -> None:
+    published = stored(output(), manifest=MANIFEST)
+    answer = answered(spoilt(published, path, value), model(), published)
+    assert answer.refusal is not None
+    assert [(f.code, f.path, f.found) for f in answer.refusal.findings] == [("SL192", path, value)]
+
+
+@pytest.mark.parametrize(("path", "value"), CHANGES)
+def test_before_the_first_publication_nothing_is_fixed(path: str, value: str) -> None:
+    fresh = stored(output())
+    assert answered(spoilt(fresh, path, value), model(), fresh).is_allowed
+
+
+@pytest.mark.parametrize(("path", "value"), CHANGES)
+def test_a_mistake_in_what_is_fixed_can_be_taken_back(path: str, value: str) -> None:
+    mistaken = stored(spoilt(output(), path, value), manifest=MANIFEST)
+    assert answered(stored(output(), manifest=MANIFEST), model(), mistaken).is_allowed
+
+
+def test_a_new_folder_has_fixed_nothing() -> None:
+    published = stored(output(), manifest=MANIFEST)
+    moved = spoilt(published, "spec.outputFolder.folderUri", "/out/anew/")
+    assert answered(
+        spoilt(moved, "spec.outputFolder.dataFormat", "AVRO"), model(), published
+    ).is_allowed
+
+
+def test_another_root_is_let_through_where_the_output_accepts_it() -> None:
+    published = stored(output(), manifest=MANIFEST)
+    changed = spoilt(published, "spec.dataModel.rootDataSource.dataSource", "other")
+    changed = spoilt(changed, "spec.run", {"acceptRootChange": True})
+    assert answered(changed, model(), published).is_allowed
+
+
+def shop() -> list[Raw]:
+    return [stored(raw) for raw in model()]
+
+
+def narrowed() -> tuple[Raw, Raw]:
+    """The relationship as it is, and without the source that the output needs it for."""
+    before = shop()[2]
+    return before, spoilt(before, "spec.representations.0.dataSources", ["customer", "elsewhere"])
+
+
+def test_a_change_that_breaks_others_is_a_warning_that_names_them() -> None:
+    before, after = narrowed()
+    answer = answered(after, [*shop(), stored(files("elsewhere"))], before)
+    assert answer.is_allowed
+    assert "this change breaks OutputDataset/wide; it stalls" in answer.warnings[0]
+    assert "OutputDataset/wide spec.dataModel.otherDataSources[0]" in answer.warnings[1]
+
+
+def test_a_change_that_breaks_others_is_refused_where_they_are_protected() -> None:
+    before, after = narrowed()
+    answer = answered(after, [*shop(), stored(files("elsewhere"))], before, DENY)
+    assert codes(answer) == ["SL302"]
+    text = response(a_request(after, before), answer)["status"]["message"]
+    assert text.startswith("this change breaks OutputDataset/wide")
+    assert "fix:" in text
+
+
+def test_what_was_broken_before_is_no_reason_to_refuse() -> None:
+    _, after = narrowed()
+    mended_otherwise = spoilt(after, "metadata.labels", {"a": "b"})
+    existing = [raw for raw in shop() if raw["kind"] != "DataRelationship"]
+    existing += [after, stored(files("elsewhere"))]
+    assert answered(mended_otherwise, existing, after, DENY).warnings == ()
+
+
+def test_a_source_that_becomes_virtual_breaks_who_may_not_read_it() -> None:
+    reader = stored(simple("reader", "SELECT * FROM c", source="customer"))
+    before = shop()[0]
+    after = stored(simple("customer", "SELECT * FROM c", source="address"))
+    answer = answered(after, [*shop(), reader], before, DENY)
+    assert codes(answer) == ["SL154"]
+
+
+def test_grouping_a_published_source_otherwise_is_a_warning() -> None:
+    published = stored(output(), manifest=MANIFEST)
+    group = {"groupBy": {"fieldNames": ["customer_id"]}}
+    changed = spoilt(published, f"{OTHERS}.0.transformations", group)
+    answer = answered(changed, model()[:-1], published)
+    assert answer.is_allowed
+    assert len(answer.warnings) == 1
+    assert "HistoryIncompatible" in answer.warnings[0]
+    assert answered(changed, model()[:-1], stored(output())).warnings == ()
+
+
+def test_a_relationship_that_moves_a_published_field_breaks_its_output() -> None:
+    chain = [
+        files("customer"), files("address"), files("city"),
+        relationship("customer-id", (["customer", "address"], [key("customer_id")])),
+        relationship("city-id", (["address", "city"], [key("city_id")])),
+    ]  # fmt: skip
+    wide = output(
+        **{
+            "dataModel.otherDataSources": [
+                {"dataSource": "address", "fieldName": "address"},
+                {"dataSource": "city", "fieldName": "city"},
+            ],
+            "dataModel.dataRelationships": [{"name": "customer-id"}, {"name": "city-id"}],
+        }
+    )
+    existing = [*map(stored, chain), stored(wide, manifest=MANIFEST)]
+    before = existing[4]
+    after = spoilt(before, "spec.representations.0.dataSources", ["customer", "city"])
+    assert "HistoryIncompatible" in answered(after, existing, before).warnings[1]
+    assert codes(answered(after, existing, before, DENY)) == ["SL192"]
+    unpublished = [*existing[:-1], stored(wide)]
+    assert answered(after, unpublished, before, DENY).is_allowed
+
+
+def test_a_deletion_passes_with_a_warning_where_others_need_it() -> None:
+    answer = answered(None, shop(), shop()[0], DENY)
+    assert answer.is_allowed
+    assert answer.warnings == (
+        "DataSource/customer is used by DataRelationship/customer-id, OutputDataset/wide; "
+        "they stall until it is there again",
+    )
+
+
+def test_a_deletion_of_what_nobody_needs_passes_without_a_word() -> None:
+    assert answered(None, shop(), shop()[-1]).warnings == ()
+
+
+def test_who_is_going_too_is_no_reason_to_warn() -> None:
+    going = [spoilt(raw, "metadata.deletionTimestamp", "2026-01-01T00:00:00Z") for raw in shop()]
+    assert answered(None, going, going[0]).warnings == ()
+
+
+def test_what_a_newer_operator_wrote_into_a_status_is_no_reason_to_refuse() -> None:
+    before = stored(output(), fromTheFuture={"a": 1})
+    after = spoilt(before, "spec.dataModel.maxDepth", 3)
+    assert answered(after, model(), before).is_allowed
+
+
+def test_a_relationship_of_many_outputs_is_judged_in_some_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("snaploom_operator.admission.surroundings.DEPENDANTS_JUDGED", 2)
+    outputs = [stored(output(f"o{number}")) for number in range(5)]
+    before, after = narrowed()
+    existing = [*shop()[:3], stored(files("elsewhere")), *outputs]
+    answer = answered(after, existing, before)
+    assert "breaks OutputDataset/o0, OutputDataset/o1;" in answer.warnings[0]
+    assert "looked at in 2 of 5" in answer.warnings[-1]
