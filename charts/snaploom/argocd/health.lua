@@ -1,4 +1,4 @@
--- How Argo CD shows a resource of snaploom.io. No library of Lua is used: Argo CD opens none.
+-- How Argo CD shows a resource of snaploom.io. No library of Lua is used: Argo CD opens few.
 local function condition(type)
   if obj.status ~= nil and obj.status.conditions ~= nil then
     for i = 1, #obj.status.conditions do
@@ -14,46 +14,38 @@ local function is_true(found)
   return found ~= nil and found.status == "True"
 end
 
-local function told(found, otherwise)
+local function shown(status, found, otherwise)
+  local message = otherwise
   if found ~= nil and found.message ~= nil and found.message ~= "" then
-    return found.message
+    message = found.message
   end
-  if found ~= nil and found.reason ~= nil and found.reason ~= "" then
-    return found.reason
-  end
-  return otherwise
+  return { status = status, message = message }
 end
 
 local ready = condition("Ready")
+local stalled = condition("Stalled")
+local suspended = condition("Suspended")
+local annotations = obj.metadata.annotations
 
 if obj.metadata.deletionTimestamp ~= nil then
-  return { status = "Progressing", message = told(ready, "Being deleted") }
+  return shown("Progressing", ready, "Being deleted")
 end
-
-if obj.status == nil or ready == nil then
+if ready == nil then
   return { status = "Progressing", message = "Waiting for the operator" }
 end
 if obj.status.observedGeneration ~= obj.metadata.generation then
   return { status = "Progressing", message = "Waiting for the operator to see the latest change" }
 end
-
-local annotations = obj.metadata.annotations
-local run = obj.spec ~= nil and obj.spec.run or nil
 if annotations ~= nil and annotations["snaploom.io/paused"] == "true" then
-  return { status = "Suspended", message = "Paused by the annotation snaploom.io/paused" }
+  return shown("Suspended", suspended, "Paused by the annotation snaploom.io/paused")
 end
-if run ~= nil and run.suspend == true then
-  return { status = "Suspended", message = "Suspended by spec.run.suspend" }
+if obj.spec.run ~= nil and obj.spec.run.suspend == true then
+  return shown("Suspended", suspended, "Suspended by run.suspend")
 end
-if is_true(condition("Suspended")) then
-  return { status = "Suspended", message = told(condition("Suspended"), "Suspended") }
-end
-
-local stalled = condition("Stalled")
 if is_true(stalled) then
-  return { status = "Degraded", message = told(stalled, "Stalled") }
+  return shown("Degraded", stalled, "Stalled")
 end
 if is_true(ready) then
-  return { status = "Healthy", message = told(ready, "Ready") }
+  return shown("Healthy", ready, "Ready")
 end
-return { status = "Progressing", message = told(condition("Reconciling") or ready, "Reconciling") }
+return shown("Progressing", ready, "Reconciling")

@@ -20,11 +20,17 @@ admission:
   certificateSecret: {{ include "snaploom.webhook.secret" . }}
   service: {{ include "snaploom.webhook.name" . }}
   configuration: {{ include "snaploom.fullname" . }}
+  passedUsers: [{{ include "snaploom.operator.user" . | quote }}]
 spark:
   {{- $application := deepCopy .Values.spark.application }}
   {{- $image := include "snaploom.image" (list . .Values.spark.image) }}
   {{- $chosen := dict "image" $image "serviceAccountName" (include "snaploom.spark.account" .) }}
   {{- toYaml (merge $application $chosen) | nindent 2 }}
+{{- end -}}
+
+{{/* The operator, as the API server knows it. */}}
+{{- define "snaploom.operator.user" -}}
+system:serviceaccount:{{ .Release.Namespace }}:{{ include "snaploom.operator.account" . }}
 {{- end -}}
 
 {{/* Folder of the webhook's certificate in its pods. */}}

@@ -1,3 +1,3 @@
--- Ends a pause. Only a value takes part in a patch, so the annotation stays.
+-- Ends a pause. An annotation taken away may leave an empty table, which Argo CD would not patch.
 obj.metadata.annotations["snaploom.io/paused"] = "false"
 return obj

@@ -1,0 +1,162 @@
+"""What Argo CD shows of our kinds and offers for them, by its own Lua, for every state."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lupa.lua51 as lua
+import pytest
+import yaml
+from support.chart import CHART, Raw
+from support.luascripts import CLOCK, run_script
+
+from snaploom.models.kinds import KIND_BY_NAME
+from snaploom.models.times import parse_instant
+from snaploom_operator.conditions import ConditionType, Reason, Told, follow
+
+FIXTURES = Path(__file__).parent / "argocd"
+NOW = parse_instant("2026-11-21T20:00:00Z")
+SETTINGS: Raw = yaml.safe_load((CHART / "argocd" / "argocd-cm.yaml").read_text("utf-8"))["data"]
+
+
+@dataclass(frozen=True)
+class State:
+    """A resource as the API server shows it, and how Argo CD should."""
+
+    kind: str
+    name: str
+    resource: Raw
+    conditions: Raw
+    health: Raw
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+def states() -> list[State]:
+    """Every state of every kind."""
+    return [
+        state_of(kind, each)
+        for path in sorted(FIXTURES.glob("*.yaml"))
+        for content in [yaml.safe_load(path.read_text("utf-8"))]
+        for kind in content["kinds"]
+        for each in content["states"]
+    ]
+
+
+def state_of(kind: str, given: Raw) -> State:
+    metadata = {"name": "flights", "generation": 2} | given.get("metadata", {})
+    resource: Raw = {
+        "apiVersion": "snaploom.io/v1alpha1",
+        "kind": kind,
+        "metadata": metadata,
+        "spec": given.get("spec", {}),
+    }
+    conditions = given.get("conditions")
+    if conditions is not None:
+        told = (
+            Told(ConditionType(type_), is_true, Reason(reason), message)
+            for type_, (is_true, reason, message) in conditions.items()
+        )
+        found = [each.dump() for each in follow((), told, 2, NOW)]
+        resource["status"] = {"observedGeneration": 2, "conditions": found}
+    health = {"status": given["health"], "message": given["message"]}
+    return State(kind, given["name"], resource, conditions or {}, health)
+
+
+STATES = states()
+RUNNABLE = ("OutputDataset", "SkippingIndex")
+
+
+def actions(kind: str) -> Raw:
+    """What is declared of the actions of a kind."""
+    found: Raw = yaml.safe_load(SETTINGS[f"resource.customizations.actions.snaploom.io_{kind}"])
+    return found
+
+
+def perform(kind: str, action: str, resource: Raw) -> Any:
+    """The resource after an action."""
+    (script,) = (
+        each["action.lua"] for each in actions(kind)["definitions"] if each["name"] == action
+    )
+    return run_script(script, copy.deepcopy(resource))
+
+
+def offered(resource: Raw) -> set[str]:
+    """Actions that can be chosen."""
+    found = run_script(actions(resource["kind"])["discovery.lua"], resource)
+    return {name for name, told in found.items() if not told["disabled"]}
+
+
+@pytest.mark.parametrize("state", STATES, ids=str)
+def test_health_of_every_state(state: State) -> None:
+    script = SETTINGS[f"resource.customizations.health.snaploom.io_{state.kind}"]
+    assert run_script(script, state.resource) == state.health
+
+
+@pytest.mark.parametrize("kind", KIND_BY_NAME)
+def test_every_kind_has_a_health_script(kind: str) -> None:
+    assert f"resource.customizations.health.snaploom.io_{kind}" in SETTINGS
+    assert {state.health["status"] for state in STATES if state.kind == kind} >= {
+        "Healthy", "Degraded", "Progressing",
+    }  # fmt: skip
+
+
+def test_states_cover_every_reason_of_ready() -> None:
+    reasons = list(Reason)
+    about_ready = set(reasons[: reasons.index(Reason.DISABLED) + 1])
+    seen = {state.conditions["Ready"][1] for state in STATES if "Ready" in state.conditions}
+    assert about_ready - seen == set()
+
+
+def test_scripts_use_no_library() -> None:
+    with pytest.raises(lua.LuaError, match="nil value"):
+        run_script("return string.format('%s', 1)", {})
+    with pytest.raises(lua.LuaError, match="io"):
+        run_script("return require('io')", {})
+
+
+@pytest.mark.parametrize("kind", KIND_BY_NAME)
+def test_kinds_with_runs_have_actions(kind: str) -> None:
+    assert (f"resource.customizations.actions.snaploom.io_{kind}" in SETTINGS) == (kind in RUNNABLE)
+
+
+@pytest.mark.parametrize("kind", RUNNABLE)
+def test_every_action_on_offer_is_defined(kind: str) -> None:
+    defined = {each["name"] for each in actions(kind)["definitions"]}
+    assert set(run_script(actions(kind)["discovery.lua"], bare(kind))) == defined
+
+
+def bare(kind: str, **metadata: Any) -> Raw:
+    """A resource that says little."""
+    return {"kind": kind, "metadata": {"name": "flights", **metadata}, "spec": {}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "action"), [("OutputDataset", "run"), ("SkippingIndex", "refresh")]
+)
+def test_asking_for_a_run_sets_a_new_token_and_nothing_else(kind: str, action: str) -> None:
+    before = bare(kind, annotations={"snaploom.io/run": "before", "team": "data"})
+    after = perform(kind, action, before)
+    assert after["metadata"].pop("annotations") == {"snaploom.io/run": CLOCK, "team": "data"}
+    before["metadata"].pop("annotations")
+    assert after == before
+    assert perform(kind, action, bare(kind))["metadata"]["annotations"] == {
+        "snaploom.io/run": CLOCK
+    }
+
+
+@pytest.mark.parametrize("kind", RUNNABLE)
+def test_pause_and_resume_offer_each_other(kind: str) -> None:
+    running = bare(kind)
+    paused = perform(kind, "pause", running)
+    resumed = perform(kind, "resume", paused)
+    assert paused["metadata"]["annotations"] == {"snaploom.io/paused": "true"}
+    assert resumed["metadata"]["annotations"] == {"snaploom.io/paused": "false"}
+    for state, choice in ((running, "pause"), (paused, "resume"), (resumed, "pause")):
+        assert offered(state) & {"pause", "resume"} == {choice}
+    assert offered(paused) == {"resume"}
+    assert offered(running | {"spec": {"run": {"suspend": True}}}) == {"pause"}
