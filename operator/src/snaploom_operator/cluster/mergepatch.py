@@ -1,0 +1,33 @@
+"""JSON merge patches (RFC 7396)."""
+
+from __future__ import annotations
+
+import json
+
+from pydantic import JsonValue
+
+from snaploom_operator.objects import JsonObject
+
+
+def difference(before: JsonObject, after: JsonObject) -> dict[str, JsonValue]:
+    """The merge patch that makes one object of another; empty when they are equal.
+
+    What is gone is an explicit null. A list that changed is written as a whole, and null members
+    of `after` count as not being there: a merge patch can say neither differently.
+    """
+    patch: dict[str, JsonValue] = {
+        key: None for key, value in before.items() if value is not None and after.get(key) is None
+    }
+    for key, value in after.items():
+        held = before.get(key)
+        if isinstance(held, dict) and isinstance(value, dict):
+            if inner := difference(held, value):
+                patch[key] = inner
+        elif value is not None and not _is_same(held, value):
+            patch[key] = value
+    return patch
+
+
+def _is_same(before: JsonValue, after: JsonValue) -> bool:
+    """As JSON: Python holds True for equal to 1."""
+    return json.dumps(before, sort_keys=True) == json.dumps(after, sort_keys=True)

@@ -1,0 +1,148 @@
+"""Actions change the cluster once, however often they are performed."""
+
+import pytest
+from support.badapi import LOST_ANSWER, LOST_REQUEST, FaultyCluster, at
+from support.clusters import TRANSFORMERS, a_config_map, a_transformer, until_gone
+from support.fakecluster import FakeCluster
+
+from snaploom.models.fieldtransformer import FieldTransformer
+from snaploom_operator.actions import AddFinalizer, Create, Delete, Ensure, RemoveFinalizer
+from snaploom_operator.apply import apply
+from snaploom_operator.cluster.metadata import Metadata
+from snaploom_operator.cluster.resources import CONFIG_MAPS
+from snaploom_operator.errors import (
+    ApiUnavailable,
+    NameTaken,
+    ObjectChanged,
+    ObjectExists,
+    ObjectMissing,
+)
+from snaploom_operator.objects import FINALIZER, LABEL_OWNER, LABEL_RUN
+
+OTHERS = "example.org/others"
+
+
+@pytest.fixture
+async def owner(cluster, room):
+    return await an_owner(cluster, room)
+
+
+async def an_owner(cluster, room, **metadata):
+    stored = await cluster.create(TRANSFORMERS, room, a_transformer(**metadata))
+    return FieldTransformer.parse(stored)
+
+
+def a_child(owner, data=None, run="ods-wide-1", **metadata):
+    labels = {LABEL_OWNER: owner.metadata.uid, LABEL_RUN: run}
+    return a_config_map("child", data or {"a": "1"}, labels=labels, **metadata)
+
+
+async def test_created_object_is_returned_as_stored(cluster, room, owner):
+    created = await apply(Create(CONFIG_MAPS, a_child(owner)), owner, cluster)
+    assert created == await cluster.get(CONFIG_MAPS, room, "child")
+
+
+async def test_object_that_an_earlier_try_created_is_adopted(cluster, owner):
+    created = await apply(Create(CONFIG_MAPS, a_child(owner)), owner, cluster)
+    assert await apply(Create(CONFIG_MAPS, a_child(owner)), owner, cluster) == created
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pytest.param({}, id="none"),
+        pytest.param({LABEL_OWNER: "somebody"}, id="owner"),
+        pytest.param({LABEL_RUN: "ods-wide-2"}, id="run"),
+    ],
+)
+@pytest.mark.parametrize("action", [Ensure, lambda manifest: Create(CONFIG_MAPS, manifest)])
+async def test_object_of_somebody_else_is_told_and_left(cluster, room, owner, labels, action):
+    known = {LABEL_OWNER: owner.metadata.uid, LABEL_RUN: "ods-wide-1"} | labels if labels else {}
+    stranger = await cluster.create(CONFIG_MAPS, room, a_config_map("child", labels=known))
+    with pytest.raises(NameTaken) as failure:
+        await apply(action(a_child(owner)), owner, cluster)
+    assert failure.value.resource == "ConfigMap/child"
+    assert owner.metadata.uid in failure.value.expected
+    assert all(value in failure.value.found for value in labels.values())
+    assert await cluster.get(CONFIG_MAPS, room, "child") == stranger
+
+
+async def test_object_that_is_being_deleted_is_not_adopted(cluster, room, owner):
+    going = await cluster.create(CONFIG_MAPS, room, a_child(owner, finalizers=[OTHERS]))
+    await cluster.delete(CONFIG_MAPS, room, "child", uid=Metadata.of(going).uid)
+    with pytest.raises(ObjectExists, match="is being deleted"):
+        await apply(Create(CONFIG_MAPS, a_child(owner)), owner, cluster)
+    await cluster.patch(CONFIG_MAPS, room, "child", {"metadata": {"finalizers": None}})
+    created = await apply(Create(CONFIG_MAPS, a_child(owner)), owner, cluster)
+    assert Metadata.of(created).uid != Metadata.of(going).uid
+
+
+async def test_ensured_config_map_has_exactly_the_wanted_data(cluster, owner):
+    created = await apply(Ensure(a_child(owner, {"a": "1", "b": "2"})), owner, cluster)
+    changed = await apply(Ensure(a_child(owner, {"b": "3", "c": "4"})), owner, cluster)
+    assert Metadata.of(changed).uid == Metadata.of(created).uid
+    assert changed["data"] == {"b": "3", "c": "4"}
+
+
+async def test_ensuring_what_is_there_writes_nothing(cluster, owner):
+    watched = FaultyCluster(cluster)
+    first = await apply(Ensure(a_child(owner)), owner, watched)
+    assert await apply(Ensure(a_child(owner)), owner, watched) == first
+    assert [call.verb for call in watched.writes] == ["create"]
+
+
+async def test_deleted_object_goes_and_others_stay(cluster, room, owner):
+    child = Metadata.of(await apply(Create(CONFIG_MAPS, a_child(owner)), owner, cluster))
+    await apply(Delete(CONFIG_MAPS, room, "child", "another"), owner, cluster)
+    assert Metadata.of(await cluster.get(CONFIG_MAPS, room, "child")) == child
+    for _ in range(2):
+        await apply(Delete(CONFIG_MAPS, room, "child", child.uid), owner, cluster)
+    await until_gone(cluster, CONFIG_MAPS, room, "child")
+
+
+async def test_finalizers_of_others_stay(cluster, room):
+    owner = await an_owner(cluster, room, finalizers=[OTHERS])
+    held = await apply(AddFinalizer(), owner, cluster)
+    assert Metadata.of(held).finalizers == (OTHERS, FINALIZER)
+    released = await apply(RemoveFinalizer(), FieldTransformer.parse(held), cluster)
+    assert Metadata.of(released).finalizers == (OTHERS,)
+    assert Metadata.of(released).generation == 1
+
+
+async def test_finalizer_that_is_there_is_not_added_again(cluster, room):
+    owner = await an_owner(cluster, room, finalizers=[FINALIZER])
+    watched = FaultyCluster(cluster)
+    assert await apply(AddFinalizer(), owner, watched) is None
+    assert watched.calls == []
+
+
+async def test_finalizers_of_an_older_version_are_not_written(cluster, room, owner):
+    await cluster.patch(TRANSFORMERS, room, owner.name, {"metadata": {"finalizers": [OTHERS]}})
+    with pytest.raises(ObjectChanged):
+        await apply(AddFinalizer(), owner, cluster)
+
+
+async def test_released_resource_goes_and_releasing_it_again_does_nothing(cluster, room):
+    owner = await an_owner(cluster, room, finalizers=[FINALIZER])
+    await cluster.delete(TRANSFORMERS, room, owner.name, uid=owner.metadata.uid)
+    owner = FieldTransformer.parse(await cluster.get(TRANSFORMERS, room, owner.name))
+    await apply(RemoveFinalizer(), owner, cluster)
+    with pytest.raises(ObjectMissing):
+        await cluster.get(TRANSFORMERS, room, owner.name)
+    assert await apply(RemoveFinalizer(), owner, cluster) is None
+
+
+@pytest.mark.parametrize("fault", [LOST_REQUEST, LOST_ANSWER])
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("action", [Ensure, lambda manifest: Create(CONFIG_MAPS, manifest)])
+async def test_action_that_lost_an_answer_is_done_once(fault, number, action):
+    inner = FakeCluster()
+    owner = await an_owner(inner, "default")
+    await inner.create(CONFIG_MAPS, "default", a_child(owner, {"old": "0"}))
+    bad = FaultyCluster(inner, at(number, fault))
+    for _ in range(2):
+        try:
+            stored = await apply(action(a_child(owner)), owner, bad)
+        except ApiUnavailable:
+            continue
+    assert inner.all(CONFIG_MAPS) == [stored]

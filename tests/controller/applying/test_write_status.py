@@ -1,0 +1,137 @@
+"""A status is written where it differs, over the object that it is about, and never too large."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.badapi import FaultyCluster
+from support.clusters import TRANSFORMERS, a_transformer
+from support.fakecluster import merged
+
+from snaploom.models.common import Condition
+from snaploom.models.datasource import UsedBy
+from snaploom.models.fieldtransformer import FieldTransformer, FieldTransformerStatus
+from snaploom.models.outputdataset import OutputDatasetStatus
+from snaploom.models.run import LastRun
+from snaploom_operator.apply import write_status
+from snaploom_operator.cluster.mergepatch import difference
+from snaploom_operator.errors import ObjectChanged, ObjectMissing
+from snaploom_operator.objects import Ref
+from snaploom_operator.statuscut import cut_to_size
+
+READY = Condition(
+    type="Ready", status="True", last_transition_time="2020-01-01T00:00:00Z", reason="Valid"
+)
+FULL = FieldTransformerStatus(
+    observed_generation=1,
+    conditions=(READY,),
+    used_by=UsedBy(count=1, names=("DataSource/a",)),
+)
+JSON_OBJECTS = st.dictionaries(
+    st.sampled_from("abc"),
+    st.recursive(
+        st.booleans() | st.integers(0, 2) | st.sampled_from(["", "x", "y" * 300]),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from("abc"), inner),
+        max_leaves=8,
+    ),
+)
+
+
+@pytest.fixture
+async def resource(cluster, room):
+    return FieldTransformer.parse(await cluster.create(TRANSFORMERS, room, a_transformer()))
+
+
+async def write(cluster, resource, after):
+    metadata = resource.metadata
+    stored = await write_status(
+        cluster,
+        Ref(resource.kind, metadata.namespace, metadata.name),
+        uid=metadata.uid,
+        version=metadata.resource_version,
+        before=resource.status,
+        after=after,
+    )
+    return None if stored is None else FieldTransformer.parse(stored)
+
+
+async def test_written_status_is_what_is_stored(cluster, room, resource):
+    written = await write(cluster, resource, FULL)
+    stored = await cluster.get(TRANSFORMERS, room, resource.name)
+    assert written.status == FULL
+    assert FieldTransformer.parse(stored) == written
+    assert stored["status"] == FULL.dump()
+
+
+async def test_status_that_is_the_same_is_not_written(cluster, resource):
+    written = await write(cluster, resource, FULL)
+    watched = FaultyCluster(cluster)
+    assert await write(watched, written, FULL) is None
+    assert watched.calls == []
+
+
+async def test_what_a_status_no_longer_has_is_removed(cluster, resource):
+    written = await write(cluster, resource, FULL)
+    less = FieldTransformerStatus(observed_generation=2)
+    assert (await write(cluster, written, less)).status == less
+
+
+async def test_status_of_a_changed_resource_is_not_written(cluster, room, resource):
+    await cluster.patch(TRANSFORMERS, room, resource.name, {"metadata": {"labels": {"a": "b"}}})
+    with pytest.raises(ObjectChanged):
+        await write(cluster, resource, FULL)
+
+
+async def test_status_of_a_resource_that_is_gone_is_not_written(cluster, room, resource):
+    await cluster.delete(TRANSFORMERS, room, resource.name, uid=resource.metadata.uid)
+    with pytest.raises(ObjectMissing):
+        await write(cluster, resource, FULL)
+
+
+async def test_status_that_is_too_large_is_cut_and_then_settled(cluster, resource):
+    large = tuple(
+        READY.model_copy(update={"type": f"T{i}", "message": "ä" * 900}) for i in range(16)
+    )
+    after = FULL.model_copy(update={"conditions": large})
+    written = await write(cluster, resource, after)
+    assert len(written.status.dump_json().encode()) <= 32 * 1024
+    assert [c.type for c in written.status.conditions] == [c.type for c in large]
+    assert await write(cluster, written, after) is None
+
+
+@given(JSON_OBJECTS, JSON_OBJECTS)
+def test_difference_makes_one_object_of_the_other(before, after):
+    patch = difference(before, after)
+    assert merged(before, patch) == after
+    assert bool(patch) == (json.dumps(before, sort_keys=True) != json.dumps(after, sort_keys=True))
+
+
+@given(JSON_OBJECTS, st.integers(700, 2000))
+def test_cut_status_fits_and_one_that_fits_is_not_cut(status, most):
+    cut = cut_to_size(status, most)
+    assert size_of(cut) <= most
+    assert size_of(status) > most or cut == status
+    assert cut_to_size(cut, most) == cut
+
+
+def test_cut_status_keeps_the_beginnings_of_its_lists():
+    names = tuple(f"2020-01-{day:02}T00:00:00Z {'x' * 900}" for day in range(1, 21))
+    run = LastRun(
+        id="ods-wide-1",
+        phase="Failed",
+        started_at="2020-01-01T00:00:00Z",
+        skipped=names,
+        failed=names,
+    )
+    whole = OutputDatasetStatus(conditions=(READY,), last_run=run)
+    cut = OutputDatasetStatus.parse(cut_to_size(whole.dump()))
+    assert cut.conditions == whole.conditions
+    assert (cut.last_run.skipped, cut.last_run.failed) in [
+        (names[:10], names),
+        (names, names[:10]),
+    ]
+
+
+def size_of(status):
+    return len(json.dumps(status, separators=(",", ":"), ensure_ascii=False).encode())
