@@ -53,17 +53,18 @@ def status(
 
 
 async def _look(options: ClusterOptions) -> View:
+    place = options.place
     async with options.connected() as cluster:
-        return await read_view(cluster, options.place, now())
+        return await read_view(cluster, place, now())
 
 
 async def _watch(named: Named | None, options: ClusterOptions) -> None:
     """Show the tree anew whenever it changed, until somebody stops it."""
-    console = _console()
+    console, place = _console(), options.place
     async with options.connected() as cluster:
         with Live(console=console, auto_refresh=False) as live:
             while True:
-                view = await read_view(cluster, options.place, now())
+                view = await read_view(cluster, place, now())
                 live.update(_shown(view, named), refresh=True)
                 await asyncio.sleep(_WATCH_SECONDS)
 
