@@ -305,6 +305,13 @@ CODES = (
         "A length of time must be longer than nothing.",
         "Give one of its parts.",
     ),
+    _error(
+        "SL181", "Circle of outputs",
+        "An output reads files that it publishes itself, directly or through other outputs, so "
+        "that every publication would ask for the next.",
+        "Break the circle at one of the outputs that are named: read the files of its sources "
+        "instead, or publish elsewhere.",
+    ),
     _warning(
         "SL185", "Index type not known",
         "The type of an index is none of the built-in ones, so a registered type must bring it.",

@@ -12,6 +12,7 @@ from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding, Severity
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
+from snaploom.planning.dependence import dependence_findings
 from snaploom.planning.graph import join_graph
 from snaploom.planning.tree import plan_tree
 from snaploom.planning.treefindings import tree_findings
@@ -76,6 +77,7 @@ def _within(scope: Scope, about: Collection[str] | None) -> tuple[Finding, ...]:
         *(f for item in judged.outputs.values() for f in output_findings(item, scope)),
         *(f for item in judged.indexes.values() for f in index_findings(item, scope)),
         *cycle_findings(scope),
+        *dependence_findings(judged.outputs.values(), scope.outputs, scope.sources),
     )
     faulty = frozenset(f.resource for f in by_kind if f.is_error or f.code == "SL130")
     trees = (f for item in judged.outputs.values() for f in _tree(item, scope, faulty))

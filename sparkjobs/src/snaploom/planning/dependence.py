@@ -1,0 +1,183 @@
+"""Which outputs an output reads: those whose folder holds files of its sources.
+
+Nobody declares it. A source names files, an output a folder, and where the files lie in the folder
+the one has to wait for the other. Wildcards are compared folder by folder, as Hadoop matches them;
+in doubt an output is taken to be read, which costs a run at worst.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from itertools import islice
+
+import networkx as nx
+
+from snaploom.models.codes import make_finding
+from snaploom.models.datasource import DataSource
+from snaploom.models.finding import Finding
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.validation.outputfolder import comparable_folder
+
+_SPECIAL = re.compile(r"[*?\[\]{}\\]")
+_CHOICE = re.compile(r"\{([^{}]*)\}")
+_ESCAPED = re.compile(r"\\(.)")
+_MOST_CHOICES = 256
+"""Expansions of `{a,b}` that are looked at; beyond, what stands before the first is compared."""
+
+
+def upstream_outputs(bundle: Bundle, outputs: Iterable[OutputDataset]) -> tuple[OutputDataset, ...]:
+    """The outputs whose published files an output reads, ordered by name.
+
+    Args:
+        bundle: the output with everything that it refers to.
+        outputs: those that could be meant; the output itself is none of them.
+    """
+    listed = tuple(outputs)
+    sources = {source.name: source for source in bundle.data_sources}
+    names = _Folders(listed).read_by(bundle.output, sources)
+    found = (output for output in listed if output.name in names)
+    others = (output for output in found if output.name != bundle.output.name)
+    return tuple(sorted(others, key=lambda output: output.name))
+
+
+def dependence_findings(
+    judged: Iterable[OutputDataset],
+    outputs: Mapping[str, OutputDataset],
+    sources: Mapping[str, DataSource],
+) -> tuple[Finding, ...]:
+    """A finding for every output that reads itself, directly or through others.
+
+    Args:
+        judged: the outputs to look at.
+        outputs: all of the namespace, by name.
+        sources: all of the namespace, by name.
+    """
+    folders = _Folders(outputs.values())
+    reads: nx.DiGraph[str] = nx.DiGraph()
+    asked = tuple(judged)
+    waiting, seen = [output.name for output in asked], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in outputs and name not in seen:
+            seen.add(name)
+            read = sorted(folders.read_by(outputs[name], sources))
+            waiting.extend(read)
+            reads.add_edges_from((name, other) for other in read)
+    circles = {name: circle for circle in _circles(reads) for name in circle}
+    return tuple(
+        _finding(output, _circle_through(reads.subgraph(circles[output.name]), output.name))
+        for output in asked
+        if output.name in circles
+    )
+
+
+class _Folders:
+    """Outputs by their folders, found by the files that somebody reads."""
+
+    def __init__(self, outputs: Iterable[OutputDataset]) -> None:
+        self._names: defaultdict[str, set[str]] = defaultdict(set)
+        for output in outputs:
+            folder = comparable_folder(output.spec.output_folder.folder_uri)
+            self._names[folder].add(output.name)
+        self._sorted = sorted(self._names)
+
+    def read_by(self, output: OutputDataset, sources: Mapping[str, DataSource]) -> set[str]:
+        """Names of the outputs that an output reads."""
+        globs = (glob for source in _sources(output, sources) for glob in _globs(source))
+        folders = {folder for glob in globs for folder in self._read_at(glob)}
+        return {name for folder in folders for name in self._names[folder]}
+
+    def _read_at(self, glob: str) -> Iterator[str]:
+        for choice in _choices(glob):
+            steps = comparable_folder(choice).split("/")
+            for folder in self._near(choice):
+                if _is_below(steps, folder.rstrip("/").split("/")):
+                    yield folder
+
+    def _near(self, glob: str) -> Iterator[str]:
+        """Folders that begin as the glob does, and those that the glob's own folders lie in."""
+        fixed = comparable_folder(_SPECIAL.split(glob, maxsplit=1)[0])
+        end = fixed.find("/")
+        while end >= 0:
+            if fixed[: end + 1] in self._names:
+                yield fixed[: end + 1]
+            end = fixed.find("/", end + 1)
+        begins = fixed.rstrip("/")
+        for folder in islice(self._sorted, bisect_left(self._sorted, begins), None):
+            if not folder.startswith(begins):
+                break
+            yield folder
+
+
+def _sources(output: OutputDataset, sources: Mapping[str, DataSource]) -> Iterator[DataSource]:
+    """The sources of an output, and those that virtual ones read."""
+    model = output.spec.data_model
+    waiting = [model.root_data_source.data_source]
+    waiting.extend(other.data_source for other in model.other_data_sources)
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in sources and name not in seen:
+            seen.add(name)
+            waiting.extend(sources[name].spec.reads)
+            yield sources[name]
+
+
+def _globs(source: DataSource) -> tuple[str, ...]:
+    files = source.spec.hdfs_like
+    return files.source_uri_globs if files is not None else ()
+
+
+def _choices(glob: str) -> tuple[str, ...]:
+    """The globs that `{a,b}` stands for; the fixed beginning, where they are too many."""
+    found = [glob]
+    while any(_CHOICE.search(each) for each in found):
+        if len(found) > _MOST_CHOICES:
+            return (f"{_SPECIAL.split(glob, maxsplit=1)[0]}*/**",)
+        found = [
+            each[: choice.start()] + text + each[choice.end() :] if choice else each
+            for each in found
+            for choice in (_CHOICE.search(each),)
+            for text in (choice[1].split(",") if choice else ("",))
+        ]
+    return tuple(found)
+
+
+def _is_below(glob: list[str], folder: list[str]) -> bool:
+    """Whether files that a glob matches can lie in a folder; both as steps of a path."""
+    for step, name in zip(glob, folder, strict=False):
+        if step == "**":
+            return True
+        if not fnmatchcase(name, _ESCAPED.sub(r"[\1]", step).replace("[^", "[!")):
+            return False
+    return len(glob) > len(folder)
+
+
+def _circles(reads: nx.DiGraph[str]) -> list[set[str]]:
+    components = nx.strongly_connected_components(reads)
+    return [each for each in components if len(each) > 1 or reads.has_edge(*2 * tuple(each))]
+
+
+def _circle_through(reads: nx.DiGraph[str], name: str) -> list[str]:
+    """The shortest way from a node back to itself."""
+    ways = (nx.shortest_path(reads, following, name) for following in sorted(reads[name]))
+    return [name, *min(ways, key=len)]
+
+
+def _finding(output: OutputDataset, circle: list[str]) -> Finding:
+    itself = len(circle) == 2
+    return make_finding(
+        "SL181",
+        "the output reads what it publishes itself"
+        if itself
+        else "outputs read what each other publishes, in a circle",
+        resource=output.identity,
+        path="spec.dataModel",
+        found=" -> ".join(f"OutputDataset/{name}" for name in circle),
+        expected="sources whose files do not come from this output",
+    )
