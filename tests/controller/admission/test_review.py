@@ -175,8 +175,8 @@ MANIFEST = {
     "sequence": 3,
     "fixed": {
         "dataFormat": "PARQUET", "dataCompression": "SNAPPY",
-        "partitionFieldName": "snapshot_epoch", "timestampFormat": "UNIX_MILLISECONDS", "outputTimezone": "UTC", "output": "wide",
-        "root": "customer",
+        "partitionFieldName": "snapshot_epoch", "timestampFormat": "UNIX_MILLISECONDS",
+        "outputTimezone": "UTC", "output": "wide", "root": "customer",
     },
 }  # fmt: skip
 HIVE = "spec.outputFolder.snapshotFormat.hivePartitioned"

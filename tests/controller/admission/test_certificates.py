@@ -1,0 +1,156 @@
+"""The webhook's certificate over its whole life, as data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+from hypothesis import given
+from hypothesis import strategies as st
+from support.certificates import Authority
+
+from snaploom_operator.certificateissuing import LIFE, issue
+from snaploom_operator.certificates import (
+    SETTLING,
+    Held,
+    encoded,
+    expiry,
+    held_in,
+    renewed,
+    secret_data,
+    service_names,
+)
+
+NAMES = service_names("snaploom-webhook", "system", "cluster.local")
+START = datetime(2026, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+def first() -> Held:
+    return renewed(Held(), b"", NAMES, START)
+
+
+def verified(held: Held, trusted: bytes) -> bool:
+    """Whether who trusts some authorities accepts the certificate in use."""
+    (certificate,) = x509.load_pem_x509_certificates(held.certificate)
+    authorities = x509.load_pem_x509_certificates(trusted)
+    return any(authority.subject == certificate.issuer for authority in authorities)
+
+
+def test_the_first_certificate_bears_the_names_of_the_service() -> None:
+    (certificate,) = x509.load_pem_x509_certificates(first().certificate)
+    found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert found.get_values_for_type(x509.DNSName) == [
+        "snaploom-webhook.system.svc",
+        "snaploom-webhook.system.svc.cluster.local",
+    ]
+    assert verified(first(), first().authorities)
+
+
+@pytest.mark.parametrize("age", [timedelta(0), DAY, LIFE * 2 / 3 - DAY])
+def test_a_young_certificate_is_left_alone(age: timedelta) -> None:
+    held = first()
+    assert renewed(held, held.authorities, NAMES, START + age) == held
+
+
+def test_the_next_certificate_is_prepared_while_the_first_is_in_use() -> None:
+    held = first()
+    prepared = renewed(held, held.authorities, NAMES, START + LIFE * 2 / 3)
+    assert (prepared.certificate, prepared.key) == (held.certificate, held.key)
+    assert prepared.next_certificate
+    assert prepared.authorities.startswith(held.authorities)
+    assert len(x509.load_pem_x509_certificates(prepared.authorities)) == 2
+
+
+def test_the_next_certificate_waits_until_its_authority_is_trusted() -> None:
+    held = first()
+    prepared = renewed(held, held.authorities, NAMES, START + LIFE * 2 / 3)
+    later = START + LIFE * 2 / 3 + SETTLING
+    assert renewed(prepared, held.authorities, NAMES, later) == prepared
+    assert renewed(prepared, prepared.authorities, NAMES, later - timedelta(seconds=1)) == prepared
+    followed = renewed(prepared, prepared.authorities, NAMES, later)
+    assert followed.certificate == prepared.next_certificate
+    assert (followed.next_certificate, followed.next_key) == (b"", b"")
+    assert followed.authorities == prepared.authorities
+
+
+def test_an_old_authority_is_trusted_until_it_ends() -> None:
+    held = first()
+    prepared = renewed(held, held.authorities, NAMES, START + LIFE * 2 / 3)
+    after = renewed(prepared, prepared.authorities, NAMES, START + LIFE)
+    assert len(x509.load_pem_x509_certificates(after.authorities)) == 1
+    assert verified(after, after.authorities)
+
+
+@given(st.lists(st.tuples(st.floats(0.001, 45), st.booleans()), min_size=1, max_size=30))
+def test_whoever_trusts_what_was_published_last_accepts_what_is_served(
+    steps: list[tuple[float, bool]],
+) -> None:
+    """However rarely somebody looks, and however often publication fails."""
+    held, now = first(), START
+    published = held.authorities
+    for days, is_published in steps:
+        now += timedelta(days=days)
+        before, held = held, renewed(held, published, NAMES, now)
+        was_valid = (expiry(before.certificate) or START) > now
+        if was_valid:
+            assert verified(held, published)
+        if is_published or not was_valid:
+            published = held.authorities
+        assert (expiry(held.certificate) or START) > now
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        pytest.param({"certificate": b""}, id="no certificate"),
+        pytest.param({"certificate": b"-----BEGIN CERTIFICATE-----\nMII\n"}, id="torn"),
+        pytest.param({"key": b""}, id="no key"),
+        pytest.param({"key": issue(NAMES, START).key}, id="key of another"),
+        pytest.param({"authorities": b""}, id="no authority"),
+        pytest.param({"authorities": issue(NAMES, START).authority}, id="authority of another"),
+        pytest.param({"certificate": issue(["other"], START).certificate}, id="other names"),
+    ],
+)
+def test_what_is_of_no_use_is_replaced_at_once(spoilt: dict[str, bytes]) -> None:
+    held = replace(first(), **spoilt)
+    mended = renewed(held, held.authorities, NAMES, START + DAY)
+    assert mended.certificate != held.certificate
+    assert verified(mended, mended.authorities)
+
+
+@pytest.mark.parametrize("jump", [LIFE * 2, -LIFE])
+def test_a_clock_that_jumps_gives_a_certificate_that_is_valid_now(jump: timedelta) -> None:
+    held = first()
+    mended = renewed(held, held.authorities, NAMES, START + jump)
+    (certificate,) = x509.load_pem_x509_certificates(mended.certificate)
+    assert certificate.not_valid_before_utc < START + jump < certificate.not_valid_after_utc
+
+
+def test_a_secret_comes_back_as_it_was_written() -> None:
+    held = first()
+    data = secret_data(held)
+    assert data["next.crt"] is None
+    assert held_in({"data": {k: v for k, v in data.items() if v is not None}}) == held
+
+
+@pytest.mark.parametrize("data", [None, {}, {"tls.crt": 1}, {"tls.crt": "§"}, {"tls.crt": "abc"}])
+def test_a_secret_of_anything_else_holds_nothing(data: object) -> None:
+    assert held_in({"data": data}) == Held()  # type: ignore[dict-item]
+
+
+def test_another_certificate_of_the_same_names_is_kept(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Whoever prefers an authority of his own may put what it issued into the Secret."""
+    authority = Authority(tmp_path_factory.mktemp("own"), "own")
+    issued = authority.issue(*NAMES)
+    held = Held(
+        issued.certificate.read_bytes(),
+        issued.key.read_bytes(),
+        authority.certificate.read_bytes(),
+    )
+    assert renewed(held, b"", NAMES, datetime.now(UTC)) == held
+    assert encoded(held.certificate).isascii()
