@@ -1,13 +1,13 @@
-"""Performs actions and writes statuses: the only part of a pass that changes the cluster.
+"""Performs actions: the only part of a pass that changes the cluster, besides the status.
 
-Everything may be done again after an answer was lost: what is there already is recognised.
+Every action may be performed again after an answer was lost: what is there already is recognised.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
-from snaploom.models.common import ResourceStatus
 from snaploom.models.resource import Resource
 from snaploom_operator.actions import (
     Action,
@@ -23,13 +23,15 @@ from snaploom_operator.cluster.port import ApiResource, Cluster
 from snaploom_operator.cluster.resources import CONFIG_MAPS, OURS
 from snaploom_operator.errors import NameTaken, ObjectExists, ObjectMissing
 from snaploom_operator.objects import FINALIZER, LABEL_OWNER, LABEL_RUN, JsonObject, Ref
-from snaploom_operator.statuscut import cut_to_size
+from snaploom_operator.observed import Unparsable
 
-SHOWN_LABELS = (LABEL_OWNER, LABEL_RUN)
+RUN_LABELS = (LABEL_OWNER, LABEL_RUN)
 """Labels by which an object is known to be of a run."""
 
 
-async def apply(action: Action, owner: Resource, cluster: Cluster) -> JsonObject | None:
+async def apply(
+    action: Action, owner: Resource | Unparsable, cluster: Cluster
+) -> JsonObject | None:
     """Perform one action.
 
     Args:
@@ -39,75 +41,53 @@ async def apply(action: Action, owner: Resource, cluster: Cluster) -> JsonObject
         cluster: where.
 
     Returns:
-        The object as it is stored now; None where there is none any more.
+        The object as it is stored now; None where there is none any more, and where a finalizer
+        was as it should be.
 
     Raises:
         NameTaken: an object of that name belongs to another run, or to somebody else.
         ClusterError: the cluster refuses it, or does not answer.
     """
+    ref = _ref_of(owner)
     match action:
         case Create(resource, manifest):
-            return await _create(resource, manifest, owner, cluster)
+            return await _create(resource, ref.namespace, manifest, cluster)
         case Ensure(manifest):
-            return await _ensure(manifest, owner, cluster)
-        case Delete(resource, where, name, uid):
-            await cluster.delete(resource, where, name, uid=uid)
+            return await _ensure(ref.namespace, manifest, cluster)
+        case Delete(resource, namespace, name, uid):
+            await cluster.delete(resource, namespace, name, uid=uid)
             return None
         case AddFinalizer():
-            held = owner.metadata.finalizers
-            wanted = held if FINALIZER in held else (*held, FINALIZER)
-            return await _set_finalizers(owner, wanted, cluster)
+            held = await _held(owner, cluster)
+            return await _set_finalizers(ref, held, {*held.finalizers, FINALIZER}, cluster)
         case RemoveFinalizer():
-            wanted = tuple(name for name in owner.metadata.finalizers if name != FINALIZER)
             try:
-                return await _set_finalizers(owner, wanted, cluster)
+                held = await _held(owner, cluster)
+                return await _set_finalizers(ref, held, {*held.finalizers} - {FINALIZER}, cluster)
             except ObjectMissing:
                 return None  # it let go already, and the answer was lost
 
 
-async def write_status(
-    cluster: Cluster,
-    ref: Ref,
-    *,
-    uid: str,
-    version: str,
-    before: ResourceStatus | None,
-    after: ResourceStatus,
-) -> JsonObject | None:
-    """Write the status of a resource, where it differs from the one that is stored.
+def _ref_of(owner: Resource | Unparsable) -> Ref:
+    if isinstance(owner, Unparsable):
+        return owner.ref
+    return Ref(owner.kind, owner.metadata.namespace or "", owner.name)
 
-    Args:
-        cluster: where.
-        ref: the resource.
-        uid: its UID.
-        version: its `resourceVersion` when it was read, or as `apply` returned it since.
-        before: its status as it was read.
-        after: its status from now on; what does not fit is cut (`statuscut`).
 
-    Returns:
-        The resource as it is stored now; None when there was nothing to write.
-
-    Raises:
-        ObjectChanged: somebody changed the resource since, or it is another one by now.
-        ObjectMissing: it is gone.
-    """
-    patch = difference(before.dump() if before else {}, cut_to_size(after.dump()))
-    if not patch:
-        return None
-    metadata: JsonObject = {"resourceVersion": version, "uid": uid}
-    return await cluster.patch(
-        OURS[ref.kind],
-        ref.namespace,
-        ref.name,
-        {"metadata": dict(metadata), "status": patch},
-        subresource="status",
-    )
+async def _held(owner: Resource | Unparsable, cluster: Cluster) -> Metadata:
+    """The metadata that finalizers are changed in; of what we cannot parse they are read anew."""
+    if isinstance(owner, Unparsable):
+        ref = owner.ref
+        found = Metadata.of(await cluster.get(OURS[ref.kind], ref.namespace, ref.name))
+        if found.uid != owner.uid:
+            raise ObjectMissing(f"{ref} is another one by now")
+        return found
+    return Metadata.of({"metadata": owner.metadata.dump()})
 
 
 async def _create(
-    resource: ApiResource, manifest: JsonObject, owner: Resource, cluster: Cluster
+    resource: ApiResource, namespace: str, manifest: JsonObject, cluster: Cluster
 ) -> JsonObject:
-    namespace = owner.metadata.namespace or ""
     try:
         return await cluster.create(resource, namespace, manifest)
     except ObjectExists as error:
@@ -121,8 +101,7 @@ async def _create(
         return found
 
 
-async def _ensure(manifest: JsonObject, owner: Resource, cluster: Cluster) -> JsonObject:
-    namespace = owner.metadata.namespace or ""
+async def _ensure(namespace: str, manifest: JsonObject, cluster: Cluster) -> JsonObject:
     wanted = Metadata.of(manifest)
     try:
         found = await cluster.get(CONFIG_MAPS, namespace, wanted.name)
@@ -139,26 +118,25 @@ async def _ensure(manifest: JsonObject, owner: Resource, cluster: Cluster) -> Js
 
 
 async def _set_finalizers(
-    owner: Resource, wanted: tuple[str, ...], cluster: Cluster
+    ref: Ref, held: Metadata, wanted: AbstractSet[str], cluster: Cluster
 ) -> JsonObject | None:
     """Finalizers are one list to a merge patch; the version keeps those of others safe."""
-    if wanted == owner.metadata.finalizers:
+    if wanted == set(held.finalizers):
         return None
-    metadata: JsonObject = {
-        "resourceVersion": owner.metadata.resource_version,
-        "uid": owner.metadata.uid,
-        "finalizers": list(wanted) or None,
+    ordered = [name for name in held.finalizers if name in wanted]
+    ordered += sorted(wanted - set(held.finalizers))
+    patch: JsonObject = {
+        "metadata": {
+            "resourceVersion": held.resource_version,
+            "uid": held.uid,
+            "finalizers": [*ordered] or None,
+        }
     }
-    return await cluster.patch(
-        OURS[owner.kind],
-        owner.metadata.namespace or "",
-        owner.metadata.name,
-        {"metadata": dict(metadata)},
-    )
+    return await cluster.patch(OURS[ref.kind], ref.namespace, ref.name, patch)
 
 
 def _refuse_stranger(resource: ApiResource, wanted: Metadata, found: Metadata) -> None:
-    if all(found.labels.get(label) == wanted.labels.get(label) for label in SHOWN_LABELS):
+    if all(found.labels.get(label) == wanted.labels.get(label) for label in RUN_LABELS):
         return
     raise NameTaken(
         "an object of this name belongs to somebody else",
@@ -170,4 +148,4 @@ def _refuse_stranger(resource: ApiResource, wanted: Metadata, found: Metadata) -
 
 
 def _shown(labels: Mapping[str, str]) -> str:
-    return ", ".join(f"{label}={labels.get(label, '')}" for label in SHOWN_LABELS)
+    return ", ".join(f"{label}={labels.get(label, '')}" for label in RUN_LABELS)

@@ -67,4 +67,6 @@ def _parts(
 
 
 def _size(value: JsonValue | dict[str, JsonValue]) -> int:
-    return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="surrogatepass"))
+    return len(
+        json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="surrogatepass")
+    )

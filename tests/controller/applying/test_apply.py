@@ -6,6 +6,7 @@ from support.clusters import TRANSFORMERS, a_config_map, a_transformer, until_go
 from support.fakecluster import FakeCluster
 
 from snaploom.models.fieldtransformer import FieldTransformer
+from snaploom.models.times import EpochNanos
 from snaploom_operator.actions import AddFinalizer, Create, Delete, Ensure, RemoveFinalizer
 from snaploom_operator.apply import apply
 from snaploom_operator.cluster.metadata import Metadata
@@ -17,7 +18,8 @@ from snaploom_operator.errors import (
     ObjectExists,
     ObjectMissing,
 )
-from snaploom_operator.objects import FINALIZER, LABEL_OWNER, LABEL_RUN
+from snaploom_operator.objects import FINALIZER, LABEL_OWNER, LABEL_RUN, Ref
+from snaploom_operator.observed import Unparsable
 
 OTHERS = "example.org/others"
 
@@ -130,6 +132,18 @@ async def test_released_resource_goes_and_releasing_it_again_does_nothing(cluste
     with pytest.raises(ObjectMissing):
         await cluster.get(TRANSFORMERS, room, owner.name)
     assert await apply(RemoveFinalizer(), owner, cluster) is None
+
+
+async def test_resource_that_cannot_be_parsed_is_released_too(cluster, room):
+    owner = await an_owner(cluster, room, finalizers=[OTHERS, FINALIZER])
+    ref = Ref(owner.kind, room, owner.name)
+    released = await apply(RemoveFinalizer(), an_unparsable(ref, owner.metadata.uid), cluster)
+    assert Metadata.of(released).finalizers == (OTHERS,)
+    assert await apply(RemoveFinalizer(), an_unparsable(ref, "another"), cluster) is None
+
+
+def an_unparsable(ref, uid):
+    return Unparsable(EpochNanos(0), ref, uid, 1, (), None)
 
 
 @pytest.mark.parametrize("fault", [LOST_REQUEST, LOST_ANSWER])

@@ -9,16 +9,18 @@ from support.badapi import FaultyCluster
 from support.clusters import TRANSFORMERS, a_transformer
 from support.fakecluster import merged
 
-from snaploom.models.common import Condition
+from snaploom.models.common import Condition, ResourceStatus
 from snaploom.models.datasource import UsedBy
 from snaploom.models.fieldtransformer import FieldTransformer, FieldTransformerStatus
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import LastRun
-from snaploom_operator.apply import write_status
+from snaploom.models.times import EpochNanos
 from snaploom_operator.cluster.mergepatch import difference
 from snaploom_operator.errors import ObjectChanged, ObjectMissing
 from snaploom_operator.objects import Ref
+from snaploom_operator.observed import Unparsable
 from snaploom_operator.statuscut import cut_to_size
+from snaploom_operator.statuswriting import write_status
 
 READY = Condition(
     type="Ready", status="True", last_transition_time="2020-01-01T00:00:00Z", reason="Valid"
@@ -44,15 +46,7 @@ async def resource(cluster, room):
 
 
 async def write(cluster, resource, after):
-    metadata = resource.metadata
-    stored = await write_status(
-        cluster,
-        Ref(resource.kind, metadata.namespace, metadata.name),
-        uid=metadata.uid,
-        version=metadata.resource_version,
-        before=resource.status,
-        after=after,
-    )
+    stored = await write_status(resource, after, cluster)
     return None if stored is None else FieldTransformer.parse(stored)
 
 
@@ -87,6 +81,35 @@ async def test_status_of_a_resource_that_is_gone_is_not_written(cluster, room, r
     await cluster.delete(TRANSFORMERS, room, resource.name, uid=resource.metadata.uid)
     with pytest.raises(ObjectMissing):
         await write(cluster, resource, FULL)
+
+
+def unparsable(resource, status=None, uid=None):
+    metadata = resource.metadata
+    ref = Ref(resource.kind, metadata.namespace, metadata.name)
+    return Unparsable(EpochNanos(0), ref, uid or metadata.uid, 1, (), status)
+
+
+async def test_status_that_cannot_be_parsed_is_replaced(cluster, room, resource):
+    await write(cluster, resource, FULL)
+    told = ResourceStatus(observed_generation=3)
+    stored = await write_status(unparsable(resource), told, cluster)
+    assert stored["status"] == told.dump()
+    assert await write_status(unparsable(resource, told), told, cluster) is None
+    with pytest.raises(ObjectChanged):
+        await write_status(unparsable(resource, uid="another"), told, cluster)
+
+
+async def test_status_that_was_read_as_missing_is_replaced_as_a_whole(cluster, room, resource):
+    patch = {"status": FULL.dump()}
+    stored = await cluster.patch(TRANSFORMERS, room, resource.name, patch, subresource="status")
+    told = FieldTransformerStatus(observed_generation=3)
+    written = await write(cluster, without_status(FieldTransformer.parse(stored)), told)
+    assert written.status == told
+    assert await write(cluster, without_status(written), told) is None
+
+
+def without_status(resource):
+    return resource.model_copy(update={"status": None})
 
 
 async def test_status_that_is_too_large_is_cut_and_then_settled(cluster, resource):

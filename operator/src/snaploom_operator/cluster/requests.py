@@ -26,7 +26,7 @@ from pydantic import JsonValue
 
 from snaploom_operator.cluster.failures import Asked, failure_of
 from snaploom_operator.cluster.port import ApiResource
-from snaploom_operator.errors import ApiUnavailable, ClusterError, TooManyRequests
+from snaploom_operator.errors import ApiUnavailable, TooManyRequests
 from snaploom_operator.objects import JsonObject
 
 REQUEST_SECONDS = 30.0
@@ -95,13 +95,15 @@ class Request:
 
 @dataclass(frozen=True)
 class Exchange:
-    """One request that was answered, or not; for metrics."""
+    """One request and how it was answered; for metrics."""
 
     verb: str
-    kind: str
-    outcome: str
-    """`OK`, or the reason of the error."""
+    resource: str
+    """Plural of the kind."""
+    code: int
+    """HTTP status; 0 when no answer came."""
     seconds: float
+    """Until the head of the answer."""
 
 
 Observer = Callable[[Exchange], None]
@@ -185,21 +187,18 @@ class Requests:
     async def _open(self, request: Request, timeout: ClientTimeout) -> RESTResponse:
         """The answer once its head is there; failures are raised."""
         started = time.monotonic()
-        outcome = "OK"
+        code = 0
         try:
             with _translating(request):
                 response = await self._request(request, timeout)
-                if response.status >= 400:
+                code = response.status
+                if code >= 400:
                     wait = response.headers.get("Retry-After")
-                    raise failure_of(request.asked, response.status, await response.read(), wait)
+                    raise failure_of(request.asked, code, await response.read(), wait)
                 return response
-        except ClusterError as error:
-            outcome = error.reason
-            raise
         finally:
             seconds = time.monotonic() - started
-            kind = request.resource.kind
-            self._observer(Exchange(request.verb, kind, outcome, seconds))
+            self._observer(Exchange(request.verb, request.resource.plural, code, seconds))
 
     async def _request(self, request: Request, timeout: ClientTimeout) -> RESTResponse:
         client = self._client

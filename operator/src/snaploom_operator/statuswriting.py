@@ -1,0 +1,76 @@
+"""Writes the status of a resource, where it differs from the one that is stored."""
+
+from __future__ import annotations
+
+from snaploom.models.common import ResourceStatus
+from snaploom.models.kinds import AnyResource
+from snaploom.models.resource import Resource
+from snaploom_operator.cluster.mergepatch import difference
+from snaploom_operator.cluster.metadata import Metadata, mapping_in
+from snaploom_operator.cluster.port import Cluster
+from snaploom_operator.cluster.resources import OURS
+from snaploom_operator.errors import ObjectChanged
+from snaploom_operator.objects import JsonObject, Ref
+from snaploom_operator.observed import ObservedResource, Unparsable
+from snaploom_operator.statuscut import cut_to_size
+
+
+async def write_status(
+    held: Resource | ObservedResource | Unparsable, status: ResourceStatus, cluster: Cluster
+) -> JsonObject | None:
+    """Write the status of a resource, where it differs from the one that is stored.
+
+    Args:
+        held: the resource as it was read, or as `apply` returned it since.
+        status: its status from now on; what does not fit is cut (`statuscut`).
+        cluster: where.
+
+    Returns:
+        The resource as it is stored now; None when there was nothing to write.
+
+    Raises:
+        ObjectChanged: somebody changed the resource since, or it is another one by now.
+        ObjectMissing: it is gone.
+    """
+    wanted = cut_to_size(status.dump())
+    if isinstance(held, Unparsable):
+        return await _write_over_unparsable(held, wanted, cluster)
+    resource = held.resource if isinstance(held, ObservedResource) else held
+    assert isinstance(resource, AnyResource)  # there are no other kinds
+    before = resource.status.dump() if resource.status is not None else {}
+    stored: JsonObject = {"metadata": resource.metadata.dump(), "status": before}
+    ref = Ref(resource.kind, resource.metadata.namespace or "", resource.name)
+    written = await _write(ref, stored, wanted, cluster)
+    if written is not None and resource.status is None:
+        # One that our models refused was read as missing, and what it had more is still there.
+        return await _write(ref, written, wanted, cluster) or written
+    return written
+
+
+async def _write_over_unparsable(
+    held: Unparsable, wanted: JsonObject, cluster: Cluster
+) -> JsonObject | None:
+    """What a status says that we cannot parse is not ours to keep: the whole of it is replaced."""
+    if held.status is not None and not difference(held.status.dump(), wanted):
+        return None
+    ref = held.ref
+    stored = await cluster.get(OURS[ref.kind], ref.namespace, ref.name)
+    if Metadata.of(stored).uid != held.uid:
+        raise ObjectChanged(f"{ref} is another one by now")
+    return await _write(ref, stored, wanted, cluster)
+
+
+async def _write(
+    ref: Ref, stored: JsonObject, wanted: JsonObject, cluster: Cluster
+) -> JsonObject | None:
+    patch = difference(mapping_in(stored, "status"), wanted)
+    if not patch:
+        return None
+    version = Metadata.of(stored).resource_version
+    metadata: JsonObject = {"resourceVersion": version, "uid": Metadata.of(stored).uid}
+    body: JsonObject = {"metadata": dict(metadata), "status": patch}
+    written = await cluster.patch(
+        OURS[ref.kind], ref.namespace, ref.name, body, subresource="status"
+    )
+    # What the API server made the same again, by its schema, is no news.
+    return None if Metadata.of(written).resource_version == version else written
