@@ -54,6 +54,11 @@ class RunQueue:
         """Runs that wait."""
         return len(self._waiting)
 
+    @property
+    def all(self) -> frozenset[Ref]:
+        """Every resource with a run that waits or is in flight."""
+        return frozenset((*self._flying, *self._places))
+
     def put(self, ref: Ref, run: CurrentRun | None, *, may_go: bool = True) -> bool:
         """Take in the run of a resource; whether that changes anybody's place.
 

@@ -209,6 +209,25 @@ class Store:
             refs |= folders.published_below(source) if folders else set()
         return self._outputs(refs)
 
+    def upstream(
+        self, output: OutputDataset
+    ) -> tuple[tuple[OutputDataset, ...], tuple[DataSource, ...]]:
+        """Outputs whose files one may read, directly or through others, and the sources of all.
+
+        The output itself is among them where it is a circle.
+        """
+        outputs: dict[str, OutputDataset] = {}
+        sources: dict[str, DataSource] = {}
+        waiting = [output]
+        while waiting:
+            read = self._sources_of(waiting.pop())
+            sources |= {source.name: source for source in read}
+            for other in self.outputs_read_by(read):
+                if other.name not in outputs:
+                    outputs[other.name] = other
+                    waiting.append(other)
+        return (tuple(outputs.values()), tuple(sources.values())) if outputs else ((), ())
+
     def children(self, uid: str) -> tuple[Child, ...]:
         """The applications, ConfigMaps and driver pods of the resource with a UID."""
         return tuple(self._children[ref] for ref in self._children_of.get(uid, ()))
@@ -307,6 +326,19 @@ class Store:
             seen |= further
             waiting.extend(further)
         return found
+
+    def _sources_of(self, output: OutputDataset) -> tuple[DataSource, ...]:
+        """The sources of an output, and those that virtual ones read."""
+        found: dict[Ref, DataSource] = {}
+        own = Ref(output.kind, output.metadata.namespace or "", output.name)
+        waiting = list(self._entries[own].references) if own in self._entries else []
+        while waiting:
+            ref = waiting.pop()
+            content = self.get(ref)
+            if isinstance(content, DataSource) and ref not in found:
+                found[ref] = content
+                waiting.extend(self._entries[ref].references)
+        return tuple(found.values())
 
     def _queue(self, ref: Ref, entry: Entry | None) -> bool:
         if ref.kind not in _RUNNABLE:

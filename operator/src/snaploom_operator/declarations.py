@@ -1,0 +1,43 @@
+"""The hash of what a run works on: another hash means that the last run's result is outdated.
+
+How and when jobs run is no part of it: more memory or another schedule changes no row. Of the
+output that an index is about only the folder counts; what is published into it is followed by
+another way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from pydantic import JsonValue
+
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.resource import Resource
+from snaploom.models.skippingindex import SkippingIndex
+from snaploom.planning.bundle import Bundle
+
+
+def declarations_hash(bundle: Bundle) -> str:
+    """SHA-256 in hexadecimal."""
+    indexed = bundle.indexed_output
+    members: tuple[Resource, ...] = (
+        *bundle.data_sources,
+        *bundle.data_relationships,
+        *bundle.metadata_applicators,
+        *bundle.field_transformers,
+    )
+    parts: list[JsonValue] = [
+        _without_run(bundle.runnable),
+        None if indexed is None else indexed.spec.output_folder.dump(),
+        [[member.identity, member.dump().get("spec")] for member in members],
+    ]
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _without_run(resource: OutputDataset | SkippingIndex) -> JsonValue:
+    """Its spec, of whose `run` only what changes the result counts."""
+    spec = resource.spec.dump()
+    spec.pop("run", None)
+    return [resource.identity, spec, resource.spec.run.accept_root_change]

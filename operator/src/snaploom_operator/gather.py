@@ -1,0 +1,288 @@
+"""From the store to everything that one decision is made from, read at one moment.
+
+What follows from declarations alone (findings, plan, hash) is kept until one of them changes: a run
+is looked at many times, and its declarations are the same all the while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from snaploom.models.datasource import DataSource, LastSeen, UsedBy
+from snaploom.models.finding import errors_of
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.resource import Resource
+from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
+from snaploom.models.times import EpochNanos, parse_instant
+from snaploom.planning.dependence import upstream_outputs
+from snaploom_operator.checking import (
+    Basis,
+    Checked,
+    Surroundings,
+    check,
+    identity_of,
+    needed,
+    own_findings,
+)
+from snaploom_operator.children import Child
+from snaploom_operator.lastseen import newer
+from snaploom_operator.objects import Application, DriverPod, Ref
+from snaploom_operator.observed import (
+    ObservedIndex,
+    ObservedOutput,
+    ObservedResource,
+    ObservedRuns,
+    OwnedConfigMap,
+    Refusal,
+    Unparsable,
+)
+from snaploom_operator.parsing import Refused
+from snaploom_operator.store import Entry, Store
+
+KEPT = 1_000
+"""Checked declarations that are kept: more than are looked at again and again at one time, and a
+few tens of megabytes."""
+MANY = 40
+"""Resources that are checked in a thread rather than in between: about 50 ms of work
+(`operator.md` section 5, trap 7)."""
+USERS_NAMED = 20
+
+
+@dataclass(frozen=True)
+class _Kept:
+    basis: Basis
+    checked: Checked
+
+
+class Gatherer:
+    """Observes resources.
+
+    Args:
+        store: what was last seen of the cluster.
+        clock: the time.
+    """
+
+    def __init__(self, store: Store, clock: Callable[[], EpochNanos]) -> None:
+        self._store = store
+        self._clock = clock
+        self._kept: OrderedDict[Ref, _Kept] = OrderedDict()
+        self._wrong: dict[Ref, tuple[int, bool]] = {}
+        """By resource: the hash of what it was judged by, and whether it has faults of its own."""
+
+    async def observe(
+        self, ref: Ref, refusal: Refusal | None = None
+    ) -> ObservedResource | Unparsable | None:
+        """Everything that is known about one resource; None when it is gone.
+
+        Args:
+            ref: its key.
+            refusal: why the last action for it failed.
+        """
+        while True:
+            entry = self._store.entry(ref)
+            if entry is None:
+                self._forget(ref)
+                return None
+            if isinstance(entry.content, Refused):
+                return self._unparsable(entry.content)
+            checked = await self._checked(entry, entry.content)
+            if checked is not None:
+                return self._observed(entry, entry.content, checked, refusal)
+
+    def _forget(self, ref: Ref) -> None:
+        self._kept.pop(ref, None)
+        self._wrong.pop(ref, None)
+
+    async def _checked(self, entry: Entry, resource: Resource) -> Checked | None:
+        """What the declarations tell; None where they changed while they were looked at."""
+        around = self._around(entry, resource)
+        basis = around.basis
+        kept = self._kept.get(entry.ref)
+        if kept is not None and kept.basis == basis:
+            self._kept.move_to_end(entry.ref)
+            return kept.checked
+        faulty = await self._faulty(needed(around.closure, entry.ref))
+        if len(around.closure) < MANY:
+            checked = check(around, faulty)
+        else:
+            checked = await asyncio.to_thread(check, around, faulty)
+        if (
+            self._store.entry(entry.ref) is not entry
+            or self._around(entry, resource).basis != basis
+        ):
+            return None
+        self._kept[entry.ref] = _Kept(basis, checked)
+        self._wrong[entry.ref] = hash(basis), bool(errors_of(checked.findings))
+        if len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        return checked
+
+    async def _faulty(self, members: Iterable[Entry]) -> tuple[str, ...]:
+        found = []
+        for number, entry in enumerate(members, start=1):
+            if self._is_wrong(entry):
+                found.append(identity_of(entry.ref))
+            if number % MANY == 0:
+                await asyncio.sleep(0)  # many may be looked at for the first time
+        return tuple(found)
+
+    def _is_wrong(self, entry: Entry) -> bool:
+        """Whether a resource has faults of its own."""
+        if isinstance(entry.content, Refused):
+            return True
+        around = self._around(entry, entry.content)
+        basis = hash(around.basis)
+        kept = self._wrong.get(entry.ref)
+        if kept is None or kept[0] != basis:
+            kept = self._wrong[entry.ref] = basis, bool(errors_of(own_findings(around)))
+        return kept[1]
+
+    def _around(self, entry: Entry, resource: Resource) -> Surroundings:
+        closure = self._store.closure(entry.ref)
+        if not isinstance(resource, OutputDataset):
+            return Surroundings(resource, closure)
+        upstream, sources = self._store.upstream(resource)
+        return Surroundings(resource, closure, self._store.overlapping(resource), upstream, sources)
+
+    def _unparsable(self, refused: Refused) -> Unparsable:
+        return Unparsable(
+            now=self._clock(),
+            ref=refused.ref,
+            uid=refused.uid,
+            generation=refused.generation,
+            findings=refused.findings,
+            status=refused.status,
+        )
+
+    def _observed(
+        self, entry: Entry, resource: Resource, checked: Checked, refusal: Refusal | None
+    ) -> ObservedResource:
+        now, used_by = self._clock(), self._used_by(entry.ref)
+        match resource:
+            case OutputDataset():
+                upstream = self._upstream(checked)
+                return ObservedOutput(
+                    now=now,
+                    resource=resource,
+                    findings=checked.findings,
+                    faulty=checked.faulty,
+                    used_by=used_by,
+                    refusal=refusal,
+                    runs=self._runs(entry),
+                    bundle=checked.bundle,
+                    plan=checked.plan,
+                    declarations=checked.declarations,
+                    upstream=_progress(upstream),
+                    unpublished=_unpublished(upstream),
+                )
+            case SkippingIndex():
+                indexed = self._indexed(resource)
+                return ObservedIndex(
+                    now=now,
+                    resource=resource,
+                    findings=checked.findings,
+                    faulty=checked.faulty,
+                    used_by=used_by,
+                    refusal=refusal,
+                    runs=self._runs(entry),
+                    bundle=checked.bundle,
+                    declarations=checked.declarations,
+                    upstream=_progress(indexed) if _follows(resource) else "",
+                    is_overdue=any(_is_overdue(resource, output) for output in indexed),
+                    unpublished=_unpublished(indexed),
+                )
+            case _:
+                return ObservedResource(
+                    now=now,
+                    resource=resource,
+                    findings=checked.findings,
+                    faulty=checked.faulty,
+                    used_by=used_by,
+                    last_seen=self._last_seen(entry.ref, resource),
+                    refusal=refusal,
+                )
+
+    def _used_by(self, ref: Ref) -> UsedBy:
+        users = sorted(self._store.referrers(ref))
+        names = tuple(identity_of(user) for user in users[:USERS_NAMED])
+        return UsedBy(count=len(users), names=names)
+
+    def _last_seen(self, ref: Ref, resource: Resource) -> LastSeen | None:
+        """The newest look at a source: of a report that is here, or as its status keeps it."""
+        if not isinstance(resource, DataSource):
+            return None
+        kept = resource.status.last_seen if resource.status is not None else None
+        found = self._store.last_seen(ref)
+        return found if found is not None and newer(found, kept) else kept
+
+    def _upstream(self, checked: Checked) -> tuple[OutputDataset, ...]:
+        """The outputs that an output reads the files of."""
+        if checked.bundle is None:
+            return ()
+        candidates = self._store.outputs_read_by(checked.bundle.data_sources)
+        return upstream_outputs(checked.bundle, candidates)
+
+    def _indexed(self, index: SkippingIndex) -> tuple[OutputDataset, ...]:
+        """The output that an index is about, where there is one."""
+        name = index.spec.target.output_dataset
+        ref = Ref(OutputDataset.__name__, index.metadata.namespace or "", name or "")
+        found = self._store.get(ref)
+        return (found,) if isinstance(found, OutputDataset) else ()
+
+    def _runs(self, entry: Entry) -> ObservedRuns:
+        children = [
+            child
+            for child in self._store.children(entry.uid)
+            if child.ref.namespace == entry.ref.namespace
+        ]
+        applications = [c.view for c in children if isinstance(c.view, Application)]
+        applications.sort(key=lambda each: (each.started_at, each.name), reverse=True)
+        return ObservedRuns(
+            applications=tuple(applications),
+            application_objects={c.run: c.stored for c in children if c.stored is not None},
+            reports={c.run: c.report for c in children if c.report is not None},
+            config_maps=tuple(_config_maps(children)),
+            driver_pods={c.run: c.view for c in children if isinstance(c.view, DriverPod)},
+            queue=self._store.place_of(entry.ref),
+            available=self._store.available,
+            is_namespace_terminating=self._store.is_terminating(entry.ref.namespace),
+        )
+
+
+def _config_maps(children: Iterable[Child]) -> list[OwnedConfigMap]:
+    found = [child.view for child in children if isinstance(child.view, OwnedConfigMap)]
+    return sorted(found, key=lambda each: each.name)
+
+
+def _sequence(output: OutputDataset) -> int | None:
+    """How far an output has published; None before its first snapshot."""
+    manifest = output.status.manifest if output.status is not None else None
+    return None if manifest is None else manifest.sequence
+
+
+def _progress(outputs: Iterable[OutputDataset]) -> str:
+    """Hash over how far outputs have published; empty for none."""
+    told = sorted([output.name, _sequence(output)] for output in outputs)
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest() if told else ""
+
+
+def _unpublished(outputs: Iterable[OutputDataset]) -> tuple[str, ...]:
+    return tuple(sorted(output.name for output in outputs if _sequence(output) is None))
+
+
+def _follows(index: SkippingIndex) -> bool:
+    return index.spec.refresh.trigger is RefreshTrigger.ON_PUBLISH
+
+
+def _is_overdue(index: SkippingIndex, output: OutputDataset) -> bool:
+    """Whether an output published something after an index was last refreshed."""
+    refreshed = index.status.last_refreshed if index.status is not None else None
+    latest = output.status.latest_snapshot if output.status is not None else None
+    if refreshed is None or latest is None:
+        return False
+    return parse_instant(latest.published_at) > parse_instant(refreshed)

@@ -1,0 +1,51 @@
+"""How kopf is set up: it only watches (`operator.md` section 5).
+
+Handlers are `on.event` only: handlers that detect changes would write a copy of every spec into an
+annotation, and a finalizer, of every object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import kopf
+
+from snaploom_operator.objects import FINALIZER
+from snaploom_operator.watched import Watched
+
+PREFIX = "snaploom.io"
+
+
+def kopf_settings(kinds: Iterable[Watched]) -> kopf.OperatorSettings:
+    """Settings for watching kinds."""
+    settings = kopf.OperatorSettings()
+    # Nothing is stored by kopf. If it ever were, it would be where it is recognised as ours, and
+    # in annotations: structural schemas prune what it would write into a status.
+    settings.persistence.finalizer = FINALIZER
+    settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=PREFIX, v1=False)
+    settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=PREFIX, v1=False)
+    # Our recorder counts equal events together; kopf would post one object a call.
+    settings.posting.enabled = False
+    # Shorter than the five minutes after which load balancers cut what is silent. The API server
+    # sends a bookmark every minute: without one, the default of 70 s ends a watch that is dead.
+    settings.watching.server_timeout = 290
+    settings.watching.connect_timeout = 10
+    settings.watching.chunk_size = 500
+    settings.networking.request_timeout = 30
+    settings.networking.error_backoffs = (1, 1, 2, 3, 5, 8, 13, 21)
+    settings.queueing.error_delays = (1, 2, 5, 10, 30, 60)
+    # A task a watched object costs memory for as long as it lives; ours are done in microseconds.
+    settings.queueing.idle_timeout = 1.0
+    settings.execution.default_backoff = 15
+    settings.peering.standalone = True
+    # Which kinds there are is looked at by our own lists, which need no right on definitions.
+    settings.scanning.disabled = True
+    settings.admission.managed = None
+    # It runs in a thread, and the process ends when we say so.
+    settings.process.ultimate_exiting_timeout = None
+    for watched in kinds:
+        if watched.selector:
+            resource = watched.resource
+            key = (resource.group, resource.version, resource.plural)
+            settings.watching.label_selectors[key] = watched.selector
+    return settings

@@ -1,0 +1,192 @@
+"""What Prometheus can ask of the operator; `docs/reference` explains each metric.
+
+Counters and durations are counted as things happen. What follows from the store (runs in flight,
+resources that are not ready, ages of snapshots) is read when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from snaploom.models.common import Condition
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.report import LatestSnapshot
+from snaploom.models.resource import Resource
+from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, parse_instant
+from snaploom_operator.conditions import ConditionType
+from snaploom_operator.objects import Ref
+from snaploom_operator.parsing import Refused
+from snaploom_operator.store import Store
+from snaploom_operator.workqueue import WorkQueue
+
+PASS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+"""Seconds: a pass without a request takes one millisecond, one with several some ten."""
+REQUEST_BUCKETS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
+
+
+class Outcome(StrEnum):
+    """How a pass ended."""
+
+    UNCHANGED = "unchanged"
+    """There was nothing to do."""
+    CHANGED = "changed"
+    """It made a step."""
+    GONE = "gone"
+    """The resource is gone."""
+    FAILED = "failed"
+    """The cluster refused something, or did not answer."""
+    CRASHED = "crashed"
+    """Our own code failed."""
+
+
+class Metrics:
+    """What is counted as it happens.
+
+    Args:
+        registry: where it is counted; one a process.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
+        self._passes = Histogram(
+            "snaploom_reconcile_seconds",
+            "Duration of a look at one resource.",
+            ["kind", "outcome"],
+            buckets=PASS_BUCKETS,
+            registry=registry,
+        )
+        self._failures = Counter(
+            "snaploom_reconcile_failures",
+            "Passes that failed, by reason.",
+            ["reason"],
+            registry=registry,
+        )
+        self._requests = Histogram(
+            "snaploom_api_request_seconds",
+            "Duration of a request to the API server.",
+            ["verb", "resource", "code"],
+            buckets=REQUEST_BUCKETS,
+            registry=registry,
+        )
+        self._missed = Counter(
+            "snaploom_watch_missed",
+            "Changes that a list found and no watch had told of.",
+            ["kind"],
+            registry=registry,
+        )
+        self._restarts = Counter(
+            "snaploom_watch_restarts", "Times that all watches were begun anew.", registry=registry
+        )
+
+    def passed(self, kind: str, outcome: Outcome, seconds: float) -> None:
+        """A pass ended."""
+        self._passes.labels(kind, outcome.value).observe(seconds)
+
+    def failed(self, reason: str) -> None:
+        """A pass failed."""
+        self._failures.labels(reason).inc()
+
+    def requested(self, verb: str, resource: str, code: int, seconds: float) -> None:
+        """A request was answered; code 0 for none."""
+        self._requests.labels(verb, resource, str(code)).observe(seconds)
+
+    def missed(self, kind: str, count: int) -> None:
+        """A list found changes that no watch had told of."""
+        self._missed.labels(kind).inc(count)
+
+    def restarted(self) -> None:
+        """All watches were begun anew."""
+        self._restarts.inc()
+
+
+class StateCollector(Collector):
+    """What follows from what the operator knows now.
+
+    Args:
+        store: what was last seen of the cluster.
+        queue: the keys.
+        watch_ages: seconds since each watch last told anything, by kind.
+        clock: the time.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        queue: WorkQueue[Ref],
+        watch_ages: Callable[[], dict[str, float]],
+        clock: Callable[[], EpochNanos],
+    ) -> None:
+        self._store = store
+        self._queue = queue
+        self._watch_ages = watch_ages
+        self._clock = clock
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics, as of now."""
+        yield _single("snaploom_queue_depth", "Resources that wait for a look.", self._queue.depth)
+        yield _single(
+            "snaploom_queue_age_seconds", "How long the first of them waits.", self._queue.age
+        )
+        runs = self._store.queue
+        yield _single("snaploom_runs_in_flight", "Runs submitted or running.", runs.in_flight)
+        yield _single("snaploom_runs_waiting", "Runs that wait for a slot.", runs.waiting)
+        ages = GaugeMetricFamily(
+            "snaploom_watch_age_seconds", "Since a watch last told anything.", labels=["kind"]
+        )
+        for kind, age in self._watch_ages().items():
+            ages.add_metric([kind], age)
+        yield ages
+        yield from self._resources()
+
+    def _resources(self) -> Iterator[Metric]:
+        tally: Tally[tuple[str, str]] = Tally()
+        snapshots = GaugeMetricFamily(
+            "snaploom_snapshot_age_seconds",
+            "Since the newest snapshot of an output was published.",
+            labels=["namespace", "name"],
+        )
+        rows = GaugeMetricFamily(
+            "snaploom_snapshot_rows", "Rows of the newest snapshot.", labels=["namespace", "name"]
+        )
+        for ref in self._store.refs():
+            content = self._store.get(ref)
+            if content is None:
+                continue
+            tally[ref.kind, _ready(content)] += 1
+            latest = _latest(content)
+            if latest is not None:
+                age = (self._clock() - parse_instant(latest.published_at)) / NANOS_PER_SECOND
+                snapshots.add_metric([ref.namespace, ref.name], max(0.0, age))
+                rows.add_metric([ref.namespace, ref.name], latest.rows)
+        resources = GaugeMetricFamily(
+            "snaploom_resources", "Resources by the reason of Ready.", labels=["kind", "reason"]
+        )
+        for (kind, reason), count in sorted(tally.items()):
+            resources.add_metric([kind, reason], count)
+        yield from (resources, snapshots, rows)
+
+
+def _single(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, text, value=value)
+
+
+def _ready(content: Resource | Refused) -> str:
+    """The reason of its condition Ready; empty before it was looked at."""
+    found: tuple[Condition, ...] = ()
+    status = getattr(content, "status", None)
+    if status is not None:
+        found = status.conditions
+    ready = (condition for condition in found if condition.type == ConditionType.READY)
+    return next((condition.reason for condition in ready), "")
+
+
+def _latest(content: Resource | Refused) -> LatestSnapshot | None:
+    if not isinstance(content, OutputDataset) or content.status is None:
+        return None
+    return content.status.latest_snapshot
