@@ -41,10 +41,10 @@ async def write_status(
     stored: JsonObject = {"metadata": resource.metadata.dump(), "status": before}
     ref = Ref(resource.kind, resource.metadata.namespace or "", resource.name)
     written = await _write(ref, stored, wanted, cluster)
-    if written is not None and resource.status is None:
+    if resource.status is None:
         # One that our models refused was read as missing, and what it had more is still there.
-        return await _write(ref, written, wanted, cluster) or written
-    return written
+        written = await _write(ref, written, wanted, cluster)
+    return _if_news(stored, written)
 
 
 async def _write_over_unparsable(
@@ -57,20 +57,20 @@ async def _write_over_unparsable(
     stored = await cluster.get(OURS[ref.kind], ref.namespace, ref.name)
     if Metadata.of(stored).uid != held.uid:
         raise ObjectChanged(f"{ref} is another one by now")
-    return await _write(ref, stored, wanted, cluster)
+    return _if_news(stored, await _write(ref, stored, wanted, cluster))
 
 
-async def _write(
-    ref: Ref, stored: JsonObject, wanted: JsonObject, cluster: Cluster
-) -> JsonObject | None:
+async def _write(ref: Ref, stored: JsonObject, wanted: JsonObject, cluster: Cluster) -> JsonObject:
     patch = difference(mapping_in(stored, "status"), wanted)
     if not patch:
-        return None
-    version = Metadata.of(stored).resource_version
-    metadata: JsonObject = {"resourceVersion": version, "uid": Metadata.of(stored).uid}
+        return stored
+    held = Metadata.of(stored)
+    metadata: JsonObject = {"resourceVersion": held.resource_version, "uid": held.uid}
     body: JsonObject = {"metadata": dict(metadata), "status": patch}
-    written = await cluster.patch(
-        OURS[ref.kind], ref.namespace, ref.name, body, subresource="status"
-    )
-    # What the API server made the same again, by its schema, is no news.
-    return None if Metadata.of(written).resource_version == version else written
+    return await cluster.patch(OURS[ref.kind], ref.namespace, ref.name, body, subresource="status")
+
+
+def _if_news(before: JsonObject, after: JsonObject) -> JsonObject | None:
+    """What was written, unless the API server made of it, by its schema, what was there."""
+    is_same = Metadata.of(before).resource_version == Metadata.of(after).resource_version
+    return None if is_same else after

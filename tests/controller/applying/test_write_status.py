@@ -99,10 +99,13 @@ async def test_status_that_cannot_be_parsed_is_replaced(cluster, room, resource)
         await write_status(unparsable(resource, uid="another"), told, cluster)
 
 
-async def test_status_that_was_read_as_missing_is_replaced_as_a_whole(cluster, room, resource):
+@pytest.mark.parametrize("generation", [1, 3])
+async def test_status_that_was_read_as_missing_is_replaced_as_a_whole(
+    cluster, room, resource, generation
+):
     patch = {"status": FULL.dump()}
     stored = await cluster.patch(TRANSFORMERS, room, resource.name, patch, subresource="status")
-    told = FieldTransformerStatus(observed_generation=3)
+    told = FieldTransformerStatus(observed_generation=generation)
     written = await write(cluster, without_status(FieldTransformer.parse(stored)), told)
     assert written.status == told
     assert await write(cluster, without_status(written), told) is None
