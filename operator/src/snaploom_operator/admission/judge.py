@@ -1,0 +1,117 @@
+"""From the body of a review to its answer: fast passes, what is known, the judgement."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from enum import StrEnum
+
+from snaploom_operator.admission.answers import PASSED, Answer, answer_document
+from snaploom_operator.admission.request import (
+    AdmissionRequest,
+    Operation,
+    parse_review,
+    passes_unread,
+)
+from snaploom_operator.admission.review import (
+    Submission,
+    read_submission,
+    review,
+    review_deletion,
+)
+from snaploom_operator.admission.surroundings import Known, surroundings_of, users_of
+from snaploom_operator.objects import JsonObject, Ref
+from snaploom_operator.settings import AdmissionSettings
+
+SMALL_BODY = 16 * 1024
+"""Bytes of a review that is read in less time than a thread takes to begin."""
+
+
+class Outcome(StrEnum):
+    """What became of a request, for a metric."""
+
+    PASSED = "passed"
+    """It was let through without a look."""
+    ALLOWED = "allowed"
+    """It was let through without a word."""
+    WARNED = "warned"
+    """It was let through with warnings."""
+    DENIED = "denied"
+    """It was refused."""
+    UNREADABLE = "unreadable"
+    """It was no review."""
+    BUSY = "busy"
+    """There were too many at once."""
+    LATE = "late"
+    """It took longer than the API server waits."""
+    FAILED = "failed"
+    """Our own code failed."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The answer to one request."""
+
+    request: AdmissionRequest
+    answer: Answer
+    outcome: Outcome
+
+    @property
+    def document(self) -> JsonObject:
+        """The AdmissionReview that is sent back."""
+        return answer_document(self.request, self.answer)
+
+
+class Judge:
+    """Answers reviews.
+
+    Args:
+        known: what is known of the cluster; read in the caller's loop only.
+        settings: how strict to be.
+        threads: where everything goes on that takes time.
+    """
+
+    def __init__(self, known: Known, settings: AdmissionSettings, threads: Executor) -> None:
+        self._known = known
+        self._settings = settings
+        self._passed_users = frozenset(settings.passed_users)
+        self._threads = threads
+
+    async def judge(self, body: bytes) -> Judgement:
+        """The answer to a review.
+
+        Raises:
+            ReviewUnreadable: the body is none.
+        """
+        loop = asyncio.get_running_loop()
+        if len(body) <= SMALL_BODY:
+            request, submission = self._read(body)
+        else:
+            request, submission = await loop.run_in_executor(self._threads, self._read, body)
+        if isinstance(submission, Submission):
+            around = surroundings_of(submission.resource, self._known)
+            protect = self._settings.protect_dependants
+            answer = await loop.run_in_executor(self._threads, review, submission, around, protect)
+            return _judged(request, answer)
+        if submission is None:
+            ref = Ref(request.kind.kind, request.namespace, request.name)
+            return _judged(request, review_deletion(request, users_of(ref, self._known)))
+        if submission is PASSED:
+            return Judgement(request, PASSED, Outcome.PASSED)
+        return _judged(request, submission)
+
+    def _read(self, body: bytes) -> tuple[AdmissionRequest, Submission | Answer | None]:
+        """The request, with its object, or the answer where that is settled; None to delete."""
+        request = parse_review(body)
+        if passes_unread(request, self._passed_users):
+            return request, PASSED
+        if request.operation is Operation.DELETE:
+            return request, None
+        return request, read_submission(request)
+
+
+def _judged(request: AdmissionRequest, answer: Answer) -> Judgement:
+    if not answer.is_allowed:
+        return Judgement(request, answer, Outcome.DENIED)
+    return Judgement(request, answer, Outcome.WARNED if answer.warnings else Outcome.ALLOWED)
