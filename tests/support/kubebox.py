@@ -63,6 +63,11 @@ class Server:
         """Whether it was started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it was started, and ended without being told to."""
+        return self._process is not None and self._process.poll() is not None
+
     def stop(self) -> None:
         """Ask it to end, and end it when it takes too long."""
         if self.is_running:

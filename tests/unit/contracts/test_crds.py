@@ -169,7 +169,8 @@ def test_printer_columns_point_at_fields_that_exist(kind):
         schema = fields[head]
         for name in names:
             schema = schema.get("items", schema)["properties"][name]
-        assert schema["type"] == column.type, column.name
+        expected = "string" if column.type == "date" else column.type
+        assert schema["type"] == expected, column.name
 
 
 def model_enums():

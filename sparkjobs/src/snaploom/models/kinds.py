@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource
@@ -51,45 +51,52 @@ class Kind:
         return self.name.lower()
 
 
+# `kubectl get snaploom` puts `datarelationship.snaploom.io/` before each name and must fit into 80
+# columns: times are shown as ages, and all that can wait stands under `-o wide`.
 _READY = PrinterColumn("Ready", '.status.conditions[?(@.type=="Ready")].status')
 _REASON = PrinterColumn("Reason", '.status.conditions[?(@.type=="Ready")].reason')
-_MESSAGE = PrinterColumn("Message", '.status.conditions[?(@.type=="Ready")].message', priority=1)
 _AGE = PrinterColumn("Age", ".metadata.creationTimestamp", type="date")
-_USED_BY = PrinterColumn("Used-By", ".status.usedBy.count", type="integer")
-_LAST_RUN = PrinterColumn("Last-Run", ".status.lastRun.phase")
+_WIDE_AGE = replace(_AGE, priority=1)
+_USED_BY = PrinterColumn("Used-By", ".status.usedBy.count", type="integer", priority=1)
+_LAST_RUN = PrinterColumn("Last-Run", ".status.lastRun.phase", priority=1)
+_LATEST = ".status.latestSnapshot.time"
+_NEXT_RUN = PrinterColumn("Next-Run", ".status.nextRunTime", priority=1)
+_MESSAGE = PrinterColumn("Message", '.status.conditions[?(@.type=="Ready")].message', priority=1)
+
 
 KINDS = (
     Kind(
         "MetadataApplicator", "metadataapplicators", "mapp", MetadataApplicator,
-        (_READY, _REASON, _USED_BY, _AGE, _MESSAGE),
+        (_READY, _REASON, _AGE, _USED_BY, _MESSAGE),
     ),
     Kind(
         "FieldTransformer", "fieldtransformers", "ftr", FieldTransformer,
-        (_READY, _REASON, _USED_BY, _AGE, _MESSAGE),
+        (_READY, _REASON, _AGE, _USED_BY, _MESSAGE),
     ),
     Kind(
         "DataSource", "datasources", "dsrc", DataSource,
         (
-            _READY, _REASON, PrinterColumn("Snapshot", ".status.lastSeen.latestSnapshot"),
-            _USED_BY, _AGE, _MESSAGE,
+            _READY, _REASON, _AGE, _USED_BY,
+            PrinterColumn("Snapshot", ".status.lastSeen.latestSnapshot", priority=1), _MESSAGE,
         ),
     ),
     Kind(
         "DataRelationship", "datarelationships", "drel", DataRelationship,
-        (_READY, _REASON, _USED_BY, _AGE, _MESSAGE),
+        (_READY, _REASON, _AGE, _USED_BY, _MESSAGE),
     ),
     Kind(
         "OutputDataset", "outputdatasets", "ods", OutputDataset,
         (
-            _READY, _REASON, PrinterColumn("Snapshot", ".status.latestSnapshot.time"),
-            _LAST_RUN, _AGE, PrinterColumn("Next", ".status.nextRunTime", priority=1), _MESSAGE,
+            _READY, _REASON, PrinterColumn("Snapshot", _LATEST, type="date"), _WIDE_AGE,
+            PrinterColumn("Snapshot-Time", _LATEST, priority=1), _LAST_RUN, _NEXT_RUN, _MESSAGE,
         ),
     ),
     Kind(
         "SkippingIndex", "skippingindexes", "skix", SkippingIndex,
         (
-            _READY, _REASON, PrinterColumn("State", ".status.state"), _LAST_RUN, _AGE,
-            PrinterColumn("Stale", ".status.files.stale", type="integer", priority=1), _MESSAGE,
+            _READY, _REASON, PrinterColumn("State", ".status.state"), _WIDE_AGE,
+            PrinterColumn("Stale", ".status.files.stale", type="integer", priority=1), _LAST_RUN,
+            _NEXT_RUN, _MESSAGE,
         ),
     ),
 )  # fmt: skip
