@@ -37,7 +37,7 @@ from snaploom_operator.metrics import Metrics, Outcome
 from snaploom_operator.objects import JsonObject, Ref
 from snaploom_operator.observed import ObservedResource, Refusal, Unparsable
 from snaploom_operator.parsing import parse_resource
-from snaploom_operator.references import metadata_of, ref_of
+from snaploom_operator.references import metadata_of, ref_of, text_of
 from snaploom_operator.statuswriting import write_status
 from snaploom_operator.store import Store
 from snaploom_operator.workqueue import LONGEST_BACKOFF, WorkQueue
@@ -200,8 +200,9 @@ class Controller:
         done = _Done()
         if not decision.actions:
             held = None
-        elif isinstance(observed, ObservedResource) and not self._must_wait(held):
-            done = await self._perform(key, observed.resource, decision.actions)
+        elif not self._must_wait(held):
+            owner = observed if isinstance(observed, Unparsable) else observed.resource
+            done = await self._perform(key, owner, decision.actions)
         if done.failure is not None:
             await self._failed(key, done.failure, is_action=True)
             return Outcome.FAILED
@@ -233,12 +234,14 @@ class Controller:
         is_changed = done.is_news or done.has_deleted or is_told_anew
         return Outcome.CHANGED if is_changed else Outcome.UNCHANGED
 
-    async def _perform(self, key: Ref, resource: Resource, actions: tuple[Action, ...]) -> _Done:
+    async def _perform(
+        self, key: Ref, owner: Resource | Unparsable, actions: tuple[Action, ...]
+    ) -> _Done:
         """Perform actions in order; the first that fails ends the pass."""
         done = _Done()
         for action in actions:
             try:
-                stored = await apply(action, resource, self._cluster)
+                stored = await apply(action, owner, self._cluster)
             except SnaploomError as error:
                 return replace(done, failure=error)
             if isinstance(action, Delete):
@@ -247,13 +250,12 @@ class Controller:
                 continue
             is_owner = ref_of(stored) == key
             if is_owner and _is_let_go(stored):
-                self._queue.add_all(self._store.remove(key, resource.metadata.uid or ""))
+                self._queue.add_all(self._store.remove(key, _uid_of(stored)))
                 return replace(done, is_gone=True)
             done = replace(done, is_news=self._take_in(stored) or done.is_news)
-            if is_owner:
-                content = parse_resource(stored)
-                assert isinstance(content, Resource)  # only its finalizers are others
-                resource = content
+            content = parse_resource(stored) if is_owner else None
+            if isinstance(content, Resource):
+                owner = content
                 done = replace(done, owner=content)
         return done
 
@@ -327,6 +329,10 @@ def _uid(observed: ObservedResource | Unparsable) -> str:
     if isinstance(observed, Unparsable):
         return observed.uid
     return observed.resource.metadata.uid or ""
+
+
+def _uid_of(stored: JsonObject) -> str:
+    return text_of(metadata_of(stored), "uid")
 
 
 def _is_let_go(stored: JsonObject) -> bool:
