@@ -13,17 +13,17 @@ from snaploom.models.schema import cel_name
 
 def faults(schema: dict[str, Any], data: Any) -> list[str]:
     """Everything that is wrong with the data, in words; empty when it would be stored."""
-    found = [error.message for error in Draft202012Validator(_strict(schema)).iter_errors(data)]
+    found = [error.message for error in Draft202012Validator(strict(schema)).iter_errors(data)]
     return found or list(_broken(schema, data))  # rules are judged on data of the right form only
 
 
-def _strict(schema: Any) -> Any:
+def strict(schema: Any) -> Any:
     """The schema with pruning as an error, so that misspelt keys of test data are seen."""
     if isinstance(schema, list):
-        return [_strict(member) for member in schema]
+        return [strict(member) for member in schema]
     if not isinstance(schema, dict):
         return schema
-    result = {key: _strict(value) for key, value in schema.items()}
+    result = {key: strict(value) for key, value in schema.items()}
     preserved = schema.get("x-kubernetes-preserve-unknown-fields", False)
     if schema.get("type") == "object" and "additionalProperties" not in schema and not preserved:
         result["additionalProperties"] = False

@@ -106,8 +106,10 @@ def _content(key: str, text: str) -> dict[str, JsonValue] | None:
     raw = text.encode()
     if len(raw) <= MOST_BYTES:
         return {"data": {key: text}}
-    packed = base64.b64encode(gzip.compress(raw, mtime=0)).decode()
-    return None if len(packed) > MOST_BYTES else {"binaryData": {key + COMPRESSED: packed}}
+    packed = gzip.compress(raw, mtime=0)  # what is stored, and counted, is not Base64
+    if len(packed) > MOST_BYTES:
+        return None
+    return {"binaryData": {key + COMPRESSED: base64.b64encode(packed).decode()}}
 
 
 def _compact(document: JsonValue) -> str:

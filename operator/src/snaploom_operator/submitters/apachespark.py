@@ -25,7 +25,8 @@ from snaploom_operator.submitters.applications import (
 )
 from snaploom_operator.submitters.arguments import JOB_FILE, job_arguments
 from snaploom_operator.submitters.base import RunRequest
-from snaploom_operator.submitters.pods import BUNDLE_FOLDER, driver_template, executor_template
+from snaploom_operator.submitters.pods import driver_template, executor_template
+from snaploom_operator.submitters.sandbox import BUNDLE_FOLDER
 from snaploom_operator.submitters.sizes import Sizes, sizes
 
 _PYTHON = "org.apache.spark.deploy.PythonRunner"

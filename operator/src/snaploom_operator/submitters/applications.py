@@ -108,16 +108,16 @@ def checked_settings(request: RunRequest) -> SparkSettings:
     Raises:
         SparkSettingsRefused: they reach beyond the run's own pods, or contradict each other.
     """
-    spark, own = request.spark, request.owner.spec.run.spark
-    refused = refusals({} if own is None else own.spark_conf)
+    spark = request.spark
+    refused = refusals(request.owner.spec.run.spark)
     if refused:
-        shown = [f"{key}: {reason}" for key, reason in list(refused.items())[:_SHOWN]]
+        shown = [f"{one.found} ({one.reason})" for one in refused[:_SHOWN]]
         raise SparkSettingsRefused(
-            "Spark configuration that a resource may not set",
+            "settings of the Spark application that a resource may not make",
             resource=request.owner.identity,
-            path="spec.run.spark.sparkConf",
+            path=refused[0].path,
             found="; ".join(shown),
-            hint="leave it out, or ask whoever installed the operator to set it for everybody",
+            hint="leave them out, or ask whoever installed the operator to make them for everybody",
         )
     allocation = spark.dynamic_allocation
     if allocation is not None and (allocation.min_executors or 0) > (

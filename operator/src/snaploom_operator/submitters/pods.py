@@ -14,12 +14,10 @@ from pydantic import JsonValue
 
 from snaploom.models.base import ApiModel
 from snaploom.models.podtemplate import PodTemplate
-from snaploom_operator.errors import SparkSettingsRefused
 from snaploom_operator.manifests.metadata import child_labels
 from snaploom_operator.submitters.base import RunRequest
+from snaploom_operator.submitters.sandbox import BUNDLE_FOLDER, OUR_VOLUMES, normal_path
 
-BUNDLE_FOLDER = "/etc/snaploom/bundle"
-"""Where the driver finds the Bundle."""
 DRIVER = "driver"
 EXECUTOR = "executor"
 """Values of the label `snaploom.io/role` of pods."""
@@ -28,21 +26,13 @@ _CONTAINERS = {DRIVER: "spark-kubernetes-driver", EXECUTOR: "spark-kubernetes-ex
 """Names by which Spark finds its own container in a template."""
 _SPARK_USER = 185
 """The user of Spark's images; a number, since the kubelet cannot tell who a name is."""
-_FOLDERS = {"snaploom-tmp": "/tmp", "snaploom-work": "/opt/spark/work-dir"}
+_FOLDERS = {f"{OUR_VOLUMES}tmp": "/tmp", f"{OUR_VOLUMES}work": "/opt/spark/work-dir"}
 """Volumes of ours that are written to, besides Spark's own for shuffle files."""
-_BUNDLE_VOLUME = "snaploom-bundle"
-_RESERVED = "snaploom-"
-"""What the names of our volumes begin with."""
-_RESERVED_LABELS = ("snaploom.io/", "sparkoperator.k8s.io/", "spark-", "spark.operator/")
-"""What labels begin with by which pods are found."""
+_BUNDLE_VOLUME = f"{OUR_VOLUMES}bundle"
 
 
 def driver_template(request: RunRequest) -> dict[str, JsonValue]:
-    """The template of the driver's pod.
-
-    Raises:
-        SparkSettingsRefused: the pod template takes names of ours.
-    """
+    """The template of the driver's pod."""
     volume: JsonValue = {
         "name": _BUNDLE_VOLUME,
         "configMap": {"name": request.bundle, "optional": False},
@@ -52,11 +42,7 @@ def driver_template(request: RunRequest) -> dict[str, JsonValue]:
 
 
 def executor_template(request: RunRequest) -> dict[str, JsonValue]:
-    """The template of the executors' pods.
-
-    Raises:
-        SparkSettingsRefused: the pod template takes names of ours.
-    """
+    """The template of the executors' pods."""
     return _template(request, EXECUTOR, [], [])
 
 
@@ -64,8 +50,7 @@ def _template(
     request: RunRequest, role: str, volumes: list[JsonValue], mounts: list[JsonValue]
 ) -> dict[str, JsonValue]:
     asked = request.spark.pod_template or PodTemplate()
-    _refuse_reserved(request, asked)
-    taken = {mount.mount_path.rstrip("/") for mount in asked.volume_mounts}
+    taken = {normal_path(mount.mount_path) for mount in asked.volume_mounts}
     folders = {name: path for name, path in _FOLDERS.items() if path not in taken}
     written: list[JsonValue] = [{"name": name, "emptyDir": {}} for name in folders]
     written_at: list[JsonValue] = [
@@ -107,29 +92,6 @@ def _template(
         **_given(annotations={**asked.annotations}),
     }
     return {"metadata": metadata, "spec": spec}
-
-
-def _refuse_reserved(request: RunRequest, asked: PodTemplate) -> None:
-    volumes = [v.name for v in asked.volumes if v.name.startswith(_RESERVED)]
-    labels = [name for name in asked.labels if name.startswith(_RESERVED_LABELS)]
-    paths = [m.mount_path for m in asked.volume_mounts if _is_in_bundle(m.mount_path)]
-    for field, found in (("volumes", volumes), ("labels", labels), ("volumeMounts", paths)):
-        if found:
-            raise SparkSettingsRefused(
-                "the pod template takes names that are reserved",
-                resource=request.owner.identity,
-                path=f"spec.run.spark.podTemplate.{field}",
-                found=", ".join(found),
-                expected=f"no volume '{_RESERVED}...', no mount in {BUNDLE_FOLDER}, and no label "
-                f"that begins with {' or '.join(_RESERVED_LABELS)}",
-                hint="choose another name",
-            )
-
-
-def _is_in_bundle(path: str) -> bool:
-    return f"{path}/".startswith(f"{BUNDLE_FOLDER}/") or BUNDLE_FOLDER.startswith(
-        f"{path.rstrip('/')}/"
-    )
 
 
 def _dumped(models: Iterable[ApiModel]) -> list[JsonValue]:

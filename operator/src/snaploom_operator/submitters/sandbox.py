@@ -1,16 +1,29 @@
-"""Which Spark configuration a resource may ask for, and which reaches beyond its own pods.
+"""Which Spark settings a resource may ask for, and which reach beyond its own pods.
 
 `spark-submit` runs inside whoever submits, with that one's files, network and rights: a key that
 reads a file, resolves a package or loads a class there would act for the whole cluster. Keys that
 shape pods could add what the pod template refuses (ruling D16). Of Spark's own Kubernetes keys only
 those listed here are harmless; new ones are refused until they are read. Settings with a field of
-their own under `run.spark` are refused too, because the field would win without a word.
+their own under `run.spark` are refused too, because the field would win without a word; so are
+names in the pod template that the operator itself needs.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from posixpath import normpath
+
+from snaploom.models.podtemplate import PodTemplate
+from snaploom.models.run import SparkSettings
+
+BUNDLE_FOLDER = "/etc/snaploom/bundle"
+"""Where the driver finds the Bundle."""
+OUR_VOLUMES = "snaploom-"
+"""What the names of our own volumes begin with."""
+OUR_LABELS = ("snaploom.io/", "sparkoperator.k8s.io/", "spark-", "spark.operator/")
+"""What labels begin with by which pods are found."""
 
 _KEY = re.compile(r"spark(\.[A-Za-z0-9_-]+)+")
 """Keys reach `spark-submit` as `key=value`: one with `=` would be another key there."""
@@ -89,10 +102,53 @@ _BEYOND = {
 """Starts of keys that reach beyond the pods of this run, and why."""
 
 
-def refusals(spark_conf: Mapping[str, str]) -> dict[str, str]:
-    """Keys that may not be set, each with the reason, for people; in the order of the keys."""
-    found = {key: _refusal(key, value) for key, value in sorted(spark_conf.items())}
-    return {key: reason for key, reason in found.items() if reason}
+@dataclass(frozen=True)
+class Refusal:
+    """One setting that a resource may not make."""
+
+    path: str
+    """Field path in the resource."""
+    found: str
+    """The setting: a key, a name or a path, never a value."""
+    reason: str
+    """Why, for people."""
+
+
+def refusals(spark: SparkSettings | None) -> tuple[Refusal, ...]:
+    """What `run.spark` of a resource may not say; it says nothing of the operator's settings."""
+    if spark is None:
+        return ()
+    settings = sorted(spark.spark_conf.items())
+    keys = ((key, _refusal(key, value)) for key, value in settings)
+    return (
+        *(Refusal("spec.run.spark.sparkConf", key, reason) for key, reason in keys if reason),
+        *_of_template(spark.pod_template or PodTemplate()),
+    )
+
+
+def _of_template(template: PodTemplate) -> Iterator[Refusal]:
+    path = "spec.run.spark.podTemplate"
+    for volume in template.volumes:
+        if volume.name.startswith(OUR_VOLUMES):
+            yield Refusal(f"{path}.volumes", volume.name, "names like this are the operator's own")
+    for mount in template.volume_mounts:
+        if _overlaps(mount.mount_path):
+            reason = "the operator mounts the declarations there"
+            yield Refusal(f"{path}.volumeMounts", mount.mount_path, reason)
+    for label in template.labels:
+        if label.startswith(OUR_LABELS):
+            yield Refusal(f"{path}.labels", label, "pods are found by labels like this")
+
+
+def normal_path(path: str) -> str:
+    """A folder as the kernel knows it: `/a/../b/` and `//b` are `/b`."""
+    return f"/{normpath(path).strip('/')}"
+
+
+def _overlaps(path: str) -> bool:
+    """Whether a folder is the Bundle's, in it, or above it."""
+    mounted = f"{normal_path(path).rstrip('/')}/"
+    return mounted.startswith(f"{BUNDLE_FOLDER}/") or BUNDLE_FOLDER.startswith(mounted)
 
 
 def _refusal(key: str, value: str) -> str:

@@ -1,0 +1,113 @@
+import base64
+import gzip
+import json
+import random
+from typing import Any
+
+import pytest
+from support.declarations import document, files
+from support.runrequests import RUN, an_output
+
+from snaploom.models.datasource import DataSource
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.plan import plan_offline
+from snaploom_operator.errors import BundleTooLarge, SecretInBundle
+from snaploom_operator.manifests.configmaps import (
+    MOST_BYTES,
+    bundle_config_map,
+    plan_config_map,
+    plan_name,
+)
+
+
+def bundle(*sources: dict[str, Any]) -> Bundle:
+    declared = sources or (files("customers"),)
+    return Bundle(output_dataset=an_output(), data_sources=tuple(map(DataSource.parse, declared)))
+
+
+def manifest_of(one: Bundle) -> Any:
+    return bundle_config_map(an_output(), RUN, one)
+
+
+def text_of(config_map: Any) -> str:
+    if "data" in config_map:
+        return str(config_map["data"]["bundle.json"])
+    return gzip.decompress(base64.b64decode(config_map["binaryData"]["bundle.json.gz"])).decode()
+
+
+def large(count: int, length: int = 0) -> Bundle:
+    """Sources with globs that do not shrink, of so many characters each."""
+    rng = random.Random(1)
+    globs = [f"/data/{rng.randbytes(length // 2).hex()}/*.parquet" for _ in range(count)]
+    sources = (files(f"s{i}", sourceUriGlobs=[glob]) for i, glob in enumerate(globs))
+    return bundle(files("customers"), *sources)
+
+
+def test_bundle_is_immutable_and_named_after_the_run() -> None:
+    config_map = manifest_of(bundle())
+    assert config_map["immutable"] is True
+    assert config_map["metadata"]["name"] == f"{RUN}-bundle"
+    assert config_map["metadata"]["labels"]["snaploom.io/role"] == "bundle"
+
+
+def test_bundle_is_read_back_as_it_was() -> None:
+    found = Bundle.parse(json.loads(text_of(manifest_of(bundle()))))
+    assert found.data_sources[0].spec == bundle().data_sources[0].spec
+    assert found.output.metadata.uid == an_output().metadata.uid
+
+
+def test_bundle_is_the_same_text_each_time() -> None:
+    assert manifest_of(large(700, 1500)) == manifest_of(large(700, 1500))
+
+
+def test_metadata_that_tools_add_is_left_out() -> None:
+    source = files("customers")
+    applied = "kubectl.kubernetes.io/last-applied-configuration"
+    source["metadata"] |= {"annotations": {applied: "hunter2"}, "managedFields": [{"a": 1}]}
+    text = text_of(manifest_of(bundle(source)))
+    assert "hunter2" not in text
+    assert "managedFields" not in text
+
+
+def test_large_bundle_is_compressed() -> None:
+    config_map = manifest_of(large(700, 1500))
+    assert len(text_of(config_map)) > MOST_BYTES
+    assert len(base64.b64decode(config_map["binaryData"]["bundle.json.gz"])) <= MOST_BYTES
+
+
+def test_bundle_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(BundleTooLarge) as refused:
+        manifest_of(large(1500, 2000))
+    assert refused.value.found is not None
+    assert "1501 sources" in refused.value.found
+    assert "900,000" in str(refused.value)
+
+
+def test_password_in_a_spec_is_never_written() -> None:
+    jdbc = {
+        "driver": "POSTGRESQL",
+        "host": "db",
+        "database": "shop",
+        "tableReference": "t",
+        "credentials": {"fromPlaintext": {"user": "u", "password": "hunter2"}},
+        "snapshot": {"fromReadTime": {}},
+    }
+    with pytest.raises(SecretInBundle, match=r"dataSources\[0\].spec.jdbc.credentials") as refused:
+        manifest_of(bundle(document("DataSource", "customers", {"jdbc": jdbc})))
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_text_named_like_a_password_is_no_password() -> None:
+    source = files("customers", formatOptions={"fromPlaintext": "true"})
+    assert "fromPlaintext" in text_of(manifest_of(bundle(source)))
+
+
+def test_plan_is_written_whole() -> None:
+    config_map: Any = plan_config_map(an_output(), plan_offline(bundle()))
+    assert config_map["metadata"]["name"] == "orders-plan"
+    assert json.loads(config_map["data"]["plan.json"])["root"] == "customers"
+    assert "immutable" not in config_map
+
+
+def test_name_of_a_plan_is_never_too_long() -> None:
+    assert len(plan_name("a" * 253)) == 253

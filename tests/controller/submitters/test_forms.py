@@ -1,0 +1,217 @@
+"""What holds of every submitter: runs are written, read back, and judged by their CRDs."""
+
+from typing import Any
+
+import kubernetes_validate
+import pytest
+from hypothesis import given, settings
+from strategies import model_data
+from support.runrequests import RUN, UID, a_request, an_output, stored
+from support.sparkcrds import judge_of
+
+from snaploom.models.run import RunAction, SparkSettings, Submitter
+from snaploom.models.times import parse_instant
+from snaploom_operator.errors import SparkSettingsRefused
+from snaploom_operator.objects import ApplicationState
+from snaploom_operator.settings import OperatorSettings
+from snaploom_operator.submitters.base import ApplicationForm, RunRequest
+from snaploom_operator.submitters.forms import FORMS
+from snaploom_operator.submitters.merging import merged_settings
+
+Raw = dict[str, Any]
+every_form = pytest.mark.parametrize("form", FORMS.values(), ids=str)
+SPARK = [FORMS[Submitter.SPARK_OPERATOR], FORMS[Submitter.APACHE_SPARK]]
+every_spark_form = pytest.mark.parametrize("form", SPARK, ids=["SparkOperator", "ApacheSpark"])
+
+
+def written(form: ApplicationForm, request: RunRequest | None = None) -> Any:
+    return form.manifest(request or a_request())
+
+
+def templates(form: ApplicationForm, manifest: Any) -> tuple[Raw, Raw]:
+    """Templates of driver and executor."""
+    spec = manifest["spec"]
+    if form.submitter is Submitter.SPARK_OPERATOR:
+        return spec["driver"]["template"], spec["executor"]["template"]
+    return spec["driverSpec"]["podTemplateSpec"], spec["executorSpec"]["podTemplateSpec"]
+
+
+def schema_faults(form: ApplicationForm, manifest: Any) -> list[str]:
+    judged = judge_of(form.submitter).iter_errors(manifest["spec"])
+    return [f"{error.json_path}: {error.message}" for error in judged]
+
+
+def judge_pod(template: Raw) -> None:
+    container = {**template["spec"]["containers"][0], "image": "spark"}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "driver", **template["metadata"]},
+        "spec": {**template["spec"], "containers": [container]},
+    }
+    kubernetes_validate.validate(pod, "1.34", strict=True)
+
+
+@every_form
+def test_run_is_read_back_as_it_was_written(form: ApplicationForm) -> None:
+    request = a_request(action=RunAction.DELETE, attempt=3)
+    found = form.read(stored(written(form, request)))
+    assert found is not None
+    assert (found.submitter, found.name, found.owner_uid) == (form.submitter, RUN, UID)
+    assert (found.action, found.attempt, found.trigger) == (RunAction.DELETE, 3, request.trigger)
+    assert found.started_at == request.started_at
+    assert (found.state, found.is_deleting) == (ApplicationState.NEW, False)
+
+
+@every_form
+def test_run_is_owned_by_its_resource(form: ApplicationForm) -> None:
+    metadata = written(form)["metadata"]
+    assert [owner["uid"] for owner in metadata["ownerReferences"]] == [UID]
+    assert metadata["labels"]["snaploom.io/run"] == RUN == metadata["name"]
+
+
+@every_form
+def test_same_run_is_written_the_same_way(form: ApplicationForm) -> None:
+    assert written(form) == written(form)
+
+
+@every_form
+@pytest.mark.parametrize("label", ["snaploom.io/owner-uid", "snaploom.io/run"])
+def test_object_without_our_labels_is_not_ours(form: ApplicationForm, label: str) -> None:
+    manifest = stored(written(form))
+    del manifest["metadata"]["labels"][label]
+    assert form.read(manifest) is None
+
+
+@every_form
+def test_object_of_another_run_is_not_this_run(form: ApplicationForm) -> None:
+    manifest = stored(written(form))
+    manifest["metadata"]["name"] = "another"
+    assert form.read(manifest) is None
+
+
+@every_form
+@pytest.mark.parametrize("note", [None, "", "{", '{"attempt": "x"}', '{"startedAt": "never"}'])
+def test_unreadable_note_does_not_lose_the_run(form: ApplicationForm, note: str | None) -> None:
+    manifest = stored(written(form))
+    annotations = {} if note is None else {"snaploom.io/trigger": note}
+    manifest["metadata"]["annotations"] = annotations
+    found = form.read(manifest)
+    assert found is not None
+    assert found.started_at == parse_instant("2024-05-01T12:00:01Z")
+    assert found.attempt == 0
+
+
+@every_form
+def test_object_on_its_way_out_says_so(form: ApplicationForm) -> None:
+    manifest = stored(written(form))
+    manifest["metadata"]["deletionTimestamp"] = "2024-05-01T13:00:00Z"
+    found = form.read(manifest)
+    assert found is not None
+    assert found.is_deleting
+
+
+@every_spark_form
+def test_job_is_called_with_ids_only(form: ApplicationForm) -> None:
+    spec = written(form)["spec"]
+    assert spec.get("arguments", spec.get("driverArgs")) == [
+        "--bundle", "/etc/snaploom/bundle", "--uid", UID, "--run-id", RUN, "--attempt", "1",
+        "--action", "run", "--report", f"configmap:default/{RUN}-report",
+    ]  # fmt: skip
+
+
+@every_spark_form
+def test_only_the_driver_sees_bundle_and_token(form: ApplicationForm) -> None:
+    driver, executor = templates(form, written(form))
+    assert driver["spec"]["automountServiceAccountToken"] is True
+    assert executor["spec"]["automountServiceAccountToken"] is False
+    bundles = [
+        [v for v in template["spec"]["volumes"] if "configMap" in v]
+        for template in (driver, executor)
+    ]
+    assert bundles == [
+        [{"name": "snaploom-bundle", "configMap": {"name": f"{RUN}-bundle", "optional": False}}],
+        [],
+    ]
+
+
+@every_spark_form
+def test_pods_are_restricted(form: ApplicationForm) -> None:
+    for template in templates(form, written(form)):
+        pod, (container,) = template["spec"]["securityContext"], template["spec"]["containers"]
+        assert pod["runAsNonRoot"] is True
+        assert pod["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+            "runAsNonRoot": True,
+        }
+        assert {"/tmp", "/opt/spark/work-dir"} <= {
+            m["mountPath"] for m in container["volumeMounts"]
+        }
+
+
+@every_spark_form
+def test_folder_of_the_users_own_takes_the_place_of_ours(form: ApplicationForm) -> None:
+    template = {
+        "volumes": [{"name": "big", "emptyDir": {"sizeLimit": "10Gi"}}],
+        "volumeMounts": [{"name": "big", "mountPath": "/tmp/"}],
+    }
+    request = a_request(an_output(spark={"podTemplate": template}))
+    for pod in templates(form, written(form, request)):
+        (container,) = pod["spec"]["containers"]
+        mounts = [m for m in container["volumeMounts"] if m["mountPath"].rstrip("/") == "/tmp"]
+        assert mounts == [{"name": "big", "mountPath": "/tmp/"}]
+
+
+@every_spark_form
+def test_settings_beyond_the_sandbox_are_never_written(form: ApplicationForm) -> None:
+    spark = {"sparkConf": {"spark.kubernetes.namespace": "kube-system", "spark.sql.a": "1"}}
+    with pytest.raises(SparkSettingsRefused, match=r"spark\.kubernetes\.namespace") as refused:
+        written(form, a_request(an_output(spark=spark)))
+    assert "kube-system" not in str(refused.value)
+
+
+@every_spark_form
+def test_administrators_settings_are_not_judged(form: ApplicationForm) -> None:
+    master = {"spark.kubernetes.driver.master": "https://10.96.0.1:443"}
+    settings = OperatorSettings().spark.model_copy(update={"spark_conf": master})
+    spec = written(form, a_request(settings=settings))["spec"]
+    assert spec["sparkConf"]["spark.kubernetes.driver.master"] == "https://10.96.0.1:443"
+
+
+@every_spark_form
+def test_contradiction_with_the_operators_settings_is_refused(form: ApplicationForm) -> None:
+    theirs = SparkSettings.parse({"dynamicAllocation": {"maxExecutors": 2}})
+    settings = merged_settings(theirs, OperatorSettings().spark)
+    request = a_request(
+        an_output(spark={"dynamicAllocation": {"minExecutors": 5}}), settings=settings
+    )
+    with pytest.raises(SparkSettingsRefused, match="5 and 2"):
+        written(form, request)
+
+
+@every_spark_form
+def test_misspelt_field_would_be_seen(form: ApplicationForm) -> None:
+    manifest = written(form)
+    manifest["spec"]["colour"] = "blue"
+    driver, _ = templates(form, manifest)
+    driver["spec"]["colour"] = "blue"
+    assert len(schema_faults(form, manifest)) == 1
+    with pytest.raises(kubernetes_validate.ValidationError):
+        judge_pod(driver)
+
+
+@every_spark_form
+@given(spark=model_data(SparkSettings))
+@settings(deadline=None, max_examples=50)
+def test_any_settings_give_an_object_that_the_crd_accepts(
+    form: ApplicationForm, spark: Raw
+) -> None:
+    administrator = merged_settings(SparkSettings.parse(spark), OperatorSettings().spark)
+    manifest = written(form, a_request(settings=administrator))
+    assert schema_faults(form, manifest) == []
+    assert all(isinstance(v, str) for v in manifest["spec"].get("sparkConf", {}).values())
+    for template in templates(form, manifest):
+        judge_pod(template)

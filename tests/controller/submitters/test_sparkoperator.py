@@ -1,0 +1,88 @@
+from typing import Any
+
+import pytest
+from support.runrequests import RUN, a_request, an_output, stored
+
+from snaploom_operator.objects import ApplicationState
+from snaploom_operator.submitters.sparkoperator import SparkOperatorForm
+
+FORM = SparkOperatorForm()
+
+
+def spec(**spark: Any) -> Any:
+    manifest: Any = FORM.manifest(a_request(an_output(spark=spark)))
+    return manifest["spec"]
+
+
+def read(status: dict[str, Any]) -> Any:
+    return FORM.read(stored(FORM.manifest(a_request()), status))
+
+
+def test_application_has_all_that_a_webhook_would_add() -> None:
+    found = spec()
+    parts = {key: found[key] for key in found if key not in ("driver", "executor", "arguments")}
+    assert parts == {
+        "type": "Python",
+        "pythonVersion": "3",
+        "mode": "cluster",
+        "sparkVersion": "4.3.0",
+        "image": "snaploom-spark:latest",
+        "imagePullPolicy": "IfNotPresent",
+        "mainApplicationFile": "local:///opt/snaploom/clusterjob.py",
+        "deps": {},
+        "restartPolicy": {"type": "Never"},
+    }
+
+
+def test_sizes_are_those_of_the_settings() -> None:
+    found = spec(executor={"memory": "4Gi"})
+    assert (found["driver"]["cores"], found["driver"]["memory"]) == (1, "2g")
+    assert (found["executor"]["instances"], found["executor"]["memory"]) == (2, "4g")
+    assert found["driver"]["serviceAccount"] == "snaploom-spark"
+
+
+def test_dynamic_allocation_starts_within_its_bounds() -> None:
+    found = spec(executor={"instances": 9}, dynamicAllocation={"maxExecutors": 4})
+    assert "instances" not in found["executor"]
+    assert found["dynamicAllocation"] == {
+        "enabled": True,
+        "initialExecutors": 4,
+        "maxExecutors": 4,
+        "shuffleTrackingEnabled": True,
+    }
+
+
+def test_dynamic_allocation_that_is_off_is_not_written() -> None:
+    found = spec(dynamicAllocation={"enabled": False})
+    assert "dynamicAllocation" not in found
+    assert found["executor"]["instances"] == 2
+
+
+def test_driver_works_alone_without_executors() -> None:
+    found = spec(driver={"cores": 3}, executor={"instances": 0})
+    assert found["driver"]["kubernetesMaster"] == "local[3]"
+
+
+@pytest.mark.parametrize("state", ApplicationState)
+def test_every_state_is_read(state: ApplicationState) -> None:
+    found = read({"applicationState": {"state": state.value}, "driverInfo": {}})
+    assert found.state is state
+
+
+@pytest.mark.parametrize("status", [{}, {"applicationState": {}}, {"applicationState": "odd"}])
+def test_application_without_a_state_is_new(status: dict[str, Any]) -> None:
+    assert read(status).state is ApplicationState.NEW
+
+
+def test_word_of_a_newer_version_is_unknown_and_told() -> None:
+    told = {"state": "HIBERNATING", "errorMessage": "it is winter"}
+    found = read({"applicationState": told})
+    assert found.state is ApplicationState.UNKNOWN
+    assert "HIBERNATING" in found.message
+    assert "it is winter" in found.message
+
+
+def test_message_and_pod_are_read() -> None:
+    told = {"state": "FAILED", "errorMessage": "driver pod already exist"}
+    found = read({"applicationState": told, "driverInfo": {"podName": f"{RUN}-driver"}})
+    assert (found.message, found.driver_pod) == ("driver pod already exist", f"{RUN}-driver")

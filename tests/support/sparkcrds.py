@@ -1,0 +1,118 @@
+"""The CRDs of the two Spark operators, for judging what we write and for a cluster without them.
+
+That of the Kubeflow Spark operator is its own, fetched as a Go module. Apache's is served by no
+package registry: the one here has the fields that we use, in our words.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator
+from support.crdschema import strict
+
+from snaploom.models.run import Submitter
+
+Raw = dict[str, Any]
+FETCH = Path(__file__).parents[2] / ".ci" / "sparkoperator"
+FILE = "config/crd/bases/sparkoperator.k8s.io_sparkapplications.yaml"
+OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
+
+
+@cache
+def spark_operator_crd() -> Raw:
+    """The CRD of SparkApplication v1beta2, as its operator ships it."""
+    done = subprocess.run([FETCH], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"the CRDs cannot be had: {FETCH} tells why")
+    crd: Raw = yaml.load((Path(done.stdout.strip()) / FILE).read_text(), Loader=yaml.CSafeLoader)
+    return crd
+
+
+@cache
+def judge_of(submitter: Submitter) -> Draft202012Validator:
+    """Who judges `spec` of an application; keys that the API server would drop are errors."""
+    crd = APACHE_CRD if submitter is Submitter.APACHE_SPARK else spark_operator_crd()
+    (version,) = (one for one in crd["spec"]["versions"] if one["storage"])
+    return Draft202012Validator(strict(version["schema"]["openAPIV3Schema"]["properties"]["spec"]))
+
+
+def _object(required: tuple[str, ...] = (), **properties: Raw) -> Raw:
+    result: Raw = {"type": "object", "properties": properties}
+    return result | ({"required": list(required)} if required else {})
+
+
+def _map(of: Raw) -> Raw:
+    return {"type": "object", "additionalProperties": of}
+
+
+def _one_of(*words: str) -> Raw:
+    return {"type": "string", "enum": list(words)}
+
+
+STATE = _object(
+    currentStateSummary=_one_of(
+        "Submitted", "ScheduledToRestart", "DriverRequested", "DriverStarted", "DriverReady",
+        "InitializedBelowThresholdExecutors", "RunningHealthy", "RunningWithPartialCapacity",
+        "RunningWithBelowThresholdExecutors", "DriverStartTimedOut", "DriverReadyTimedOut",
+        "ExecutorsStartTimedOut", "Succeeded", "Failed", "SchedulingFailure", "DriverEvicted",
+        "ResourceReleased", "TerminatedWithoutReleaseResources",
+    ),
+    lastTransitionTime=TEXT,
+    message=TEXT,
+)  # fmt: skip
+APACHE_SPEC = _object(
+    ("runtimeVersions",),
+    runtimeVersions=_object(("sparkVersion",), sparkVersion=TEXT),
+    mainClass=TEXT,
+    pyFiles=TEXT,
+    driverArgs={"type": "array", "items": TEXT},
+    sparkConf=_map(TEXT),
+    driverSpec=_object(podTemplateSpec=OPEN),
+    executorSpec=_object(podTemplateSpec=OPEN),
+    applicationTolerations=_object(
+        restartConfig=_object(
+            restartPolicy=_one_of("Always", "Never", "OnFailure", "OnInfrastructureFailure")
+        ),
+        resourceRetainPolicy=_one_of("Always", "Never", "OnFailure"),
+        applicationTimeoutConfig=_object(
+            driverStartTimeoutMillis=NUMBER,
+            driverReadyTimeoutMillis=NUMBER,
+            executorStartTimeoutMillis=NUMBER,
+        ),
+    ),
+)
+APACHE_CRD: Raw = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "sparkapplications.spark.apache.org"},
+    "spec": {
+        "group": "spark.apache.org",
+        "names": {
+            "kind": "SparkApplication",
+            "plural": "sparkapplications",
+            "singular": "sparkapplication",
+            "listKind": "SparkApplicationList",
+        },
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": _object(
+                        spec=APACHE_SPEC,
+                        status=_object(currentState=STATE, stateTransitionHistory=_map(STATE)),
+                    )
+                },
+            }
+        ],
+    },
+}
