@@ -199,10 +199,10 @@ def connect() -> CoreV1Api:
         ConfigException: there is neither.
     """
     configuration = Configuration()
-    if os.environ.get("KUBECONFIG"):
-        load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+    if named := os.environ.get("KUBECONFIG"):
+        load_kube_config(named, client_configuration=configuration, persist_config=False)
     else:
-        load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+        load_incluster_config(client_configuration=configuration)
     # Attempts are counted by whoever writes; the client's own would only make each longer.
     configuration.retries = False
     return CoreV1Api(ApiClient(configuration))

@@ -24,12 +24,11 @@ Object = dict[str, JsonValue]
 _DETAILS = ("sources", "joins", "excluded", "warnings")
 """What can be left out of a published snapshot that stays in the list."""
 
-_LISTS = (
-    ("snapshots", True), ("skipped", True), ("failed", False), ("findings", False),
-    ("seen", False), ("published", False), ("newest.sources", False), ("newest.excluded", False),
-    ("newest.joins", False), ("index.done", False), ("index.warnings", False),
-    ("removed.leftNames", False),
-)  # fmt: skip
+_LISTS = {
+    "snapshots": True, "skipped": True, "failed": False, "findings": False, "seen": False,
+    "published": False, "newest.sources": False, "newest.excluded": False, "newest.joins": False,
+    "index.done": False, "index.warnings": False, "removed.leftNames": False,
+}  # fmt: skip
 """Lists that may be shortened; whether their oldest members, which go first, come first. Of what
 has no age the first members stay: the first failure tells why the run failed."""
 
@@ -68,18 +67,19 @@ def _size(document: JsonValue) -> int:
 def _reductions(document: Object, left_out: dict[str, str]) -> Iterator[None]:
     """Leave out more and more; each step halves something, so that there are few."""
     yield from _without_details(document, left_out)
-    lengths = {name: len(found) for name, _ in _LISTS if (found := _list(document, name))}
-    oldest_first = dict(_LISTS)
-    while longest := max(lengths, key=lambda name: _size(_list(document, name)), default=None):
+    lengths = {name: len(_list(document, name)) for name in _LISTS}
+    sizes = {name: _size(_list(document, name)) for name in _LISTS if lengths[name]}
+    while sizes:
+        longest = max(sizes, key=sizes.__getitem__)
         members = _list(document, longest)
-        if not members:
-            break
-        kept = len(members) // 2
-        is_oldest_first = oldest_first[longest]
+        kept, is_oldest_first = len(members) // 2, _LISTS[longest]
         members[:] = members[len(members) - kept :] if is_oldest_first else members[:kept]
         which = "oldest" if is_oldest_first else "last"
         gone = lengths[longest] - kept
         left_out[longest] = f"{longest}: the {which} {gone} of {lengths[longest]}"
+        sizes[longest] = _size(members)
+        if not kept:
+            del sizes[longest]
         yield
     document["session"] = {}
     left_out["session"] = "session"

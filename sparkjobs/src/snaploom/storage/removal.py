@@ -99,6 +99,7 @@ def remove_folder(store: ObjectStore, output: str, run: Run) -> Removal:
     removal.left = _left(store)
     _delete(store, () if notice is None else (notice,), run, removal)
     store.prune("metadata/")
+    store.prune(TEMPORARY_PREFIX)
     return removal
 
 

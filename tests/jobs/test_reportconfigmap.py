@@ -1,0 +1,274 @@
+"""Reports in ConfigMaps: over a server in memory and over a real API server, and faults."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes.client import ApiClient, Configuration, CoreV1Api
+from kubernetes.config import ConfigException
+from support.cluster import Cluster
+from support.fakeconfigmaps import LOST, FakeConfigMaps, failure, serving
+from support.loom import Loom
+
+from snaploom.jobs.identity import Owner, RunIdentity
+from snaploom.jobs.reportconfigmap import (
+    ROUNDS,
+    ConfigMapPlace,
+    ConfigMapReport,
+    connect,
+    labels_of,
+)
+from snaploom.jobs.reportsize import LARGEST_REPORT
+from snaploom.jobs.reportwriter import ReportNotOurs, ReportNotWritten
+from snaploom.models.report import Report, RunPhase, SnapshotReason, Unpublished
+
+Raw = dict[str, Any]
+RUN = "ods-wide-0a1b2c3d"
+NAME = f"{RUN}-report"
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Where ConfigMaps are."""
+
+    namespace: str
+    connect: Callable[[], CoreV1Api]
+    uid: str = "5c1e7f9a-0000-4000-8000-000000000000"
+    """Of the resource that owns the Reports; a cluster deletes what nobody owns."""
+
+    def sink(self) -> ConfigMapReport:
+        owner = Owner("OutputDataset", "wide", self.namespace)
+        identity = RunIdentity(RUN, self.uid, 2)
+        return ConfigMapReport(ConfigMapPlace(self.namespace, NAME), owner, identity, self.connect)
+
+    def stored(self) -> Raw:
+        api = self.connect()
+        found = api.read_namespaced_config_map(NAME, self.namespace)
+        raw: Raw = api.api_client.sanitize_for_serialization(found)
+        return raw
+
+    def report(self) -> Report:
+        return Report.model_validate_json(self.stored()["data"]["report.json"])
+
+    def write_other(self, **metadata: Any) -> None:
+        """Somebody else's ConfigMap of the same name."""
+        body = {"metadata": {"name": NAME, **metadata}, "data": {"report.json": "theirs"}}
+        self.connect().create_namespaced_config_map(self.namespace, body)
+
+
+def a_report(message: str = "", phase: RunPhase = RunPhase.RUNNING) -> Report:
+    report = Report(
+        output="wide", run_id="", phase=phase, started_at="2024-01-01T00:00:00Z", message=message
+    )
+    return report.model_copy(update={"run_id": RUN})
+
+
+@pytest.fixture
+def fake() -> FakeConfigMaps:
+    return FakeConfigMaps()
+
+
+@pytest.fixture
+def fake_ground(fake: FakeConfigMaps) -> Iterator[Ground]:
+    with serving(fake) as url:
+        configuration = Configuration(host=url, retries=False)
+        yield Ground("ns", lambda: CoreV1Api(ApiClient(configuration)))
+
+
+@pytest.fixture
+def real_ground(
+    control_plane: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Ground:
+    """As a ServiceAccount with the three verbs and no other right."""
+    kubectl = control_plane.kubectl
+    kubectl("create", "serviceaccount", "driver", "--namespace", namespace)
+    kubectl(
+        "create", "role", "driver", "--verb=get,create,update", "--resource=configmaps",
+        "--namespace", namespace,
+    )  # fmt: skip
+    kubectl(
+        "create", "rolebinding", "driver", "--role=driver",
+        f"--serviceaccount={namespace}:driver", "--namespace", namespace,
+    )  # fmt: skip
+    monkeypatch.setenv("KUBECONFIG", str(control_plane.kubeconfig_of(namespace, "driver")))
+    loom = Loom(tmp_path)
+    loom.join("customer")
+    output = loom.bundle().output.dump()
+    kubectl("create", "--namespace", namespace, "-f", "-", stdin=json.dumps(output))
+    uid = kubectl.get("outputdataset", "wide", namespace)["metadata"]["uid"]
+    return Ground(namespace, connect, uid)
+
+
+@pytest.fixture(params=["fake", "real"])
+def ground(request: pytest.FixtureRequest) -> Ground:
+    found: Ground = request.getfixturevalue(f"{request.param}_ground")
+    return found
+
+
+def test_first_report_creates_a_config_map_that_the_resource_owns(ground: Ground) -> None:
+    ground.sink().write(a_report())
+    metadata = ground.stored()["metadata"]
+    assert metadata["labels"] == {
+        "snaploom.io/kind": "OutputDataset",
+        "snaploom.io/name": "wide",
+        "snaploom.io/role": "report",
+        "snaploom.io/owner-uid": ground.uid,
+        "snaploom.io/run": RUN,
+    }
+    (owner,) = metadata["ownerReferences"]
+    assert owner == {
+        "apiVersion": "snaploom.io/v1alpha1",
+        "kind": "OutputDataset",
+        "name": "wide",
+        "uid": ground.uid,
+        "controller": False,
+        "blockOwnerDeletion": False,
+    }
+    assert ground.report() == a_report()
+
+
+def test_further_reports_replace_it(ground: Ground) -> None:
+    sink = ground.sink()
+    for message in ("one", "two", "three"):
+        sink.write(a_report(message))
+        assert ground.report().message == message
+
+
+def test_driver_that_starts_again_goes_on_with_its_config_map(ground: Ground) -> None:
+    ground.sink().write(a_report("first"))
+    ground.sink().write(a_report("second"))
+    assert ground.report().message == "second"
+
+
+def test_what_others_added_stays_and_does_not_disturb(ground: Ground) -> None:
+    sink = ground.sink()
+    sink.write(a_report("first"))
+    api = ground.connect()
+    theirs = api.read_namespaced_config_map(NAME, ground.namespace)
+    theirs.metadata.annotations = {"their.io/note": "x"}
+    api.replace_namespaced_config_map(NAME, ground.namespace, theirs)
+    sink.write(a_report("second"))
+    assert ground.stored()["metadata"]["annotations"] == {"their.io/note": "x"}
+    assert ground.report().message == "second"
+
+
+@pytest.mark.parametrize("given", ["nothing", "uid", "run"])
+def test_config_map_of_somebody_else_is_left_as_it_is(ground: Ground, given: str) -> None:
+    uid = ground.uid if given == "uid" else "another"
+    run = RUN if given == "run" else "another"
+    labels = {"snaploom.io/owner-uid": uid, "snaploom.io/run": run}
+    ground.write_other(labels={} if given == "nothing" else labels)
+    with pytest.raises(ReportNotOurs, match="belongs to another run"):
+        ground.sink().write(a_report())
+    assert ground.stored()["data"] == {"report.json": "theirs"}
+
+
+def test_report_that_is_too_large_is_cut_to_what_a_config_map_holds(ground: Ground) -> None:
+    left = Unpublished(
+        time="2024-01-01T00:00:00Z",
+        partition="day=1",
+        reason=SnapshotReason.FAILED,
+        message="ü" * 1000,
+    )
+    ground.sink().write(a_report().model_copy(update={"skipped": (left,) * 2000}))
+    assert len(ground.stored()["data"]["report.json"].encode()) <= LARGEST_REPORT
+    assert ground.report().truncated
+
+
+def test_rights_that_are_missing_are_told(real_ground: Ground) -> None:
+    elsewhere = Ground("default", real_ground.connect, real_ground.uid)
+    with pytest.raises(ReportNotWritten, match=r"403 .*cannot get resource"):
+        elsewhere.sink().write(a_report())
+
+
+@pytest.mark.parametrize("answer", [failure(HTTPStatus.INTERNAL_SERVER_ERROR), LOST])
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
+def test_fault_is_told_and_the_next_attempt_goes_on(
+    fake: FakeConfigMaps, fake_ground: Ground, method: str, answer: tuple[int, Raw]
+) -> None:
+    sink = fake_ground.sink()
+    if method == "PUT":
+        sink.write(a_report("first"))
+    fake.before = lambda asked: answer if asked == method else None
+    with pytest.raises(ReportNotWritten) as caught:
+        sink.write(a_report("second"))
+    assert caught.value.retryable
+    fake.before = lambda asked: None
+    sink.write(a_report("second"))
+    assert fake_ground.report().message == "second"
+
+
+def test_answer_that_is_lost_after_the_creation_is_no_harm(
+    fake: FakeConfigMaps, fake_ground: Ground
+) -> None:
+    def create_and_lose(method: str) -> tuple[int, Raw] | None:
+        if method != "POST":
+            return None
+        fake.put({"metadata": {"namespace": "ns", "name": NAME, "labels": labels}, "data": {}})
+        return LOST
+
+    identity = RunIdentity(RUN, fake_ground.uid, 0)
+    labels = labels_of(Owner("OutputDataset", "wide", "ns"), identity)
+    sink = fake_ground.sink()
+    fake.before = create_and_lose
+    with pytest.raises(ReportNotWritten):
+        sink.write(a_report())
+    sink.write(a_report())
+    assert fake_ground.report() == a_report()
+
+
+def test_config_map_that_is_deleted_meanwhile_is_created_again(
+    fake: FakeConfigMaps, fake_ground: Ground
+) -> None:
+    sink = fake_ground.sink()
+    sink.write(a_report("first"))
+    fake.objects.clear()
+    sink.write(a_report("second"))
+    assert fake_ground.report().message == "second"
+
+
+def test_a_stream_of_conflicts_ends(fake: FakeConfigMaps, fake_ground: Ground) -> None:
+    sink = fake_ground.sink()
+    sink.write(a_report("first"))
+    fake.requests.clear()
+    fake.before = lambda asked: failure(HTTPStatus.CONFLICT) if asked == "PUT" else None
+    with pytest.raises(ReportNotWritten, match="somebody else changed it"):
+        sink.write(a_report("second"))
+    assert fake.requests.count("PUT") == ROUNDS
+
+
+def test_a_report_of_a_run_that_goes_on_costs_one_request(
+    fake: FakeConfigMaps, fake_ground: Ground
+) -> None:
+    sink = fake_ground.sink()
+    sink.write(a_report("first"))
+    fake.requests.clear()
+    sink.write(a_report("second"))
+    assert fake.requests == ["PUT"]
+
+
+def test_pod_without_a_cluster_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ConfigException):
+        connect()
+    with pytest.raises(ReportNotWritten, match="Service host/port"):
+        Ground("ns", connect).sink().write(a_report())
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))
+    with pytest.raises(ReportNotWritten):
+        Ground("ns", connect).sink().write(a_report())
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [("wide", "wide"), ("x" * 62 + "-yz", "x" * 62), ("a." * 40 + "b", ("a." * 31) + "a")],
+)
+def test_names_are_cut_to_what_a_label_takes(name: str, label: str) -> None:
+    labels = labels_of(Owner("SkippingIndex", name, "ns"), RunIdentity(RUN, "uid", 0))
+    assert labels["snaploom.io/name"] == label
