@@ -95,6 +95,8 @@ class View:
                 _log.info("%s are listed anew", place.resource.plural)
             except ClusterError as error:
                 _log.warning("%s are not followed: %s", place.resource.plural, error.message)
+            except Exception:  # noqa: BLE001 - one object that we fail at is no reason to go blind
+                _log.exception("%s are not followed", place.resource.plural)
             if self._clock() - began > LONGEST_PAUSE:
                 pause = FIRST_PAUSE
             await self._pause(pause * random.uniform(0.5, 1.0))

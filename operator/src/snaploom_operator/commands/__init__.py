@@ -12,5 +12,10 @@ COMMANDS = (
     ("trigger", "snaploom_operator.commands.asking:trigger", "Ask a cluster for a run now."),
     ("suspend", "snaploom_operator.commands.asking:suspend", "Start no further run."),
     ("resume", "snaploom_operator.commands.asking:resume", "Start runs again."),
+    (
+        "operator webhook",
+        "snaploom_operator.commands.webhook:webhook",
+        "Check resources before the API server stores them.",
+    ),
 )
-GROUPS: dict[str, str] = {}
+GROUPS = {"operator": "What runs in a cluster: the operator and its webhook."}
