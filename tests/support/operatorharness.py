@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from prometheus_client import CollectorRegistry
 from support.fakecluster import FakeCluster
 from support.jobdouble import JobDouble
 
@@ -26,6 +27,7 @@ from snaploom_operator.cluster.port import ApiResource, Change, Cluster
 from snaploom_operator.cluster.resources import OURS
 from snaploom_operator.decision import Note
 from snaploom_operator.errors import ObjectChanged, ObjectExists, ObjectMissing
+from snaploom_operator.metrics import Metrics
 from snaploom_operator.objects import Ref
 from snaploom_operator.operating import Clocks, Operator
 from snaploom_operator.settings import OperatorSettings
@@ -172,6 +174,7 @@ class FakeHarness(OperatorHarness):
             self._through(self.fake),
             self._settings,
             self.notes,
+            Metrics(CollectorRegistry()),
             is_local=self._is_local,
             clocks=Clocks(self.clock.now, self.clock.seconds),
             chance=lambda: 0.0,

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from prometheus_client import CollectorRegistry
-
 from snaploom.models import times
 from snaploom.models.run import Submitter
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
@@ -52,6 +50,7 @@ class Operator:
         cluster: where resources are, and runs are started.
         settings: what whoever installed it decided.
         recorder: posts events.
+        metrics: what is counted.
         is_local: whether it may run jobs itself (ruling D45).
         clocks: the time.
         chance: numbers between 0 and 1, for jitter.
@@ -62,6 +61,7 @@ class Operator:
         cluster: Cluster,
         settings: OperatorSettings,
         recorder: Recorder,
+        metrics: Metrics,
         *,
         is_local: bool = False,
         clocks: Clocks | None = None,
@@ -73,7 +73,7 @@ class Operator:
         self._settings = settings
         self._clocks = clocks
         self._drift = self._difference()
-        self.metrics = Metrics(CollectorRegistry())
+        self.metrics = metrics
         self.store = Store(forms.values(), settings.limits)
         self.queue: WorkQueue[Ref] = WorkQueue(clocks.seconds, chance=chance)
         self.synchroniser = Synchroniser(

@@ -13,6 +13,11 @@ COMMANDS = (
     ("suspend", "snaploom_operator.commands.asking:suspend", "Start no further run."),
     ("resume", "snaploom_operator.commands.asking:resume", "Start runs again."),
     (
+        "operator run",
+        "snaploom_operator.commands.run:run",
+        "Make the declarations of a cluster live.",
+    ),
+    (
         "operator webhook",
         "snaploom_operator.commands.webhook:webhook",
         "Check resources before the API server stores them.",

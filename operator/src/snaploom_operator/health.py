@@ -1,0 +1,51 @@
+"""Endpoints for probes and for Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+LONGEST_SILENCE = 60.0
+"""Seconds without a heartbeat of the loop after which it counts as dead."""
+
+Trouble = Callable[[], str]
+"""Says what is wrong, for people; empty while all is well."""
+
+
+def health_application(dead: Trouble, unready: Trouble) -> web.Application:
+    """`/healthz` and `/readyz`.
+
+    Args:
+        dead: why the process should be started anew.
+        unready: why it does not work yet.
+    """
+    application = web.Application()
+    application.router.add_get("/healthz", _probe(dead))
+    application.router.add_get("/readyz", _probe(unready))
+    return application
+
+
+def metrics_application(registry: CollectorRegistry) -> web.Application:
+    """`/metrics`."""
+
+    async def tell(_: web.Request) -> web.Response:
+        body = generate_latest(registry)
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    application = web.Application()
+    application.router.add_get("/metrics", tell)
+    return application
+
+
+def _probe(
+    trouble: Trouble,
+) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    async def answer(_: web.Request) -> web.StreamResponse:
+        found = trouble()
+        status = HTTPStatus.SERVICE_UNAVAILABLE if found else HTTPStatus.OK
+        return web.Response(text=f"{found or 'ok'}\n", status=status)
+
+    return answer
