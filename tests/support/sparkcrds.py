@@ -7,12 +7,14 @@ package registry: the one here has the fields that we use, in our words.
 from __future__ import annotations
 
 import subprocess
+import time
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 from jsonschema import Draft202012Validator
+from support.clusterkubectl import Kubectl
 from support.crdschema import strict
 
 from snaploom.models.run import Submitter
@@ -20,6 +22,7 @@ from snaploom.models.run import Submitter
 Raw = dict[str, Any]
 FETCH = Path(__file__).parents[2] / ".ci" / "sparkoperator"
 FILE = "config/crd/bases/sparkoperator.k8s.io_sparkapplications.yaml"
+DEADLINE = 60.0
 OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
 
@@ -116,3 +119,20 @@ APACHE_CRD: Raw = {
         ],
     },
 }
+
+
+def install_spark_crds(kubectl: Kubectl) -> None:
+    """Let a cluster serve the kinds of both operators, which do not run there."""
+    crds = (spark_operator_crd(), APACHE_CRD)
+    kubectl.apply(*crds)
+    deadline = time.monotonic() + DEADLINE
+    for crd in crds:
+        while not _is_served(kubectl.get("crd", crd["metadata"]["name"])):
+            assert time.monotonic() < deadline, f"{crd['metadata']['name']} is not served"
+            time.sleep(0.1)
+
+
+def _is_served(crd: Raw) -> bool:
+    # Right after its creation the conditions are null, which `kubectl wait` stumbles over.
+    conditions = crd.get("status", {}).get("conditions") or ()
+    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)

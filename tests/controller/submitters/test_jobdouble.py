@@ -1,0 +1,256 @@
+"""The double does what the operators it stands for do, on a cluster in memory and a real one."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from support import jobscripts
+from support.clusters import until
+from support.fakecluster import FakeCluster
+from support.jobdouble import JobDouble
+from support.jobreports import failed, published
+from support.runrequests import RUN, a_request, an_output
+from support.sparkcrds import install_spark_crds
+
+from snaploom.models.report import Report, RunPhase
+from snaploom.models.run import Submitter
+from snaploom_operator.children import ChildReader
+from snaploom_operator.cluster.adapter import open_cluster
+from snaploom_operator.cluster.port import Cluster
+from snaploom_operator.cluster.resources import CONFIG_MAPS, OURS, PODS
+from snaploom_operator.errors import ObjectMissing
+from snaploom_operator.objects import Application, ApplicationState, DriverPod, FoundReport
+from snaploom_operator.submitters.forms import FORMS
+
+S = ApplicationState
+Raw = dict[str, Any]
+every_submitter = pytest.mark.parametrize("submitter", Submitter)
+
+
+class Room:
+    """A namespace with an output whose runs are submitted by hand."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self.cluster, self.namespace = cluster, namespace
+        self._reader = ChildReader(FORMS.values())
+
+    async def submit(self, submitter: Submitter, name: str = RUN) -> None:
+        kind = OURS["OutputDataset"]
+        output = an_output(namespace=self.namespace)
+        try:
+            owner: Any = await self.cluster.get(kind, self.namespace, output.name)
+        except ObjectMissing:
+            bare = output.dump()
+            for field in ("uid", "generation"):
+                bare["metadata"].pop(field)  # type: ignore[union-attr,call-arg]
+            owner = await self.cluster.create(kind, self.namespace, bare)
+        request = a_request(
+            an_output(namespace=self.namespace, uid=owner["metadata"]["uid"]), name=name
+        )
+        form = FORMS[submitter]
+        await self.cluster.create(form.resource, self.namespace, form.manifest(request))
+
+    async def application(self, submitter: Submitter, name: str = RUN) -> Application:
+        form = FORMS[submitter]
+        found = form.read(await self.cluster.get(form.resource, self.namespace, name))
+        assert found is not None
+        return found
+
+    async def report(self, name: str = RUN) -> FoundReport:
+        stored = await self.cluster.get(CONFIG_MAPS, self.namespace, f"{name}-report")
+        child = self._reader.read(stored, 1)
+        assert child is not None
+        assert child.report is not None
+        return child.report
+
+    async def pod(self, name: str = RUN) -> DriverPod:
+        stored = await self.cluster.get(PODS, self.namespace, f"{name}-driver")
+        child = self._reader.read(stored, 1)
+        assert child is not None
+        assert isinstance(child.view, DriverPod)
+        return child.view
+
+    def double(self, script: Any = None) -> JobDouble:
+        return JobDouble(self.cluster, script, namespace=self.namespace)
+
+
+@pytest.fixture(params=["fake", "real"])
+async def room(request: pytest.FixtureRequest) -> AsyncIterator[Room]:
+    if request.param == "fake":
+        yield Room(FakeCluster(), "default")
+        return
+    plane, namespace = (
+        request.getfixturevalue("control_plane"),
+        request.getfixturevalue("namespace"),
+    )
+    install_spark_crds(plane.kubectl)
+    async with open_cluster(plane.kubeconfig) as adapter:
+        yield Room(adapter, namespace)
+
+
+@pytest.fixture
+def memory() -> Room:
+    """In memory only: for what is about the double, not about a cluster."""
+    return Room(FakeCluster(), "default")
+
+
+@every_submitter
+async def test_run_goes_through_its_states(room: Room, submitter: Submitter) -> None:
+    await room.submit(submitter)
+    double = room.double(jobscripts.completes(published("2024-05-02T00:00:00Z", rows=7)))
+    states = [(await room.application(submitter)).state]
+    while await double.step():
+        states.append((await room.application(submitter)).state)
+    assert list(dict.fromkeys(states)) == [
+        S.NEW, S.SUBMITTED, S.RUNNING, S.SUCCEEDING, S.COMPLETED,
+    ]  # fmt: skip
+    found = await room.report()
+    assert found.report is not None
+    assert found.report.phase is RunPhase.SUCCEEDED
+    assert [snapshot.rows for snapshot in found.report.snapshots] == [7]
+
+
+@every_submitter
+async def test_failed_run_says_why(room: Room, submitter: Submitter) -> None:
+    await room.submit(submitter)
+    await room.double(jobscripts.fails(failed("gone", "SourceNotReadable"), "exit code 1")).finish()
+    application = await room.application(submitter)
+    assert application.state is S.FAILED
+    assert "exit code 1" in application.message
+    found = await room.report()
+    assert found.report is not None
+    assert (found.report.phase, found.report.message) == (RunPhase.FAILED, "gone")
+
+
+async def test_driver_that_waits_tells_for_what(room: Room) -> None:
+    await room.submit(Submitter.SPARK_OPERATOR)
+    await room.double(jobscripts.waits_for_image("ghost:1")).finish()
+    pod = await room.pod()
+    assert (pod.phase, pod.trouble) == (
+        "Pending", 'ImagePullBackOff: Back-off pulling image "ghost:1"',
+    )  # fmt: skip
+
+
+async def test_run_that_is_recreated_has_another_uid(room: Room) -> None:
+    await room.submit(Submitter.SPARK_OPERATOR)
+    before = await room.application(Submitter.SPARK_OPERATOR)
+    double = room.double(jobscripts.recreated())
+    await double.finish()
+    after = await room.application(Submitter.SPARK_OPERATOR)
+    assert after.uid != before.uid
+    assert after.state is S.COMPLETED
+    assert [one.uid for one in double.seen] == [before.uid, after.uid]
+
+
+async def test_run_that_vanishes_is_gone(room: Room) -> None:
+    await room.submit(Submitter.SPARK_OPERATOR)
+    await room.double(jobscripts.vanishes()).finish()
+    with pytest.raises(ObjectMissing):
+        await room.application(Submitter.SPARK_OPERATOR)
+
+
+async def test_report_outlives_the_run(room: Room) -> None:
+    await room.submit(Submitter.SPARK_OPERATOR)
+    await room.double(jobscripts.vanishes(final=published())).finish()
+    assert (await room.report()).report is not None
+
+
+@pytest.mark.parametrize("state", [s for s in S if s is not S.NEW])
+async def test_run_hangs_where_it_is_told_to(memory: Room, state: ApplicationState) -> None:
+    await memory.submit(Submitter.SPARK_OPERATOR)
+    await memory.double(jobscripts.hangs_in(state)).finish()
+    assert (await memory.application(Submitter.SPARK_OPERATOR)).state is state
+
+
+async def test_driver_of_an_earlier_submission_works_on(memory: Room) -> None:
+    await memory.submit(Submitter.SPARK_OPERATOR)
+    double = memory.double(jobscripts.driver_already_exists())
+    await double.finish()
+    application = await memory.application(Submitter.SPARK_OPERATOR)
+    assert application.state is S.FAILED
+    assert "driver pod already exist" in application.message
+    assert (await memory.pod()).phase == "Running"
+    double.release()
+    await double.finish()
+    assert (await memory.pod()).phase == "Succeeded"
+    assert (await memory.report()).report is not None
+
+
+async def test_late_report_comes_when_it_is_released(memory: Room) -> None:
+    await memory.submit(Submitter.SPARK_OPERATOR)
+    double = memory.double(jobscripts.report_late())
+    await double.finish()
+    with pytest.raises(ObjectMissing):
+        await memory.report()
+    double.release()
+    await double.finish()
+    assert (await memory.report()).report is not None
+
+
+@pytest.mark.parametrize(
+    ("script", "trouble"),
+    [
+        (jobscripts.report_of_other_run(), "another run"),
+        (jobscripts.report_of_other_run(uid="somebody"), "another run"),
+        (jobscripts.report_unreadable(), "no report that can be read"),
+    ],
+)
+async def test_wrong_report_does_not_count(
+    memory: Room, script: jobscripts.Script, trouble: str
+) -> None:
+    await memory.submit(Submitter.SPARK_OPERATOR)
+    await memory.double(script).finish()
+    found = await memory.report()
+    assert found.report is None
+    assert trouble in found.trouble
+
+
+async def test_report_is_written_as_the_job_writes_it(memory: Room) -> None:
+    await memory.submit(Submitter.SPARK_OPERATOR)
+    await memory.double().finish()
+    stored: Any = await memory.cluster.get(CONFIG_MAPS, "default", f"{RUN}-report")
+    application = await memory.application(Submitter.SPARK_OPERATOR)
+    assert stored["metadata"]["labels"] == {
+        "snaploom.io/kind": "OutputDataset",
+        "snaploom.io/name": "orders",
+        "snaploom.io/role": "report",
+        "snaploom.io/owner-uid": application.owner_uid,
+        "snaploom.io/run": RUN,
+    }
+    report = Report.parse(json.loads(stored["data"]["report.json"]))
+    assert (report.run_id, report.uid, report.attempt) == (RUN, application.owner_uid, 1)
+
+
+async def test_scripts_are_given_in_turn(memory: Room) -> None:
+    double = memory.double(jobscripts.in_turn(jobscripts.fails(), jobscripts.completes()))
+    await memory.submit(Submitter.SPARK_OPERATOR, "ods-a-1")
+    await double.finish()
+    for name in ("ods-a-2", "ods-a-3"):
+        await memory.submit(Submitter.SPARK_OPERATOR, name)
+        await double.finish()
+    states = [
+        (await memory.application(Submitter.SPARK_OPERATOR, f"ods-a-{n}")).state for n in (1, 2, 3)
+    ]
+    assert states == [S.FAILED, S.COMPLETED, S.COMPLETED]
+
+
+async def test_one_run_can_be_moved_alone(memory: Room) -> None:
+    for name in ("ods-a-1", "ods-a-2"):
+        await memory.submit(Submitter.SPARK_OPERATOR, name)
+    await memory.double().to(S.RUNNING, "ods-a-2")
+    states = [
+        (await memory.application(Submitter.SPARK_OPERATOR, f"ods-a-{n}")).state for n in (1, 2)
+    ]
+    assert states == [S.NEW, S.RUNNING]
+
+
+async def test_it_plays_by_itself_until_the_block_ends(memory: Room) -> None:
+    async def is_over() -> bool:
+        return (await memory.application(Submitter.SPARK_OPERATOR)).state is S.COMPLETED
+
+    async with memory.double().running(0):
+        await memory.submit(Submitter.SPARK_OPERATOR)
+        await until(is_over)
+    assert len(asyncio.all_tasks()) == 1
