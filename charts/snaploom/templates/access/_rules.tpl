@@ -22,7 +22,7 @@
 {{- end }}
 - apiGroups: [""]
   resources: ["configmaps"]
-  verbs: ["get", "list", "watch", "create", "update", "delete"]
+  verbs: ["get", "list", "watch", "create", "patch", "delete"]
 - apiGroups: [""]
   resources: ["pods"]
   verbs: ["list", "watch"]
@@ -36,9 +36,6 @@
 {{- if not .Values.watchNamespaces }}
 - apiGroups: [""]
   resources: ["namespaces"]
-  verbs: ["list", "watch"]
-- apiGroups: ["apiextensions.k8s.io"]
-  resources: ["customresourcedefinitions"]
   verbs: ["list", "watch"]
 {{- end }}
 {{- if include "snaploom.rotates" . }}

@@ -1,0 +1,250 @@
+"""Accounts may do what their code does, and nothing else: as the API server judges it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import pytest
+from support.chart import NAMESPACE, RELEASE, Raw, Rendered, Values
+from support.chartvalues import MATRIX
+from support.cluster import Cluster
+from support.clusterkubectl import Kubectl
+from support.helmrelease import Release, Right, allowed
+
+from snaploom.models.crds import crd_name
+from snaploom.models.kinds import KINDS
+
+WITHOUT_CRDS: Raw = {"crds": {"enabled": False}}
+OURS = [f"{kind.plural}.snaploom.io" for kind in KINDS]
+VERBS = (
+    "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection",
+)  # fmt: skip
+OPERATOR = {
+    **dict.fromkeys(OURS, "get list watch patch"),
+    **{f"{resource}/status": "patch" for resource in OURS},
+    "sparkapplications.sparkoperator.k8s.io": "get list watch create delete",
+    "sparkapplications.spark.apache.org": "",
+    "configmaps": "get list watch create patch delete",
+    "pods": "list watch",
+    "events.events.k8s.io": "create patch",
+    "pods/log": "",
+    "pods/exec": "",
+    "secrets": "",
+    "serviceaccounts": "",
+    "serviceaccounts/token": "",
+    "services": "",
+    "jobs.batch": "",
+    "roles.rbac.authorization.k8s.io": "",
+    "rolebindings.rbac.authorization.k8s.io": "",
+}
+"""What the operator may do wherever it looks after resources."""
+WEBHOOK = {resource: "list watch" if resource in OURS else "" for resource in OPERATOR}
+SPARK = dict.fromkeys(OPERATOR, "") | {
+    "pods": "get list watch create patch delete deletecollection",
+    "configmaps": "get create update deletecollection",
+    "services": "deletecollection",
+    "persistentvolumeclaims": "list create deletecollection",
+}
+OWN = {
+    Right(verb, "leases.coordination.k8s.io", NAMESPACE) for verb in ("get", "create", "update")
+} | {Right(verb, "secrets", NAMESPACE, "snaploom-webhook-certificate") for verb in ("get", "patch")}
+"""What the operator may do in its own namespace besides."""
+WITHOUT_NAMESPACE = {
+    Right(verb, "validatingwebhookconfigurations.admissionregistration.k8s.io", name="snaploom")
+    for verb in ("get", "patch")
+}
+"""What the operator may do outside all namespaces, wherever it looks after resources."""
+BEYOND = [
+    Right(verb, resource, name=name)
+    for verb, (resource, name) in product(
+        (*VERBS, "bind", "escalate", "impersonate"),
+        (
+            ("nodes", ""),
+            ("namespaces", ""),
+            ("users", ""),
+            ("customresourcedefinitions.apiextensions.k8s.io", ""),
+            ("clusterroles.rbac.authorization.k8s.io", ""),
+            ("validatingwebhookconfigurations.admissionregistration.k8s.io", ""),
+            ("validatingwebhookconfigurations.admissionregistration.k8s.io", "snaploom"),
+            ("validatingwebhookconfigurations.admissionregistration.k8s.io", "another"),
+        ),
+    )
+]
+"""Questions about what is in no namespace."""
+
+
+@pytest.fixture(scope="module")
+def release(bare_cluster: Cluster) -> Iterator[Release]:
+    """Looks after every namespace."""
+    found = Release(bare_cluster)
+    bare_cluster.install_crds()
+    bare_cluster.kubectl("create", "namespace", "jobs")
+    found.upgrade(WITHOUT_CRDS | {"spark": {"namespaces": ["jobs"]}})
+    yield found
+    found.uninstall()
+    bare_cluster.kubectl("delete", "namespace", "jobs", "--wait=false")
+    bare_cluster.kubectl("delete", "crd", *(crd_name(kind) for kind in KINDS))
+
+
+@pytest.fixture(scope="module")
+def narrow(bare_cluster: Cluster) -> Iterator[Release]:
+    """Looks after two namespaces."""
+    found = Release(bare_cluster, "narrow", "narrow")
+    for name in ("team-a", "team-b"):
+        bare_cluster.kubectl("create", "namespace", name)
+    found.upgrade(WITHOUT_CRDS | {"watchNamespaces": ["team-a", "team-b"]})
+    yield found
+    found.uninstall()
+    for name in ("team-a", "team-b"):
+        bare_cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+def granted(table: dict[str, str], namespace: str) -> set[Right]:
+    return {
+        Right(verb, resource, namespace)
+        for resource, verbs in table.items()
+        for verb in verbs.split()
+    }
+
+
+def questions(table: dict[str, str], namespace: str) -> list[Right]:
+    """Every verb on every resource of a table."""
+    return [Right(verb, resource, namespace) for resource in table for verb in VERBS]
+
+
+def own_questions(namespace: str) -> list[Right]:
+    kinds = (
+        ("leases.coordination.k8s.io", ""), ("secrets", ""), ("secrets", "another"),
+        ("secrets", "snaploom-webhook-certificate"),
+    )  # fmt: skip
+    return [
+        Right(verb, resource, namespace, name) for verb, (resource, name) in product(VERBS, kinds)
+    ]
+
+
+def test_the_operator_may_do_its_work_everywhere(release: Release) -> None:
+    account = (NAMESPACE, "snaploom-operator")
+    for namespace in ("", "default", "jobs"):
+        found = allowed(release.cluster, account, questions(OPERATOR, namespace))
+        assert found == granted(OPERATOR, namespace)
+
+
+def test_the_operator_may_do_little_outside_namespaces(release: Release) -> None:
+    namespaces = {Right(verb, "namespaces") for verb in ("list", "watch")}
+    found = allowed(release.cluster, (NAMESPACE, "snaploom-operator"), BEYOND)
+    assert found == WITHOUT_NAMESPACE | namespaces
+
+
+def test_the_operator_may_change_its_own_certificate_and_lease_only(release: Release) -> None:
+    account = (NAMESPACE, "snaploom-operator")
+    assert allowed(release.cluster, account, own_questions(NAMESPACE)) == OWN
+    assert allowed(release.cluster, account, own_questions("default")) == set()
+
+
+def test_the_webhook_may_look_and_no_more(release: Release) -> None:
+    account = (NAMESPACE, "snaploom-webhook")
+    for namespace in ("", "default"):
+        found = allowed(release.cluster, account, questions(WEBHOOK, namespace))
+        assert found == granted(WEBHOOK, namespace)
+    assert allowed(release.cluster, account, [*BEYOND, *own_questions(NAMESPACE)]) == set()
+
+
+def test_a_driver_may_do_what_spark_does_in_its_namespace_only(release: Release) -> None:
+    account = ("jobs", "snaploom-spark")
+    found = allowed(release.cluster, account, questions(SPARK, "jobs"))
+    assert found == granted(SPARK, "jobs")
+    for namespace in ("", "default", NAMESPACE):
+        assert allowed(release.cluster, account, questions(SPARK, namespace)) == set()
+    assert allowed(release.cluster, account, [*BEYOND, *own_questions("jobs")]) == set()
+
+
+def test_single_namespaces_bring_no_right_elsewhere(narrow: Release) -> None:
+    account, cluster = ("narrow", "narrow-snaploom-operator"), narrow.cluster
+    webhook_account = ("narrow", "narrow-snaploom-webhook")
+    for namespace in ("team-a", "team-b"):
+        found = allowed(cluster, account, questions(OPERATOR, namespace))
+        assert found == granted(OPERATOR, namespace)
+        webhook = allowed(cluster, webhook_account, questions(WEBHOOK, namespace))
+        assert webhook == granted(WEBHOOK, namespace)
+        driver = allowed(cluster, (namespace, "snaploom-spark"), questions(SPARK, namespace))
+        assert driver == granted(SPARK, namespace)
+    for namespace in ("", "default", "narrow"):
+        assert allowed(cluster, account, questions(OPERATOR, namespace)) == set()
+    assert allowed(cluster, account, BEYOND) == set()
+
+
+def test_people_have_our_kinds_by_the_roles_that_they_have(release: Release) -> None:
+    kubectl, namespace = release.cluster.kubectl, "jobs"
+    reading, writing = "get list watch", "create update patch delete deletecollection"
+    for role, verbs in (
+        ("view", reading), ("edit", f"{reading} {writing}"), ("admin", f"{reading} {writing}"),
+    ):  # fmt: skip
+        kubectl("create", "serviceaccount", role, "--namespace", namespace)
+        binding = [f"--clusterrole={role}", f"--serviceaccount={namespace}:{role}"]
+        kubectl("create", "rolebinding", role, "--namespace", namespace, *binding)
+        table = dict.fromkeys(OURS, verbs) | {
+            f"{resource}/status": "get update patch" if role == "admin" else "" for resource in OURS
+        }
+        found = allowed(release.cluster, (namespace, role), questions(table, namespace))
+        assert found == granted(table, namespace)
+
+
+@pytest.mark.parametrize("component", ["operator", "webhook", "spark"])
+def test_what_helm_test_asks_is_answered_as_it_should_be(
+    release: Release, component: str, tmp_path: Path
+) -> None:
+    done = run_helm_test(release, component, tmp_path)
+    assert (done.stdout, done.returncode) == ("", 0)
+
+
+def test_helm_test_fails_where_a_right_is_missing(release: Release, tmp_path: Path) -> None:
+    kubectl = release.cluster.kubectl
+    set_verbs(kubectl, ["list"])
+    done = run_helm_test(release, "webhook", tmp_path)
+    set_verbs(kubectl, ["list", "watch"])
+    assert done.returncode == 1
+    assert "can snaploom-webhook watch datasources.snaploom.io" in done.stdout
+
+
+def set_verbs(kubectl: Kubectl, verbs: list[str]) -> None:
+    """Change what the webhook may do."""
+    patch = [{"op": "replace", "path": "/rules/0/verbs", "value": verbs}]
+    role = ["clusterrole", "snaploom-webhook", "--type=json", "--patch", json.dumps(patch)]
+    kubectl("patch", *role)
+
+
+def run_helm_test(
+    release: Release, component: str, folder: Path
+) -> subprocess.CompletedProcess[str]:
+    """Run the script of a test pod as its account, where no pod can run."""
+    pod = release.manifest().one("Pod", f"snaploom-test-{component}")
+    where, account = pod["metadata"]["namespace"], pod["spec"]["serviceAccountName"]
+    (container,) = pod["spec"]["containers"]
+    program = folder / "kubectl"
+    program.write_text("#!/bin/sh\nexec " + " ".join(release.cluster.kubectl.program) + ' "$@"\n')
+    program.chmod(0o755)
+    kubeconfig = release.cluster.kubeconfig_of(where, account)
+    environment = {"PATH": f"{folder}:{os.environ['PATH']}", "KUBECONFIG": str(kubeconfig)}
+    return subprocess.run(
+        [*container["command"], *container["args"]],
+        env=os.environ | environment | {"HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("case", range(len(MATRIX)))
+def test_no_rule_has_a_wildcard(case: int) -> None:
+    values: Values = MATRIX[case] | WITHOUT_CRDS
+    for role in Rendered.of(values, release=RELEASE).of_kind("Role", "ClusterRole"):
+        for rule in role["rules"]:
+            said = [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
+            assert not [each for each in said if "*" in each]
+            assert not {"bind", "escalate", "impersonate"} & set(rule["verbs"])
+            assert rule["resources"]
