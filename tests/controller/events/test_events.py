@@ -1,0 +1,167 @@
+"""Events are posted once, counted when repeated, and never stand in the way."""
+
+import pytest
+from support.badapi import Fault, FaultyCluster, first
+from support.clusters import TRANSFORMERS, a_transformer
+
+from snaploom_operator import events
+from snaploom_operator.cluster.metadata import Metadata
+from snaploom_operator.cluster.resources import EVENTS
+from snaploom_operator.conditions import Reason
+from snaploom_operator.decision import EventType, Note
+from snaploom_operator.errors import ApiUnavailable, TooManyRequests
+from snaploom_operator.events import BURST, REFILL_SECONDS, EventRecorder, Posting
+from snaploom_operator.objects import Ref
+
+STARTED = Note(EventType.NORMAL, Reason.RUN_STARTED, "run ods-wide-1 is decided: the spec changed")
+
+
+class Desk:
+    """A recorder with what became of its events, and a clock of its own."""
+
+    def __init__(self, cluster, instance="operator-1"):
+        self.cluster = cluster
+        self.postings = []
+        self.seconds = 0.0
+        self.recorder = EventRecorder(
+            cluster, instance, self.postings.append, monotonic=lambda: self.seconds
+        )
+
+    async def record(self, resource, note=STARTED):
+        stored = Metadata.of(resource)
+        ref = Ref(resource["kind"], stored.namespace, stored.name)
+        await self.recorder.record(ref, stored.uid, note)
+
+
+@pytest.fixture
+async def resource(cluster, room):
+    return await cluster.create(TRANSFORMERS, room, a_transformer())
+
+
+async def posted(cluster, room):
+    return (await cluster.list(EVENTS, namespace=room)).items
+
+
+async def test_posted_event_says_what_it_is_about(cluster, room, resource):
+    desk = Desk(cluster)
+    await desk.record(resource)
+    (event,) = await posted(cluster, room)
+    assert desk.postings == [Posting.NEW]
+    assert event["regarding"]["uid"] == Metadata.of(resource).uid
+    assert (event["type"], event["reason"]) == ("Normal", "RunStarted")
+    assert event["note"] == STARTED.message
+    assert event["reportingInstance"] == "operator-1"
+    assert event.get("series") is None
+
+
+async def test_repeated_event_is_counted_in_one_object(cluster, room, resource):
+    desk = Desk(cluster)
+    for _ in range(3):
+        await desk.record(resource)
+    (event,) = await posted(cluster, room)
+    assert desk.postings == [Posting.NEW, Posting.COUNTED, Posting.COUNTED]
+    assert event["series"]["count"] == 3
+    assert event["series"]["lastObservedTime"] > event["eventTime"]
+
+
+async def test_event_of_an_earlier_process_is_counted_up(cluster, room, resource):
+    for instance in ("operator-1", "operator-2", "operator-3"):
+        await Desk(cluster, instance).record(resource)
+    (event,) = await posted(cluster, room)
+    assert event["series"]["count"] == 3
+    assert event["reportingInstance"] == "operator-1"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Note(EventType.WARNING, STARTED.reason, STARTED.message),
+        Note(STARTED.type, Reason.RUN_FAILED, STARTED.message),
+        Note(STARTED.type, STARTED.reason, "another"),
+    ],
+)
+async def test_other_event_is_another_object(cluster, room, resource, other):
+    desk = Desk(cluster)
+    await desk.record(resource)
+    await desk.record(resource, other)
+    assert len(await posted(cluster, room)) == 2
+
+
+async def test_event_that_the_cluster_forgot_is_posted_anew(cluster, room, resource):
+    desk = Desk(cluster)
+    await desk.record(resource)
+    (event,) = map(Metadata.of, await posted(cluster, room))
+    await cluster.delete(EVENTS, room, event.name, uid=event.uid)
+    await desk.record(resource)
+    assert desk.postings == [Posting.NEW, Posting.NEW]
+    assert len(await posted(cluster, room)) == 1
+
+
+@pytest.mark.parametrize("message", ["x" * 2000, "ä" * 600, "日" * 400, "a" + "𝄞" * 300, ""])
+async def test_any_message_is_posted_as_far_as_there_is_room(cluster, room, resource, message):
+    desk = Desk(cluster, "i" * 300)
+    await desk.record(resource, Note(EventType.WARNING, Reason.RUN_FAILED, message))
+    (event,) = await posted(cluster, room)
+    note = event.get("note", "")
+    assert len(note.encode()) <= 1024
+    assert note.removesuffix("…") == message[: len(note.removesuffix("…"))]
+
+
+async def test_event_of_a_resource_with_the_longest_name_is_posted(cluster, room):
+    name = "a" * 199 + "." + "b" * 53
+    resource = await cluster.create(TRANSFORMERS, room, a_transformer(name))
+    await Desk(cluster).record(resource)
+    assert len(await posted(cluster, room)) == 1
+
+
+async def test_resource_with_too_much_to_say_is_cut_short(cluster, room, resource):
+    desk = Desk(cluster)
+    for number in range(BURST + 2):
+        await desk.record(resource, Note(EventType.NORMAL, Reason.RUN_STARTED, str(number)))
+    assert desk.postings == [Posting.NEW] * BURST + [Posting.LEFT_OUT] * 2
+    desk.seconds += REFILL_SECONDS
+    await desk.record(resource)
+    await desk.record(resource)
+    assert desk.postings[-2:] == [Posting.NEW, Posting.LEFT_OUT]
+
+
+async def test_what_one_resource_says_too_much_is_not_taken_from_others(cluster, room, resource):
+    desk = Desk(cluster)
+    for _ in range(BURST + 1):
+        await desk.record(resource)
+    await desk.record(await cluster.create(TRANSFORMERS, room, a_transformer("other")))
+    assert desk.postings[-2:] == [Posting.LEFT_OUT, Posting.NEW]
+
+
+@pytest.mark.parametrize("error", [ApiUnavailable("no answer"), TooManyRequests("no", after=9)])
+async def test_event_that_cannot_be_posted_is_counted_as_failed(fake, error):
+    resource = await fake.create(TRANSFORMERS, "default", a_transformer())
+    desk = Desk(FaultyCluster(fake, first(1, Fault(error))))
+    await desk.record(resource)
+    await desk.record(resource)
+    assert desk.postings == [Posting.FAILED, Posting.NEW]
+
+
+async def test_event_whose_answer_was_lost_is_not_posted_twice(fake):
+    resource = await fake.create(TRANSFORMERS, "default", a_transformer())
+    lost = Fault(ApiUnavailable("no answer"), is_after=True)
+    desk = Desk(FaultyCluster(fake, first(1, lost)))
+    await desk.record(resource)
+    await desk.record(resource)
+    assert desk.postings == [Posting.FAILED, Posting.COUNTED]
+    assert len(fake.all(EVENTS)) == 1
+
+
+async def test_cluster_that_is_slow_is_not_waited_for(fake, monkeypatch):
+    monkeypatch.setattr(events, "PATIENCE", 0.01)
+    resource = await fake.create(TRANSFORMERS, "default", a_transformer())
+    desk = Desk(FaultyCluster(fake, first(1, Fault(delay=3600))))
+    await desk.record(resource)
+    assert desk.postings == [Posting.FAILED]
+
+
+async def test_namespace_that_is_gone_takes_no_event(fake):
+    resource = a_transformer(namespace="nowhere", uid="1")
+    desk = Desk(fake)
+    await desk.record(resource)
+    assert desk.postings == [Posting.FAILED]

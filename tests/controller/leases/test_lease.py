@@ -1,0 +1,165 @@
+"""One process at a time holds the lease, whatever clocks, crashes and lost answers there are."""
+
+import asyncio
+
+import pytest
+from support.badapi import LOST_ANSWER, LOST_REQUEST, FaultyCluster, at, first
+from support.clusters import until
+
+from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
+from snaploom_operator.cluster.metadata import Metadata
+from snaploom_operator.cluster.resources import LEASES
+from snaploom_operator.lease import DURATION, EVERY, GIVE_UP, Leadership, leading
+
+NAME = "snaploom-controller"
+
+
+class Process:
+    """Somebody who wants the lease, by a clock that goes only while they wait."""
+
+    def __init__(self, cluster, room, identity="one", date=0, slower_than=None):
+        self.seconds = 100.0
+        self.rounds = 0
+        self.slower_than = slower_than
+        self.cluster = FaultyCluster(cluster)
+        self.leadership = Leadership(
+            self.cluster,
+            room,
+            NAME,
+            identity,
+            clock=lambda: EpochNanos(int((date * 86_400 + self.seconds) * NANOS_PER_SECOND)),
+            monotonic=lambda: self.seconds,
+            pause=self.pause,
+        )
+
+    async def pause(self, seconds):
+        self.seconds += seconds
+        self.rounds += 1
+        await asyncio.sleep(0)
+        if self.slower_than is not None:
+            seen = self.slower_than.rounds
+            while self.slower_than.rounds == seen:
+                await asyncio.sleep(0.001)
+
+
+async def holder(cluster, room):
+    return (await cluster.get(LEASES, room, NAME))["spec"].get("holderIdentity")
+
+
+async def test_first_who_comes_holds_it(cluster, room):
+    one = Process(cluster, room)
+    assert not one.leadership.is_held
+    await one.leadership.acquire()
+    assert one.leadership.is_held
+    assert await holder(cluster, room) == "one"
+
+
+async def test_released_lease_is_had_at_once(cluster, room):
+    one, two = Process(cluster, room), Process(cluster, room, "two")
+    await one.leadership.acquire()
+    await one.leadership.release()
+    assert not one.leadership.is_held
+    await two.leadership.acquire()
+    assert two.rounds == 0
+    assert (await cluster.get(LEASES, room, NAME))["spec"]["leaseTransitions"] == 1
+
+
+@pytest.mark.parametrize("date", [-10_000, 0, 10_000])
+async def test_lease_of_a_dead_process_is_had_when_its_promise_is_over(cluster, room, date):
+    one, two = Process(cluster, room, date=date), Process(cluster, room, "two")
+    await one.leadership.acquire()
+    start = two.seconds
+    await two.leadership.acquire()
+    assert DURATION <= two.seconds - start <= DURATION + EVERY
+
+
+async def test_lease_that_is_renewed_stays(cluster, room):
+    one = Process(cluster, room)
+    two = Process(cluster, room, "two", slower_than=one)
+    await one.leadership.acquire()
+    waiting = asyncio.create_task(two.leadership.acquire())
+    keeping = asyncio.create_task(one.leadership.keep())
+
+    async def has_waited_long():
+        return two.rounds > 3 * DURATION / EVERY
+
+    await until(has_waited_long)
+    assert (waiting.done(), keeping.done()) == (False, False)
+    for task in (waiting, keeping):
+        task.cancel()
+    await asyncio.gather(waiting, keeping, return_exceptions=True)
+    assert one.leadership.is_held
+
+
+async def test_taken_lease_is_lost(cluster, room):
+    one = Process(cluster, room)
+    await one.leadership.acquire()
+    await cluster.patch(LEASES, room, NAME, {"spec": {"holderIdentity": "thief"}})
+    await one.leadership.keep()
+    assert not one.leadership.is_held
+    await one.leadership.release()
+    assert await holder(cluster, room) == "thief"
+
+
+async def test_holder_gives_up_before_others_may_take_it(cluster, room):
+    one = Process(cluster, room)
+    await one.leadership.acquire()
+    start = one.seconds
+    one.cluster.plan = first(1_000, LOST_REQUEST)
+    await one.leadership.keep()
+    assert GIVE_UP <= one.seconds - start < DURATION
+
+
+async def test_deleted_lease_is_made_anew(cluster, room):
+    one = Process(cluster, room)
+    await one.leadership.acquire()
+    stored = Metadata.of(await cluster.get(LEASES, room, NAME))
+    await cluster.delete(LEASES, room, NAME, uid=stored.uid)
+    keeping = asyncio.create_task(one.leadership.keep())
+
+    async def is_there_again():
+        return any(Metadata.of(item).uid != stored.uid for item in await leases())
+
+    async def leases():
+        return (await cluster.list(LEASES, namespace=room)).items
+
+    await until(is_there_again)
+    keeping.cancel()
+    await asyncio.gather(keeping, return_exceptions=True)
+    assert await holder(cluster, room) == "one"
+
+
+@pytest.mark.parametrize("fault", [LOST_REQUEST, LOST_ANSWER])
+@pytest.mark.parametrize("number", range(1, 7))
+async def test_lost_call_loses_no_lease(fake, fault, number):
+    one = Process(fake, "default")
+    one.cluster.plan = at(number, fault)
+    await one.leadership.acquire()
+    keeping = asyncio.create_task(one.leadership.keep())
+    while len(one.cluster.calls) < 8:
+        await asyncio.sleep(0)
+    assert not keeping.done()
+    keeping.cancel()
+    await asyncio.gather(keeping, return_exceptions=True)
+    assert one.leadership.is_held
+
+
+async def test_work_is_done_while_the_lease_is_held(cluster, room):
+    lost = []
+    async with leading(Process(cluster, room).leadership, lambda: lost.append(True)):
+        assert await holder(cluster, room) == "one"
+    assert await holder(cluster, room) is None
+    assert lost == []
+
+
+async def test_worker_is_told_once_that_the_lease_is_lost(cluster, room):
+    lost = []
+    async with leading(Process(cluster, room).leadership, lambda: lost.append(True)):
+        await cluster.patch(LEASES, room, NAME, {"spec": {"holderIdentity": "thief"}})
+
+        async def is_told():
+            return bool(lost)
+
+        await until(is_told)
+    assert lost == [True]
+    assert await holder(cluster, room) == "thief"
