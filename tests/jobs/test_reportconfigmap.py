@@ -21,6 +21,7 @@ from snaploom.jobs.reportconfigmap import (
     ROUNDS,
     ConfigMapPlace,
     ConfigMapReport,
+    NoCluster,
     connect,
     labels_of,
 )
@@ -258,10 +259,10 @@ def test_pod_without_a_cluster_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ConfigException):
         connect()
-    with pytest.raises(ReportNotWritten, match="Service host/port"):
+    with pytest.raises(NoCluster, match="Service host/port"):
         Ground("ns", connect).sink().write(a_report())
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))
-    with pytest.raises(ReportNotWritten):
+    with pytest.raises(NoCluster):
         Ground("ns", connect).sink().write(a_report())
 
 

@@ -9,6 +9,7 @@ SnaploomError
 ├── SparkStopped              shut down under a run (snaploom.jobs.sparkfailures)
 ├── BundleUnreadable          no Bundle, or another resource's (snaploom.jobs.bundlefile)
 ├── ReportNotWritten          it may be written later (snaploom.jobs.reportwriter)
+│   ├── NoCluster             none to write it to (snaploom.jobs.reportconfigmap)
 │   └── ReportNotOurs         another run's is in its place
 ├── UnexpectedFault           of Snaploom itself (snaploom.jobs.clusterjob)
 ├── SourceError

@@ -54,6 +54,13 @@ _TAKEN = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND)
 """Answers after which it is worth looking again: somebody else wrote or deleted it meanwhile."""
 
 
+class NoCluster(ReportNotWritten):
+    """A Report was to go into a cluster, and there is none."""
+
+    reason = "NoCluster"
+    retryable = False
+
+
 @dataclass(frozen=True)
 class ConfigMapPlace:
     """Where the ConfigMap is."""
@@ -87,6 +94,7 @@ class ConfigMapReport:
         """Create or replace the ConfigMap.
 
         Raises:
+            NoCluster: there is no cluster to write to.
             ReportNotOurs: there is one of another run, or of somebody else.
             ReportNotWritten: the API server does not answer, or refuses.
         """
@@ -99,7 +107,13 @@ class ConfigMapReport:
                     return
         except ApiException as error:
             raise self._not_written(_told(error)) from error
-        except (HTTPError, OSError, ConfigException) as error:
+        except ConfigException as error:
+            raise NoCluster(
+                f"the Report is not written to {self._place}",
+                found=str(error),
+                expected="a pod with a service account, or KUBECONFIG",
+            ) from error
+        except (HTTPError, OSError) as error:
             raise self._not_written(f"{type(error).__name__}: {error}") from error
         raise self._not_written(f"somebody else changed it {ROUNDS} times in a row")
 

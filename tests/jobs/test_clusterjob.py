@@ -1,0 +1,288 @@
+"""What a run in a cluster does and reports."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from support.cluster import Cluster
+from support.clusterjobs import RUN, UID, ClusterJob
+from support.commands import wait_until
+from support.declarations import document, simple
+from support.loom import Loom, ids
+
+from snaploom.jobs import clusterjob, clusterwork
+from snaploom.models.kinds import KIND_BY_NAME
+from snaploom.models.report import Report, RunPhase, SnapshotReason
+from snaploom.models.skippingindex import IndexedFiles, IndexState
+from snaploom.planning.bundle import BUNDLE_FORMAT, Bundle
+from snaploom.planning.bundling import bundle_for
+
+SLOW = "aggregate(sequence(1, 20000), 0L, (total, x) -> total + x)"
+"""About a millisecond a row."""
+INDEX = "by-id"
+
+
+@pytest.fixture
+def loom(tmp_path: Path) -> Loom:
+    loom = Loom(tmp_path)
+    loom.join("customer")
+    for day in (1, 2):
+        loom.write("order", day, ids(0, 1, 2))
+        loom.write("customer", day, ids(1, 2))
+    return loom
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> ClusterJob:
+    return ClusterJob(tmp_path)
+
+
+def index_bundle(loom: Loom, tmp_path: Path, column: str = "data.id") -> Bundle:
+    spec: dict[str, Any] = {
+        "target": {"outputDataset": "wide"},
+        "indexes": [{"type": "MIN_MAX", "column": column}],
+        "store": {"parquet": {"location": f"file://{tmp_path}/indexes/"}},
+    }
+    raws = [*loom.documents(), document("SkippingIndex", INDEX, spec)]
+    resources = [KIND_BY_NAME[raw["kind"]].model.parse(raw) for raw in raws]
+    return bundle_for("SkippingIndex", INDEX, resources)
+
+
+def test_run_publishes_and_tells_all_that_a_status_needs(spark, loom, job) -> None:
+    code, report = job.run(loom.bundle(), "--attempt", "2")
+    assert (code, report.phase) == (0, RunPhase.SUCCEEDED)
+    assert (report.run_id, report.uid, report.attempt) == (RUN, UID, 2)
+    assert (report.reason, report.retryable, report.progress) == ("", None, None)
+    assert loom.live_days() == [1, 2]
+    assert {record.run_id for record in loom.state().snapshots} == {report.storage_run_id}
+    assert report.snapshot_count == 2
+    assert [one.time for one in report.published] == [
+        "2024-01-02T00:00:00Z",
+        "2024-01-01T00:00:00Z",
+    ]
+    assert report.newest is not None
+    assert (report.newest.time, report.newest.rows) == ("2024-01-02T00:00:00Z", 3)
+    assert [join.matched for join in report.newest.joins] == [2]
+    assert report.manifest is not None
+    assert report.manifest.sequence == loom.state().seq
+    assert [(one.source, one.latest_snapshot, one.snapshots) for one in report.seen] == [
+        ("customer", "2024-01-02T00:00:00Z", 2),
+        ("order", "2024-01-02T00:00:00Z", 2),
+    ]
+    assert len({one.schema_fingerprint for one in report.seen}) == 1
+
+
+def test_run_with_nothing_to_do_tells_what_is_published(spark, loom, job) -> None:
+    job.run(loom.bundle())
+    code, report = job.run(loom.bundle())
+    assert (code, report.phase, report.snapshots) == (0, RunPhase.SUCCEEDED, ())
+    assert report.snapshot_count == 2
+    assert report.newest is not None
+    assert report.newest.time == "2024-01-02T00:00:00Z"
+    assert {one.source: one.snapshots for one in report.seen} == {"customer": 2, "order": 2}
+
+
+def test_schema_of_the_newest_snapshot_is_what_was_seen(spark, loom, job) -> None:
+    _, before = job.run(loom.bundle())
+    loom.write("customer", 3, [{"id": 1, "name": "Ada"}])
+    loom.write("order", 3, ids(0))
+    _, after = job.run(loom.bundle())
+    was = {one.source: one.schema_fingerprint for one in before.seen}
+    now = {one.source: one.schema_fingerprint for one in after.seen}
+    assert was["order"] == now["order"]
+    assert was["customer"] != now["customer"]
+
+
+def test_snapshot_that_is_missing_fails_and_is_worth_trying_again(spark, loom, job) -> None:
+    loom.write("order", 3, ids(0))
+    code, report = job.run(loom.bundle())
+    assert (code, report.phase) == (1, RunPhase.FAILED)
+    assert (report.reason, report.retryable) == ("SnapshotMissing", True)
+    assert [left.reason for left in report.failed] == [SnapshotReason.SNAPSHOT_MISSING]
+    assert report.snapshot_count == 0
+    assert {one.source: one.snapshots for one in report.seen} == {"customer": 2, "order": 3}
+
+
+def test_source_file_that_cannot_be_read_is_worth_trying_again(spark, loom, job) -> None:
+    loom.write("customer", 2, ids(1)).write_bytes(b"no Parquet")
+    code, report = job.run(loom.bundle())
+    assert (code, report.phase) == (1, RunPhase.FAILED)
+    assert (report.reason, report.retryable) == ("SourceNotReadable", True)
+    assert report.snapshot_count == 1
+    assert "customer" in report.message
+
+
+def test_rows_that_multiply_are_not_worth_trying_again(spark, loom, job) -> None:
+    loom.write("customer", 1, ids(1, 1))
+    code, report = job.run(loom.bundle())
+    assert (code, report.phase) == (1, RunPhase.FAILED)
+    assert (report.reason, report.retryable) == ("RowsMultiplied", False)
+
+
+def test_ambiguous_declarations_are_refused_before_spark_starts(loom, job, capsys) -> None:
+    loom.spec["dataModel.dataRelationships"] = []
+    code, report = job.run(loom.bundle())
+    assert (code, report.phase) == (3, RunPhase.FAILED)
+    assert (report.reason, report.retryable) == ("NoUniqueJoinTree", False)
+    assert [finding.resource for finding in report.findings] == ["OutputDataset/wide"]
+    assert "OutputDataset/wide" in capsys.readouterr().err
+
+
+def test_bundle_of_a_newer_operator_is_reported(loom, job) -> None:
+    arguments = job.arguments(loom.bundle())
+    path = job.place / "bundle" / "bundle.json"
+    raw = json.loads(path.read_text()) | {"format": BUNDLE_FORMAT + 1}
+    path.write_text(json.dumps(raw))
+    assert clusterjob.main(arguments) == 1
+    assert (job.report.phase, job.report.reason) == (RunPhase.FAILED, "FormatTooNew")
+    assert (job.report.output, job.report.run_id, job.report.uid) == ("wide", RUN, UID)
+
+
+def test_fault_of_our_own_is_reported_without_its_text(loom, job, monkeypatch, capsys) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("s3cr3t")
+
+    monkeypatch.setattr(clusterwork, "weave_outputs", broken)
+    code, report = job.run(loom.bundle())
+    assert (code, report.phase) == (1, RunPhase.FAILED)
+    assert (report.reason, report.retryable) == ("UnexpectedFault", True)
+    assert "KeyError" in report.message
+    assert "s3cr3t" not in report.dump_json()
+    assert "s3cr3t" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "place", ["configmap:ns", "configmap:/x", "report.json", "configmap:other/report"]
+)
+def test_report_that_can_go_nowhere_is_refused(loom, job, place, capsys) -> None:
+    raw = loom.bundle().dump()
+    raw["outputDataset"]["metadata"]["namespace"] = "ns"
+    arguments = job.arguments(Bundle.parse(raw), "--report", place)
+    assert clusterjob.main(arguments) == 2
+    assert "--report" in capsys.readouterr().err
+    assert not loom.out.exists()
+
+
+@pytest.mark.slow
+def test_report_tells_progress_while_the_run_goes_on_and_sigterm_ends_it(loom, job) -> None:
+    loom.root = "slow"
+    loom.others.clear()
+    loom.more.append(simple("slow", f"SELECT id, {SLOW} AS x FROM c", source="order"))
+    loom.write("order", 2, pa.table({"id": pa.array(range(1_000_000))}))
+    process = job.start(loom.bundle())
+    seen: list[Report] = []
+
+    def weaves_the_second() -> bool:
+        if not job.report_file.exists():
+            return False
+        seen.append(job.report)
+        progress = seen[-1].progress
+        return progress is not None and progress.snapshot == 2
+
+    wait_until(weaves_the_second, process)
+    assert {report.phase for report in seen} == {RunPhase.RUNNING}
+    assert seen[0].progress is None
+    assert [one.rows for one in seen[-1].snapshots] == [3]
+    process.send_signal(signal.SIGTERM)
+    code, said = job.end(process)
+    assert code == 130, said
+    assert "Traceback" not in said
+    report = job.report
+    assert (report.phase, report.reason, report.retryable) == (
+        RunPhase.INTERRUPTED,
+        "Interrupted",
+        True,
+    )
+    assert report.snapshot_count == 1
+    assert loom.is_clean()
+
+
+def test_deleting_removes_what_was_published_and_leaves_the_rest(spark, loom, job) -> None:
+    job.run(loom.bundle())
+    (loom.out / "notes.txt").write_text("mine")
+    code, report = job.run(loom.bundle(), "--action", "Delete")
+    assert (code, report.phase, report.snapshot_count) == (0, RunPhase.SUCCEEDED, 0)
+    assert report.removed is not None
+    assert report.removed.files > 2
+    assert report.removed.left_names == ("notes.txt",)
+    assert [path.name for path in loom.out.rglob("*") if path.is_file()] == ["notes.txt"]
+
+
+def test_deleting_what_was_never_published_is_fine(loom, job) -> None:
+    code, report = job.run(loom.bundle(), "--action", "delete")
+    assert (code, report.phase) == (0, RunPhase.SUCCEEDED)
+    assert report.removed is not None
+    assert report.removed.files == 0
+
+
+def test_deleting_needs_no_sound_declarations(loom, job) -> None:
+    loom.spec["dataModel.dataRelationships"] = []
+    assert job.run(loom.bundle(), "--action", "delete")[0] == 0
+
+
+def test_index_is_built_told_and_deleted(spark, loom, job, tmp_path) -> None:
+    job.run(loom.bundle())
+    bundle = index_bundle(loom, tmp_path)
+    code, report = job.run(bundle)
+    assert (code, report.phase, report.output) == (0, RunPhase.SUCCEEDED, f"SkippingIndex/{INDEX}")
+    facts = report.index
+    assert facts is not None
+    assert facts.state is IndexState.ACTIVE
+    assert facts.files == IndexedFiles(indexed=2, stale=0, missing=0)
+    assert facts.bytes
+    assert facts.last_refreshed is not None
+    assert facts.done
+    again = job.run(bundle)[1].index
+    assert again is not None
+    assert again.files == facts.files
+    for done in (("dropped", "its files removed"), ()):
+        code, report = job.run(bundle, "--action", "delete")
+        assert (code, report.phase) == (0, RunPhase.SUCCEEDED)
+        assert report.index is not None
+        assert (report.index.state, report.index.done) == (IndexState.DELETED, done)
+    left = [path for path in (tmp_path / "indexes").rglob("*.parquet") if path.is_file()]
+    assert left == []
+
+
+def test_index_of_a_column_that_is_not_there_is_a_users_error(spark, loom, job, tmp_path) -> None:
+    job.run(loom.bundle())
+    code, report = job.run(index_bundle(loom, tmp_path, "absent"))
+    assert (code, report.phase) == (2, RunPhase.FAILED)
+    assert (report.reason, report.retryable) == ("Invalid", False)
+    assert [finding.code for finding in report.findings] == ["SL186"]
+
+
+def test_report_in_a_real_cluster(
+    loom: Loom, job: ClusterJob, control_plane: Cluster, namespace: str, monkeypatch
+) -> None:
+    raw = loom.bundle().dump()
+    control_plane.kubectl(
+        "create", "--namespace", namespace, "-f", "-", stdin=json.dumps(raw["outputDataset"])
+    )
+    stored = control_plane.kubectl.get("outputdataset", "wide", namespace)["metadata"]
+    raw["outputDataset"]["metadata"] = {
+        name: stored[name] for name in ("name", "namespace", "uid", "resourceVersion")
+    }
+    monkeypatch.setenv("KUBECONFIG", str(control_plane.kubeconfig))
+    where = ["--report", f"configmap:{namespace}/{RUN}-report"]
+    arguments = job.arguments(Bundle.parse(raw), "--action", "delete", *where)
+    arguments[arguments.index(UID)] = stored["uid"]
+    assert clusterjob.main(arguments) == 0
+    found = control_plane.kubectl.get("configmap", f"{RUN}-report", namespace)
+    report = Report.model_validate_json(found["data"]["report.json"])
+    assert (report.phase, report.uid, report.run_id) == (RunPhase.SUCCEEDED, stored["uid"], RUN)
+
+
+def test_report_that_cannot_be_written_does_not_fail_the_run(
+    loom, job, monkeypatch, capsys
+) -> None:
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    where = ["--report", f"configmap:ns/{RUN}-report"]
+    assert clusterjob.main(job.arguments(loom.bundle(), "--action", "delete", *where)) == 0
+    assert "the last Report is not written" in capsys.readouterr().err
