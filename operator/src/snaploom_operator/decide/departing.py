@@ -44,12 +44,11 @@ def depart(view: RunView, current: CurrentRun | None, settings: DecideSettings) 
     return Step(None, wakes=(again,) if again is not None else ())
 
 
-def is_stuck(view: RunView, current: CurrentRun | None, last: LastRun | None) -> bool:
+def is_stuck(view: RunView, current: CurrentRun | None, last: LastRun) -> bool:
     """Whether the data of a resource that is being deleted could not be deleted, for good."""
-    if current is not None or not view.has_finalizer:
+    if current is not None or not view.has_finalizer or last.action is not RunAction.DELETE:
         return False
-    failed = last is not None and last.action is RunAction.DELETE
-    return failed and last is not None and retry_at(view, last) is None and _wanted(view) is None
+    return not _went_well(last) and _wanted(view) is None and retry_at(view, last) is None
 
 
 def _released(view: RunView, current: CurrentRun | None) -> Note | None:

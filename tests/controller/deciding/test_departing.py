@@ -1,0 +1,213 @@
+"""A resource with `deletionPolicy: Delete` goes after what it published, or says why not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from support.observing import (
+    DECLARATIONS,
+    SETTINGS,
+    a_report,
+    a_run,
+    an_application,
+    an_end,
+    an_index,
+    an_output,
+    current_of,
+    last_of,
+    observing,
+    ready,
+    told,
+)
+
+from snaploom.models.outputdataset import OutputDatasetStatus
+from snaploom.models.run import CurrentPhase, LastPhase, RunAction
+from snaploom.models.skippingindex import IndexState, SkippingIndexStatus
+from snaploom_operator.actions import AddFinalizer, Create, Delete, RemoveFinalizer
+from snaploom_operator.decide.deciding import decide
+from snaploom_operator.decision import Decision, EventType
+from snaploom_operator.objects import ANNOTATION_PAUSED, FINALIZER, ApplicationState
+from snaploom_operator.observed import ObservedOutput
+
+PUBLISHED = OutputDatasetStatus(realised=DECLARATIONS, last_run=an_end())
+DELETION = RunAction.DELETE
+
+
+def going(status: OutputDatasetStatus = PUBLISHED, **settings: Any) -> ObservedOutput:
+    """An output that is being deleted, and has to delete what it published."""
+    policy = {"deletionPolicy": "Delete"} | settings
+    return an_output(status, finalizers=(FINALIZER,), is_deleting=True, **policy)
+
+
+def decided(observed: ObservedOutput) -> Decision:
+    return decide(observed, SETTINGS)
+
+
+def is_let_go(decision: Decision) -> bool:
+    return decision.actions == (RemoveFinalizer(),)
+
+
+def note(decision: Decision) -> tuple[EventType, str]:
+    (found,) = decision.notes
+    return found.type, found.reason
+
+
+@pytest.mark.parametrize(
+    ("policy", "finalizers", "action"),
+    [
+        pytest.param("Delete", (), AddFinalizer(), id="wanted and not there"),
+        pytest.param("Retain", (FINALIZER,), RemoveFinalizer(), id="there and not wanted"),
+        pytest.param("Delete", (FINALIZER,), None, id="wanted and there"),
+        pytest.param("Retain", (), None, id="neither"),
+    ],
+)
+def test_finalizer_is_held_only_where_data_is_to_be_deleted(
+    policy: str, finalizers: tuple[str, ...], action: object
+) -> None:
+    observed = an_output(PUBLISHED, finalizers=finalizers, deletionPolicy=policy)
+    assert decided(observed).actions == ((action,) if action else ())
+
+
+def test_deleting_resource_starts_a_run_that_deletes() -> None:
+    decision = decided(going())
+    current = current_of(decision)
+    assert current is not None
+    assert (current.action, current.phase) == (DELETION, CurrentPhase.QUEUED)
+    assert ready(decision) == ("False", "Deleting")
+    assert told(decision)["Reconciling"] == ("True", "Deleting")
+    submitting = current.model_copy(update={"phase": CurrentPhase.SUBMITTING})
+    following = decided(going(PUBLISHED.model_copy(update={"current_run": submitting})))
+    assert [type(action) for action in following.actions] == [Create, Create]
+
+
+def test_data_is_deleted_although_the_sources_are_gone_already() -> None:
+    run = a_run("Submitting", action=DELETION)
+    status = PUBLISHED.model_copy(update={"current_run": run})
+    observed = replace(going(status), bundle=None, plan=None, declarations="")
+    bundle, _ = decided(observed).actions
+    assert isinstance(bundle, Create)
+    data = bundle.manifest["data"]
+    assert isinstance(data, dict)
+    assert '"folderUri":"/out/wide/"' in str(data["bundle.json"])
+
+
+def test_resource_goes_when_its_data_is_deleted() -> None:
+    done = an_end(action=DELETION)
+    decision = decided(going(PUBLISHED.model_copy(update={"last_run": done})))
+    assert is_let_go(decision)
+    assert note(decision) == (EventType.NORMAL, "DataDeleted")
+
+
+def test_end_of_the_deletion_empties_the_status() -> None:
+    run = a_run("Running", action=DELETION)
+    removed = {"files": 3, "bytes": 9}
+    observed = observing(
+        going(PUBLISHED.model_copy(update={"current_run": run})),
+        applications=(an_application(ApplicationState.COMPLETED, action=DELETION),),
+        reports={run.name: a_report(removed=removed)},
+    )
+    status = decided(observed).status
+    assert isinstance(status, OutputDatasetStatus)
+    assert (status.latest_snapshot, status.manifest, status.realised) == (None, None, None)
+
+
+def test_run_in_flight_is_stopped_first() -> None:
+    status = PUBLISHED.model_copy(update={"current_run": a_run("Running")})
+    flying = observing(going(status), applications=(an_application(ApplicationState.RUNNING),))
+    current = current_of(decided(flying))
+    assert current is not None
+    assert current.stopping == "Deleting"
+    stopping = status.model_copy(update={"current_run": current})
+    (deletion,) = decided(observing(going(stopping), applications=flying.runs.applications)).actions
+    assert isinstance(deletion, Delete)
+    last = last_of(decided(going(stopping)))
+    assert last is not None
+    assert last.phase is LastPhase.STOPPED
+
+
+def test_run_that_waits_is_dropped_when_the_resource_goes() -> None:
+    status = PUBLISHED.model_copy(update={"current_run": a_run("Queued")})
+    assert current_of(decided(going(status))) is None
+
+
+@pytest.mark.parametrize(
+    ("observed", "type_"),
+    [
+        pytest.param(going(deletionPolicy="Retain"), EventType.NORMAL, id="data is to stay"),
+        pytest.param(
+            observing(going(), is_namespace_terminating=True), EventType.WARNING, id="namespace"
+        ),
+        pytest.param(
+            observing(going(), available=frozenset()), EventType.WARNING, id="no submitter"
+        ),
+        pytest.param(going(spark={"sparkConf": {"spark.master": "x"}}), EventType.WARNING,
+                     id="a job that cannot be written down"),
+        pytest.param(going(OutputDatasetStatus()), EventType.NORMAL, id="nothing published"),
+    ],
+)  # fmt: skip
+def test_resource_is_let_go_where_nothing_can_delete_its_data(
+    observed: ObservedOutput, type_: EventType
+) -> None:
+    decision = decided(observed)
+    assert is_let_go(decision)
+    assert note(decision) == (type_, "DataLeft")
+
+
+def test_failed_deletion_is_tried_again_and_then_keeps_the_resource() -> None:
+    def after(attempt: int, ended: float = -9000) -> Decision:
+        failed = an_end("Failed", ended, action=DELETION, attempt=attempt)
+        return decided(going(PUBLISHED.model_copy(update={"last_run": failed})))
+
+    again = current_of(after(1))
+    assert again is not None
+    assert again.attempt == 2
+    assert after(1, ended=-1).requeue_after == pytest.approx(119)
+    stuck = after(3)
+    assert not stuck.actions
+    assert told(stuck)["Stalled"] == ("True", "RetriesExhausted")
+    assert "Retain" in stuck.status.conditions[0].message
+
+
+def test_deletion_that_is_refused_is_not_tried_again() -> None:
+    refused = an_end("Failed", action=DELETION, reason="FolderNotOurs", retryable=False)
+    decision = decided(going(PUBLISHED.model_copy(update={"last_run": refused})))
+    assert told(decision)["Stalled"] == ("True", "RunRefused")
+
+
+def test_paused_resource_stays() -> None:
+    paused = {ANNOTATION_PAUSED: "true"}
+    observed = an_output(PUBLISHED, paused, (FINALIZER,), is_deleting=True)
+    assert not decided(observed).actions
+
+
+def test_resource_without_the_finalizer_just_goes() -> None:
+    decision = decided(an_output(PUBLISHED, is_deleting=True, deletionPolicy="Delete"))
+    assert not decision.actions
+    assert current_of(decision) is None
+    assert ready(decision) == ("False", "Deleting")
+
+
+def test_index_whose_target_is_not_declared_any_more_is_let_go() -> None:
+    status = SkippingIndexStatus(realised=DECLARATIONS, last_run=an_end())
+    observed = an_index(status, finalizers=(FINALIZER,), is_deleting=True, deletionPolicy="Delete")
+    assert is_let_go(decide(replace(observed, bundle=None), SETTINGS))
+
+
+def test_index_over_a_path_is_deleted_without_any_other_declaration() -> None:
+    status = SkippingIndexStatus(
+        realised=DECLARATIONS,
+        last_run=an_end(),
+        current_run=a_run("Running", action=DELETION),
+        state=IndexState.ACTIVE,
+    )
+    target = {"path": {"uri": "/data", "format": "parquet"}}
+    observed = an_index(
+        status, finalizers=(FINALIZER,), is_deleting=True, target=target, deletionPolicy="Delete"
+    )
+    running = an_application(ApplicationState.RUNNING, action=DELETION)
+    runs = replace(observed.runs, applications=(running,))
+    decision = decide(replace(observed, bundle=None, runs=runs), SETTINGS)
+    assert isinstance(decision.status, SkippingIndexStatus)
+    assert decision.status.state is IndexState.DELETING

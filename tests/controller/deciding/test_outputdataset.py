@@ -1,0 +1,251 @@
+"""What is said about an output: ready or not, valid, planned, fresh; never more than 32 KB."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from support.observing import (
+    DECLARATIONS,
+    RUN,
+    SETTINGS,
+    a_report,
+    a_run,
+    an_application,
+    an_end,
+    an_output,
+    at,
+    observing,
+    ready,
+    told,
+    with_status,
+)
+from support.wideoutputs import a_wide_output, the_largest_report
+
+from snaploom.models.finding import Finding, Severity
+from snaploom.models.outputdataset import OutputDatasetStatus
+from snaploom.models.report import LatestSnapshot
+from snaploom.models.run import LastRun, Submitter
+from snaploom_operator.actions import Delete, Ensure
+from snaploom_operator.decide.deciding import decide
+from snaploom_operator.objects import ApplicationState
+from snaploom_operator.observed import ObservedOutput, OwnedConfigMap
+from snaploom_operator.sizes import MOST_BYTES
+
+
+def finding(code: str, message: str = "wrong", severity: Severity = Severity.ERROR) -> Finding:
+    return Finding(
+        code=code,
+        severity=severity,
+        resource="OutputDataset/wide",
+        path="spec.x",
+        message=message,
+        hint="mend it",
+    )
+
+
+def snapshot(published: float) -> LatestSnapshot:
+    report = a_report(newest={
+        "time": "2020-01-01T00:00:00Z", "publishedAt": at(published), "partition": "data/x",
+        "rows": 1, "files": 1, "bytes": 1,
+    }).report  # fmt: skip
+    assert report is not None
+    assert report.newest is not None
+    return report.newest
+
+
+def published(last: LastRun, age: float = -50, **run: Any) -> ObservedOutput:
+    """An output whose declarations are realised, and that has a snapshot."""
+    status = OutputDatasetStatus(
+        realised=DECLARATIONS, last_run=last, latest_snapshot=snapshot(age)
+    )
+    return an_output(status, **run)
+
+
+@pytest.mark.parametrize(
+    ("findings", "faulty", "reason"),
+    [
+        pytest.param([finding("SL113")], (), "Invalid", id="wrong by itself"),
+        pytest.param([finding("SL130")], (), "ReferenceMissing", id="something is not there"),
+        pytest.param([], ("DataSource/a",), "ReferenceNotReady", id="something else is wrong"),
+        pytest.param([finding("SL301")], (), "TreeAmbiguous", id="a tie"),
+        pytest.param([finding("SL302")], (), "SourceUnreachable", id="no way to a source"),
+        pytest.param(
+            [finding("SL130"), finding("SL301"), finding("SL113")], ("DataSource/a",), "Invalid",
+            id="the gravest of all",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_stalls_with_the_fix(
+    findings: list[Finding], faulty: tuple[str, ...], reason: str
+) -> None:
+    observed = replace(
+        published(an_end()), findings=tuple(findings), faulty=faulty, bundle=None, plan=None
+    )
+    decision = decide(observed, SETTINGS)
+    conditions = told(decision)
+    assert conditions["Ready"] == ("False", reason)
+    assert conditions["Stalled"] == ("True", reason)
+    is_about_tree = reason in ("TreeAmbiguous", "SourceUnreachable")
+    assert conditions["Validated"] == (("True", "Valid") if is_about_tree else ("False", reason))
+    assert conditions.get("Planned") == (("False", reason) if is_about_tree else None)
+    message = decision.status.conditions[0].message
+    assert ("mend it" in message) or ("DataSource/a" in message)
+    assert reason in [note.reason for note in decision.notes]
+
+
+def test_stalling_is_told_once() -> None:
+    observed = replace(published(an_end()), findings=(finding("SL113"),), bundle=None, plan=None)
+    status = decide(observed, SETTINGS).status
+    assert isinstance(status, OutputDatasetStatus)
+    again = replace(observed, resource=observed.resource.model_copy(update={"status": status}))
+    decision = decide(again, SETTINGS)
+    assert not decision.notes
+    assert decision.status == status
+
+
+def test_warnings_are_told_and_do_not_stop_the_work() -> None:
+    warned = replace(published(an_end()), findings=(finding("SL176", severity=Severity.WARNING),))
+    decision = decide(warned, SETTINGS)
+    assert ready(decision) == ("True", "Published")
+    validated = next(c for c in decision.status.conditions if c.type == "Validated")
+    assert validated.message.startswith("1 warning: spec.x: wrong")
+
+
+def test_submitter_that_is_not_there_stalls() -> None:
+    observed = an_output(submitter="Local")
+    decision = decide(observed, SETTINGS)
+    assert told(decision)["Stalled"] == ("True", "SubmitterNotAvailable")
+    assert told(decision)["Validated"] == ("True", "Valid")
+    there = observing(observed, available=frozenset({Submitter.LOCAL}))
+    assert ready(decide(there, SETTINGS)) == ("False", "RunQueued")
+
+
+def test_settings_that_no_application_may_have_stall() -> None:
+    decision = decide(an_output(spark={"sparkConf": {"spark.master": "local"}}), SETTINGS)
+    assert told(decision)["Stalled"] == ("True", "Invalid")
+    assert "spark.master" in decision.status.conditions[0].message
+
+
+def test_ready_stays_during_a_run_that_refreshes() -> None:
+    status = published(an_end()).resource.status
+    assert status is not None
+    flying = an_output(status.model_copy(update={"current_run": a_run("Running")}))
+    flying = observing(flying, applications=(an_application(ApplicationState.RUNNING),))
+    assert told(decide(flying, SETTINGS))["Ready"] == ("True", "Published")
+    assert "Reconciling" not in told(decide(flying, SETTINGS))
+
+
+def test_ready_waits_for_a_run_over_todays_declarations() -> None:
+    decision = decide(replace(published(an_end()), declarations="others"), SETTINGS)
+    assert ready(decision) == ("False", "RunQueued")
+    assert told(decision)["Reconciling"] == ("True", "RunQueued")
+
+
+def test_failed_run_beside_a_fresh_snapshot_leaves_it_ready() -> None:
+    failed = an_end("Failed", attempt=3)
+    decision = decide(published(failed, freshness={"maxAge": {"hour": 1}}), SETTINGS)
+    assert ready(decision) == ("True", "LastRunFailed")
+    assert told(decision)["SnapshotFresh"] == ("True", "Fresh")
+    assert decision.requeue_after == pytest.approx(3550)
+
+
+def test_too_old_a_snapshot_is_not_ready() -> None:
+    failed = an_end("Failed", attempt=3)
+    stale = published(failed, age=-3601, freshness={"maxAge": {"hour": 1}})
+    decision = decide(stale, SETTINGS)
+    assert ready(decision) == ("False", "Stale")
+    assert told(decision)["Stalled"] == ("True", "Stale")
+    assert told(decision)["SnapshotFresh"] == ("False", "Stale")
+    assert [note.reason for note in decision.notes] == ["Stale"]
+
+
+def test_too_old_a_snapshot_that_is_being_renewed_reconciles() -> None:
+    schedule = {"cron": "0 * * * *"}
+    last = an_end(ended=-10, started_at=at(-20))
+    stale = published(last, age=-3601, freshness={"maxAge": {"hour": 1}}, schedule=schedule)
+    decision = decide(stale, SETTINGS)
+    assert told(decision)["Reconciling"] == ("True", "Stale")
+    assert [note.reason for note in decision.notes] == ["Stale"]
+
+
+def test_nothing_to_publish_yet_is_ready_unless_freshness_is_asked_for() -> None:
+    status = OutputDatasetStatus(realised=DECLARATIONS, last_run=an_end())
+    decision = decide(an_output(status), SETTINGS)
+    assert ready(decision) == ("True", "NothingDue")
+    assert told(decision)["SnapshotFresh"] == ("False", "NeverPublished")
+    asked = an_output(status, freshness={"maxAge": {"hour": 1}})
+    assert ready(decide(asked, SETTINGS)) == ("False", "Stale")
+
+
+def test_older_report_takes_nothing_from_the_status() -> None:
+    newer = {"uri": "/out/wide/", "sequence": 9, "fixed": {"dataFormat": "PARQUET"}}
+    report = a_report(manifest=newer, snapshotCount=7)
+    status = OutputDatasetStatus(current_run=a_run("Running"))
+    done = an_application(ApplicationState.COMPLETED)
+    first = decide(
+        observing(an_output(status), applications=(done,), reports={RUN: report}), SETTINGS
+    ).status
+    assert isinstance(first, OutputDatasetStatus)
+    assert first.manifest is not None
+    assert (first.snapshot_count, first.manifest.fixed) == (7, {"dataFormat": "PARQUET"})
+    again = first.model_copy(update={"current_run": a_run("Running")})
+    older = observing(an_output(again), applications=(done,), reports={RUN: a_report()})
+    second = decide(older, SETTINGS).status
+    assert isinstance(second, OutputDatasetStatus)
+    assert second.snapshot_count == 7
+
+
+def test_plan_is_in_the_status() -> None:
+    status = decide(an_output(), SETTINGS).status
+    assert isinstance(status, OutputDatasetStatus)
+    assert status.plan is not None
+    assert status.plan.max_depth == 1
+    assert [(join.field_name, join.relationship) for join in status.plan.joins] == [
+        ("address", "customer-id")
+    ]
+
+
+def test_whole_plan_is_written_beside_a_status_that_has_only_its_beginning() -> None:
+    observed = a_wide_output(60)
+    first = decide(observed, SETTINGS)
+    (ensure,) = first.actions
+    assert isinstance(ensure, Ensure)
+    status = first.status
+    assert isinstance(status, OutputDatasetStatus)
+    assert status.plan is not None
+    assert len(status.plan.joins) == 50
+    written = observing(
+        with_status(observed, plan=status.plan),
+        config_maps=(OwnedConfigMap("wide-plan", "1", "", "plan"),),
+    )
+    assert not decide(written, SETTINGS).actions
+
+
+def test_plan_that_fits_again_needs_no_other_place() -> None:
+    left = OwnedConfigMap("wide-plan", "1", "", "plan")
+    observed = observing(published(an_end()), config_maps=(left,))
+    (action,) = decide(observed, SETTINGS).actions
+    assert isinstance(action, Delete)
+    assert action.name == "wide-plan"
+
+
+def test_status_of_the_largest_output_and_report_is_small() -> None:
+    report = the_largest_report()
+    run = a_run("Running", waiting_for="x" * 1000, progress="y" * 1000)
+    wide = a_wide_output(120, name_length=200)
+    wide = with_status(wide, current_run=run, last_run=an_end("Failed", message="z" * 4000))
+    faults = tuple(finding("SL176", "é" * 3000, Severity.WARNING) for _ in range(50))
+    wide = replace(wide, findings=faults)
+    running = observing(
+        wide,
+        applications=(an_application(ApplicationState.RUNNING, message="m" * 30_000),),
+        reports={RUN: report},
+    )
+    ended = observing(
+        wide, applications=(an_application(ApplicationState.FAILED),), reports={RUN: report}
+    )
+    for observed in (wide, running, ended):
+        status = decide(observed, SETTINGS).status
+        assert len(status.dump_json().encode()) < MOST_BYTES

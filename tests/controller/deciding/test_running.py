@@ -1,0 +1,519 @@
+"""A run in flight: each phase is written before it is acted on, and every wait has a name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from support.observing import (
+    DECLARATIONS,
+    RUN,
+    SETTINGS,
+    UID,
+    a_report,
+    a_run,
+    an_application,
+    an_end,
+    an_output,
+    current_of,
+    last_of,
+    observing,
+    ready,
+    told,
+    with_status,
+)
+
+from snaploom.models.outputdataset import OutputDatasetStatus
+from snaploom.models.run import CurrentPhase, CurrentRun, LastPhase, RunAction, Trigger
+from snaploom_operator.actions import Create, Delete
+from snaploom_operator.decide.deciding import decide
+from snaploom_operator.decision import Decision
+from snaploom_operator.objects import (
+    ANNOTATION_PAUSED,
+    Application,
+    ApplicationState,
+    DriverPod,
+    FoundReport,
+)
+from snaploom_operator.observed import ObservedOutput, OwnedConfigMap, Queue, Refusal
+
+State = ApplicationState
+
+
+def flying(
+    run: CurrentRun,
+    application: Application | None = None,
+    report: FoundReport | None = None,
+    pod: DriverPod | None = None,
+    **settings: Any,
+) -> ObservedOutput:
+    """An output with a run in flight."""
+    observed = an_output(OutputDatasetStatus(current_run=run), **settings)
+    return observing(
+        observed,
+        applications=(application,) if application is not None else (),
+        reports={report.run: report} if report is not None else {},
+        driver_pods={RUN: pod} if pod is not None else {},
+    )
+
+
+def decided(observed: ObservedOutput) -> Decision:
+    return decide(observed, SETTINGS)
+
+
+def phase_of(observed: ObservedOutput) -> CurrentPhase | None:
+    current = current_of(decided(observed))
+    return current.phase if current is not None else None
+
+
+def test_run_with_a_slot_is_written_down_as_submitting_before_anything_is_created() -> None:
+    first = decided(an_output())
+    queued = current_of(first)
+    assert queued is not None
+    second = decided(flying(queued))
+    assert not second.actions
+    submitting = current_of(second)
+    assert submitting is not None
+    assert (submitting.phase, submitting.name) == (CurrentPhase.SUBMITTING, queued.name)
+
+
+def test_submitting_run_gets_its_bundle_and_then_its_application() -> None:
+    actions = decided(flying(a_run("Submitting"))).actions
+    assert [type(action) for action in actions] == [Create, Create]
+    bundle, application = actions
+    assert isinstance(bundle, Create)
+    assert isinstance(application, Create)
+    assert bundle.resource.kind == "ConfigMap"
+    assert application.resource.kind == "SparkApplication"
+    for manifest in (bundle.manifest, application.manifest):
+        metadata = manifest["metadata"]
+        assert isinstance(metadata, dict)
+        assert metadata["namespace"] == "shop"
+        assert metadata["labels"]["snaploom.io/owner-uid"] == UID
+        assert metadata["labels"]["snaploom.io/run"] == RUN
+
+
+def test_run_without_a_slot_waits_for_its_turn_by_name() -> None:
+    queue = Queue(has_slot=False, position=2, waiting=5, in_flight=20, limit=20)
+    decision = decided(observing(flying(a_run("Queued")), queue=queue))
+    current = current_of(decision)
+    assert current is not None
+    assert current.phase is CurrentPhase.QUEUED
+    assert current.waiting_for == (
+        "its turn: place 2 of 5 in the queue; 20 runs may be in flight at once"
+    )
+    assert ready(decision) == ("False", "RunQueued")
+    assert decision.requeue_after == pytest.approx(30)
+
+
+def test_waiting_run_keeps_its_place_when_what_it_is_for_changes() -> None:
+    queue = Queue(has_slot=False, position=2, waiting=5, in_flight=20, limit=20)
+    before = a_run("Queued", since=-500)
+    current = current_of(decided(observing(flying(before), queue=queue)))
+    changed = replace(observing(flying(before), queue=queue), declarations="others")
+    after = current_of(decided(changed))
+    assert current is not None
+    assert after is not None
+    assert after.trigger.declarations == "others"
+    assert after.name != current.name
+    assert (after.since, after.started_at) == (before.since, before.started_at)
+
+
+def test_application_that_is_seen_is_the_runs_with_its_uid() -> None:
+    observed = flying(a_run("Submitting", uid=None), an_application(State.NEW, uid="abc"))
+    current = current_of(decided(observed))
+    assert current is not None
+    assert (current.phase, current.uid) == (CurrentPhase.SUBMITTED, "abc")
+    assert current.waiting_for == "its application to be taken up"
+
+
+def test_run_is_for_what_its_application_was_created_for() -> None:
+    created_for = Trigger(declarations="earlier")
+    observed = flying(a_run("Submitting"), an_application(trigger=created_for))
+    current = current_of(decided(observed))
+    assert current is not None
+    assert current.trigger == created_for
+
+
+def test_declarations_that_change_before_the_application_is_created_go_into_it() -> None:
+    bundle = OwnedConfigMap(f"{RUN}-bundle", "old", RUN, "bundle")
+    observed = observing(flying(a_run("Submitting")), config_maps=(bundle,))
+    decision = decided(replace(observed, declarations="others"))
+    (deletion,) = decision.actions
+    assert isinstance(deletion, Delete)
+    assert (deletion.name, deletion.uid) == (bundle.name, "old")
+    current = current_of(decision)
+    assert current is not None
+    assert (current.name, current.trigger.declarations) == (RUN, "others")
+
+
+@pytest.mark.parametrize(
+    ("state", "phase", "waits"),
+    [
+        pytest.param(State.NEW, CurrentPhase.SUBMITTED, True, id="new"),
+        pytest.param(State.SUBMITTED, CurrentPhase.SUBMITTED, True, id="submitted"),
+        pytest.param(State.SUBMISSION_FAILED, CurrentPhase.SUBMITTED, True, id="tried again"),
+        pytest.param(State.PENDING_RERUN, CurrentPhase.SUBMITTED, True, id="rerun"),
+        pytest.param(State.INVALIDATING, CurrentPhase.SUBMITTED, True, id="invalidating"),
+        pytest.param(State.RUNNING, CurrentPhase.RUNNING, False, id="running"),
+        pytest.param(State.SUCCEEDING, CurrentPhase.ENDING, True, id="succeeding"),
+        pytest.param(State.FAILING, CurrentPhase.ENDING, True, id="failing"),
+        pytest.param(State.SUSPENDED, CurrentPhase.SUBMITTED, True, id="suspended"),
+        pytest.param(State.UNKNOWN, CurrentPhase.SUBMITTED, True, id="unknown"),
+        pytest.param(State.RESUMING, CurrentPhase.SUBMITTED, True, id="resuming"),
+    ],
+)
+def test_states_that_are_not_terminal_only_move_the_phase(
+    state: State, phase: CurrentPhase, waits: bool
+) -> None:
+    decision = decided(flying(a_run(), an_application(state)))
+    current = current_of(decision)
+    assert current is not None
+    assert current.phase is phase
+    assert bool(current.waiting_for) is waits
+    assert last_of(decision) is None
+    assert not decision.actions
+
+
+def test_state_that_says_nothing_leaves_the_phase() -> None:
+    assert phase_of(flying(a_run("Running"), an_application(State.UNKNOWN))) is CurrentPhase.RUNNING
+
+
+def test_suspended_application_is_waited_for_without_a_timeout() -> None:
+    decision = decided(flying(a_run(since=-90_000), an_application(State.SUSPENDED)))
+    current = current_of(decision)
+    assert current is not None
+    assert current.stopping is None
+    assert current.waiting_for == "its application is SUSPENDED"
+
+
+def test_wait_names_what_the_drivers_pod_waits_for() -> None:
+    pod = DriverPod("driver", RUN, "Pending", "ImagePullBackOff: no such image")
+    decision = decided(flying(a_run(), an_application(), pod=pod))
+    current = current_of(decision)
+    assert current is not None
+    assert current.waiting_for == ("its application is SUBMITTED: ImagePullBackOff: no such image")
+    assert ready(decision) == ("False", "RunSubmitted")
+    assert "ImagePullBackOff" in decision.status.conditions[0].message
+    assert decision.requeue_after == pytest.approx(590)
+
+
+def test_progress_is_copied_and_leaves_the_conditions_alone() -> None:
+    progress = {"snapshot": 3, "snapshots": 12, "message": "snapshot 3 of 12, join 4 of 9"}
+    quiet = decided(flying(a_run("Running"), an_application(State.RUNNING)))
+    report = a_report("RUNNING", progress=progress)
+    decision = decided(flying(a_run("Running"), an_application(State.RUNNING), report))
+    current = current_of(decision)
+    assert current is not None
+    assert current.progress == "snapshot 3 of 12, join 4 of 9"
+    assert decision.status.conditions[:2] == quiet.status.conditions[:2]
+
+
+def test_end_with_a_report_is_evaluated_at_once() -> None:
+    decision = decided(flying(a_run("Running"), an_application(State.COMPLETED), a_report()))
+    last, status = last_of(decision), decision.status
+    assert isinstance(status, OutputDatasetStatus)
+    assert last is not None
+    assert (last.id, last.phase, last.trigger.declarations) == (
+        RUN,
+        LastPhase.SUCCEEDED,
+        DECLARATIONS,
+    )
+    assert status.current_run is None
+    assert status.realised == DECLARATIONS
+    assert status.latest_snapshot is not None
+    assert (status.latest_snapshot.rows, status.snapshot_count) == (3, 1)
+    assert status.manifest is not None
+    assert ready(decision) == ("True", "Published")
+    assert [note.reason for note in decision.notes] == ["RunSucceeded"]
+
+
+@pytest.mark.parametrize("state", [State.COMPLETED, State.FAILED])
+def test_end_without_a_report_waits_for_it_a_minute(state: State) -> None:
+    first = decided(flying(a_run("Running"), an_application(state)))
+    current = current_of(first)
+    assert current is not None
+    assert (current.phase, current.waiting_for) == (CurrentPhase.ENDING, "the report of its job")
+    assert first.requeue_after == pytest.approx(60)
+    late = decided(flying(a_run("Ending", since=-61), an_application(state)))
+    last = last_of(late)
+    assert last is not None
+    expected = LastPhase.SUCCEEDED if state is State.COMPLETED else LastPhase.FAILED
+    assert last.phase is expected
+
+
+@pytest.mark.parametrize(
+    ("state", "phase", "outcome", "realised"),
+    [
+        pytest.param(State.COMPLETED, "SUCCEEDED", LastPhase.SUCCEEDED, True, id="both well"),
+        pytest.param(State.FAILED, "SUCCEEDED", LastPhase.FAILED, False, id="it died afterwards"),
+        pytest.param(State.COMPLETED, "FAILED", LastPhase.FAILED, False, id="the report says so"),
+        pytest.param(State.FAILED, "FAILED", LastPhase.FAILED, False, id="both badly"),
+        pytest.param(State.FAILED, "INTERRUPTED", LastPhase.FAILED, False, id="evicted"),
+    ],
+)
+def test_run_failed_if_its_report_or_its_application_says_so(
+    state: State, phase: str, outcome: LastPhase, realised: bool
+) -> None:
+    decision = decided(flying(a_run("Running"), an_application(state), a_report(phase)))
+    last, status = last_of(decision), decision.status
+    assert isinstance(status, OutputDatasetStatus)
+    assert last is not None
+    assert last.phase is outcome
+    assert (status.realised is not None) is realised
+    assert status.latest_snapshot is not None  # what the report says was published counts
+
+
+@pytest.mark.parametrize(
+    "stranger",
+    [
+        pytest.param(a_report(uid="another"), id="of a resource before it"),
+        pytest.param(replace(a_report(), report=a_report(run="other").report), id="of another run"),
+        pytest.param(FoundReport(RUN, None, "written by a newer Snaploom"), id="unreadable"),
+    ],
+)
+def test_report_that_does_not_count_is_told_and_not_believed(stranger: FoundReport) -> None:
+    run = a_run("Ending", since=-61)
+    decision = decided(flying(run, an_application(State.FAILED), stranger))
+    last = last_of(decision)
+    assert last is not None
+    assert last.phase is LastPhase.FAILED
+    assert "its report" in last.message
+    status = decision.status
+    assert isinstance(status, OutputDatasetStatus)
+    assert status.latest_snapshot is None
+
+
+def test_application_that_went_away_is_decided_by_its_report() -> None:
+    last = last_of(decided(flying(a_run("Running"), None, a_report())))
+    assert last is not None
+    assert last.phase is LastPhase.SUCCEEDED
+
+
+def test_application_that_went_away_without_a_report_is_lost_after_a_minute() -> None:
+    assert phase_of(flying(a_run("Running"))) is CurrentPhase.ENDING
+    last = last_of(decided(flying(a_run("Ending", since=-61))))
+    assert last is not None
+    assert (last.phase, last.reason, last.retryable) == (LastPhase.LOST, "RunLost", True)
+
+
+def test_application_that_was_recreated_is_followed_with_a_warning() -> None:
+    observed = flying(a_run("Running"), an_application(State.RUNNING, uid="another"))
+    decision = decided(observed)
+    current = current_of(decision)
+    assert current is not None
+    assert current.uid == "another"
+    assert [note.reason for note in decision.notes] == ["RunRecreated"]
+
+
+def test_application_that_is_being_deleted_is_waited_for() -> None:
+    observed = flying(a_run("Running"), an_application(State.RUNNING, is_deleting=True))
+    current = current_of(decided(observed))
+    assert current is not None
+    assert current.phase is CurrentPhase.ENDING
+    assert current.waiting_for == "its application to be deleted"
+
+
+THERE = "driver pod ods-driver already exists"
+
+
+@pytest.mark.parametrize(
+    ("pod", "phase"),
+    [
+        pytest.param("Running", CurrentPhase.RUNNING, id="at work"),
+        pytest.param("Pending", CurrentPhase.SUBMITTED, id="about to start"),
+    ],
+)
+def test_failure_is_not_believed_while_the_driver_of_an_earlier_submission_lives(
+    pod: str, phase: CurrentPhase
+) -> None:
+    failed = an_application(State.FAILED, message=THERE)
+    decision = decided(flying(a_run(), failed, pod=DriverPod("ods-driver", RUN, pod, "")))
+    current = current_of(decision)
+    assert current is not None
+    assert current.phase is phase
+    assert "earlier submission" in (current.waiting_for or "")
+
+
+def test_driver_of_an_earlier_submission_decides_when_it_has_ended() -> None:
+    failed = an_application(State.FAILED, message=THERE)
+    pod = DriverPod("ods-driver", RUN, "Succeeded", "")
+    last = last_of(decided(flying(a_run(), failed, a_report(), pod)))
+    assert last is not None
+    assert last.phase is LastPhase.SUCCEEDED
+
+
+def test_failure_because_of_a_pod_that_is_not_there_is_believed_after_a_minute() -> None:
+    failed = an_application(State.FAILED, message=THERE)
+    assert phase_of(flying(a_run(), failed)) is CurrentPhase.ENDING
+    assert last_of(decided(flying(a_run("Ending", since=-61), failed))) is not None
+
+
+def stopped(observed: ObservedOutput) -> str | None:
+    decision = decided(observed)
+    current = current_of(decision)
+    assert not decision.actions  # the intention is written first
+    return current.stopping if current is not None else None
+
+
+@pytest.mark.parametrize(
+    ("run", "state", "settings", "reason"),
+    [
+        pytest.param(a_run(since=-601), State.SUBMITTED, {}, "StartTimeout", id="never started"),
+        pytest.param(a_run(since=-599), State.SUBMITTED, {}, None, id="may still start"),
+        pytest.param(
+            a_run("Running", since=-61), State.RUNNING, {"activeDeadlineSeconds": 60},
+            "DeadlineExceeded", id="too long",
+        ),
+        pytest.param(
+            a_run("Running", since=-59), State.RUNNING, {"activeDeadlineSeconds": 60}, None,
+            id="long",
+        ),
+        pytest.param(a_run("Running", since=-9000), State.RUNNING, {}, None, id="no limit"),
+        pytest.param(a_run(since=9000), State.SUBMITTED, {}, None, id="a clock was set back"),
+    ],
+)  # fmt: skip
+def test_run_is_stopped_when_it_takes_too_long(
+    run: CurrentRun, state: State, settings: dict[str, Any], reason: str | None
+) -> None:
+    assert stopped(flying(run, an_application(state), **settings)) == reason
+
+
+@pytest.mark.parametrize(("policy", "reason"), [("Forbid", None), ("Replace", "RunStopped")])
+def test_newer_run_replaces_the_one_in_flight_only_where_that_is_declared(
+    policy: str, reason: str | None
+) -> None:
+    observed = flying(a_run("Running"), an_application(State.RUNNING), concurrencyPolicy=policy)
+    assert stopped(observed) is None
+    assert stopped(replace(observed, declarations="others")) == reason
+
+
+def test_suspended_resource_lets_the_run_in_flight_go_on() -> None:
+    observed = flying(
+        a_run("Running"), an_application(State.RUNNING), concurrencyPolicy="Replace", suspend=True
+    )
+    assert stopped(replace(observed, declarations="others")) is None
+    decision = decided(observed)
+    assert ready(decision) == ("False", "RunRunning")
+    assert told(decision)["Suspended"] == ("True", "Suspended")
+
+
+def test_run_that_is_being_stopped_is_deleted_and_ends_when_it_is_gone() -> None:
+    run = a_run("Ending", stopping="StartTimeout", waiting_for="ImagePullBackOff")
+    (deletion,) = decided(flying(run, an_application())).actions
+    assert isinstance(deletion, Delete)
+    assert (deletion.resource.kind, deletion.name, deletion.uid) == (
+        "SparkApplication",
+        RUN,
+        "application-1",
+    )
+    assert not decided(flying(run, an_application(is_deleting=True))).actions
+    last = last_of(decided(flying(run)))
+    assert last is not None
+    assert (last.phase, last.reason, last.retryable) == (LastPhase.FAILED, "StartTimeout", True)
+    assert "ImagePullBackOff" in last.message
+
+
+def test_run_that_ends_well_while_it_is_being_stopped_has_ended_well() -> None:
+    run = a_run("Ending", stopping="DeadlineExceeded")
+    last = last_of(decided(flying(run, an_application(State.COMPLETED), a_report())))
+    assert last is not None
+    assert last.phase is LastPhase.SUCCEEDED
+
+
+def test_replaced_run_makes_way_for_the_newer_one() -> None:
+    run = a_run("Ending", stopping="RunStopped")
+    decision = decided(replace(flying(run), declarations="others"))
+    last = last_of(decision)
+    assert last is not None
+    assert (last.phase, last.retryable) == (LastPhase.STOPPED, False)
+    following = with_status(flying(run), current_run=None, last_run=last)
+    current = current_of(decided(replace(following, declarations="others")))
+    assert current is not None
+    assert current.trigger.declarations == "others"
+
+
+def test_paused_resource_is_followed_and_not_acted_on() -> None:
+    paused = {ANNOTATION_PAUSED: "true"}
+    status = OutputDatasetStatus(current_run=a_run("Submitting"))
+    assert not decided(an_output(status, paused)).actions
+    late = OutputDatasetStatus(current_run=a_run(since=-9000))
+    observed = observing(an_output(late, paused), applications=(an_application(),))
+    assert stopped(observed) is None
+    running = observing(observed, applications=(an_application(State.RUNNING),))
+    assert phase_of(running) is CurrentPhase.RUNNING
+
+
+@pytest.mark.parametrize("phase", ["Queued", "Submitting"])
+def test_application_that_the_status_does_not_know_is_adopted(phase: str) -> None:
+    stranger = an_application(State.RUNNING, "ods-wide-ffffffff", attempt=2)
+    current = current_of(decided(flying(a_run(phase), stranger)))
+    assert current is not None
+    assert (current.name, current.attempt) == (stranger.name, 2)
+    assert current.phase is CurrentPhase.RUNNING
+
+
+def test_lost_status_is_made_again_from_the_newest_application() -> None:
+    old = an_application(State.COMPLETED, "ods-wide-aaaaaaaa", started_at=1)
+    new = an_application(State.COMPLETED, "ods-wide-bbbbbbbb", started_at=2)
+    report = a_report(run=new.name)
+    observed = observing(an_output(), applications=(new, old), reports={new.name: report})
+    decision = decided(observed)
+    last = last_of(decision)
+    assert last is not None
+    assert (last.id, last.phase) == (new.name, LastPhase.SUCCEEDED)
+    assert ready(decision) == ("True", "Published")
+
+
+def test_application_that_is_older_than_the_last_run_is_history() -> None:
+    old = an_application(State.RUNNING, "ods-wide-aaaaaaaa", started_at=1)
+    status = OutputDatasetStatus(realised=DECLARATIONS, last_run=an_end())
+    assert current_of(decided(observing(an_output(status), applications=(old,)))) is None
+
+
+def test_refusal_of_the_api_server_is_what_the_run_waits_for() -> None:
+    observed = flying(a_run("Submitting"))
+    refusal = Refusal("ObjectRefused", "exceeded quota: pods")
+    decision = decided(replace(observed, refusal=refusal))
+    current = current_of(decision)
+    assert current is not None
+    assert current.waiting_for == "the API server to take it: exceeded quota: pods"
+    assert len(decision.actions) == 2
+    assert ready(decision) == ("False", "RunSubmitted")
+
+
+def test_name_that_belongs_to_somebody_else_stalls() -> None:
+    refusal = Refusal("NameTaken", "ConfigMap/x belongs to somebody else")
+    decision = decided(replace(flying(a_run("Submitting")), refusal=refusal))
+    assert told(decision)["Stalled"] == ("True", "NameTaken")
+
+
+def test_names_of_which_something_is_left_are_not_given_again() -> None:
+    first = current_of(decided(an_output()))
+    assert first is not None
+    left = OwnedConfigMap(f"{first.name}-report", "old", first.name, "report")
+    second = current_of(decided(observing(an_output(), config_maps=(left,))))
+    assert second is not None
+    assert second.name != first.name
+
+
+def test_run_that_cannot_be_created_any_more_is_given_up_after_a_minute() -> None:
+    def observed(since: float) -> ObservedOutput:
+        run = a_run("Submitting", since=since)
+        return observing(flying(run), is_namespace_terminating=True)
+
+    assert phase_of(observed(-10)) is CurrentPhase.SUBMITTING
+    assert not decided(observed(-10)).actions
+    assert phase_of(observed(-61)) is None
+
+
+def test_times_that_cannot_be_read_are_long_ago() -> None:
+    run = a_run("Ending").model_copy(update={"since": "yesterday"})
+    assert last_of(decided(flying(run, an_application(State.FAILED)))) is not None
+
+
+def test_deleting_run_of_a_resource_that_stays_is_followed() -> None:
+    run = a_run("Running", action=RunAction.DELETE)
+    observed = flying(run, an_application(State.RUNNING, action=RunAction.DELETE))
+    assert phase_of(observed) is CurrentPhase.RUNNING
