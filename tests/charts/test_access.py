@@ -18,7 +18,9 @@ from support.helmrelease import Release, Right, allowed
 
 from snaploom.models.crds import crd_name
 from snaploom.models.kinds import KINDS
+from snaploom_operator.running import LEASE
 
+CERTIFICATE = "snaploom-webhook-certificate"
 WITHOUT_CRDS: Raw = {"crds": {"enabled": False}}
 OURS = [f"{kind.plural}.snaploom.io" for kind in KINDS]
 VERBS = (
@@ -31,7 +33,7 @@ OPERATOR = {
     "sparkapplications.spark.apache.org": "",
     "configmaps": "get list watch create patch delete",
     "pods": "list watch",
-    "events.events.k8s.io": "create patch",
+    "events.events.k8s.io": "get create patch",
     "pods/log": "",
     "pods/exec": "",
     "secrets": "",
@@ -51,8 +53,11 @@ SPARK = dict.fromkeys(OPERATOR, "") | {
     "persistentvolumeclaims": "list create deletecollection",
 }
 OWN = {
-    Right(verb, "leases.coordination.k8s.io", NAMESPACE) for verb in ("get", "create", "update")
-} | {Right(verb, "secrets", NAMESPACE, "snaploom-webhook-certificate") for verb in ("get", "patch")}
+    Right("create", "leases.coordination.k8s.io", NAMESPACE),
+    Right("create", "leases.coordination.k8s.io", NAMESPACE, LEASE),
+    *(Right(verb, "leases.coordination.k8s.io", NAMESPACE, LEASE) for verb in ("get", "patch")),
+    *(Right(verb, "secrets", NAMESPACE, CERTIFICATE) for verb in ("get", "patch")),
+}
 """What the operator may do in its own namespace besides."""
 WITHOUT_NAMESPACE = {
     Right(verb, "validatingwebhookconfigurations.admissionregistration.k8s.io", name="snaploom")
@@ -119,8 +124,8 @@ def questions(table: dict[str, str], namespace: str) -> list[Right]:
 
 def own_questions(namespace: str) -> list[Right]:
     kinds = (
-        ("leases.coordination.k8s.io", ""), ("secrets", ""), ("secrets", "another"),
-        ("secrets", "snaploom-webhook-certificate"),
+        ("leases.coordination.k8s.io", ""), ("leases.coordination.k8s.io", LEASE),
+        ("secrets", ""), ("secrets", "another"), ("secrets", CERTIFICATE),
     )  # fmt: skip
     return [
         Right(verb, resource, namespace, name) for verb, (resource, name) in product(VERBS, kinds)

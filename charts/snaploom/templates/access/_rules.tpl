@@ -28,7 +28,7 @@
   verbs: ["list", "watch"]
 - apiGroups: ["events.k8s.io"]
   resources: ["events"]
-  verbs: ["create", "patch"]
+  verbs: ["get", "create", "patch"]
 {{- end -}}
 
 {{/* Rights of the operator on what is in no namespace. */}}
@@ -50,7 +50,11 @@
 {{- define "snaploom.operator.ownRules" -}}
 - apiGroups: ["coordination.k8s.io"]
   resources: ["leases"]
-  verbs: ["get", "create", "update"]
+  verbs: ["create"]
+- apiGroups: ["coordination.k8s.io"]
+  resources: ["leases"]
+  resourceNames: ["snaploom-operator"]
+  verbs: ["get", "patch"]
 {{- if include "snaploom.rotates" . }}
 - apiGroups: [""]
   resources: ["secrets"]
