@@ -20,6 +20,11 @@ KUBECONFIG = "KUBECONFIG"
 SERVICE_HOST = "KUBERNETES_SERVICE_HOST"
 """Kubernetes sets it in every pod."""
 USER_AGENT = "snaploom-operator"
+
+_UNREADABLE = (
+    ConfigException, OSError, ValueError, yaml.YAMLError,
+    AttributeError, LookupError, TypeError,  # what a kubeconfig of another shape ends in
+)  # fmt: skip
 DEFAULT_FILE = str(Path.home() / ".kube" / "config")
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 """Kubernetes puts it into every pod that has a service account."""
@@ -49,7 +54,7 @@ async def connect(kubeconfig: Path | None = None, context: str | None = None) ->
                 persist_config=False,
             )
         client = ApiClient(configuration)
-    except (ConfigException, OSError, ValueError, yaml.YAMLError) as error:
+    except _UNREADABLE as error:
         raise _no_way(str(error)) from error
     client.user_agent = USER_AGENT
     return client
@@ -66,7 +71,7 @@ def default_namespace(kubeconfig: Path | None = None, context: str | None = None
         return _NAMESPACE_FILE.read_text().strip() if _NAMESPACE_FILE.is_file() else "default"
     try:
         contexts, current = list_kube_config_contexts(_existing(file))
-    except (ConfigException, OSError, ValueError, yaml.YAMLError) as error:
+    except _UNREADABLE as error:
         raise _no_way(str(error)) from error
     chosen = (
         current if context is None else next((c for c in contexts if c["name"] == context), None)

@@ -1,0 +1,317 @@
+"""The adapter against a server that does as it is told: pages, patience, broken connections."""
+
+import json
+from contextlib import aclosing
+
+import pytest
+from support.clusters import a_config_map
+from support.scriptedapi import (
+    Answer,
+    a_change,
+    a_page,
+    a_status,
+    failing,
+    running_scripted_api,
+    write_plain_kubeconfig,
+)
+
+from snaploom_operator.cluster import adapter as adapters
+from snaploom_operator.cluster.adapter import KubernetesCluster
+from snaploom_operator.cluster.connection import connect
+from snaploom_operator.cluster.metadata import Metadata
+from snaploom_operator.cluster.port import ChangeType
+from snaploom_operator.cluster.requests import ATTEMPTS, Requests
+from snaploom_operator.cluster.resources import CONFIG_MAPS, OURS
+from snaploom_operator.errors import (
+    ApiUnavailable,
+    ClusterError,
+    NamespaceTerminating,
+    NotAllowed,
+    ObjectChanged,
+    ObjectExists,
+    ObjectMissing,
+    ObjectRefused,
+    ResourceUnknown,
+    SettingsInvalid,
+    TooManyRequests,
+    WatchExpired,
+)
+
+BROKEN = Answer(is_broken=True)
+TOKEN = "token-of-a-test"
+
+
+@pytest.fixture
+async def api():
+    async with running_scripted_api() as server:
+        yield server
+
+
+@pytest.fixture
+def pauses():
+    """Seconds that were waited for, by those who did not have to wait."""
+    return []
+
+
+@pytest.fixture
+def exchanges():
+    """Requests that were made, for metrics."""
+    return []
+
+
+@pytest.fixture
+async def cluster(api, tmp_path, pauses, exchanges):
+    async def pause(seconds):
+        pauses.append(seconds)
+
+    client = await connect(write_plain_kubeconfig(tmp_path / "kubeconfig", api.url, TOKEN))
+    yield KubernetesCluster(Requests(client, exchanges.append, pause), page=2, pause=pause)
+    await client.close()
+
+
+def names(items):
+    return [Metadata.of(item).name for item in items]
+
+
+async def test_request_says_who_asks_and_for_json(cluster, api):
+    api.answers(Answer(body=a_config_map("a")))
+    await cluster.get(CONFIG_MAPS, "default", "a")
+    (asked,) = api.asked
+    assert asked.path == "/api/v1/namespaces/default/configmaps/a"
+    assert asked.headers["Authorization"] == f"Bearer {TOKEN}"
+    assert asked.headers["User-Agent"] == "snaploom-operator"
+
+
+async def test_list_is_read_in_pages_until_the_last(cluster, api):
+    pages = [a_page([a_config_map("a"), a_config_map("b")], "7", "next")]
+    api.answers(*pages, a_page([a_config_map("c")], "7"))
+    listing = await cluster.list(CONFIG_MAPS, selector="a=b,c in (d, e)")
+    assert (names(listing.items), listing.resource_version) == (["a", "b", "c"], "7")
+    assert [asked.query.get("continue") for asked in api.asked] == [None, "next"]
+    assert {asked.query["labelSelector"] for asked in api.asked} == {"a=b,c in (d, e)"}
+    assert {asked.query["limit"] for asked in api.asked} == {"2"}
+
+
+async def test_list_that_expires_between_pages_begins_again(cluster, api):
+    first = a_page([a_config_map("a")], "7", "next")
+    api.answers(first, failing(410, "Expired"), a_page([a_config_map("b")], "9"))
+    listing = await cluster.list(CONFIG_MAPS)
+    assert (names(listing.items), listing.resource_version) == (["b"], "9")
+
+
+async def test_list_that_expires_again_and_again_is_asked_for_in_one_piece(cluster, api):
+    first = a_page([a_config_map("a")], "7", "next")
+    script = [first, failing(410, "Expired")] * adapters.PAGED_TRIES
+    api.answers(*script, a_page([a_config_map("all")], "9"))
+    assert names((await cluster.list(CONFIG_MAPS)).items) == ["all"]
+    assert "limit" not in api.asked[-1].query
+
+
+@pytest.mark.parametrize("answer", [BROKEN, failing(503, "ServiceUnavailable"), Answer(body=b"<")])
+async def test_read_is_repeated_until_it_is_answered(cluster, api, pauses, answer):
+    api.answers(answer, answer, Answer(body=a_config_map("a")))
+    assert names([await cluster.get(CONFIG_MAPS, "default", "a")]) == ["a"]
+    assert pauses
+
+
+async def test_read_is_not_repeated_for_ever(cluster, api, exchanges):
+    api.answers(failing(500, "InternalError", "etcd is on holiday"))
+    with pytest.raises(ApiUnavailable, match="get configmaps/a: etcd is on holiday"):
+        await cluster.get(CONFIG_MAPS, "default", "a")
+    assert len(api.asked) == ATTEMPTS
+    assert [(e.verb, e.resource, e.code) for e in exchanges] == [("get", "configmaps", 500)] * 4
+
+
+@pytest.mark.parametrize("answer", [BROKEN, failing(504, "Timeout")])
+async def test_write_whose_answer_was_lost_is_not_repeated(cluster, api, answer):
+    api.answers(answer)
+    with pytest.raises(ApiUnavailable):
+        await cluster.create(CONFIG_MAPS, "default", a_config_map("a"))
+    with pytest.raises(ApiUnavailable):
+        await cluster.patch(CONFIG_MAPS, "default", "a", {"data": {}})
+    assert [asked.method for asked in api.asked] == ["POST", "PATCH"]
+
+
+async def test_write_that_never_got_there_is_repeated(tmp_path, pauses, exchanges):
+    async def pause(seconds):
+        pauses.append(seconds)
+
+    async with running_scripted_api() as gone:
+        pass
+    client = await connect(write_plain_kubeconfig(tmp_path / "kubeconfig", gone.url))
+    cluster = KubernetesCluster(Requests(client, exchanges.append, pause))
+    with pytest.raises(ApiUnavailable):
+        await cluster.create(CONFIG_MAPS, "default", a_config_map("a"))
+    assert [exchange.code for exchange in exchanges] == [0] * ATTEMPTS
+    await client.close()
+
+
+async def test_deletion_whose_answer_was_lost_is_repeated_for_that_uid(cluster, api):
+    api.answers(BROKEN, failing(404, "NotFound", name="a"))
+    await cluster.delete(CONFIG_MAPS, "default", "a", uid="u1")
+    assert [asked.body["preconditions"] for asked in api.asked] == [{"uid": "u1"}] * 2
+
+
+async def test_patience_that_is_asked_for_is_had(cluster, api, pauses):
+    busy = Answer(429, a_status(429, "TooManyRequests"), {"Retry-After": "7"})
+    api.answers(busy, Answer(body=a_config_map("a")))
+    await cluster.create(CONFIG_MAPS, "default", a_config_map("a"))
+    assert len(api.asked) == 2
+    assert 7 < pauses[0] < 8
+
+
+async def test_patience_for_long_is_left_to_the_caller(cluster, api):
+    api.answers(Answer(429, a_status(429, "TooManyRequests"), {"Retry-After": "300"}))
+    with pytest.raises(TooManyRequests) as failure:
+        await cluster.create(CONFIG_MAPS, "default", a_config_map("a"))
+    assert failure.value.after == 300
+    assert len(api.asked) == 1
+
+
+ADMISSION = 'admission webhook "policy.example.org" denied the request: no'
+RBAC = 'configmaps is forbidden: User "system:x" cannot create resource "configmaps" in API group'
+QUOTA = 'configmaps "a" is forbidden: exceeded quota: small, requested: count/configmaps=1'
+CEL = "configmaps \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request"
+GOING = {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]}
+UID = {"causes": [{"reason": "FieldValueInvalid", "field": "metadata.uid"}]}
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (failing(400, "BadRequest"), ObjectRefused),
+        (failing(401, "Unauthorized"), NotAllowed),
+        (failing(403, "Forbidden", RBAC), NotAllowed),
+        (failing(403, "Forbidden", QUOTA), ObjectRefused),
+        (failing(403, "Forbidden", CEL), ObjectRefused),
+        (failing(403, "Forbidden", ADMISSION), ObjectRefused),
+        (failing(403, "Forbidden", **GOING), NamespaceTerminating),
+        (failing(404, "NotFound", kind="namespaces", name="default"), NamespaceTerminating),
+        (Answer(404, b"404 page not found\n"), ResourceUnknown),
+        (failing(405, "MethodNotAllowed"), ClusterError),
+        (failing(409, "AlreadyExists"), ObjectExists),
+        (failing(409, "Conflict"), ObjectChanged),
+        (failing(409, "Conflict", ADMISSION), ObjectRefused),
+        (failing(413, "RequestEntityTooLarge"), ObjectRefused),
+        (failing(422, "Invalid"), ObjectRefused),
+        (failing(422, "Invalid", **UID), ObjectChanged),
+        (failing(500, "InternalError"), ApiUnavailable),
+    ],
+)
+async def test_failed_create_is_told_by_its_cause(cluster, api, answer, error):
+    api.answers(answer)
+    with pytest.raises(ClusterError) as failure:
+        await cluster.create(CONFIG_MAPS, "default", a_config_map("a"))
+    assert type(failure.value) is error
+
+
+async def test_right_to_read_that_is_missing_is_told_as_such(cluster, api):
+    api.answers(failing(403, "Forbidden"))
+    with pytest.raises(NotAllowed):
+        await cluster.get(CONFIG_MAPS, "default", "a")
+
+
+async def test_message_of_the_server_is_cut_where_it_has_no_end(cluster, api):
+    api.answers(failing(422, "Invalid", "x" * 100_000))
+    with pytest.raises(ObjectRefused) as failure:
+        await cluster.create(CONFIG_MAPS, "default", a_config_map("a"))
+    assert len(failure.value.message) < 1_100
+
+
+async def watched(cluster, count, since="5"):
+    found = []
+    async with aclosing(cluster.watch(CONFIG_MAPS, since=since)) as stream:
+        async for change in stream:
+            found.append((change.type, Metadata.of(change.object).name))
+            if len(found) == count:
+                return found
+    raise AssertionError("the watch ended")
+
+
+async def test_watch_that_ends_begins_again_where_it_stood(cluster, api, pauses):
+    api.answers(
+        Answer(lines=(a_change("ADDED", "a", 6), a_change("BOOKMARK", "", 9))),
+        Answer(lines=(a_change("MODIFIED", "a", 12),)),
+    )
+    found = await watched(cluster, 3)
+    assert found == [
+        (ChangeType.ADDED, "a"),
+        (ChangeType.BOOKMARK, ""),
+        (ChangeType.MODIFIED, "a"),
+    ]
+    assert [asked.query["resourceVersion"] for asked in api.asked] == ["5", "9"]
+    assert {asked.query["timeoutSeconds"] for asked in api.asked} == {"290"}
+    assert 0 < pauses[0] <= 1
+
+
+@pytest.mark.parametrize(
+    "trouble", [{"is_broken": True}, {"lines": (b'{"type": "ADDED", "obj',)}, {"is_silent": True}]
+)
+async def test_watch_that_breaks_begins_again_where_it_stood(cluster, api, monkeypatch, trouble):
+    monkeypatch.setattr(adapters, "SILENCE_SECONDS", 0.2)
+    line = a_change("ADDED", "a", 6)
+    lines = (line, *trouble.pop("lines", ()))
+    api.answers(Answer(lines=lines, **trouble), Answer(lines=(a_change("ADDED", "b", 7),)))
+    assert await watched(cluster, 2) == [(ChangeType.ADDED, "a"), (ChangeType.ADDED, "b")]
+    assert [asked.query["resourceVersion"] for asked in api.asked] == ["5", "6"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(failing(410, "Expired"), id="at once"),
+        pytest.param(
+            Answer(lines=({"type": "ERROR", "object": a_status(410, "Expired")},)), id="later"
+        ),
+    ],
+)
+async def test_watch_that_is_too_late_says_so(cluster, api, answer):
+    api.answers(answer)
+    with pytest.raises(WatchExpired):
+        await watched(cluster, 1)
+
+
+async def test_watch_that_cannot_begin_fails_after_a_while(cluster, api):
+    api.answers(failing(503, "ServiceUnavailable"))
+    with pytest.raises(ApiUnavailable):
+        await watched(cluster, 1)
+    assert len(api.asked) == ATTEMPTS
+
+
+async def test_watch_whose_right_is_taken_away_says_so(cluster, api):
+    api.answers(Answer(lines=(a_change("ADDED", "a", 6),)), failing(403, "Forbidden"))
+    with pytest.raises(NotAllowed):
+        await watched(cluster, 2)
+
+
+async def test_lines_of_a_watch_may_be_long_and_come_in_pieces(cluster, api):
+    line = a_change("ADDED", "a", 6)
+    line["object"]["data"] = {"report.json": "x" * 5_000_000}
+    raw = json.dumps(line).encode() + b"\n"
+    api.answers(Answer(lines=(raw[:10], raw[10:4_500_000], raw[4_500_000:] + raw)))
+    assert await watched(cluster, 2) == [(ChangeType.ADDED, "a")] * 2
+
+
+async def test_path_of_a_resource_names_group_and_version(cluster, api):
+    api.answers(Answer(body={}))
+    sources = OURS["DataSource"]
+    await cluster.patch(sources, "default", "a", {"status": {}}, subresource="status")
+    (asked,) = api.asked
+    assert asked.path == "/apis/snaploom.io/v1alpha1/namespaces/default/datasources/a/status"
+    assert asked.headers["Content-Type"] == "application/merge-patch+json"
+
+
+async def test_name_cannot_leave_its_place_in_the_path(cluster, api):
+    api.answers(failing(404, "NotFound", name="x"))
+    with pytest.raises(ObjectMissing):
+        await cluster.get(CONFIG_MAPS, "default", "a/../../x?y=1")
+    assert api.asked[0].path == "/api/v1/namespaces/default/configmaps/a%2F..%2F..%2Fx%3Fy=1"
+
+
+@pytest.mark.parametrize("content", [None, "", "no: [kubeconfig", "{}"])
+async def test_missing_way_to_a_cluster_is_told(tmp_path, content):
+    file = tmp_path / "kubeconfig"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(SettingsInvalid, match="KUBECONFIG"):
+        await connect(file)
