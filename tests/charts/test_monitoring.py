@@ -1,0 +1,123 @@
+"""Alerts and dashboard ask for figures that are told, and for reasons that there are."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.registry import Collector
+from support.chart import Raw, Rendered
+
+from snaploom.models.times import now
+from snaploom_operator.admission.metrics import AdmissionMetrics
+from snaploom_operator.conditions import Reason
+from snaploom_operator.metrics import Metrics, StateCollector
+from snaploom_operator.store import Store
+from snaploom_operator.workqueue import WorkQueue
+
+SUFFIXES = {
+    "histogram": ("_bucket", "_count", "_sum"),
+    "counter": ("_total",),
+    "gauge": ("",),
+}
+VALUES: Raw = {
+    "crds": {"enabled": False},
+    "metrics": {
+        "serviceMonitor": {"enabled": True},
+        "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
+        "dashboard": {"enabled": True},
+    },
+}
+
+
+@cache
+def rendered() -> Rendered:
+    return Rendered.of(VALUES)
+
+
+def told() -> set[str]:
+    """Names of the series that our processes tell."""
+    registry = CollectorRegistry()
+    Metrics(registry)
+    AdmissionMetrics(registry)
+    state: Collector = StateCollector(Store(), WorkQueue(time.monotonic), dict, now)
+    families = [*registry.collect(), *state.collect()]
+    return {family.name + suffix for family in families for suffix in SUFFIXES[family.type]}
+
+
+def asked(expression: str) -> set[str]:
+    """Names of the series that an expression asks for."""
+    return set(re.findall(r"\bsnaploom_[a-z_]+", expression))
+
+
+def rules() -> list[Raw]:
+    (group,) = rendered().of_kind("PrometheusRule")[0]["spec"]["groups"]
+    found: list[Raw] = group["rules"]
+    return found
+
+
+def dashboard() -> Raw:
+    found: Raw = json.loads(
+        rendered().one("ConfigMap", "snaploom-dashboard")["data"]["snaploom.json"]
+    )
+    return found
+
+
+def expressions() -> Iterator[str]:
+    yield from (rule["expr"] for rule in rules())
+    for panel in dashboard()["panels"]:
+        yield from (target["expr"] for target in panel["targets"])
+
+
+def test_what_is_asked_for_is_told() -> None:
+    for expression in expressions():
+        assert asked(expression), expression
+        assert asked(expression) <= told(), expression
+        assert expression.count("(") == expression.count(")"), expression
+
+
+def test_stalled_resources_are_looked_for_by_real_reasons() -> None:
+    (rule,) = (each for each in rules() if each["alert"] == "SnaploomResourcesStalled")
+    (reasons,) = re.findall(r'reason=~"([^"]+)"', rule["expr"])
+    assert {Reason(reason) for reason in reasons.split("|")} >= {Reason.INVALID, Reason.STALE}
+
+
+def test_alerts_say_what_is_wrong() -> None:
+    for rule in rules():
+        annotations: Any = rule["annotations"]
+        assert annotations["summary"].endswith(".")
+        assert annotations["description"]
+        assert rule["labels"]["severity"] in ("warning", "critical")
+    assert len({rule["alert"] for rule in rules()}) == len(rules())
+
+
+def test_panels_do_not_lie_on_each_other() -> None:
+    places = [
+        (x, y)
+        for panel in dashboard()["panels"]
+        for grid in [panel["gridPos"]]
+        for x in range(grid["x"], grid["x"] + grid["w"])
+        for y in range(grid["y"], grid["y"] + grid["h"])
+    ]
+    assert len(places) == len(set(places))
+
+
+def test_prometheus_and_grafana_find_what_they_look_for() -> None:
+    (monitor,) = rendered().of_kind("ServiceMonitor")
+    service = rendered().one("Service", "snaploom-metrics")
+    wanted = monitor["spec"]["selector"]["matchLabels"].items()
+    assert wanted <= service["metadata"]["labels"].items()
+    others = [each for each in rendered().of_kind("Service") if each != service]
+    assert not [each for each in others if wanted <= each["metadata"]["labels"].items()]
+    assert monitor["spec"]["endpoints"][0]["port"] in {
+        port["name"] for port in service["spec"]["ports"]
+    }
+    (rule,) = rendered().of_kind("PrometheusRule")
+    assert rule["metadata"]["labels"]["release"] == "prometheus"
+    board = rendered().one("ConfigMap", "snaploom-dashboard")
+    assert board["metadata"]["labels"]["grafana_dashboard"] == "1"
