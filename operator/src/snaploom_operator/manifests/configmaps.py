@@ -73,7 +73,7 @@ def bundle_config_map(owner: Resource, run: str, bundle: Bundle) -> JsonObject:
         )
     text = _compact({key: _bare(value) for key, value in document.items()})
     metadata = child_metadata(owner, bundle_name(run), run, role="bundle")
-    content = _content(BUNDLE_KEY, text)
+    content = _bundled(text)
     if content is None:
         raise BundleTooLarge(
             "the declarations of this run do not fit into a ConfigMap",
@@ -86,30 +86,40 @@ def bundle_config_map(owner: Resource, run: str, bundle: Bundle) -> JsonObject:
 
 
 def plan_config_map(output: OutputDataset, plan: RunPlan) -> JsonObject:
-    """The ConfigMap with the whole plan of an output, which its status only has the start of.
+    """The ConfigMap with the whole plan of an output, of which its status has the start.
 
-    A plan that does not fit leaves out the ways that tied, which the conditions name as well.
+    People and programs read it as text. Of a plan that does not fit the last joins are left out,
+    and `leftOut` counts them.
     """
     document = plan_json(plan)
     metadata = child_metadata(output, plan_name(output.name), role="plan")
-    whole = _content(PLAN_KEY, _compact(document))
-    short = {**document, "ties": [], "findings": []}
-    return _config_map(metadata, whole or _content(PLAN_KEY, _compact(short)) or {})
+    text, kept = _compact(document), len(plan.tree.joins)
+    while len(text.encode()) > MOST_BYTES and kept:
+        kept //= 2
+        short: dict[str, JsonValue] = {
+            "ties": [],
+            "findings": [],
+            "leftOut": len(plan.tree.joins) - kept,
+        }
+        joins = document["joins"]
+        assert isinstance(joins, list)
+        text = _compact({**document, **short, "joins": joins[:kept]})
+    return _config_map(metadata, {"data": {PLAN_KEY: text}})
 
 
 def _config_map(metadata: JsonValue, content: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **content}
 
 
-def _content(key: str, text: str) -> dict[str, JsonValue] | None:
+def _bundled(text: str) -> dict[str, JsonValue] | None:
     """What a ConfigMap holds; None when it does not fit."""
     raw = text.encode()
     if len(raw) <= MOST_BYTES:
-        return {"data": {key: text}}
+        return {"data": {BUNDLE_KEY: text}}
     packed = gzip.compress(raw, mtime=0)  # what is stored, and counted, is not Base64
     if len(packed) > MOST_BYTES:
         return None
-    return {"binaryData": {key + COMPRESSED: base64.b64encode(packed).decode()}}
+    return {"binaryData": {BUNDLE_KEY + COMPRESSED: base64.b64encode(packed).decode()}}
 
 
 def _compact(document: JsonValue) -> str:

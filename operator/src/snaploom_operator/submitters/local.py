@@ -38,6 +38,8 @@ HOST = "host"
 """Key of the machine that runs it."""
 PROCESS = "process"
 """Key of the process: its number, and when it started, since numbers come again."""
+OPERATOR = "operator"
+"""Key of the operator's own process, in the same form."""
 
 _STATES: Mapping[str, ApplicationState] = {state.value: state for state in ApplicationState}
 

@@ -1,0 +1,16 @@
+"""A place for local runs: a cluster in memory, and a program that plays jobs."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.fakecluster import FakeCluster
+from support.localruns import LocalRuns
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Iterator[LocalRuns]:
+    """Local runs over a cluster in memory; what they leave is killed in the end."""
+    place = LocalRuns(FakeCluster(), tmp_path)
+    yield place
+    place.kill_all()

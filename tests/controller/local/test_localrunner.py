@@ -1,0 +1,296 @@
+import base64
+import gzip
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import playedjob
+from support.badapi import Fault, FaultyCluster
+from support.clusters import until
+from support.localruns import LocalRuns, is_alive
+from support.runrequests import UID
+
+from snaploom.models.run import RunAction
+from snaploom_operator.cluster.resources import CONFIG_MAPS
+from snaploom_operator.errors import ApiUnavailable, ObjectMissing
+from snaploom_operator.localprocess import LocalProcess, ProcessName, start_process
+from snaploom_operator.localrunner import LocalRunner
+from snaploom_operator.objects import ApplicationState
+
+S = ApplicationState
+
+
+async def test_job_that_ends_well_is_completed(runs: LocalRuns) -> None:
+    await runs.submit("run-1")
+    async with runs.running():
+        ended = await runs.ended("run-1")
+    assert (ended.state, ended.message) == (S.COMPLETED, "")
+    data = (await runs.stored("run-1"))["data"]
+    assert data["startedAt"] <= data["finishedAt"]
+    assert data["host"] == socket.gethostname()
+
+
+async def test_job_is_called_with_ids_and_a_private_bundle(runs: LocalRuns) -> None:
+    await runs.submit("run-1", attempt=2, action=RunAction.DELETE)
+    async with runs.running():
+        ended = await runs.ended("run-1")
+    (called,) = runs.played()
+    assert {key: called[key] for key in called if key not in ("--bundle", "pid")} == {
+        "--uid": ended.owner_uid,
+        "--run-id": "run-1",
+        "--attempt": "2",
+        "--action": "delete",
+        "--report": "configmap:default/run-1-report",
+        "mode": "0o600",
+        "play": "ends",
+    }
+    assert ended.owner_uid != UID
+
+
+async def test_job_that_fails_says_its_last_words(runs: LocalRuns) -> None:
+    await runs.submit("run-1", "fails")
+    async with runs.running():
+        ended = await runs.ended("run-1")
+    assert ended.state is S.FAILED
+    assert ended.message == "error orders: the folder is read-only\nexit code 3"
+
+
+async def test_job_that_says_too_much_is_cut(runs: LocalRuns) -> None:
+    await runs.submit("run-1", "talks")
+    async with runs.running():
+        ended = await runs.ended("run-1")
+    assert ended.message.endswith("x\nlast words\nexit code 1")
+    assert len(ended.message) < 2000
+
+
+async def test_job_that_is_killed_has_failed(runs: LocalRuns) -> None:
+    await runs.submit("run-1", "dies")
+    async with runs.running():
+        ended = await runs.ended("run-1")
+    assert (ended.state, ended.message) == (S.FAILED, "signal SIGKILL")
+
+
+async def test_what_a_job_leaves_behind_is_ended(runs: LocalRuns) -> None:
+    await runs.submit("run-1", "leaves")
+    async with runs.running():
+        await runs.ended("run-1")
+    assert len(runs.pids()) == 2
+    await runs.all_gone()
+
+
+async def test_compressed_bundle_is_unpacked(runs: LocalRuns) -> None:
+    await runs.submit("run-1", None)
+    packed = base64.b64encode(gzip.compress(json.dumps({"play": "ends"}).encode())).decode()
+    bundle = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "run-1-bundle"},
+        "binaryData": {"bundle.json.gz": packed},
+    }
+    await runs.cluster.create(CONFIG_MAPS, "default", bundle)
+    async with runs.running():
+        assert (await runs.ended("run-1")).state is S.COMPLETED
+
+
+@pytest.mark.parametrize("content", [None, {}, {"binaryData": {"bundle.json.gz": "bm8="}}])
+async def test_run_without_a_bundle_has_failed(
+    runs: LocalRuns, content: dict[str, object] | None
+) -> None:
+    await runs.submit("run-1", None)
+    if content is not None:
+        metadata = {"name": "run-1-bundle"}
+        bundle = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **content}
+        await runs.cluster.create(CONFIG_MAPS, "default", bundle)
+    async with runs.running():
+        ended = await runs.ended("run-1")
+    assert ended.state is S.FAILED
+    assert "no Bundle" in ended.message
+
+
+async def test_no_more_jobs_than_workers_run_at_once(runs: LocalRuns) -> None:
+    for number in range(4):
+        await runs.submit(f"run-{number}", "sleeps")
+    async with runs.running(workers=2):
+        await runs.waiting(2)
+        states = await runs.states(*(f"run-{number}" for number in range(4)))
+        assert sorted(states) == [S.NEW, S.NEW, S.RUNNING, S.RUNNING]
+        running = [n for n, state in enumerate(states) if state is S.RUNNING]
+        await runs.delete(f"run-{running[0]}")
+        await runs.waiting(3)
+
+
+async def test_job_is_stopped_when_its_run_is_deleted(runs: LocalRuns) -> None:
+    await runs.submit("run-1", "sleeps")
+    async with runs.running():
+        await runs.waiting()
+        await runs.delete("run-1")
+        await runs.all_gone()
+    with pytest.raises(ObjectMissing):
+        await runs.stored("run-1")
+
+
+async def test_job_that_does_not_listen_is_killed(runs: LocalRuns) -> None:
+    await runs.submit("run-1", "stays")
+    async with runs.running():
+        await runs.waiting()
+        await runs.delete("run-1")
+        await runs.all_gone()
+
+
+async def test_jobs_end_with_the_operator(runs: LocalRuns) -> None:
+    await runs.submit("run-1", "sleeps")
+    async with runs.running():
+        await runs.waiting()
+    assert not any(is_alive(pid) for pid in runs.pids())
+    ended = await runs.application("run-1")
+    assert (ended.state, ended.message) == (S.FAILED, "it was stopped together with the operator")
+
+
+async def test_job_that_outlives_its_operator_is_stopped(runs: LocalRuns) -> None:
+    await runs.submit("run-1", "sleeps")
+    process = await left_behind(runs)
+    async with runs.running():
+        ended = await runs.ended("run-1")
+    assert await process.wait() == 130
+    assert not any(is_alive(pid) for pid in runs.pids())
+    assert (ended.state, ended.message) == (S.FAILED, "the operator was stopped while it ran")
+
+
+async def test_job_that_died_with_its_operator_has_failed(runs: LocalRuns) -> None:
+    await runs.submit("run-1", "sleeps")
+    process = await left_behind(runs)
+    await process.stop(5)
+    async with runs.running():
+        assert (await runs.ended("run-1")).state is S.FAILED
+
+
+async def test_process_that_has_a_dead_jobs_number_is_left_alone(runs: LocalRuns) -> None:
+    stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    try:
+        await runs.submit("run-1")
+        await claim(runs, socket.gethostname(), f"{stranger.pid} 12345")
+        async with runs.running():
+            assert (await runs.ended("run-1")).state is S.FAILED
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+async def test_run_of_another_machine_is_left_alone(runs: LocalRuns) -> None:
+    await runs.submit("run-1")
+    await runs.submit("run-2")
+    await claim(runs, "elsewhere", "1 1")
+    async with runs.running():
+        await runs.ended("run-2")
+    assert (await runs.application("run-1")).state is S.RUNNING
+
+
+async def test_run_of_another_operator_of_this_machine_is_left_alone(runs: LocalRuns) -> None:
+    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    try:
+        await runs.submit("run-1")
+        await runs.submit("run-2")
+        await claim(runs, socket.gethostname(), "1 1", str(name_of(other.pid)))
+        async with runs.running():
+            await runs.ended("run-2")
+            assert (await runs.application("run-1")).state is S.RUNNING
+            other.kill()
+            other.wait()
+            await runs.ended("run-1")
+    finally:
+        other.kill()
+        other.wait()
+
+
+async def test_two_operators_run_a_job_once(runs: LocalRuns) -> None:
+    for number in range(5):
+        await runs.submit(f"run-{number}")
+    async with runs.running(workers=3), runs.running(workers=3, host="elsewhere"):
+        for number in range(5):
+            await runs.ended(f"run-{number}")
+    assert sorted(line["--run-id"] for line in runs.played()) == [f"run-{n}" for n in range(5)]
+
+
+@pytest.mark.parametrize("is_after", [False, True])
+async def test_job_does_nothing_before_it_stands_in_the_cluster(
+    runs: LocalRuns, is_after: bool
+) -> None:
+    await runs.submit("run-1", "sleeps")
+    lost = Fault(ApiUnavailable("no answer"), is_after=is_after)
+    runner = runs.runner(
+        cluster=FaultyCluster(runs.cluster, lambda call: lost if call.verb == "patch" else None)
+    )
+    await runner.look()
+    await until_idle(runner)
+    assert runs.played() == []
+    async with runs.running():
+        if is_after:
+            assert (await runs.ended("run-1")).state is S.FAILED
+        else:
+            await runs.waiting()
+
+
+async def test_end_is_told_when_the_cluster_answers_again(runs: LocalRuns) -> None:
+    await runs.submit("run-1")
+    away = Fault(ApiUnavailable("no answer"))
+    faulty = FaultyCluster(runs.cluster)
+    async with runs.running(cluster=faulty):
+        await until(lambda: has_played(runs))
+        faulty.plan = lambda call: away if len(faulty.calls) < 50 else None
+        assert (await runs.ended("run-1")).state is S.COMPLETED
+    assert len(faulty.calls) >= 50
+
+
+async def has_played(runs: LocalRuns) -> bool:
+    return bool(runs.played())
+
+
+async def until_idle(runner: LocalRunner) -> None:
+    async def is_idle() -> bool:
+        return not runner.is_busy
+
+    await until(is_idle)
+
+
+async def left_behind(runs: LocalRuns) -> LocalProcess:
+    """A job that an operator began before it vanished."""
+    bundle = runs.log.with_name("bundle.json")
+    bundle.write_text('{"play": "sleeps"}')
+    arguments = [sys.executable, playedjob.__file__, "--bundle", str(bundle)]
+    process = await start_process(arguments, runs.environment, bundle.parent, lambda line: None)
+    await claim(runs, socket.gethostname(), str(process.name))
+    process.permit()
+    await runs.waiting()
+    return process
+
+
+async def claim(runs: LocalRuns, host: str, process: str, operator: str = "1 1") -> None:
+    data = {"state": "RUNNING", "host": host, "process": process, "operator": operator}
+    await runs.cluster.patch(CONFIG_MAPS, "default", "run-1", {"data": data})
+
+
+def name_of(pid: int) -> ProcessName:
+    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return ProcessName(pid, stat[19])
+
+
+def test_process_is_known_by_its_start() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    try:
+        name = name_of(child.pid)
+        assert name.is_alive
+        assert ProcessName.parse(str(name)) == name
+        assert not ProcessName(child.pid, "1").is_alive
+    finally:
+        child.kill()
+        child.wait()
+    assert not name.is_alive
+
+
+@pytest.mark.parametrize("text", ["", "12", "x 12", "-1 12", "12 "])
+def test_text_that_names_no_process_is_none(text: str) -> None:
+    assert ProcessName.parse(text) is None
