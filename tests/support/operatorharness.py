@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from snaploom_operator.errors import ObjectChanged, ObjectExists, ObjectMissing
 from snaploom_operator.metrics import Metrics
 from snaploom_operator.objects import Ref
 from snaploom_operator.operating import Clocks, Operator
+from snaploom_operator.running import Place, Running, running_operator
 from snaploom_operator.settings import OperatorSettings
 
 Raw = dict[str, Any]
@@ -236,7 +238,43 @@ class FakeHarness(OperatorHarness):
 
 
 class RealHarness(OperatorHarness):
-    """Over a real API server, with kopf's watches, in the loop of the test."""
+    """Over a real API server, with kopf's watches, in the loop of the test.
+
+    Args:
+        cluster: the cluster, for the test.
+        kubeconfig: how the operator reaches it.
+        namespace: where everything is, the operator's own Lease included.
+        changes: settings that differ from what tests usually have.
+    """
+
+    def __init__(self, cluster: Cluster, kubeconfig: Path, namespace: str, **changes: Any) -> None:
+        super().__init__(cluster, namespace, JobDouble(cluster, namespace=namespace))
+        self._place = Place(kubeconfig)
+        self._settings = real_settings(namespace, **changes)
+        self._stack = AsyncExitStack()
+        self.failures: list[Exception] = []
+        self.running: Running | None = None
+
+    @property
+    def operator(self) -> Operator:
+        """The operator that runs."""
+        assert self.running is not None
+        return self.running.operator
+
+    async def start(self) -> None:
+        """Begin to work, and wait until the watches do."""
+        context = running_operator(self._settings, self._place, self.failures.append)
+        self.running = await self._stack.enter_async_context(context)
+
+    async def stop(self) -> None:
+        """Finish what is in hand, and end."""
+        await self._stack.aclose()
+        self.running = None
+
+    async def restart(self) -> None:
+        """End, and begin again, knowing nothing."""
+        await self.stop()
+        await self.start()
 
     async def wait_for(self, identity: str, predicate: Predicate) -> Raw:
         deadline = time.monotonic() + DEADLINE
@@ -244,11 +282,25 @@ class RealHarness(OperatorHarness):
             found = await self.get(identity)
             if predicate(found):
                 return found
+            assert not self.failures, self.failures
             assert time.monotonic() < deadline, (
                 f"{identity} is not as it should be: {yaml.safe_dump(found)}"
             )
             await self.double.step()
             await asyncio.sleep(0.05)
+
+
+def real_settings(namespace: str, **changes: Any) -> OperatorSettings:
+    """Settings of an operator that looks after one namespace, and lives there."""
+    usual = {
+        "namespace": namespace,
+        "watchNamespaces": [namespace],
+        "healthPort": 0,
+        "metricsPort": 0,
+        "resyncSeconds": 600,
+        "admission": {"isCertificateRotated": False},
+    }
+    return OperatorSettings.parse(usual | changes)
 
 
 def condition(raw: Raw, type_: str) -> Raw:

@@ -231,6 +231,8 @@ class Controller:
             self._queue.add_after(key, DELETED_SOON)
         if decision.requeue_after is not None:
             self._queue.add_after(key, decision.requeue_after)
+        if key in self._held:
+            self._queue.add_after(key, self._held[key].until - self._clock())
         is_changed = done.is_news or done.has_deleted or is_told_anew
         return Outcome.CHANGED if is_changed else Outcome.UNCHANGED
 
@@ -290,7 +292,8 @@ class Controller:
             if told is not None:
                 self._queue.add(key)
         self._metrics.failed(error.reason)
-        level = logging.INFO if isinstance(error, ObjectChanged) else logging.WARNING
+        is_usual = isinstance(error, ObjectChanged | ObjectMissing)
+        level = logging.INFO if is_usual else logging.WARNING
         _log.log(
             level,
             "%s; again in %.0f s",
@@ -298,7 +301,7 @@ class Controller:
             delay,
             extra=about(key, reason=error.reason),
         )
-        if isinstance(error, ObjectChanged | ObjectMissing):
+        if is_usual:
             await self._look_afresh(key)
 
     def _delay(self, key: Ref, error: SnaploomError) -> float:

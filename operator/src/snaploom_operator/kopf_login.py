@@ -22,7 +22,8 @@ async def connection_info(kubeconfig: Path | None, context: str | None) -> kopf.
     client = await connect(kubeconfig, context)
     try:
         known = client.configuration
-        scheme, _, token = (known.get_api_key_with_prefix("authorization") or "").partition(" ")
+        authorization = await known.get_api_key_with_prefix("authorization") or ""
+        scheme, _, token = authorization.partition(" ")
         return kopf.ConnectionInfo(
             server=known.host,
             ca_path=known.ssl_ca_cert,

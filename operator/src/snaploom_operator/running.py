@@ -56,6 +56,7 @@ class Running:
     """An operator that works."""
 
     operator: Operator
+    watches: Watches
     health_port: int
     metrics_port: int
 
@@ -119,7 +120,7 @@ async def running_operator(
         for name, part in parts:
             await stack.enter_async_context(_beside(name, part, give_up))
         _log.info("the operator works: %d resources", len(operator.store.refs()))
-        yield Running(operator, *ports)
+        yield Running(operator, watches, *ports)
 
 
 async def _started(operator: Operator) -> None:

@@ -30,6 +30,16 @@ LONGEST_PAUSE = 60.0
 _log = logging.getLogger(__name__)
 
 
+class _WithoutSignals(logging.Filter):
+    """Leaves out that kopf hears no signals in a thread: that is why it is in one."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return "OS signals are ignored" not in record.getMessage()
+
+
+logging.getLogger("kopf._core.reactor.running").addFilter(_WithoutSignals())
+
+
 class Watches:
     """The watches of all kinds.
 

@@ -1,0 +1,93 @@
+"""The operator over a real API server: kopf's watches tell it, and it writes what it should."""
+
+from pathlib import Path
+
+from support.clusters import until
+from support.declarations import model, spoilt
+from support.operatorharness import RealHarness, has_reason, is_ready
+
+from snaploom_operator.cluster.resources import EVENTS, SPARK_APPLICATIONS
+
+FLIGHTS = Path(__file__).parents[3] / "examples" / "flights"
+
+
+async def test_an_applied_model_is_planned_run_and_published(harness: RealHarness) -> None:
+    await harness.apply(*reversed(model()))
+    found = await harness.wait_for("OutputDataset/wide", is_ready)
+    assert found["status"]["plan"]["joins"][0]["source"] == "address"
+    assert found["status"]["lastRun"]["phase"] == "Succeeded"
+    assert len(await harness.all(SPARK_APPLICATIONS)) == 1
+
+
+async def test_the_example_ends_ready_whatever_the_order(harness: RealHarness) -> None:
+    await harness.apply(FLIGHTS)
+    for identity in ("OutputDataset/flights-wide", "DataRelationship/carrier", "DataSource/legs"):
+        await harness.wait_for(identity, is_ready)
+
+
+async def test_a_mistake_stalls_and_its_correction_goes_on(harness: RealHarness) -> None:
+    *others, output = model()
+    await harness.apply(*others, spoilt(output, "spec.dataModel.dataRelationships", []))
+    await harness.wait_for("OutputDataset/wide", has_reason("SourceUnreachable"))
+    await harness.apply(output)
+    await harness.wait_for("OutputDataset/wide", is_ready)
+
+
+async def test_what_is_deleted_is_missed_by_those_who_need_it(harness: RealHarness) -> None:
+    await harness.apply(*model())
+    await harness.wait_for("OutputDataset/wide", is_ready)
+    await harness.delete("DataSource/customer")
+    await harness.wait_for("OutputDataset/wide", has_reason("ReferenceMissing"))
+
+
+async def test_a_restart_with_nothing_to_do_writes_nothing(harness: RealHarness) -> None:
+    await harness.apply(*model())
+    before = await harness.wait_for("OutputDataset/wide", is_ready)
+    await harness.restart()
+
+    async def is_idle() -> bool:
+        return harness.operator.queue.is_idle
+
+    await until(is_idle)
+    assert await harness.get("OutputDataset/wide") == before
+
+
+async def test_what_vanished_while_a_watch_was_away_is_found_by_the_next_list(
+    harness: RealHarness,
+) -> None:
+    await harness.apply(*model())
+    await harness.wait_for("OutputDataset/wide", is_ready)
+    ghost = dict(await harness.get("DataSource/customer"))
+    await harness.delete("DataSource/customer")
+    await harness.wait_for("OutputDataset/wide", has_reason("ReferenceMissing"))
+    harness.operator.synchroniser.feed("MODIFIED", ghost)  # as if its end had not been heard of
+    await harness.wait_for("OutputDataset/wide", is_ready)
+    await harness.operator.synchroniser.synchronise()
+    await harness.wait_for("OutputDataset/wide", has_reason("ReferenceMissing"))
+
+
+async def test_watches_begin_anew_when_asked(harness: RealHarness) -> None:
+    assert harness.running is not None
+    harness.running.watches.begin_anew()
+    registry = harness.operator.metrics.registry
+
+    async def has_begun_anew() -> bool:
+        return registry.get_sample_value("snaploom_watch_restarts_total") == 1.0
+
+    await until(has_begun_anew)
+    await harness.apply(*model())
+    await harness.wait_for("OutputDataset/wide", is_ready)
+
+
+async def test_events_are_posted_once(harness: RealHarness) -> None:
+    await harness.apply(*model())
+    await harness.wait_for("OutputDataset/wide", is_ready)
+
+    async def normal() -> list[str]:
+        events = [e for e in await harness.all(EVENTS) if e["regarding"]["name"] == "wide"]
+        return sorted(e["reason"] for e in events if e["type"] == "Normal")
+
+    async def are_posted() -> bool:
+        return await normal() == ["RunStarted", "RunSucceeded"]
+
+    await until(are_posted)
