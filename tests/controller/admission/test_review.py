@@ -260,6 +260,23 @@ def test_what_was_broken_before_is_no_reason_to_refuse() -> None:
     assert answered(mended_otherwise, existing, after, DENY).warnings == ()
 
 
+def test_who_needs_what_will_stall_is_broken_as_well() -> None:
+    before, after = narrowed()  # it names a source that is not there
+    answer = answered(after, shop(), before)
+    assert "there is no DataSource" in answer.warnings[0]
+    assert "this change breaks OutputDataset/wide; it stalls" in answer.warnings[1]
+    assert "DataRelationship/customer-id could not be used any more" in answer.warnings[2]
+    refused = answered(after, shop(), before, DENY)
+    assert refused.refusal is not None
+    assert [finding.resource for finding in refused.refusal.findings] == ["OutputDataset/wide"]
+
+
+def test_who_waits_already_is_not_broken_by_more_that_is_missing() -> None:
+    before, after = narrowed()
+    without_source = [raw for raw in shop() if raw["metadata"]["name"] != "address"]
+    assert answered(after, without_source, before, DENY).is_allowed
+
+
 def test_a_source_that_becomes_virtual_breaks_who_may_not_read_it() -> None:
     reader = stored(simple("reader", "SELECT * FROM c", source="customer"))
     before = shop()[0]

@@ -19,6 +19,9 @@ from snaploom.planning.tree import plan_tree
 from snaploom.planning.validation.validator import validate
 from snaploom_operator.admission.contradictions import manifest_of
 
+_MISSING = "SL130"
+"""A reference to nothing: only a warning here, and yet the resource stalls."""
+
 
 @dataclass(frozen=True)
 class Neighbourhood:
@@ -70,6 +73,50 @@ def broken_by(
     faulty = {finding.resource for finding in errors}
     sound = [identity for identity in identities if identity not in faulty]
     return (*errors, *restructured(before, after, sound))
+
+
+def dragged_along(
+    resource: Resource | None,
+    before: Neighbourhood,
+    found: Iterable[Finding],
+    dependants: Iterable[str],
+) -> tuple[Finding, ...]:
+    """An error for everyone that stalls because a resource will, in which nothing is wrong so far.
+
+    Whoever waited for something before is no worse off.
+
+    Args:
+        resource: as it is; None for a new one, on which nobody could rely.
+        before: how things are.
+        found: what is found about the resource as it is to be.
+        dependants: identities of those that name it.
+    """
+    faults = [finding for finding in found if _is_fault(finding)]
+    if resource is None or not faults:
+        return ()
+    users = tuple(dependants)
+    known = before.findings((resource.identity, *users))
+    waiting = {finding.resource for finding in known if _is_fault(finding)}
+    if resource.identity in waiting:
+        return ()
+    return tuple(
+        make_finding(
+            _MISSING,
+            f"{resource.identity} could not be used any more: {faults[0].message}",
+            resource=user,
+            path="spec",
+            found=f"{faults[0].path}: {faults[0].found}",
+            expected="resources that can be used",
+            hint=faults[0].hint,
+            severity=Severity.ERROR,
+        )
+        for user in users
+        if user not in waiting
+    )
+
+
+def _is_fault(finding: Finding) -> bool:
+    return finding.is_error or finding.code == _MISSING
 
 
 def _key(finding: Finding) -> tuple[str, str, str, str, str]:

@@ -20,7 +20,12 @@ from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.resource import Resource
 from snaploom.planning.validation.validator import validate
 from snaploom_operator.admission.answers import PASSED, Answer, Refusal, warning_text
-from snaploom_operator.admission.breaking import Neighbourhood, broken_by, restructured
+from snaploom_operator.admission.breaking import (
+    Neighbourhood,
+    broken_by,
+    dragged_along,
+    restructured,
+)
 from snaploom_operator.admission.contradictions import contradictions
 from snaploom_operator.admission.request import AdmissionRequest
 from snaploom_operator.admission.surroundings import Surroundings
@@ -95,7 +100,10 @@ def review(submission: Submission, around: Surroundings, protect: ProtectDependa
     ]
     if refused:
         return Answer(Refusal(refused), _warnings(doubtful))
-    broken = broken_by(before, after, around.dependants)
+    broken = (
+        *broken_by(before, after, around.dependants),
+        *dragged_along(submission.before, before, doubtful, around.dependants),
+    )
     if broken and protect is ProtectDependants.DENY:
         refusal = Refusal(broken, _breaking(broken), HTTPStatus.FORBIDDEN, "Forbidden")
         return Answer(refusal, _warnings(doubtful))
