@@ -12,11 +12,13 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from snaploom.models.datasource import DataSource, LastSeen, UsedBy
 from snaploom.models.finding import errors_of
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
+from snaploom.models.run import Submitter
 from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom.planning.dependence import upstream_outputs
@@ -52,6 +54,8 @@ MANY = 40
 (`operator.md` section 5, trap 7)."""
 USERS_NAMED = 20
 
+_Runnable = TypeVar("_Runnable", OutputDataset, SkippingIndex)
+
 
 @dataclass(frozen=True)
 class _Kept:
@@ -65,11 +69,18 @@ class Gatherer:
     Args:
         store: what was last seen of the cluster.
         clock: the time.
+        submitter: who runs what names no submitter; omitted, the one that the kinds have.
     """
 
-    def __init__(self, store: Store, clock: Callable[[], EpochNanos]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Callable[[], EpochNanos],
+        submitter: Submitter = Submitter.SPARK_OPERATOR,
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._submitter = submitter
         self._kept: OrderedDict[Ref, _Kept] = OrderedDict()
         self._wrong: dict[Ref, tuple[int, bool]] = {}
         """By resource: the hash of what it was judged by, and whether it has faults of its own."""
@@ -168,7 +179,7 @@ class Gatherer:
                 upstream = self._upstream(checked)
                 return ObservedOutput(
                     now=now,
-                    resource=resource,
+                    resource=_run_by(self._submitter, resource),
                     findings=checked.findings,
                     faulty=checked.faulty,
                     used_by=used_by,
@@ -184,7 +195,7 @@ class Gatherer:
                 indexed = self._indexed(resource)
                 return ObservedIndex(
                     now=now,
-                    resource=resource,
+                    resource=_run_by(self._submitter, resource),
                     findings=checked.findings,
                     faulty=checked.faulty,
                     used_by=used_by,
@@ -252,6 +263,16 @@ class Gatherer:
             available=self._store.available,
             is_namespace_terminating=self._store.is_terminating(entry.ref.namespace),
         )
+
+
+def _run_by(submitter: Submitter, resource: _Runnable) -> _Runnable:
+    """A resource that names no submitter, with one."""
+    run = resource.spec.run
+    if "submitter" in run.model_fields_set or submitter is run.submitter:
+        return resource
+    chosen = run.model_copy(update={"submitter": submitter})
+    spec = resource.spec.model_copy(update={"run": chosen})
+    return resource.model_copy(update={"spec": spec})
 
 
 def _config_maps(children: Iterable[Child]) -> list[OwnedConfigMap]:
