@@ -2,12 +2,15 @@ import base64
 import gzip
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
 from support.declarations import document, files
-from support.runrequests import RUN, an_output
+from support.runrequests import RUN, UID, an_output
 
+from snaploom.jobs.bundlefile import read_bundle_file
+from snaploom.jobs.identity import Owner
 from snaploom.models.datasource import DataSource
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import plan_offline
@@ -73,6 +76,19 @@ def test_large_bundle_is_compressed() -> None:
     config_map = manifest_of(large(700, 1500))
     assert len(text_of(config_map)) > MOST_BYTES
     assert len(base64.b64decode(config_map["binaryData"]["bundle.json.gz"])) <= MOST_BYTES
+
+
+@pytest.mark.parametrize("size", [1, 700])
+def test_job_reads_what_the_operator_wrote(tmp_path: Path, size: int) -> None:
+    one = large(size, 1500)
+    config_map = manifest_of(one)
+    for key, text in config_map.get("data", {}).items():
+        (tmp_path / key).write_text(text)
+    for key, packed in config_map.get("binaryData", {}).items():
+        (tmp_path / key).write_bytes(base64.b64decode(packed))
+    found = read_bundle_file(tmp_path)
+    assert found.owner == Owner("OutputDataset", "orders", "default")
+    assert found.parse(UID).data_sources == one.data_sources
 
 
 def test_bundle_that_does_not_fit_is_refused() -> None:

@@ -6,7 +6,9 @@ into a ConfigMap.
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +28,9 @@ from snaploom.planning.validation.validator import validate
 
 FILE_NAME = "bundle.json"
 """Key of the ConfigMap, and so the name of the file in the folder where it is mounted."""
+
+COMPRESSED = ".gz"
+"""What the key ends in where the Bundle is too long for a ConfigMap as text."""
 
 PLAINTEXT = "SL143"
 """Code of a password in a declaration: a warning on a laptop, refused here (ruling D41)."""
@@ -99,20 +104,26 @@ class BundleFile:
 
 
 def read_bundle_file(place: Path) -> BundleFile:
-    """Read `bundle.json`, or the one in a folder.
+    """Read `bundle.json`, or the one in a folder, where it may be compressed.
 
     Raises:
         BundleUnreadable: there is no such file, or it is not a JSON object.
     """
-    path = place / FILE_NAME if place.is_dir() else place
+    path = _file_in(place) if place.is_dir() else place
     try:
-        raw = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        found = error.strerror if isinstance(error, OSError) else "no JSON"
+        content = path.read_bytes()
+        raw = json.loads(gzip.decompress(content) if path.name.endswith(COMPRESSED) else content)
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        found = (isinstance(error, OSError) and error.strerror) or "no JSON"
         raise BundleUnreadable(f"cannot read {path}", found=found) from None
     if not isinstance(raw, dict):
         raise BundleUnreadable(f"cannot read {path}", found="JSON that is no object")
     return BundleFile(path, raw)
+
+
+def _file_in(folder: Path) -> Path:
+    compressed = folder / f"{FILE_NAME}{COMPRESSED}"
+    return compressed if compressed.exists() else folder / FILE_NAME
 
 
 def refuse_invalid(bundle: Bundle) -> tuple[Finding, ...]:
