@@ -116,7 +116,7 @@ def test_objects_of_a_folder_are_found_again(tmp_path):
 
 def test_start_that_fails_shows_what_the_server_said(tmp_path):
     plane = ControlPlane(tmp_path)
-    plane.apiserver.arguments = [*plane.apiserver.arguments, "--no-such-flag"]
+    plane.apiserver.command = [*plane.apiserver.command, "--no-such-flag"]
     try:
         with pytest.raises(RuntimeError, match="unknown flag: --no-such-flag"):
             plane.start()

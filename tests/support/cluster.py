@@ -15,13 +15,13 @@ import ssl
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from support.certificates import Authority, issue_key_pair
 from support.clusterkubectl import Kubectl, certificate_user, write_kubeconfig
-from support.kubebox import Server, free_ports, kubebox
+from support.kubebox import Server, built, free_ports
 
 from snaploom.models.crds import crd_name
 from snaploom.models.kinds import KINDS
@@ -41,6 +41,10 @@ CONTROLLERS = (
     "ttl-after-finished-controller",
 )
 """Those that matter where no pod runs; each of the forty others costs memory and time."""
+
+LOOPBACK = "127.0.0.1"
+SERVICE = "10.96.0.1"
+"""Where pods find the API server, through its own Service."""
 
 _numbers = itertools.count(1)
 
@@ -85,30 +89,26 @@ class Cluster:
 class ControlPlane(Cluster):
     """A cluster of our own, whose servers can be stopped, killed and started one by one."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, address: str = LOOPBACK) -> None:
         """Prepare everything; `start` starts it.
 
         Args:
             folder: where data, keys and logs go. What etcd kept there earlier is found again.
+            address: where the API server is found; with nodes, one that pods reach too.
         """
         etcd_port, peer_port, api_port = free_ports(3)
         keys = folder / "keys"
         shutil.rmtree(keys, ignore_errors=True)
         keys.mkdir(parents=True)
-        self.url = f"https://127.0.0.1:{api_port}"
-        self._authority = Authority(keys, "authority")
-        self._admin = self._authority.issue_client("admin", "system:masters")
+        self.address = address
+        self.url = f"https://{address}:{api_port}"
+        self.authority = Authority(keys, "authority")
+        self._admin = self.authority.issue_client("admin", "system:masters")
         self._tokens = issue_key_pair(keys, "tokens")
-        self.etcd = Server("etcd", _etcd(folder, etcd_port, peer_port), folder / "etcd.log")
-        self.apiserver = Server(
-            "kube-apiserver", self._apiserver(etcd_port, api_port), folder / "kube-apiserver.log"
-        )
-        self.controllers = Server(
-            "kube-controller-manager",
-            self._controllers(keys),
-            folder / "kube-controller-manager.log",
-        )
-        kubeconfig = self._write_kubeconfig(folder / "kubeconfig", "admin", "system:masters")
+        self.etcd = _server(folder, "etcd", _etcd(folder, etcd_port, peer_port))
+        self.apiserver = _server(folder, "kube-apiserver", self._apiserver(etcd_port, api_port))
+        self.controllers = _server(folder, "kube-controller-manager", self._controllers(keys))
+        kubeconfig = self.write_kubeconfig(folder / "kubeconfig", "admin", "system:masters")
         super().__init__(folder, kubeconfig)
 
     @property
@@ -155,7 +155,7 @@ class ControlPlane(Cluster):
             time.sleep(0.05)
 
     def _answers(self, path: str) -> bool:
-        context = ssl.create_default_context(cafile=self._authority.certificate)
+        context = ssl.create_default_context(cafile=self.authority.certificate)
         context.load_cert_chain(self._admin.certificate, self._admin.key)
         try:
             with urllib.request.urlopen(self.url + path, context=context, timeout=5) as answer:
@@ -166,27 +166,34 @@ class ControlPlane(Cluster):
     def _tails(self) -> str:
         return "\n".join(server.tail() for server in self.servers)
 
-    def _write_kubeconfig(self, path: Path, name: str, organization: str) -> Path:
-        issued = self._authority.issue_client(name, organization)
-        authority = self._authority.certificate.read_bytes()
+    def write_kubeconfig(self, path: Path, name: str, organization: str) -> Path:
+        """Write a kubeconfig by which a client is a user of a group; its path."""
+        issued = self.authority.issue_client(name, organization)
+        authority = self.authority.certificate.read_bytes()
         return write_kubeconfig(path, self.url, authority, certificate_user(issued))
 
     def _apiserver(self, etcd_port: int, port: int) -> list[str]:
-        names = ("localhost", "kubernetes.default.svc", "127.0.0.1", "10.96.0.1")
-        issued = self._authority.issue(*names)
+        names = ("localhost", "kubernetes.default.svc", self.address, SERVICE)
+        issued = self.authority.issue(*names)
+        kubelets = self.authority.issue_client("kube-apiserver", "system:masters")
+        # No pod looks for it at a loopback address, which its own Endpoints would refuse.
+        reconciler = "none" if self.address == LOOPBACK else "lease"
         return [
             f"--etcd-servers=http://127.0.0.1:{etcd_port}",
-            "--bind-address=127.0.0.1",
-            "--advertise-address=127.0.0.1",
+            f"--bind-address={self.address}",
+            f"--advertise-address={self.address}",
             f"--secure-port={port}",
-            "--endpoint-reconciler-type=none",  # no pod asks where it is; loopback is refused there
+            f"--endpoint-reconciler-type={reconciler}",
+            f"--kubelet-client-certificate={kubelets.certificate}",
+            f"--kubelet-client-key={kubelets.key}",
+            "--kubelet-preferred-address-types=InternalIP",
             "--service-cluster-ip-range=10.96.0.0/16",
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={self._tokens.public}",
             f"--service-account-signing-key-file={self._tokens.private}",
             f"--tls-cert-file={issued.certificate}",
             f"--tls-private-key-file={issued.key}",
-            f"--client-ca-file={self._authority.certificate}",
+            f"--client-ca-file={self.authority.certificate}",
             "--authorization-mode=Node,RBAC",
             "--allow-privileged",
             "--profiling=false",
@@ -194,12 +201,12 @@ class ControlPlane(Cluster):
 
     def _controllers(self, keys: Path) -> list[str]:
         user = "system:kube-controller-manager"
-        kubeconfig = self._write_kubeconfig(keys / "controllers.kubeconfig", user, user)
+        kubeconfig = self.write_kubeconfig(keys / "controllers.kubeconfig", user, user)
         return [
             f"--kubeconfig={kubeconfig}",
-            f"--controllers={','.join(CONTROLLERS)}",
+            f"--controllers={','.join(CONTROLLERS) if self.address == LOOPBACK else '*'}",
             f"--service-account-private-key-file={self._tokens.private}",
-            f"--root-ca-file={self._authority.certificate}",
+            f"--root-ca-file={self.authority.certificate}",
             "--use-service-account-credentials",
             "--leader-elect=false",
             "--secure-port=0",
@@ -209,9 +216,9 @@ class ControlPlane(Cluster):
 
 
 @contextmanager
-def running_control_plane(folder: Path) -> Iterator[ControlPlane]:
+def running_control_plane(folder: Path, address: str = LOOPBACK) -> Iterator[ControlPlane]:
     """A control plane without our CRDs, gone at the end."""
-    plane = ControlPlane(folder)
+    plane = ControlPlane(folder, address)
     try:
         plane.start()
         yield plane
@@ -232,6 +239,10 @@ def any_cluster(folder: Path) -> Iterator[Cluster]:
         yield plane
 
 
+def _server(folder: Path, name: str, arguments: Sequence[str]) -> Server:
+    return Server(name, (built(), name, *arguments), folder / f"{name}.log")
+
+
 def _etcd(folder: Path, port: int, peer_port: int) -> list[str]:
     url, peer_url = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peer_port}"
     return [
@@ -250,4 +261,4 @@ def _kubectl_program() -> tuple[str, ...]:
     """Ours; a person who gives a cluster has a kubectl too, and perhaps no Go."""
     if KUBECONFIG_VARIABLE in os.environ and (found := shutil.which("kubectl")):
         return (found,)
-    return (str(kubebox()), "kubectl")
+    return (str(built()), "kubectl")

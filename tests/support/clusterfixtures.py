@@ -1,4 +1,7 @@
-"""Fixtures of a real cluster, for every folder of tests; the first test that asks starts it."""
+"""Fixtures of a real cluster, for every folder of tests; the first test that asks starts it.
+
+Tests marked `node` are left out where a machine cannot have one, and the end of the run says so.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,27 @@ from pathlib import Path
 import pytest
 from support.cluster import Cluster, ControlPlane, any_cluster, running_control_plane
 from support.clusterkubectl import Kubectl
+from support.clusternode import what_is_missing
+
+LEFT_OUT = pytest.StashKey[str]()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what needs a node where there can be none."""
+    left_out = [item for item in items if item.get_closest_marker("node") is not None]
+    if left_out and (missing := what_is_missing()):
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
+        files = sorted({item.location[0] for item in left_out})
+        config.stash[LEFT_OUT] = f"Not run: {', '.join(files)}, for want of {', '.join(missing)}."
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say what was left out."""
+    if told := config.stash.get(LEFT_OUT, ""):
+        terminalreporter.write_line(told)
 
 
 @pytest.fixture(scope="session")

@@ -20,20 +20,24 @@ TAIL = 3000
 
 
 @cache
-def kubebox() -> Path:
-    """The program; the project's own script builds it when the cache has none."""
-    done = subprocess.run([BUILD], stdout=subprocess.PIPE, text=True, check=False)
+def built(program: str = "kubebox") -> Path:
+    """A Go program of `tests/cluster`; the project's own script builds it once.
+
+    Raises:
+        RuntimeError: it cannot be built here; the script has told why.
+    """
+    done = subprocess.run([BUILD, program], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"kubebox cannot be built: {BUILD} tells why")
+        raise RuntimeError(f"{program} cannot be built: {BUILD} tells why")
     return Path(done.stdout.strip())
 
 
 @dataclass
 class Server:
-    """One server of kubebox, which is stopped and started again with the same arguments."""
+    """One server, which is stopped and started again by the same command."""
 
     name: str
-    arguments: Sequence[str]
+    command: Sequence[str | Path]
     log: Path
     environment: Mapping[str, str] = field(default_factory=dict)
     _process: subprocess.Popen[bytes] | None = None
@@ -44,7 +48,7 @@ class Server:
         settings = {"KUBEBOX_ENDS_WITH_STDIN": "1", **self.environment}
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [kubebox(), self.name, *self.arguments],
+                self.command,
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -84,6 +88,13 @@ class Server:
             self.process.kill()
             self.process.wait()
         self._forget()
+
+    def close_input(self) -> None:
+        """End it as the end of this process would."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(PATIENCE)
+        self._process = None
 
     def tail(self) -> str:
         """The end of its log."""

@@ -1,0 +1,3 @@
+module snaploom.io/pause
+
+go 1.24.0
