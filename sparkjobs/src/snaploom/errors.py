@@ -51,6 +51,7 @@ SnaploomError
 │   ├── StatementInvalid      SQL of ours that cannot be parsed; points at the token
 │   └── SkippingNotAvailable  this session cannot skip (Spark Connect, an unknown Spark)
 ├── LeaseNotObtained
+├── OperatorError             a branch of its own (snaploom_operator.errors)
 └── Interrupted               Ctrl-C or SIGTERM
 ```
 
