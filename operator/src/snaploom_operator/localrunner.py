@@ -32,6 +32,7 @@ from tempfile import TemporaryDirectory
 from pydantic import JsonValue
 
 from snaploom.models.times import format_instant, now
+from snaploom_operator.cluster.connection import DEFAULT_FILE, KUBECONFIG, SERVICE_HOST
 from snaploom_operator.cluster.metadata import Metadata, mapping_in, text_in
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.cluster.resources import CONFIG_MAPS
@@ -303,23 +304,22 @@ def job_environment(kubeconfig: Path | None, context: str | None) -> Iterator[di
     """The operator's own environment, with the way to its cluster.
 
     Args:
-        kubeconfig: the file that it was started with; None for what `KUBECONFIG` names, or
-            `~/.kube/config`.
+        kubeconfig: the file that it was started with; None for the usual ones.
         context: the context that it was started with; None for the current one.
     """
-    file = str(kubeconfig.absolute()) if kubeconfig is not None else _usual_kubeconfig()
-    if context is None:
-        yield {**os.environ, "KUBECONFIG": file}
+    environment = dict(os.environ)
+    file = str(kubeconfig.absolute()) if kubeconfig is not None else environment.get(KUBECONFIG)
+    if file is None and SERVICE_HOST in environment:  # a pod: the job finds its way as we do
+        yield environment
         return
+    environment[KUBECONFIG] = file or DEFAULT_FILE
     with TemporaryDirectory(prefix="snaploom-context-") as folder:
-        chosen = Path(folder) / "context"
-        chosen.write_text(json.dumps({"kind": "Config", "current-context": context}))
-        # Of several files the last one that names a context is right for the job's client.
-        yield {**os.environ, "KUBECONFIG": f"{file}{os.pathsep}{chosen}"}
-
-
-def _usual_kubeconfig() -> str:
-    return os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+        if context is not None:
+            chosen = Path(folder) / "context"
+            chosen.write_text(json.dumps({"kind": "Config", "current-context": context}))
+            # Of several files the last one that names a context is right for the job's client.
+            environment[KUBECONFIG] += f"{os.pathsep}{chosen}"
+        yield environment
 
 
 def _content(stored: JsonObject) -> bytes:

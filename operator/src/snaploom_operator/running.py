@@ -19,7 +19,6 @@ from prometheus_client import CollectorRegistry, Gauge
 from snaploom_operator.admission.server import serving
 from snaploom_operator.certificatekeeper import CertificateKeeper
 from snaploom_operator.cluster.adapter import open_cluster
-from snaploom_operator.cluster.connection import KUBECONFIG
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.cluster.requests import Exchange
 from snaploom_operator.errors import ClusterError, ResourceUnknown, SettingsInvalid
@@ -27,7 +26,6 @@ from snaploom_operator.events import EventRecorder
 from snaploom_operator.health import LONGEST_SILENCE, health_application, metrics_application
 from snaploom_operator.kopf_login import connection_info
 from snaploom_operator.lease import Leadership, leading
-from snaploom_operator.localrunner import LocalRunner
 from snaploom_operator.localrunner import LocalRunner, job_environment
 from snaploom_operator.metrics import Metrics
 from snaploom_operator.operating import Operator
@@ -119,7 +117,9 @@ async def running_operator(
             ("clock", _look_at_the_clock(operator)),
         ]
         if place.is_local:
-            parts.append(("jobs", _local_runner(cluster, settings, place).run()))
+            environment = stack.enter_context(job_environment(place.kubeconfig, place.context))
+            jobs = LocalRunner(cluster, environment, settings.watch_namespaces, place.local_workers)
+            parts.append(("jobs", jobs.run()))
         else:
             parts.append(("certificate", _keeper(cluster, settings, metrics).run()))
         for name, part in parts:
@@ -181,14 +181,6 @@ async def _look_at_the_clock(operator: Operator) -> None:
         jumped = operator.notice_jump()
         if jumped:
             _log.warning("the clock was set by %.0f s; everything is looked at again", jumped)
-
-
-def _local_runner(cluster: Cluster, settings: OperatorSettings, place: Place) -> LocalRunner:
-    """What runs jobs; they reach the cluster as the operator does."""
-    environment = dict(os.environ)
-    if place.kubeconfig is not None:
-        environment[KUBECONFIG] = str(place.kubeconfig.absolute())
-    return LocalRunner(cluster, environment, settings.watch_namespaces, place.local_workers)
 
 
 def _keeper(cluster: Cluster, settings: OperatorSettings, metrics: Metrics) -> CertificateKeeper:
