@@ -73,6 +73,12 @@ docs: install ## Build the documentation as a site, in build/site
 	@$(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt --editable '.[docs]'
 	$(BIN)/zensical build --clean --strict
 
+.PHONY: chart
+chart: install ## Check the Helm chart and pack it, in build/charts
+	@helm="$$(.ci/helm)" && \
+	  "$$helm" lint --strict --kube-version 1.34.4 charts/snaploom && \
+	  "$$helm" package --destination build/charts charts/snaploom
+
 .PHONY: constraints
 constraints: install ## Pin today's versions in .ci/constraints.txt
 	$(BIN)/python -m pip freeze --exclude-editable | LC_ALL=C sort -f > .ci/constraints.txt
@@ -89,6 +95,10 @@ bench-skipping: install java ## Compare skipping with plain Spark, Delta and Ice
 .PHONY: bench-xskipper
 bench-xskipper: install java ## Compare builds and sizes with Xskipper itself
 	$(BIN)/python benchmarks/xskipper.py
+
+.PHONY: bench-admission
+bench-admission: install ## Ask the webhook for reviews with 5,000 objects in view
+	$(BIN)/python benchmarks/admission.py
 
 .PHONY: clean
 clean: ## Remove what the other targets made
