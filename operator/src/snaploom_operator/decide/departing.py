@@ -60,8 +60,8 @@ def _released(view: RunView, current: CurrentRun | None) -> Note | None:
         return Note(EventType.NORMAL, Reason.DATA_DELETED, "what was published is deleted")
     if view.runs.is_namespace_terminating:
         return _left("its namespace is going, so that no job can delete it", EventType.WARNING)
-    if view.settings.submitter not in view.runs.available:
-        text = f"the submitter {view.settings.submitter} is not available to delete it"
+    if view.submitter not in view.runs.available:
+        text = f"the submitter {view.submitter} is not available to delete it"
         return _left(text, EventType.WARNING)
     if view.job_bundle is None:
         return _left("what is indexed is not declared any more", EventType.WARNING)

@@ -209,7 +209,7 @@ def _may_create(view: RunView, current: CurrentRun) -> bool:
     if view.runs.is_namespace_terminating:
         return False
     if current.action is RunAction.DELETE:
-        return view.settings.submitter in view.runs.available and view.job_bundle is not None
+        return view.submitter in view.runs.available and view.job_bundle is not None
     return view.fault is None and view.bundle is not None and not view.is_deleting
 
 

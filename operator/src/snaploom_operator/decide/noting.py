@@ -14,7 +14,7 @@ def stalled_notes(before: Iterable[Condition], after: Iterable[Condition]) -> tu
     old, new = _of(before, ConditionType.STALLED), _of(after, ConditionType.STALLED)
     if new is None or (old is not None and old.reason == new.reason):
         return ()
-    return (Note(EventType.WARNING, new.reason, new.message),)
+    return (Note(EventType.WARNING, new.reason, new.message or new.reason),)
 
 
 def stale_notes(before: Iterable[Condition], after: Iterable[Condition]) -> tuple[Note, ...]:

@@ -27,7 +27,7 @@ def decide_output(observed: ObservedOutput, settings: DecideSettings) -> Decisio
     """What is to be done and said about an OutputDataset."""
     resource = observed.resource
     broken = fault_of(observed)
-    view = _view(observed, broken)
+    view = _view(observed, broken, settings)
     step = live(view, settings)
     before = resource.status or OutputDatasetStatus()
     status = _status(observed, before, step)
@@ -54,7 +54,7 @@ def decide_output(observed: ObservedOutput, settings: DecideSettings) -> Decisio
     )
 
 
-def _view(observed: ObservedOutput, broken: Fault | None) -> RunView:
+def _view(observed: ObservedOutput, broken: Fault | None, settings: DecideSettings) -> RunView:
     view = RunView(
         now=observed.now,
         owner=observed.resource,
@@ -62,6 +62,7 @@ def _view(observed: ObservedOutput, broken: Fault | None) -> RunView:
         bundle=observed.bundle,
         declarations=observed.declarations,
         upstream=observed.upstream,
+        submitter=observed.resource.spec.run.submitter or settings.submitter,
         schedule=observed.resource.spec.run.schedule,
         unpublished=observed.unpublished,
         fault=broken,

@@ -50,7 +50,7 @@ def next_run_at(view: RunView, current: CurrentRun | None) -> EpochNanos | None:
 
 def submitter_fault(view: RunView) -> Fault | None:
     """Whether whoever is to start the job is missing."""
-    submitter, available = view.settings.submitter, view.runs.available
+    submitter, available = view.submitter, view.runs.available
     if submitter in available:
         return None
     names = ", ".join(sorted(available)) or "none"

@@ -17,10 +17,18 @@ class DecideSettings:
 
     spark: SparkSettings
     """Spark applications, where a resource says nothing; complete."""
+    submitter: Submitter
+    """Who starts jobs, where a resource says nothing."""
     forms: Mapping[Submitter, ApplicationForm] = field(hash=False)
     """How runs are written down, for every submitter that there may be."""
 
     @classmethod
-    def of(cls, settings: OperatorSettings) -> DecideSettings:
-        """What the operator's settings come to."""
-        return cls(settings.spark, FORMS)
+    def of(cls, settings: OperatorSettings, *, is_local: bool = False) -> DecideSettings:
+        """What the operator's settings come to.
+
+        Args:
+            settings: the settings.
+            is_local: whether the operator was started with `--local`, and so runs jobs itself.
+        """
+        first = next(iter(settings.submitters), Submitter.SPARK_OPERATOR)
+        return cls(settings.spark, Submitter.LOCAL if is_local else first, FORMS)

@@ -33,7 +33,7 @@ def decide_index(observed: ObservedIndex, settings: DecideSettings) -> Decision:
     """What is to be done and said about a SkippingIndex."""
     resource = observed.resource
     broken = fault_of(observed)
-    view = _view(observed, broken)
+    view = _view(observed, broken, settings)
     step = live(view, settings)
     before = resource.status or SkippingIndexStatus()
     status = _status(view, before, step)
@@ -64,7 +64,7 @@ def decide_index(observed: ObservedIndex, settings: DecideSettings) -> Decision:
     )
 
 
-def _view(observed: ObservedIndex, broken: Fault | None) -> RunView:
+def _view(observed: ObservedIndex, broken: Fault | None, settings: DecideSettings) -> RunView:
     view = RunView(
         now=observed.now,
         owner=observed.resource,
@@ -72,6 +72,7 @@ def _view(observed: ObservedIndex, broken: Fault | None) -> RunView:
         bundle=observed.bundle,
         declarations=observed.declarations,
         upstream=_upstream(observed),
+        submitter=observed.resource.spec.run.submitter or settings.submitter,
         schedule=_schedule(observed.resource),
         unpublished=observed.unpublished,
         fault=broken,

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.run import CurrentRun, LastRun, RunAction, RunSettings, Schedule, Trigger
+from snaploom.models.run import (
+    CurrentRun,
+    LastRun,
+    RunAction,
+    RunSettings,
+    Schedule,
+    Submitter,
+    Trigger,
+)
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.bundle import Bundle
@@ -30,6 +38,8 @@ class RunView:
     bundle: Bundle | None
     declarations: str
     upstream: str
+    submitter: Submitter
+    """Who starts its jobs."""
     schedule: Schedule | None
     """Its schedule, where ticks start runs."""
     unpublished: tuple[str, ...]

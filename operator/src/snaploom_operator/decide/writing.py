@@ -25,7 +25,7 @@ def creations(
     bundle = view.bundle_of(current.action)
     if bundle is None:
         return Fault(Reason.INTERNAL_ERROR, "the declarations of the run are not known")
-    form = settings.forms[view.settings.submitter]
+    form = settings.forms[view.submitter]
     try:
         bundled = bundle_config_map(view.owner, current.name, bundle)
         application = form.manifest(_request(view, current, settings))
