@@ -211,8 +211,8 @@ class RunSettings(ApiModel):
     """Whether another root DataSource may continue an existing output."""
     spark: SparkSettings | None = None
     """The Spark application."""
-    submitter: Submitter = Submitter.SPARK_OPERATOR
-    """Who starts the job."""
+    submitter: Submitter | None = None
+    """Who starts the job; omitted, what the operator's settings say first."""
 
 
 class RunAction(StrEnum):
