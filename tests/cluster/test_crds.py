@@ -52,7 +52,7 @@ def test_applying_on_the_client_twice_changes_nothing(tmp_path):
     with running_control_plane(tmp_path) as plane:
         first = plane.kubectl("apply", "--warnings-as-errors", "-f", str(CRDS))
         assert first.count(" created\n") == len(KINDS)
-        plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", *NAMES)
+        plane.await_crds(*map(crd_name, KINDS))
         before = versions(plane.kubectl)
         second = plane.kubectl("apply", "-f", str(CRDS))
         assert second.count(" unchanged\n") == len(KINDS)

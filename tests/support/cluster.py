@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from support.certificates import Authority, issue_key_pair
-from support.clusterkubectl import Kubectl, certificate_user, write_kubeconfig
+from support.clusterkubectl import Kubectl, KubectlFailed, certificate_user, write_kubeconfig
 from support.kubebox import Server, built, free_ports
 
 from snaploom.models.crds import crd_name
@@ -60,8 +60,20 @@ class Cluster:
     def install_crds(self) -> None:
         """Apply our CRDs and wait until the API server serves the kinds."""
         self.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(CRDS))
-        names = [f"crd/{crd_name(kind)}" for kind in KINDS]
-        self.kubectl("wait", "--for=condition=Established", "--timeout=60s", *names)
+        self.await_crds(*(crd_name(kind) for kind in KINDS))
+
+    def await_crds(self, *names: str) -> None:
+        """Wait until the API server serves the kinds of these CRDs."""
+        crds = [f"crd/{name}" for name in names]
+        deadline = time.monotonic() + READY_SECONDS
+        while True:
+            try:
+                self.kubectl("wait", "--for=condition=Established", "--timeout=60s", *crds)
+                return
+            except KubectlFailed as failure:
+                # For a moment the list of conditions is null, at which kubectl gives up.
+                if "accessor error" not in failure.stderr or time.monotonic() > deadline:
+                    raise
 
     def create_namespace(self, prefix: str = "test") -> str:
         """A namespace that nobody has used; its name."""
