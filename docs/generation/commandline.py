@@ -48,9 +48,16 @@ CODES_OF = {
     "index compact": "0, 1, 2, 130",
     "schema": "0, 1, 2",
     "crds": "0, 1 (`--check` found a difference), 2",
+    "status": "0, 1, 2, 130 (also how `--watch` ends)",
+    "logs": "0, 1, 2, 130 (also how `--follow` is stopped)",
+    "trigger": "0, 1, 2",
+    "suspend": "0, 1, 2",
+    "resume": "0, 1, 2",
+    "operator run": "0 (stopped by SIGTERM), 1, 2, 130",
+    "operator webhook": "0 (stopped by SIGTERM or Ctrl-C), 1, 2",
 }
 """By command, what it can end with; a new command without an entry stops the generator."""
-TYPES = {"Path": "path", "str": "text", "int": "number", "bool": "flag", "timedelta": "duration"}
+TYPES = {"Path": "path", "str": "text", "int": "number", "float": "number", "bool": "flag", "timedelta": "duration"}
 
 
 def command_page() -> str:
