@@ -13,6 +13,7 @@ from pathlib import Path
 from generation.chart import CHART, chart_drift, write_chart
 from generation.codes import findings_page, reasons_page
 from generation.commandline import command_page
+from generation.conditions import conditions_page
 from generation.contracts import plan_page, report_page
 from generation.decisions import decisions_page
 from generation.folder import folder_page
@@ -31,6 +32,7 @@ def pages() -> dict[str, str]:
     return {
         **{f"{REFERENCE}kinds/{kind.singular}.md": kind_page(kind) for kind in KINDS},
         f"{REFERENCE}cli.md": command_page(),
+        f"{REFERENCE}conditions.md": conditions_page(),
         f"{REFERENCE}findings.md": findings_page(),
         f"{REFERENCE}folder.md": folder_page(),
         f"{REFERENCE}plan-json.md": plan_page(),

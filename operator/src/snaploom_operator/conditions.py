@@ -53,6 +53,8 @@ class Reason(StrEnum):
     """A run ended well, and the sources offer no snapshot to publish yet."""
     INDEX_ACTIVE = "IndexActive"
     """Queries use the index."""
+    DISABLED = "Disabled"
+    """The index is declared with `enabled: false`: it is kept, and queries do not use it."""
     LAST_RUN_FAILED = "LastRunFailed"
     """The last run failed; what was published before is still fresh enough."""
     # Ready is False, and Stalled
@@ -74,7 +76,8 @@ class Reason(StrEnum):
     RETRIES_EXHAUSTED = "RetriesExhausted"
     """The run failed as often as `run.retry.limit` allows; the next tick or change tries again."""
     STALE = "Stale"
-    """The newest snapshot is older than `run.freshness.maxAge`."""
+    """What was published or built last is older than `run.freshness.maxAge`, or there is none; of
+    `IndexFresh`: files changed or came since the last refresh."""
     BUNDLE_TOO_LARGE = "BundleTooLarge"
     """The declarations do not fit into one ConfigMap."""
     NAME_TAKEN = "NameTaken"
@@ -94,12 +97,11 @@ class Reason(StrEnum):
     """A run failed, and is tried again after a wait."""
     DELETING = "Deleting"
     """What was published is being deleted, or is about to be left."""
+    # Ready is False, and nothing is done about it; also of the condition Suspended
     SUSPENDED = "Suspended"
     """`run.suspend` is set."""
     PAUSED = "Paused"
     """The annotation `snaploom.io/paused` is set."""
-    DISABLED = "Disabled"
-    """The index is declared with `enabled: false`: it is kept, and queries do not use it."""
     # Other conditions
     PLANNED = "Planned"
     """There is exactly one join tree."""

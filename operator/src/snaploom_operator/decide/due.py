@@ -36,7 +36,7 @@ def due(view: RunView) -> Due | None:
         may = not view.unpublished or view.token
         return Due(view.trigger, 0, "it has never run") if may else None
     changes = changed(view, last.trigger, last.started_at)
-    if last.phase is not LastPhase.SUCCEEDED and not last.retryable and last.reason in DECLARED:
+    if not is_worth_a_tick(last):
         changes = [why for why in changes if why in (DECLARATIONS_CHANGED, ASKED_FOR)]
     if changes:
         return Due(view.trigger, 0, " and ".join(changes))
@@ -67,6 +67,12 @@ def changed(view: RunView, answered: Trigger, started_at: str) -> list[str]:
         TICKED: _has_ticked(view, answered, started_at),
     }
     return [why for why, holds in asks.items() if holds]
+
+
+def is_worth_a_tick(last: LastRun) -> bool:
+    """Whether the schedule may bring a run although nothing changed since the last one."""
+    has_failed = last.phase is not LastPhase.SUCCEEDED and not last.retryable
+    return not (has_failed and last.reason in DECLARED)
 
 
 def retry_at(view: RunView, last: LastRun) -> EpochNanos | None:

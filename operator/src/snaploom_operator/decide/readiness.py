@@ -13,7 +13,7 @@ from snaploom.models.run import CurrentPhase, CurrentRun, LastPhase, LastRun
 from snaploom.models.times import format_instant
 from snaploom_operator.conditions import ConditionType, Reason, Told
 from snaploom_operator.decide.departing import is_stuck
-from snaploom_operator.decide.due import retry_at
+from snaploom_operator.decide.due import is_worth_a_tick, retry_at
 from snaploom_operator.decide.faults import Fault
 from snaploom_operator.decide.running import next_run_at
 from snaploom_operator.decide.view import RunView
@@ -89,11 +89,21 @@ def _failed(view: RunView, last: LastRun) -> tuple[Told, ...]:
         text = f"{_failure(last)}; {attempt} follows at {format_instant(again)}"
         return _reconciles(Reason.RUN_WILL_BE_RETRIED, text)
     if last.retryable:
-        text = f"{_failure(last)}; it was the last of {last.attempt + 1} attempts"
+        text = (
+            f"{_failure(last)}; it was the last of {last.attempt + 1} attempts{_hope(view, last)}"
+        )
         return _stalls(Reason.RETRIES_EXHAUSTED, text)
     if last.phase is LastPhase.STOPPED:
         return _reconciles(Reason.WAITING, _failure(last))
-    return _stalls(Reason.RUN_REFUSED, _failure(last))
+    return _stalls(Reason.RUN_REFUSED, f"{_failure(last)}{_hope(view, last)}")
+
+
+def _hope(view: RunView, last: LastRun) -> str:
+    """What will try again although nobody changes anything."""
+    tick = view.ticks.next
+    if tick is None or not is_worth_a_tick(last):
+        return ""
+    return f"; the schedule tries again at {format_instant(tick)}"
 
 
 def _departing(view: RunView) -> tuple[Told, ...]:
