@@ -45,9 +45,9 @@ def owned_by(owner: Any) -> list[Raw]:
     return [reference | {key: owner["metadata"][key] for key in ("name", "uid")}]
 
 
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], patience: float = DEADLINE) -> None:
     """Wait for what happens in the background."""
-    deadline = time.monotonic() + DEADLINE
+    deadline = time.monotonic() + patience
     while not await condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         await asyncio.sleep(0.02)
