@@ -69,6 +69,21 @@ def test_hostile_spec_is_refused_in_few_words(judge, kind, spec):
 
 
 @pytest.mark.parametrize(
+    "part",
+    [
+        {"containers": [{"name": "c", "image": "i"}]},
+        {"securityContext": {"privileged": True}},
+        {"hostNetwork": True},
+        {"serviceAccountName": "admin"},
+    ],
+    ids=lambda part: next(iter(part)),
+)
+def test_what_is_not_ours_to_give_never_reaches_storage(judge, part):
+    kept = judge.kept("SkippingIndex", INDEX | {"run": {"spark": {"podTemplate": part}}})
+    assert kept == INDEX | {"run": {"spark": {"podTemplate": {}}}}
+
+
+@pytest.mark.parametrize(
     "name", ["a\nb", "a b", "A", "a_b", "../a", "-a", "", "a" * 254, "a;b", "{{a}}"]
 )
 def test_hostile_name_is_refused(judge, name):

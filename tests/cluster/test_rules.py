@@ -34,3 +34,18 @@ def test_every_rule_speaks_through_the_api_server(judge, model, rule):
     rows = [(right, changes) for table, right, changes in RULES if table is model]
     wrong = [changed(right, change) for right, changes in rows for change in changes]
     assert any(rule.message in judge.complaint(*PLACES[model](part)) for part in wrong)
+
+
+CHOICES = [
+    pytest.param(model, changed(right, change), id=f"{model.__name__}-{'-'.join(change)}")
+    for model, right, changes in RULES
+    for change in changes
+    if model.one_of and not model.one_of_by_count  # these are counted by the schema instead
+    if len(changed(right, change).keys() & set(model.one_of)) != 1
+]
+
+
+@pytest.mark.parametrize(("model", "wrong"), CHOICES)
+def test_every_choice_speaks_through_the_api_server(judge, model, wrong):
+    expected = f"expected exactly one of {', '.join(model.one_of)}"
+    assert expected in judge.complaint(*PLACES[model](wrong))
