@@ -27,10 +27,10 @@ from snaploom.models.finding import Finding, Severity
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.report import LatestSnapshot
 from snaploom.models.run import LastRun, Submitter
-from snaploom_operator.actions import Delete, Ensure
+from snaploom_operator.actions import Create, Delete, Ensure
 from snaploom_operator.decide.deciding import decide
 from snaploom_operator.objects import ApplicationState
-from snaploom_operator.observed import ObservedOutput, OwnedConfigMap
+from snaploom_operator.observed import ObservedOutput, OwnedConfigMap, Refusal
 from snaploom_operator.sizes import MOST_BYTES
 
 
@@ -221,6 +221,15 @@ def test_whole_plan_is_written_beside_a_status_that_has_only_its_beginning() -> 
         config_maps=(OwnedConfigMap("wide-plan", "1", "", "plan"),),
     )
     assert not decide(written, SETTINGS).actions
+
+
+def test_place_of_the_plan_that_belongs_to_somebody_else_stalls_and_holds_up_no_run() -> None:
+    refusal = Refusal("NameTaken", "ConfigMap/wide-plan belongs to somebody else")
+    decision = decide(replace(a_wide_output(60), refusal=refusal), SETTINGS)
+    assert told(decision)["Stalled"] == ("True", "NameTaken")
+    submitting = with_status(a_wide_output(60), current_run=a_run("Submitting"))
+    actions = decide(submitting, SETTINGS).actions
+    assert [type(action) for action in actions] == [Create, Create, Ensure]
 
 
 def test_plan_that_fits_again_needs_no_other_place() -> None:

@@ -44,7 +44,8 @@ def decide_output(observed: ObservedOutput, settings: DecideSettings) -> Decisio
                 "next_run_time": format_instant(upcoming) if upcoming is not None else None,
             }
         ),
-        actions=(*plan_actions(observed, status.plan), *step.actions),
+        # The plan comes last: a ConfigMap that cannot be written must not hold up a run.
+        actions=(*step.actions, *plan_actions(observed, status.plan)),
         notes=(
             *step.notes,
             *stalled_notes(before.conditions, conditions),

@@ -163,8 +163,8 @@ def _failure(last: LastRun) -> str:
 
 
 def _name_taken(view: RunView) -> Fault | None:
-    refusal, current = view.refusal, view.current
-    if refusal is None or current is None or refusal.reason != Reason.NAME_TAKEN:
+    refusal = view.refusal
+    if refusal is None or refusal.reason != Reason.NAME_TAKEN:
         return None
     return Fault(Reason.NAME_TAKEN, refusal.message)
 
