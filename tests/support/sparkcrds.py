@@ -1,27 +1,25 @@
 """The CRDs of the two Spark operators, for judging what we write and for a cluster without them.
 
-That of the Kubeflow Spark operator is its own, fetched as a Go module. Apache's is served by no
+That of the Kubeflow Spark operator is its own, from its Go module. Apache's is served by no
 package registry: the one here has the fields that we use, in our words.
 """
 
 from __future__ import annotations
 
-import subprocess
 import time
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import yaml
 from jsonschema import Draft202012Validator
 from support.clusterkubectl import Kubectl
 from support.crdschema import strict
+from support.kubebox import built
 
 from snaploom.models.run import Submitter
 
 Raw = dict[str, Any]
-FETCH = Path(__file__).parents[2] / ".ci" / "sparkoperator"
-FILE = "config/crd/bases/sparkoperator.k8s.io_sparkapplications.yaml"
+FILE = "sparkoperator.k8s.io_sparkapplications.yaml"
 DEADLINE = 60.0
 OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
@@ -30,10 +28,8 @@ TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
 @cache
 def spark_operator_crd() -> Raw:
     """The CRD of SparkApplication v1beta2, as its operator ships it."""
-    done = subprocess.run([FETCH], stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"the CRDs cannot be had: {FETCH} tells why")
-    crd: Raw = yaml.load((Path(done.stdout.strip()) / FILE).read_text(), Loader=yaml.CSafeLoader)
+    folder = built("sparkoperator").parent / "crds"
+    crd: Raw = yaml.load((folder / FILE).read_text(), Loader=yaml.CSafeLoader)
     return crd
 
 
