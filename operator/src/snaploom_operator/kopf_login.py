@@ -22,7 +22,7 @@ async def connection_info(kubeconfig: Path | None, context: str | None) -> kopf.
     client = await connect(kubeconfig, context)
     try:
         known = client.configuration
-        authorization = await known.get_api_key_with_prefix("authorization") or ""
+        authorization = await known.get_api_key_with_prefix("BearerToken", "authorization") or ""
         scheme, _, token = authorization.partition(" ")
         return kopf.ConnectionInfo(
             server=known.host,

@@ -16,12 +16,20 @@ from pathlib import Path
 from aiohttp.web import Application
 from prometheus_client import CollectorRegistry, Gauge
 
+from snaploom.models.metadataapplicator import MetadataApplicator
 from snaploom_operator.admission.server import serving
 from snaploom_operator.certificatekeeper import CertificateKeeper
 from snaploom_operator.cluster.adapter import open_cluster
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.cluster.requests import Exchange
-from snaploom_operator.errors import ClusterError, ResourceUnknown, SettingsInvalid
+from snaploom_operator.cluster.resources import OURS
+from snaploom_operator.errors import (
+    ApiUnavailable,
+    ClusterError,
+    NotAllowed,
+    ResourceUnknown,
+    SettingsInvalid,
+)
 from snaploom_operator.events import EventRecorder
 from snaploom_operator.health import LONGEST_SILENCE, health_application, metrics_application
 from snaploom_operator.kopf_login import connection_info
@@ -105,11 +113,13 @@ async def running_operator(
                 (metrics_application(metrics.registry), settings.metrics_port),
             )
         ]
+        _log.info("health on port %d, metrics on port %d", *ports)
+        await _reached(cluster, settings)
         if not place.is_local:
             leadership = Leadership(cluster, settings.namespace, LEASE, identity)
             lost = ClusterError("another operator took over, or the API server was away too long")
             await stack.enter_async_context(leading(leadership, lambda: give_up(lost)))
-        await _started(operator)
+        await operator.start()
         stack.push_async_callback(operator.stop)
         parts = [
             ("watches", watches.run()),
@@ -128,15 +138,31 @@ async def running_operator(
         yield Running(operator, watches, *ports)
 
 
-async def _started(operator: Operator) -> None:
+async def _reached(cluster: Cluster, settings: OperatorSettings) -> None:
+    """Ask once before anything is begun, so that what is wrong from the start is told at once."""
+    rarest = OURS[MetadataApplicator.__name__]
     try:
-        await operator.start()
+        await cluster.list(rarest, namespace=next(iter(settings.watch_namespaces), None))
     except ResourceUnknown as error:
         raise ResourceUnknown(
             "the cluster does not have Snaploom's kinds",
             found=error.message,
             expected="the CustomResourceDefinitions of snaploom.io",
             hint="install the chart, or run: snaploom crds | kubectl apply --server-side -f -",
+        ) from error
+    except NotAllowed as error:
+        raise NotAllowed(
+            "the operator's account lacks a right",
+            found=error.message,
+            expected="the rights that the chart grants",
+            hint="with rights in single namespaces only, set watchNamespaces (or --namespace)",
+        ) from error
+    except ApiUnavailable as error:
+        raise ApiUnavailable(
+            "the cluster does not answer",
+            found=error.message,
+            expected="an API server that can be reached",
+            hint="try the same kubeconfig with kubectl",
         ) from error
 
 
@@ -163,8 +189,10 @@ async def _beside(
 
 @asynccontextmanager
 async def _listening(application: Application, port: int) -> AsyncIterator[int]:
+    # Any free port would be another one for each family of addresses.
+    host = None if port else "127.0.0.1"
     try:
-        async with serving(application, None, port) as bound:
+        async with serving(application, host, port) as bound:
             yield bound
     except OSError as error:
         raise SettingsInvalid(
