@@ -1,0 +1,212 @@
+"""Reviews by the webhook with 5,000 objects in view, as the API server asks for them: over HTTPS.
+
+The webhook is a process of its own; what it knows is the flights example, many times over, in one
+namespace. Each review changes one object of it, of a kind chosen at random, so that it is judged
+with all that it refers to and with all that refer to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import http.client
+import itertools
+import json
+import multiprocessing
+import random
+import ssl
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from multiprocessing.connection import Connection
+from pathlib import Path
+from statistics import median, quantiles
+from time import perf_counter
+from typing import Any
+
+import yaml
+from figures import Figure, publish
+from prometheus_client import CollectorRegistry
+
+from snaploom_operator.admission.judge import Judge
+from snaploom_operator.admission.metrics import AdmissionMetrics
+from snaploom_operator.admission.server import Webhook, serving
+from snaploom_operator.certificateissuing import issue
+from snaploom_operator.settings import AdmissionSettings
+from snaploom_operator.store import Store
+
+Raw = dict[str, Any]
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "flights"
+OBJECTS = 5_000
+REVIEWS = 1_000
+AT_ONCE = 8
+GOAL_MS = 50.0
+NAMESPACE = "team"
+NOT_NAMES = {"alias", "fieldName", "name"}
+"""Keys whose text may equal the name of a resource and is none."""
+
+
+def examples() -> list[Raw]:
+    texts = [path.read_text("utf-8") for path in sorted(EXAMPLE.glob("*.yaml"))]
+    loaded = itertools.chain.from_iterable(map(yaml.safe_load_all, texts))
+    return [raw for raw in loaded if raw]
+
+
+def renamed(value: Any, names: set[str], number: int, key: str = "") -> Any:
+    """A copy in which every name of a resource has a number."""
+    if isinstance(value, dict):
+        return {k: renamed(inner, names, number, k) for k, inner in value.items()}
+    if isinstance(value, list):
+        return [renamed(inner, names, number, key) for inner in value]
+    if key == "folderUri":
+        return f"{value}{number}/"
+    is_name = isinstance(value, str) and value in names and key not in NOT_NAMES
+    return f"{value}-{number}" if is_name else value
+
+
+def objects() -> list[Raw]:
+    """As an API server has them."""
+    originals = examples()
+    names = {raw["metadata"]["name"] for raw in originals}
+    found: list[Raw] = []
+    for number in itertools.count():
+        if len(found) >= OBJECTS:
+            return found
+        for raw in originals:
+            new: Raw = renamed(raw, names, number)
+            for used in new["spec"].get("dataModel", {}).get("dataRelationships", ()):
+                used["name"] = f"{used['name']}-{number}"
+            new["metadata"] = {
+                "name": f"{raw['metadata']['name']}-{number}",
+                "namespace": NAMESPACE,
+                "uid": f"uid-{len(found)}",
+                "generation": 1,
+                "resourceVersion": str(len(found) + 1),
+            }
+            found.append(new)
+    raise AssertionError
+
+
+def serve(folder: str, told: Connection) -> None:
+    """The webhook, until somebody says that it may end."""
+    store = Store()
+    for raw in objects():
+        store.put(raw)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(f"{folder}/tls.crt", f"{folder}/tls.key")
+
+    async def run() -> None:
+        with ThreadPoolExecutor(4) as threads:
+            judge = Judge(store, AdmissionSettings(), threads)
+            metrics = AdmissionMetrics(CollectorRegistry())
+            webhook = Webhook(judge.judge, metrics, lambda: "")
+            async with serving(webhook.application(), "127.0.0.1", 0, context) as port:
+                told.send(port)
+                await asyncio.to_thread(told.recv)
+
+    asyncio.run(run())
+
+
+def reviews() -> list[bytes]:
+    """Changes of objects chosen at random: another annotation is no change, so the spec differs."""
+    chosen = random.Random(7).choices(objects(), k=REVIEWS)
+    return [json.dumps(review(raw, number)).encode() for number, raw in enumerate(chosen)]
+
+
+def review(old: Raw, number: int) -> Raw:
+    new = copy.deepcopy(old)
+    change(new["kind"], new["spec"], number)
+    return {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": str(number),
+            "kind": {"group": "snaploom.io", "version": "v1alpha1", "kind": new["kind"]},
+            "operation": "UPDATE",
+            "namespace": NAMESPACE,
+            "name": new["metadata"]["name"],
+            "userInfo": {"username": "somebody"},
+            "object": new,
+            "oldObject": old,
+        },
+    }
+
+
+def change(kind: str, spec: Raw, number: int) -> None:
+    match kind:
+        case "DataSource":
+            variant = next(iter(spec.values()))
+            if "dataQuery" in variant:
+                variant["dataQuery"] += f" -- {number}"
+            else:
+                variant["format"] = ("csv", "orc", "parquet")[number % 3]
+        case "DataRelationship":
+            spec["representations"].reverse()
+        case "OutputDataset":
+            spec["dataModel"]["maxDepth"] = 8 + number % 4
+        case "SkippingIndex":
+            spec["enabled"] = not spec.get("enabled", True)
+        case _:
+            raise AssertionError(kind)
+
+
+def ask(port: int, folder: str, bodies: list[bytes]) -> Iterator[tuple[float, Raw]]:
+    """Milliseconds and answer of each review, over one connection."""
+    context = ssl.create_default_context(cafile=f"{folder}/ca.crt")
+    connection = http.client.HTTPSConnection("localhost", port, context=context)
+    for body in bodies:
+        begun = perf_counter()
+        connection.request("POST", "/validate", body)
+        answer = connection.getresponse()
+        text = answer.read()
+        yield (perf_counter() - begun) * 1000, json.loads(text)["response"]
+
+
+def measured(port: int, folder: str, bodies: list[bytes], at_once: int) -> list[float]:
+    """Milliseconds of all reviews, `at_once` of them under way."""
+    shares = [bodies[start::at_once] for start in range(at_once)]
+    with ThreadPoolExecutor(at_once) as threads:
+        answers = list(threads.map(lambda share: list(ask(port, folder, share)), shares))
+    told = [each for share in answers for each in share]
+    refused = [answer for _, answer in told if not answer["allowed"] or "warnings" in answer]
+    assert not refused, refused[0]
+    return [taken for taken, _ in told]
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        issued = issue(["localhost"], datetime.now(UTC))
+        for name, content in (
+            ("tls.crt", issued.certificate),
+            ("tls.key", issued.key),
+            ("ca.crt", issued.authority),
+        ):
+            Path(folder, name).write_bytes(content)
+        ours, theirs = multiprocessing.Pipe()
+        process = multiprocessing.get_context("spawn").Process(
+            target=serve, args=(folder, theirs), daemon=True
+        )
+        process.start()
+        port = ours.recv()
+        bodies = reviews()
+        measured(port, folder, bodies[:100], 1)
+        one = measured(port, folder, bodies, 1)
+        many = measured(port, folder, bodies, AT_ONCE)
+        ours.send("end")
+        process.join()
+    figures = (
+        Figure.at_most("review p95, one at a time, ms", percentile(one), GOAL_MS),
+        Figure.at_most("review median, one at a time, ms", median(one), GOAL_MS),
+        Figure(f"review p95, {AT_ONCE} at once, ms", round(percentile(many), 3)),
+    )
+    publish("Admission", "make bench-admission", figures)
+
+
+def percentile(values: list[float]) -> float:
+    return quantiles(values, n=100)[94]
+
+
+if __name__ == "__main__":
+    main()
