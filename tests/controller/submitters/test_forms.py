@@ -4,7 +4,7 @@ from typing import Any
 
 import kubernetes_validate
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from strategies import model_data
 from support.runrequests import RUN, UID, a_request, an_output, stored
 from support.sparkcrds import judge_of
@@ -205,7 +205,7 @@ def test_misspelt_field_would_be_seen(form: ApplicationForm) -> None:
 
 @every_spark_form
 @given(spark=model_data(SparkSettings))
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 def test_any_settings_give_an_object_that_the_crd_accepts(
     form: ApplicationForm, spark: Raw
 ) -> None:

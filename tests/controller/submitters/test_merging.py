@@ -1,12 +1,15 @@
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import model_data
 
 from snaploom.models.run import SparkSettings
 from snaploom_operator.settings import OperatorSettings
 from snaploom_operator.submitters.merging import merged_settings
+
+
+SLOW = settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 
 
 def merged(own: dict[str, Any], below: dict[str, Any]) -> dict[str, Any]:
@@ -66,24 +69,27 @@ def drawn() -> st.SearchStrategy[SparkSettings]:
 
 
 @given(drawn())
+@SLOW
 def test_settings_over_themselves_are_the_same(one: SparkSettings) -> None:
     assert merged_settings(one, one) == one
 
 
 @given(drawn())
+@SLOW
 def test_settings_over_nothing_are_the_same(one: SparkSettings) -> None:
     assert merged_settings(one, SparkSettings()) == one
     assert merged_settings(None, one) == one
 
 
 @given(drawn(), drawn(), drawn())
-@settings(max_examples=50)
+@SLOW
 def test_merging_is_associative(a: SparkSettings, b: SparkSettings, c: SparkSettings) -> None:
     left = merged_settings(merged_settings(a, b), c)
     assert left.dump() == merged_settings(a, merged_settings(b, c)).dump()
 
 
 @given(drawn())
+@SLOW
 def test_merged_with_the_operators_settings_it_is_complete(one: SparkSettings) -> None:
     found = merged_settings(one, OperatorSettings().spark)
     assert None not in (found.image, found.spark_version, found.service_account_name)
