@@ -125,7 +125,12 @@ class FakeCluster:
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Call somebody about every change, within the call that makes it; returns how to stop."""
         self._subscribers.append(subscriber)
-        return lambda: self._subscribers.remove(subscriber)
+
+        def stop() -> None:
+            if subscriber in self._subscribers:
+                self._subscribers.remove(subscriber)
+
+        return stop
 
     def forget_past(self) -> None:
         """Make every watch that starts from an earlier version expire."""
