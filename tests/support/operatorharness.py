@@ -189,7 +189,10 @@ class FakeHarness(OperatorHarness):
         await self.settle()
 
     def _told(self, resource: ApiResource, change: Change) -> None:
-        if any(watched.resource == resource for watched in self.operator.synchroniser.present):
+        places = self._settings.watch_namespaces
+        is_there = not places or change.object["metadata"].get("namespace") in places
+        kinds = {watched.resource for watched in self.operator.synchroniser.present}
+        if is_there and resource in kinds:
             self.operator.synchroniser.feed(change.type, change.object)
 
     def kill(self) -> None:

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from snaploom.models.run import Submitter
 from snaploom_operator.cluster.port import Cluster, Listing
@@ -136,26 +137,26 @@ class Synchroniser:
         """
         while True:
             pause = interval * (1 + JITTER * random.uniform(-1, 1))
-            try:
-                await asyncio.wait_for(self._list_what_began_anew(), pause)
-            except TimeoutError:
-                if await self._resynchronise():
-                    begin_watches_anew()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    while True:
+                        await self.list_what_began_anew()
+            if await self._resynchronise():
+                begin_watches_anew()
 
-    async def _list_what_began_anew(self) -> None:
-        """List every kind of which a watch began anew: what vanished meanwhile it cannot tell."""
-        while True:
-            await self._relisted.wait()
-            await asyncio.sleep(RELISTED_PAUSE)
-            self._relisted.clear()
-            kinds, self._to_list = self._to_list, set()
-            for key in kinds & self._kinds.keys():
-                try:
-                    woken = await self._list(self._kinds[key])
-                except ClusterError as error:
-                    _log.warning("%s is not listed: %s", key, error.message)
-                else:
-                    self._queue.add_all(woken or ())
+    async def list_what_began_anew(self) -> None:
+        """Wait until a watch began anew, and list its kind: what vanished it cannot tell."""
+        await self._relisted.wait()
+        await asyncio.sleep(RELISTED_PAUSE)
+        self._relisted.clear()
+        kinds, self._to_list = self._to_list, set()
+        for key in kinds & self._kinds.keys():
+            try:
+                woken = await self._list(self._kinds[key])
+            except ClusterError as error:
+                _log.warning("%s is not listed: %s", key, error.message)
+            else:
+                self._queue.add_all(woken or ())
 
     async def _resynchronise(self) -> bool:
         try:

@@ -1,0 +1,164 @@
+"""Lists and watches together: nothing is missed, and what is known wakes nobody."""
+
+from typing import Any
+
+import pytest
+from support.declarations import files, model
+from support.fakecluster import BUILT_IN, CUSTOM, FakeCluster
+from support.operatorharness import FakeHarness, has_reason, is_ready
+
+from snaploom.models.run import Submitter
+from snaploom_operator.cluster.resources import OURS, PODS, SPARK_APPLICATIONS
+from snaploom_operator.errors import ResourceUnknown
+from snaploom_operator.objects import Ref
+from snaploom_operator.settings import OperatorSettings
+
+WIDE = "OutputDataset/wide"
+CUSTOMER = Ref("DataSource", "default", "customer")
+
+
+def without(*missing: Any) -> FakeCluster:
+    return FakeCluster(resources=[each for each in (*BUILT_IN, *CUSTOM) if each not in missing])
+
+
+async def started(**options: Any) -> FakeHarness:
+    harness = FakeHarness(**options)
+    await harness.start()
+    return harness
+
+
+async def test_the_first_list_has_everything_looked_at() -> None:
+    harness = FakeHarness()
+    await harness.apply(*model())
+    await harness.operator.synchroniser.synchronise()
+    assert set(harness.operator.queue.ready) == set(harness.operator.store.refs())
+
+
+async def test_nothing_is_looked_at_before_everything_was_listed() -> None:
+    harness = FakeHarness()
+    await harness.apply(files("customer"))
+    (stored,) = harness.fake.all(OURS["DataSource"])
+    harness.operator.synchroniser.feed("ADDED", stored)
+    assert harness.operator.queue.depth == 0
+    assert harness.operator.store.get(CUSTOMER) is not None
+
+
+async def test_a_later_list_wakes_only_what_changed() -> None:
+    harness = await started()
+    await harness.apply(*model())
+    await harness.wait_for(WIDE, is_ready)
+    await harness.settle()
+    harness.kill()
+    await harness.apply(files("customer", format="orc"))
+    await harness.operator.synchroniser.synchronise()
+    woken = {str(ref) for ref in harness.operator.queue.ready}
+    assert woken == {
+        "DataSource/default/customer",
+        "DataRelationship/default/customer-id",
+        "OutputDataset/default/wide",
+    }
+
+
+async def test_what_vanished_unheard_of_is_forgotten_by_the_next_list() -> None:
+    harness = await started()
+    await harness.apply(*model())
+    await harness.wait_for(WIDE, is_ready)
+    harness.kill()
+    await harness.delete("DataSource/customer")
+    await harness.operator.synchroniser.synchronise()
+    assert harness.operator.store.get(CUSTOMER) is None
+    await harness.wait_for(WIDE, has_reason("ReferenceMissing"))
+
+
+async def test_what_is_newer_than_the_list_is_not_taken_for_vanished() -> None:
+    harness = await started()
+    await harness.apply(files("customer"))
+    store, listing = harness.operator.store, harness.fake.list
+    before = await listing(OURS["DataSource"])
+    await harness.apply(files("address"))
+    harness.fake.list = lambda *_, **__: _answer(before)  # type: ignore[method-assign]
+    await harness.operator.synchroniser._list(harness.operator.synchroniser._kinds["DataSource"])
+    assert store.get(Ref("DataSource", "default", "address")) is not None
+
+
+async def _answer(listing: Any) -> Any:
+    return listing
+
+
+async def test_a_cluster_without_a_spark_operator_stalls_runs_until_there_is_one() -> None:
+    cluster = without(SPARK_APPLICATIONS)
+    harness = await started(cluster=cluster)
+    await harness.apply(*model())
+    await harness.wait_for(WIDE, has_reason("SubmitterNotAvailable"))
+    cluster.add_kind(SPARK_APPLICATIONS)
+    assert await harness.operator.synchroniser.synchronise()
+    await harness.wait_for(WIDE, is_ready)
+
+
+async def test_a_spark_operator_that_is_removed_is_noticed() -> None:
+    harness = await started()
+    await harness.apply(*model())
+    await harness.wait_for(WIDE, is_ready)
+    harness.fake.remove_kind(SPARK_APPLICATIONS)
+    assert await harness.operator.synchroniser.synchronise()
+    await harness.wait_for(WIDE, has_reason("SubmitterNotAvailable"))
+
+
+async def test_a_cluster_without_our_kinds_is_an_error() -> None:
+    harness = FakeHarness(cluster=without(OURS["DataSource"]))
+    with pytest.raises(ResourceUnknown):
+        await harness.operator.synchroniser.synchronise()
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+async def test_the_operator_runs_jobs_itself_only_where_it_was_started_for_that(
+    is_local: bool,
+) -> None:
+    settings = OperatorSettings(submitters=(Submitter.SPARK_OPERATOR, Submitter.LOCAL))
+    harness = await started(settings=settings, is_local=is_local)
+    assert (Submitter.LOCAL in harness.operator.store.available) is is_local
+
+
+async def test_only_the_namespaces_that_are_asked_for_are_listed() -> None:
+    cluster = FakeCluster(namespaces=("default", "other"))
+    settings = OperatorSettings(watch_namespaces=("other",))
+    harness = await started(cluster=cluster, settings=settings)
+    await harness.apply(*model())
+    await harness.operator.synchroniser.synchronise()
+    assert harness.operator.store.refs() == ()
+
+
+async def test_the_kinds_of_a_namespaced_operator_are_all_namespaced() -> None:
+    settings = OperatorSettings(watch_namespaces=("default",))
+    harness = await started(settings=settings)
+    kinds = {watched.resource.kind for watched in harness.operator.synchroniser.present}
+    assert "Namespace" not in kinds
+    assert PODS.kind in kinds
+
+
+async def test_a_watch_that_begins_anew_has_its_kind_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    harness = await started()
+    await harness.apply(*model())
+    await harness.wait_for(WIDE, is_ready)
+    harness.kill()
+    await harness.delete("DataSource/customer")
+    (address,) = harness.fake.all(OURS["DataSource"])
+    synchroniser = harness.operator.synchroniser
+    monkeypatch.setattr("snaploom_operator.synchronising.RELISTED_PAUSE", 0.0)
+    synchroniser.feed(None, address)
+    await synchroniser.list_what_began_anew()
+    assert harness.operator.store.get(CUSTOMER) is None
+
+
+async def test_changes_that_no_watch_told_of_are_counted() -> None:
+    harness = await started()
+    harness.kill()
+    harness.clock.elapsed += 60
+    await harness.apply(files("customer"))
+    await harness.operator.synchroniser.synchronise()
+    registry = harness.operator.metrics.registry
+    labels = {"kind": "DataSource"}
+    assert registry.get_sample_value("snaploom_watch_missed_total", labels) == 1.0
+    assert harness.operator.synchroniser.ages()["DataSource"] == 0.0
