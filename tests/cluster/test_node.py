@@ -1,10 +1,13 @@
 """A whole cluster: pods really run, on machines where a test may have a node."""
 
-import json
+import time
 
 import pytest
-from support.clusternode import NODE, PAUSE, running_cluster
+from support.cluster import SERVICE
+from support.clustercontainers import PAUSE
+from support.clusternode import NODE, running_cluster
 
+DEADLINE = 60.0
 pytestmark = [pytest.mark.node, pytest.mark.slow]
 
 
@@ -15,7 +18,7 @@ def cluster(tmp_path_factory):
         yield found
 
 
-def a_pod(name):
+def a_pod(name, *arguments):
     security = {
         "runAsNonRoot": True,
         "allowPrivilegeEscalation": False,
@@ -26,6 +29,7 @@ def a_pod(name):
     container = {
         "name": "pause",
         "image": PAUSE,
+        "args": list(arguments),
         "imagePullPolicy": "Never",
         "securityContext": security,
     }
@@ -38,6 +42,13 @@ def a_pod(name):
     }
 
 
+def until(condition):
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.2)
+
+
 def test_pod_of_one_program_runs_until_it_is_deleted(cluster):
     kubectl = cluster.kubectl
     kubectl.apply(a_pod("waiting"), namespace="default")
@@ -48,9 +59,12 @@ def test_pod_of_one_program_runs_until_it_is_deleted(cluster):
     kubectl("delete", "pod", "waiting", "--timeout=120s")
 
 
-def test_pods_find_the_api_server_through_its_service(cluster):
-    slices = json.loads(
-        cluster.kubectl("get", "endpoints", "kubernetes", "--namespace", "default", "-o", "json")
-    )
-    (subset,) = slices["subsets"]
-    assert cluster.url == f"https://{subset['addresses'][0]['ip']}:{subset['ports'][0]['port']}"
+@pytest.mark.parametrize("address", [f"{SERVICE}:443", "{host}"], ids=["service", "machine"])
+def test_pod_reaches_the_api_server(cluster, address, request):
+    """Through its Service, and at the bridge, where a test may serve other things."""
+    target = address.format(host=cluster.url.removeprefix("https://"))
+    name = request.node.callspec.id
+    kubectl = cluster.kubectl
+    kubectl.apply(a_pod(name, target), namespace="default")
+    kubectl("wait", f"pod/{name}", "--for=condition=Ready", "--timeout=120s")
+    until(lambda: kubectl("logs", name, "--namespace", "default") == f"reached {target}\n")

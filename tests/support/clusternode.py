@@ -7,26 +7,21 @@ bridge, at whose address they reach the API server and all that a test serves on
 from __future__ import annotations
 
 import fcntl
-import io
 import json
 import os
 import shutil
 import subprocess
-import tarfile
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from hashlib import sha256
 from pathlib import Path
 
 from support.cluster import READY_SECONDS, ControlPlane, running_control_plane
+from support.clustercontainers import PAUSE, import_image, running_containerd
 from support.clusterkubectl import KubectlFailed
-from support.kubebox import Server, built
+from support.kubebox import Server, built, free_ports
 
 ADDRESS = "10.244.0.1"
 """The bridge's own."""
-PAUSE = "snaploom.test/pause:1"
-"""An image whose only program waits until it is told to end."""
 NEEDS = ("containerd", "ctr", "runc", "iptables", "ip")
 NODE = "node"
 _BRIDGE = "snaploom0"
@@ -49,13 +44,14 @@ def running_cluster(folder: Path) -> Iterator[ControlPlane]:
         stack.enter_context(_bridge())
         plane = stack.enter_context(running_control_plane(folder, ADDRESS))
         _write_network(folder / "network")
-        stack.enter_context(_containerd(folder))
-        _import_image(folder, PAUSE, built("pause"))
+        stack.enter_context(running_containerd(folder))
+        import_image(folder, PAUSE, built("pause"))
         stack.callback(_run, str(built()), "kube-proxy", "--cleanup")
-        for server in (_kubelet(plane), _scheduler(plane), _proxy(plane)):
+        servers = (_kubelet(plane), _scheduler(plane), _proxy(plane))
+        for server in servers:
             server.start()
             stack.callback(server.kill)
-        _await_node(plane)
+        _await_node(plane, servers)
         yield plane
 
 
@@ -95,99 +91,6 @@ def _write_network(folder: Path) -> None:
     }
     network = {"cniVersion": "1.0.0", "name": "snaploom", "plugins": [bridge]}
     (folder / "10-snaploom.conflist").write_text(json.dumps(network))
-
-
-_CONTAINERD = """
-version = 2
-root = "{folder}/root"
-state = "{folder}/state"
-[grpc]
-  address = "{folder}/socket"
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "{pause}"
-  restrict_oom_score_adj = true  # without CAP_SYS_RESOURCE runc dies otherwise
-  stream_server_address = "127.0.0.1"
-  [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "/usr/lib/cni"
-    conf_dir = "{network}"
-"""
-
-
-@contextmanager
-def _containerd(folder: Path) -> Iterator[None]:
-    own = folder / "containerd"
-    own.mkdir()
-    config = own / "config.toml"
-    network = folder / "network"
-    config.write_text(_CONTAINERD.format(folder=own, pause=PAUSE, network=network))
-    # It does not end with its input by itself: a shell ends it.
-    script = f'containerd --config "{config}" < /dev/null & cat > /dev/null; kill -KILL $!'
-    server = Server("containerd", ("sh", "-c", script), folder / "containerd.log")
-    server.start()
-    try:
-        yield
-    finally:
-        _remove_containers(own)
-        server.close_input()
-        _unmount_below(folder)
-
-
-def _remove_containers(own: Path) -> None:
-    """End every container, and with it the process that watches it."""
-    listed = _ctr(own, "containers", "list", "--quiet").split()
-    for container in listed:
-        _ctr(own, "tasks", "delete", "--force", container)
-        _ctr(own, "containers", "delete", container)
-
-
-def _unmount_below(folder: Path) -> None:
-    mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
-    for path in sorted((path for path in mounts if path.startswith(str(folder))), reverse=True):
-        _run("umount", "--lazy", path)
-
-
-def _ctr(own: Path, *arguments: str) -> str:
-    command = ["ctr", "--address", str(own / "socket"), "--namespace", "k8s.io", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
-
-
-def _import_image(folder: Path, name: str, program: Path) -> None:
-    """Give containerd an image of one static program."""
-    archive = folder / "image.tar"
-    layer = _tar({"program": program.read_bytes()})
-    settings = {"Entrypoint": ["/program"], "User": "65534"}
-    config = json.dumps(
-        {
-            "architecture": "amd64",
-            "os": "linux",
-            "config": settings,
-            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{sha256(layer).hexdigest()}"]},
-        }
-    ).encode()
-    manifest = [{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]
-    entries = {
-        "manifest.json": json.dumps(manifest).encode(),
-        "config.json": config,
-        "layer.tar": layer,
-    }
-    archive.write_bytes(_tar(entries))
-    own = folder / "containerd"
-    deadline = time.monotonic() + READY_SECONDS
-    while "cri" not in _ctr(own, "plugins", "list") and time.monotonic() < deadline:
-        time.sleep(0.1)
-    _ctr(own, "images", "import", str(archive))
-    assert name in _ctr(own, "images", "list", "--quiet"), (folder / "containerd.log").read_text()
-
-
-def _tar(entries: Mapping[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for name, content in entries.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            entry.mode = 0o755
-            archive.addfile(entry, io.BytesIO(content))
-    return buffer.getvalue()
 
 
 def _kubelet(plane: ControlPlane) -> Server:
@@ -239,6 +142,7 @@ def _scheduler(plane: ControlPlane) -> Server:
 def _proxy(plane: ControlPlane) -> Server:
     user = "system:kube-proxy"
     kubeconfig = plane.write_kubeconfig(plane.folder / "proxy.kubeconfig", user, user)
+    health, metrics = free_ports(2)
     settings = {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
@@ -246,27 +150,28 @@ def _proxy(plane: ControlPlane) -> Server:
         "clientConnection": {"kubeconfig": str(kubeconfig)},
         "hostnameOverride": NODE,
         "conntrack": {"maxPerCore": 0},
-        "healthzBindAddress": "127.0.0.1:0",
-        "metricsBindAddress": "127.0.0.1:0",
+        "healthzBindAddress": f"127.0.0.1:{health}",
+        "metricsBindAddress": f"127.0.0.1:{metrics}",
     }
     config = _written(plane.folder / "proxy.json", settings)
     command = (built(), "kube-proxy", f"--config={config}")
     return Server("kube-proxy", command, plane.folder / "kube-proxy.log")
 
 
-def _await_node(plane: ControlPlane) -> None:
+def _await_node(plane: ControlPlane, servers: Sequence[Server]) -> None:
     """Wait until pods can be started on it.
 
     Raises:
-        RuntimeError: it does not become Ready in time; with the end of the kubelet's log.
+        RuntimeError: it does not become Ready in time, or a server ended; with its log's end.
     """
     wait = ("wait", f"node/{NODE}", f"--timeout={READY_SECONDS:.0f}s")
     try:
         plane.kubectl(*wait, "--for=create")
         plane.kubectl(*wait, "--for=condition=Ready")
     except KubectlFailed as failure:
-        log = (plane.folder / "kubelet.log").read_text()[-3000:]
-        raise RuntimeError(f"the node is not ready: {failure}\n{log}") from failure
+        raise RuntimeError(f"the node is not ready: {failure}\n{servers[0].tail()}") from failure
+    if ended := [server.tail() for server in servers if server.has_ended]:
+        raise RuntimeError("\n".join(["a server of the node has ended.", *ended]))
 
 
 def _run(*command: str) -> None:
