@@ -330,8 +330,7 @@ class Store:
     def _sources_of(self, output: OutputDataset) -> tuple[DataSource, ...]:
         """The sources of an output, and those that virtual ones read."""
         found: dict[Ref, DataSource] = {}
-        own = Ref(output.kind, output.metadata.namespace or "", output.name)
-        waiting = list(self._entries[own].references) if own in self._entries else []
+        waiting = list(references_of(output))  # the output may be one that is not stored yet
         while waiting:
             ref = waiting.pop()
             content = self.get(ref)

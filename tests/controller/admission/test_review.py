@@ -19,6 +19,8 @@ from support.declarations import (
 )
 from support.reviews import DENY, a_request, answered, codes, response
 
+from snaploom_operator.admission.answers import Answer
+
 OTHERS = "spec.dataModel.otherDataSources"
 JDBC = {
     "driver": "POSTGRESQL", "host": "db", "database": "shop", "tableReference": "t",
@@ -139,6 +141,35 @@ def test_a_circle_is_refused_whichever_source_closes_it() -> None:
         assert answer.refusal is not None
         assert answer.refusal.findings[0].resource == f"DataSource/{raw['metadata']['name']}"
         assert answered(raw, [ring[0]] if raw != ring[0] else []).is_allowed
+
+
+def reads(name: str, *folders: str) -> Raw:
+    return files(name, sourceUriGlobs=[f"{folder}data/*/*.parquet" for folder in folders])
+
+
+def chained(name: str, root: str) -> Raw:
+    """An output of one source alone."""
+    parts = {"otherDataSources": [], "dataRelationships": []}
+    raw = output(name, **{f"dataModel.{part}": value for part, value in parts.items()})
+    return spoilt(raw, "spec.dataModel.rootDataSource.dataSource", root)
+
+
+def test_a_circle_of_outputs_is_refused_whichever_closes_it() -> None:
+    sources = [reads("of-a", "/out/a/"), reads("of-b", "/out/b/")]
+    circle = [chained("a", "of-b"), chained("b", "of-a")]
+    for raw in circle:
+        others = [other for other in circle if other != raw]
+        assert codes(answered(raw, [*sources, *others])) == ["SL181"]
+        assert answered(raw, sources).is_allowed
+
+
+def test_an_output_that_reads_itself_is_refused() -> None:
+    assert codes(answered(chained("a", "of-a"), [reads("of-a", "/out/a/")])) == ["SL181"]
+
+
+def test_an_output_may_read_what_another_publishes() -> None:
+    others = [reads("of-b", "/out/b/"), reads("raw", "/raw/"), chained("b", "raw")]
+    assert answered(chained("a", "of-b"), others) == Answer()
 
 
 @pytest.mark.parametrize(

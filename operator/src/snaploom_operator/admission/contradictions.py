@@ -14,6 +14,7 @@ from snaploom.models.finding import Finding, Severity
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import ManifestPointer
 from snaploom.models.resource import Resource
+from snaploom.planning.dependence import dependence_findings
 from snaploom.planning.validation.outputfolder import comparable_folder, overlap_findings
 from snaploom.planning.validation.scope import scope_of
 from snaploom.planning.validation.virtual import cycle_findings
@@ -24,31 +25,29 @@ from snaploom.storage.fixedsettings import (
     folder_identity,
     folder_settings,
 )
+from snaploom_operator.admission.surroundings import Surroundings
 
 FIXED_REASON = "ImmutableSettingChanged"
 """Reason of a run that preflight refuses for the same (`snaploom.errors`)."""
 
 
 def contradictions(
-    resource: Resource,
-    before: Resource | None,
-    near: Iterable[Resource],
-    overlapping: Iterable[OutputDataset],
+    resource: Resource, before: Resource | None, around: Surroundings
 ) -> tuple[Finding, ...]:
     """Every error in which a resource stands against what exists.
 
     Args:
         resource: as it is to be.
         before: as it is; None for a new one.
-        near: what it refers to, directly or not.
-        overlapping: other outputs of its namespace whose folders may overlap with its own.
+        around: what else there is.
     """
     match resource:
         case DataSource():
-            return _circle(resource, near)
+            return _circle(resource, around.near)
         case OutputDataset():
             return (
-                *(f for other in overlapping for f in _overlap(resource, other)),
+                *(f for other in around.overlapping for f in _overlap(resource, other)),
+                *_circle_of_outputs(resource, around),
                 *_fixed(resource, before),
             )
     return ()
@@ -82,6 +81,14 @@ def _reaches_itself(source: DataSource, sources: Mapping[str, DataSource]) -> bo
             seen.add(name)
             waiting.extend(sources[name].spec.reads)
     return False
+
+
+def _circle_of_outputs(output: OutputDataset, around: Surroundings) -> tuple[Finding, ...]:
+    """The circle that it closes of outputs that read what each other publishes."""
+    outputs = {each.name: each for each in (*around.upstream, output)}
+    sources = {item.name: item for item in around.near if isinstance(item, DataSource)}
+    sources |= {source.name: source for source in around.upstream_sources}
+    return dependence_findings((output,), outputs, sources)
 
 
 def _overlap(output: OutputDataset, other: OutputDataset) -> tuple[Finding, ...]:

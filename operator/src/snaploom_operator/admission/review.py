@@ -37,7 +37,7 @@ from snaploom_operator.settings import ProtectDependants
 
 NAMES_SHOWN = 5
 """Names of dependants in one sentence."""
-_CONTRADICTIONS = frozenset({"SL155", "SL174"})
+_CONTRADICTIONS = frozenset({"SL155", "SL174", "SL181"})
 """Findings of validation about what `contradictions` judges."""
 
 
@@ -90,7 +90,7 @@ def review(submission: Submission, around: Surroundings, protect: ProtectDependa
     refused = (
         *_by_itself(resource, findings),
         *cluster_findings(resource),
-        *contradictions(resource, submission.before, around.near, around.overlapping),
+        *contradictions(resource, submission.before, around),
     )
     told = {(finding.code, finding.path) for finding in refused}
     doubtful = [

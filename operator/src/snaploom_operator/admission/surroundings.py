@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from snaploom.models.datasource import DataSource
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom_operator.objects import Ref
@@ -36,6 +37,12 @@ class Known(Protocol):
         """Outputs whose folders may overlap with that of one."""
         ...
 
+    def upstream(
+        self, output: OutputDataset
+    ) -> tuple[tuple[OutputDataset, ...], tuple[DataSource, ...]]:
+        """Outputs whose files one may read, directly or through others, and the sources of all."""
+        ...
+
 
 @dataclass(frozen=True)
 class Surroundings:
@@ -52,6 +59,10 @@ class Surroundings:
     """How many more there are."""
     overlapping: tuple[OutputDataset, ...] = ()
     """Other outputs whose folders may overlap with its own."""
+    upstream: tuple[OutputDataset, ...] = ()
+    """Outputs whose files it may read, directly or through others."""
+    upstream_sources: tuple[DataSource, ...] = ()
+    """The sources of these."""
 
 
 def ref_to(resource: Resource) -> Ref:
@@ -68,13 +79,20 @@ def surroundings_of(resource: Resource, known: Known) -> Surroundings:
     readable = {
         entry.ref: entry.content for entry in entries if isinstance(entry.content, Resource)
     }
-    overlapping = known.overlapping(resource) if isinstance(resource, OutputDataset) else ()
+    overlapping: tuple[OutputDataset, ...] = ()
+    upstream: tuple[OutputDataset, ...] = ()
+    sources: tuple[DataSource, ...] = ()
+    if isinstance(resource, OutputDataset):
+        overlapping = known.overlapping(resource)
+        upstream, sources = known.upstream(resource)
     return Surroundings(
         near=tuple(readable[key] for key in sorted(readable)),
         broken=frozenset(_identity(e.ref) for e in entries if e.ref not in readable),
         dependants=tuple(_identity(user) for user in judged if user in readable),
         unjudged=len(users) - len(judged),
         overlapping=tuple(other for other in overlapping if other.name != resource.name),
+        upstream=tuple(other for other in upstream if other.name != resource.name),
+        upstream_sources=sources,
     )
 
 
