@@ -1,0 +1,247 @@
+"""Operator, webhook and job run as the chart's accounts: nothing is refused, no right is idle.
+
+What they ask for stands in the audit log of the API server. So a rule that is missing shows as a
+refusal, and one that nobody needs as a right that was never used: taking away any other one would
+have been a refusal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes.client import ApiClient, Configuration, CoreV1Api
+from kubernetes.config import load_kube_config
+from support.auditing import Asked, AuditedControlPlane
+from support.chart import NAMESPACE, Raw
+from support.clusters import a_config_map, a_transformer, until
+from support.declarations import document, model, spoilt
+from support.helmrelease import Release
+from support.jobreports import report
+from support.operatorharness import RealHarness, is_ready
+from support.runrequests import a_request, an_output
+from support.sparkcrds import install_spark_crds
+
+from snaploom.jobs.identity import Owner, RunIdentity
+from snaploom.jobs.reportconfigmap import ConfigMapPlace, ConfigMapReport
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.report import RunPhase
+from snaploom_operator.actions import Create, Ensure
+from snaploom_operator.admission.view import View
+from snaploom_operator.apply import apply
+from snaploom_operator.cluster.adapter import open_cluster
+from snaploom_operator.cluster.metadata import Metadata
+from snaploom_operator.cluster.port import Cluster
+from snaploom_operator.cluster.resources import SECRETS, SPARK_APPLICATIONS, VALIDATING_WEBHOOKS
+from snaploom_operator.conditions import Reason
+from snaploom_operator.decision import EventType, Note
+from snaploom_operator.errors import NameTaken
+from snaploom_operator.events import EventRecorder
+from snaploom_operator.objects import Ref
+from snaploom_operator.settings import OperatorSettings
+from snaploom_operator.store import Store
+from snaploom_operator.submitters.sparkoperator import SparkOperatorForm
+
+ROOM = "jobs"
+"""Where resources are."""
+INDEX = {
+    "target": {"path": {"uri": "/data/lake", "format": "parquet"}},
+    "store": {"parquet": {"location": "/data/indexes"}},
+    "indexes": [{"type": "MIN_MAX", "column": "price"}],
+    "run": {"suspend": True},
+}
+APPLICATOR = {"fieldSelectors": [{"coordinateIncludeRegex": "a"}], "metadata": {"k": "v"}}
+SPARE = (
+    document("SkippingIndex", "spare", INDEX),
+    document("MetadataApplicator", "spare", APPLICATOR),
+    a_transformer("spare"),
+)
+"""One of each kind that the model lacks."""
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuditedControlPlane]:
+    found = AuditedControlPlane(tmp_path_factory.mktemp("audited"))
+    try:
+        found.start()
+        found.install_crds()
+        install_spark_crds(found.kubectl)
+        found.kubectl("create", "namespace", ROOM)
+        yield found
+    finally:
+        found.close()
+
+
+@pytest.fixture(params=[(), (ROOM,)], ids=["everywhere", "in one namespace"])
+def release(plane: AuditedControlPlane, request: pytest.FixtureRequest) -> Iterator[Release]:
+    """The chart, in a namespace of its own for each way, so that accounts are told apart."""
+    watched: tuple[str, ...] = request.param
+    found = Release(plane, namespace=f"{NAMESPACE}-{'narrow' if watched else 'wide'}")
+    found.upgrade({
+        "crds": {"enabled": False},
+        "watchNamespaces": list(watched),
+        "spark": {"namespaces": [ROOM]},
+    })  # fmt: skip
+    yield found
+    found.uninstall()
+
+
+class InstalledHarness(RealHarness):
+    """An operator as the chart installs it.
+
+    Args:
+        cluster: the cluster, for the test.
+        kubeconfig: how the operator reaches it.
+        settings: what the chart says.
+    """
+
+    def __init__(self, cluster: Cluster, kubeconfig: Path, settings: OperatorSettings) -> None:
+        super().__init__(cluster, kubeconfig, ROOM)
+        self._settings = settings
+
+
+def idle(rules: list[Raw], asked: set[Asked]) -> list[str]:
+    """Rights that were not used: a verb of a rule on none of its resources, or the other way."""
+    found = []
+    for rule in rules:
+        used = {
+            (each.verb, each.resource)
+            for each in asked
+            if each.group in rule["apiGroups"]
+            and each.resource in rule["resources"]
+            and each.verb in rule["verbs"]
+            and (each.name in rule.get("resourceNames", [each.name]) or each.verb == "create")
+        }
+        verbs, resources = {verb for verb, _ in used}, {resource for _, resource in used}
+        found += [f"{verb} {rule['resources']}" for verb in rule["verbs"] if verb not in verbs]
+        found += [f"any {each}" for each in rule["resources"] if each not in resources]
+    return found
+
+
+def refused(asked: set[Asked]) -> list[Asked]:
+    return [each for each in asked if not each.is_allowed]
+
+
+async def test_the_operator_has_the_rights_that_it_uses(
+    plane: AuditedControlPlane, release: Release
+) -> None:
+    account = (release.namespace, "snaploom-operator")
+    kubeconfig = plane.kubeconfig_of(*account)
+    ports = {"health_port": 0, "metrics_port": 0}
+    settings = release.manifest().settings().model_copy(update=ports)
+    async with open_cluster(plane.kubeconfig) as cluster:
+        harness = InstalledHarness(cluster, kubeconfig, settings)
+        await harness.start()
+        try:
+            await everyday_work(harness)
+            await certificate_is_issued(harness, settings)
+        finally:
+            await harness.stop()
+    await rare_work(kubeconfig)
+    asked = plane.asked_by(*account)
+    assert refused(asked) == []
+    assert idle(release.manifest().rules("operator"), asked) == []
+
+
+async def everyday_work(harness: RealHarness) -> None:
+    """A life from the first declaration to the last, with a change and a watch that is late."""
+    *others, output = model()
+    output = spoilt(output, "spec.run", {
+        "deletionPolicy": "Delete", "historyLimit": {"successful": 0, "failed": 0},
+    })  # fmt: skip
+    await harness.apply(*others, *SPARE, output)
+    await harness.wait_for("OutputDataset/wide", is_ready)
+    await harness.apply(spoilt(output, "spec.dataModel.otherDataSources.0.fieldName", "home"))
+    await harness.wait_for("OutputDataset/wide", is_ready)
+    for raw in SPARE:
+        identity = f"{raw['kind']}/spare"
+        ghost = dict(await harness.wait_for(identity, lambda raw: "status" in raw))
+    await harness.delete(identity)
+    ghost.pop("status")
+    harness.operator.synchroniser.feed("MODIFIED", ghost)  # as if its end had not been heard of
+    await harness.delete("OutputDataset/wide")
+    await harness.wait_for("OutputDataset/wide", lambda raw: not raw)
+
+    async def is_forgotten() -> bool:
+        return harness.operator.store.get(Ref(ghost["kind"], ROOM, "spare")) is None
+
+    await until(is_forgotten)
+    for raw in (*others, *SPARE[:-1]):
+        await harness.delete(f"{raw['kind']}/{raw['metadata']['name']}")
+
+
+async def certificate_is_issued(harness: RealHarness, settings: OperatorSettings) -> None:
+    secret, webhooks = settings.admission.certificate_secret, settings.admission.configuration
+
+    async def is_issued() -> bool:
+        held: Any = await harness.cluster.get(SECRETS, settings.namespace, secret)
+        trusted: Any = await harness.cluster.get(VALIDATING_WEBHOOKS, "", webhooks)
+        bundles = [each["clientConfig"].get("caBundle") for each in trusted["webhooks"]]
+        return "tls.key" in held.get("data", {}) and all(bundles)
+
+    await until(is_issued)
+
+
+async def rare_work(kubeconfig: Path) -> None:
+    """What large outputs need, and what follows a lost answer, done by the code that does it."""
+    mine, theirs = (an_output("gone", uid=uid, namespace=ROOM) for uid in ("1", "2"))
+    note = Note(EventType.NORMAL, Reason.RUN_STARTED, f"as {kubeconfig.stem}")
+    async with open_cluster(kubeconfig) as cluster:
+        for _ in range(2):
+            created = await apply(application_of(mine), mine, cluster)
+        for text in ("as it was", "as it is"):
+            plan = a_config_map("gone-plan", {"plan.json": text})
+            await apply(Ensure(plan), mine, cluster)  # as of an output with very many joins
+        with pytest.raises(NameTaken):
+            await apply(application_of(theirs), theirs, cluster)
+        for _ in range(2):
+            recorder = EventRecorder(cluster, "test")
+            await recorder.record(Ref("OutputDataset", ROOM, "gone"), "1", note)
+        found = Metadata.of(created or {})
+        await cluster.delete(SPARK_APPLICATIONS, ROOM, found.name, uid=found.uid)
+
+
+def application_of(owner: OutputDataset) -> Create:
+    manifest: Any = SparkOperatorForm().manifest(a_request(owner, name="ods-gone-00000000"))
+    manifest["metadata"].pop("ownerReferences")  # of what has no owner the cluster makes an end
+    return Create(SPARK_APPLICATIONS, manifest)
+
+
+async def test_the_webhook_has_the_rights_that_it_uses(
+    plane: AuditedControlPlane, release: Release
+) -> None:
+    account = (release.namespace, "snaploom-webhook")
+    watched = release.manifest().settings().watch_namespaces
+    async with open_cluster(plane.kubeconfig_of(*account)) as cluster:
+        view = View(Store(), cluster, watched, time.monotonic)
+        looking = asyncio.create_task(view.run())
+
+        async def has_watches() -> bool:
+            asked = plane.asked_by(*account)
+            return view.is_synced and not idle(release.manifest().rules("webhook"), asked)
+
+        await until(has_watches)
+        looking.cancel()
+        await asyncio.gather(looking, return_exceptions=True)
+    assert refused(plane.asked_by(*account)) == []
+
+
+def test_a_job_may_write_its_report(plane: AuditedControlPlane, release: Release) -> None:
+    configuration = Configuration()
+    account = (ROOM, "snaploom-spark")
+    load_kube_config(str(plane.kubeconfig_of(*account)), client_configuration=configuration)
+    owner, place = Owner("OutputDataset", "wide", ROOM), ConfigMapPlace(ROOM, release.namespace)
+    identity = RunIdentity("run", "uid", 0)
+    with ApiClient(configuration) as client:
+        writer = ConfigMapReport(place, owner, identity, lambda: CoreV1Api(client))
+        writer.write(report())
+        writer.write(report(RunPhase.FAILED))
+    asked = plane.asked_by(*account)
+    assert refused(asked) == []
+    assert {each.verb for each in asked if each.resource == "configmaps"} == {
+        "get", "create", "update",
+    }  # fmt: skip

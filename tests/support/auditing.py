@@ -1,0 +1,79 @@
+"""A control plane that writes down what accounts ask of it, and whether they were allowed to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from support.cluster import ControlPlane
+
+POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    # A watch is answered for minutes: its beginning tells what there is to be told.
+    "omitStages": ["RequestReceived"],
+    "rules": [{"level": "Metadata", "userGroups": ["system:serviceaccounts"]}, {"level": "None"}],
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request to the API server for a resource."""
+
+    verb: str
+    group: str
+    resource: str
+    """With the subresource: `outputdatasets/status`."""
+    namespace: str
+    name: str
+    is_allowed: bool
+
+
+class AuditedControlPlane(ControlPlane):
+    """A control plane that keeps an audit log."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._policy = folder / "audit-policy.yaml"
+        self._policy.write_text(yaml.safe_dump(POLICY))
+        self._log = folder / "audit.log"
+        super().__init__(folder)
+
+    def _apiserver(self, etcd_port: int, port: int) -> list[str]:
+        return [
+            *super()._apiserver(etcd_port, port),
+            f"--audit-policy-file={self._policy}",
+            f"--audit-log-path={self._log}",
+            "--audit-log-mode=blocking",  # an answer is given after it was written down
+        ]
+
+    def asked_by(self, namespace: str, service_account: str) -> set[Asked]:
+        """What an account has asked for so far."""
+        user = f"system:serviceaccount:{namespace}:{service_account}"
+        return {
+            _asked(event)
+            for event in self._events()
+            if event["user"]["username"] == user and "objectRef" in event
+        }
+
+    def _events(self) -> Iterator[dict[str, Any]]:
+        whole, _, _ = self._log.read_text().rpartition("\n")  # the last line may be half written
+        for line in whole.splitlines():
+            yield json.loads(line)
+
+
+def _asked(event: dict[str, Any]) -> Asked:
+    about = event["objectRef"]
+    parts = (about.get("resource", ""), about.get("subresource", ""))
+    return Asked(
+        verb=event["verb"],
+        group=about.get("apiGroup", ""),
+        resource="/".join(part for part in parts if part),
+        namespace=about.get("namespace", ""),
+        name=about.get("name", ""),
+        is_allowed=event["annotations"]["authorization.k8s.io/decision"] == "allow",
+    )
