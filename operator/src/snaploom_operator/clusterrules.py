@@ -1,7 +1,8 @@
 """What a laptop may do with a warning, and a cluster may not: admission and reconciling refuse it.
 
 Everybody who may read resources would read a password in a spec (ruling D41), and a JDBC URL can
-name options through which a driver runs code (`operator.md` section 6).
+name options through which a driver runs code (`operator.md` section 6). Settings of Spark could
+make whoever submits act for the resource with rights of its own.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource
 from snaploom.models.finding import Finding, Severity
+from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import SkippingIndex
+from snaploom_operator.submitters.sandbox import refusals
 
 
 def cluster_findings(resource: Resource) -> tuple[Finding, ...]:
@@ -18,8 +21,10 @@ def cluster_findings(resource: Resource) -> tuple[Finding, ...]:
     match resource:
         case DataSource():
             return _of_source(resource)
+        case OutputDataset():
+            return _of_spark(resource)
         case SkippingIndex():
-            return _of_index(resource)
+            return (*_of_index(resource), *_of_spark(resource))
     return ()
 
 
@@ -49,6 +54,19 @@ def _of_index(index: SkippingIndex) -> tuple[Finding, ...]:
     if credentials is None or credentials.from_plaintext is None:
         return ()
     return (_password(index, "spec.store.openSearch.credentials.fromPlaintext"),)
+
+
+def _of_spark(resource: OutputDataset | SkippingIndex) -> tuple[Finding, ...]:
+    return tuple(
+        _refusal(
+            "SL182",
+            f"{refused.found}: {refused.reason}",
+            resource,
+            refused.path,
+            hint="leave it out, or ask whoever installed the operator to set it for everybody",
+        )
+        for refused in refusals(resource.spec.run.spark)
+    )
 
 
 def _password(resource: Resource, path: str) -> Finding:

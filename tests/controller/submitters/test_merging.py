@@ -8,7 +8,6 @@ from snaploom.models.run import SparkSettings
 from snaploom_operator.settings import OperatorSettings
 from snaploom_operator.submitters.merging import merged_settings
 
-
 SLOW = settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 
 

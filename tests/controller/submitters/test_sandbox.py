@@ -1,8 +1,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.runrequests import an_output
 
+from snaploom.models.finding import Severity
 from snaploom.models.run import SparkSettings
+from snaploom_operator.clusterrules import cluster_findings
 from snaploom_operator.submitters.sandbox import refusals
 
 
@@ -144,3 +147,11 @@ def test_ordinary_pod_template_passes() -> None:
         "volumeMounts": [{"name": "data", "mountPath": "/etc/snaploom-data"}],
     }
     assert refusals(SparkSettings.parse({"podTemplate": template})) == ()
+
+
+def test_refusals_are_errors_of_the_resource() -> None:
+    spark = {"sparkConf": {"spark.master": "local", "spark.sql.a": "1"}}
+    (finding,) = cluster_findings(an_output(spark=spark))
+    assert (finding.code, finding.severity) == ("SL182", Severity.ERROR)
+    assert (finding.resource, finding.path) == ("OutputDataset/orders", "spec.run.spark.sparkConf")
+    assert "spark.master" in finding.message

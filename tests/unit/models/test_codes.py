@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import snaploom.models.codes
+import snaploom_operator
 from snaploom.models.codes import CODES, make_finding
 from snaploom.models.finding import Severity
 
@@ -16,7 +17,8 @@ QUOTED = re.compile(r'"(SL[0-9]{3})"')
 
 
 def codes_in_source() -> set[str]:
-    modules = (path for path in CATALOGUE.parents[1].rglob("*.py") if path != CATALOGUE)
+    folders = (CATALOGUE.parents[1], Path(snaploom_operator.__file__).parent)
+    modules = (path for each in folders for path in each.rglob("*.py") if path != CATALOGUE)
     return {code for path in modules for code in QUOTED.findall(path.read_text("utf-8"))}
 
 

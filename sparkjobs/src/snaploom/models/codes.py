@@ -312,6 +312,12 @@ CODES = (
         "Break the circle at one of the outputs that are named: read the files of its sources "
         "instead, or publish elsewhere.",
     ),
+    _error(
+        "SL182", "Spark setting refused",
+        "A setting of `run.spark` reaches beyond the pods of its own run, has a field of its own, "
+        "or takes a name that the operator needs. Refused in a cluster only.",
+        "Leave it out; whoever installed the operator can make it for everybody.",
+    ),
     _warning(
         "SL185", "Index type not known",
         "The type of an index is none of the built-in ones, so a registered type must bring it.",
