@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pytest
 from support.cluster import Cluster
-from support.clusterjobs import RUN, UID, ClusterJob
-from support.commands import wait_until
+from support.clusterjobs import RUN, SPARK_SUBMIT, UID, ClusterJob
+from support.commands import DEADLINE, wait_until
 from support.declarations import document, simple
 from support.loom import Loom, ids
 
 from snaploom.jobs import clusterjob, clusterwork
+from snaploom.jobs.events import SnapshotPublished, Tell
 from snaploom.models.kinds import KIND_BY_NAME
-from snaploom.models.report import Report, RunPhase, SnapshotReason
+from snaploom.models.report import Report, RunPhase, SnapshotReason, SnapshotReport
 from snaploom.models.skippingindex import IndexedFiles, IndexState
 from snaploom.planning.bundle import BUNDLE_FORMAT, Bundle
 from snaploom.planning.bundling import bundle_for
@@ -25,6 +28,9 @@ from snaploom.planning.bundling import bundle_for
 SLOW = "aggregate(sequence(1, 20000), 0L, (total, x) -> total + x)"
 """About a millisecond a row."""
 INDEX = "by-id"
+FIRST = SnapshotReport(
+    time="2024-01-01T00:00:00Z", partition="day=1", rows=1, files=1, bytes=1, seconds=1, sequence=2
+)
 
 
 @pytest.fixture
@@ -144,7 +150,8 @@ def test_bundle_of_a_newer_operator_is_reported(loom, job) -> None:
 
 
 def test_fault_of_our_own_is_reported_without_its_text(loom, job, monkeypatch, capsys) -> None:
-    def broken(*_: object) -> None:
+    def broken(_bundles: object, _moment: object, _limit: object, tell: Tell, *_: object) -> None:
+        tell(SnapshotPublished(FIRST))
         raise KeyError("s3cr3t")
 
     monkeypatch.setattr(clusterwork, "weave_outputs", broken)
@@ -152,6 +159,8 @@ def test_fault_of_our_own_is_reported_without_its_text(loom, job, monkeypatch, c
     assert (code, report.phase) == (1, RunPhase.FAILED)
     assert (report.reason, report.retryable) == ("UnexpectedFault", True)
     assert "KeyError" in report.message
+    assert report.snapshots == (FIRST,)
+    assert report.finished_at is not None
     assert "s3cr3t" not in report.dump_json()
     assert "s3cr3t" in capsys.readouterr().err
 
@@ -168,13 +177,17 @@ def test_report_that_can_go_nowhere_is_refused(loom, job, place, capsys) -> None
     assert not loom.out.exists()
 
 
-@pytest.mark.slow
-def test_report_tells_progress_while_the_run_goes_on_and_sigterm_ends_it(loom, job) -> None:
+def slow_bundle(loom: Loom) -> Bundle:
+    """A bundle whose second snapshot takes minutes."""
     loom.root = "slow"
     loom.others.clear()
     loom.more.append(simple("slow", f"SELECT id, {SLOW} AS x FROM c", source="order"))
     loom.write("order", 2, pa.table({"id": pa.array(range(1_000_000))}))
-    process = job.start(loom.bundle())
+    return loom.bundle()
+
+
+def reports_until_the_second(job: ClusterJob, process: subprocess.Popen[str]) -> list[Report]:
+    """What is reported until the second snapshot is being woven."""
     seen: list[Report] = []
 
     def weaves_the_second() -> bool:
@@ -185,6 +198,13 @@ def test_report_tells_progress_while_the_run_goes_on_and_sigterm_ends_it(loom, j
         return progress is not None and progress.snapshot == 2
 
     wait_until(weaves_the_second, process)
+    return seen
+
+
+@pytest.mark.slow
+def test_report_tells_progress_while_the_run_goes_on_and_sigterm_ends_it(loom, job) -> None:
+    process = job.start(slow_bundle(loom))
+    seen = reports_until_the_second(job, process)
     assert {report.phase for report in seen} == {RunPhase.RUNNING}
     assert seen[0].progress is None
     assert [one.rows for one in seen[-1].snapshots] == [3]
@@ -193,12 +213,23 @@ def test_report_tells_progress_while_the_run_goes_on_and_sigterm_ends_it(loom, j
     assert code == 130, said
     assert "Traceback" not in said
     report = job.report
-    assert (report.phase, report.reason, report.retryable) == (
-        RunPhase.INTERRUPTED,
-        "Interrupted",
-        True,
-    )
-    assert report.snapshot_count == 1
+    assert (report.phase, report.reason) == (RunPhase.INTERRUPTED, "Interrupted")
+    assert (report.retryable, report.snapshot_count) == (True, 1)
+    assert loom.is_clean()
+
+
+@pytest.mark.slow
+def test_run_whose_spark_submit_is_told_to_end_still_reports(loom, job) -> None:
+    process = job.start(slow_bundle(loom), SPARK_SUBMIT)
+    reports_until_the_second(job, process)
+    programs = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGTERM)
+    assert job.end(process)[0] == 143
+    # Nobody tells the program itself, and nobody reads what it says any more.
+    assert psutil.wait_procs(programs, DEADLINE)[1] == []
+    report = job.report
+    assert (report.phase, report.reason) == (RunPhase.FAILED, "SparkStopped")
+    assert (report.retryable, report.snapshot_count) == (True, 1)
     assert loom.is_clean()
 
 

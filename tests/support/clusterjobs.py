@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from snaploom.jobs import clusterjob
 from snaploom.models.report import Report
 from snaploom.planning.bundle import Bundle
 
+PYTHON = (sys.executable,)
+SPARK_SUBMIT = (str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]")
 UID = "5c1e7f9a-0000-4000-8000-000000000000"
 RUN = "ods-wide-0a1b2c3d"
 
@@ -45,10 +48,10 @@ class ClusterJob:
         code = clusterjob.main(self.arguments(bundle, *more))
         return code, self.report
 
-    def start(self, bundle: Bundle, *more: str) -> subprocess.Popen[str]:
-        """Start as a process of its own, by the path of the file, as `spark-submit` does."""
-        program = [sys.executable, str(clusterjob.__file__)]
-        return start([*program, *self.arguments(bundle, *more)], self.place / "process")
+    def start(self, bundle: Bundle, program: Sequence[str] = PYTHON) -> subprocess.Popen[str]:
+        """Start as a process of its own, by the path of the file."""
+        command = [*program, str(clusterjob.__file__), *self.arguments(bundle)]
+        return start(command, self.place / "process", {"PYSPARK_PYTHON": sys.executable})
 
     def end(self, process: subprocess.Popen[str]) -> tuple[int, str]:
         """Exit code, and what it said."""

@@ -13,6 +13,7 @@ import argparse
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import snaploom
@@ -147,21 +148,33 @@ def _carried_out(
             _say(*finding_lines(refuse_invalid(bundle)))
         return DOINGS[action, owner.kind](bundle, work)
     except SnaploomError as error:
-        return unstarted_report(owner.label, work.started, error)
+        return _ended_by(error, work)
     except Exception as fault:  # noqa: BLE001 - the operator must hear of it; nothing is hidden
-        traceback.print_exc()
+        _say(traceback.format_exc())
         unexpected = UnexpectedFault(
             "a fault of Snaploom itself ended the run",
             found=type(fault).__name__,  # its text may hold anything, so that the log alone has it
             hint="look at the driver's log, and tell the authors",
         )
-        return unstarted_report(owner.label, work.started, unexpected)
+        return _ended_by(unexpected, work)
+
+
+def _ended_by(error: SnaploomError, work: Work) -> Report:
+    """What was told so far, and why there is no more."""
+    told = work.running.report
+    end = unstarted_report(told.output, work.started, error)
+    names = ("phase", "findings", "message", "reason", "retryable")
+    update = {name: getattr(end, name) for name in names}
+    return told.model_copy(update=update | {"finished_at": format_instant(now()), "progress": None})
 
 
 def _say(*lines: str) -> None:
-    for line in lines:
-        sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
+    # `spark-submit` reads what is said, and is gone when its pod is told to end; the Report is
+    # written all the same.
+    with suppress(OSError):
+        for line in lines:
+            sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import snaploom
 from snaploom.errors import Interrupted, SnaploomError
 from snaploom.jobs.declarations import exit_code_of
 from snaploom.models.finding import InvalidDeclarations
@@ -41,5 +42,6 @@ def unstarted_report(name: str, moment: EpochNanos, error: SnaploomError) -> Rep
         findings=error.findings[:10_000] if isinstance(error, InvalidDeclarations) else (),
         message=str(error)[:32_768],
         reason=error.reason,
+        tool_version=snaploom.__version__,
         retryable=error.retryable,
     )
