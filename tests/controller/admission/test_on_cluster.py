@@ -12,6 +12,7 @@ import pytest
 import yaml
 from support.certificates import Authority
 from support.cluster import Cluster, ControlPlane
+from support.commands import end, snaploom_command
 from support.declarations import Raw, files, model, output, simple, spoilt
 from support.examples import REPOSITORY
 from support.webhookprocess import (
@@ -28,9 +29,11 @@ from support.webhookprocess import (
 from support.webhooks import HOST, asking, install
 
 from snaploom_operator.admission.running import Ports
+from snaploom_operator.certificatekeeper import CertificateKeeper
 from snaploom_operator.cluster.adapter import open_cluster
 from snaploom_operator.cluster.resources import OURS
 from snaploom_operator.errors import ClusterError
+from snaploom_operator.settings import AdmissionSettings, OperatorSettings
 
 FLIGHTS = REPOSITORY / "examples" / "flights"
 
@@ -298,3 +301,53 @@ async def asked_directly(webhook: WebhookProcess, authority: Authority, space: s
     ports = Ports(webhook.port, webhook.health, webhook.metrics)
     async with asking(ports, authority) as asker:
         return await asker.review(output(), namespace=space)
+
+
+async def test_the_certificate_is_kept_in_a_real_cluster(
+    control_plane: Cluster, namespace: str, authority: Authority
+) -> None:
+    """With no right but to read and patch the two objects, as in the chart."""
+    raw = configuration(namespace, "nobody", 443, authority.certificate.read_bytes(), "Ignore")
+    raw["webhooks"][0]["clientConfig"] = {"service": {"name": "hook", "namespace": namespace}}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hook"}, "type": "Opaque"}
+    kubectl = control_plane.kubectl
+    kubectl.apply(raw, server_side=False)
+    kubectl.apply(secret, namespace=namespace, server_side=False)
+    settings = OperatorSettings(
+        namespace=namespace,
+        admission=AdmissionSettings(
+            certificate_secret="hook", service="hook", configuration=namespace
+        ),
+    )
+    try:
+        async with open_cluster(control_plane.kubeconfig) as cluster:
+            keeper = CertificateKeeper(cluster, settings)
+            await keeper.look()
+            data = kubectl.get("secret", "hook", namespace)["data"]
+            found = kubectl.get("validatingwebhookconfiguration", namespace)
+            client = found["webhooks"][0]["clientConfig"]
+            assert client["caBundle"] == data["ca.crt"]
+            assert client["service"] == {"name": "hook", "namespace": namespace, "port": 443}
+            await keeper.look()
+            again = kubectl.get("validatingwebhookconfiguration", namespace)
+            assert again["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"]
+    finally:
+        told(kubectl, "delete", "validatingwebhookconfiguration", namespace)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("admission: {prot: 1}", "settings.yaml:1: there is no field `prot`"),
+        ("workers: [\n", "settings.yaml:2: this is not"),
+    ],
+)
+def test_settings_that_are_wrong_are_told_without_a_traceback(
+    tmp_path: Path, settings: str, expected: str
+) -> None:
+    (tmp_path / "settings.yaml").write_text(settings)
+    arguments = ("operator", "webhook", "--settings", str(tmp_path / "settings.yaml"))
+    code, _, text = end(snaploom_command(*arguments, folder=tmp_path / "run"), tmp_path / "run")
+    assert code == 2
+    assert expected in text
+    assert "Traceback" not in text

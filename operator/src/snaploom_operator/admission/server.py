@@ -22,7 +22,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from snaploom_operator.admission.judge import Judgement, Outcome
 from snaploom_operator.admission.metrics import AdmissionMetrics
 from snaploom_operator.admission.request import LARGEST_BODY
-from snaploom_operator.errors import ReviewUnreadable
+from snaploom_operator.errors import ReviewUnreadable, SettingsInvalid
 
 REVIEW_SECONDS = 4.0
 """Deadline of a review; the API server waits for five seconds (`timeoutSeconds`)."""
@@ -163,12 +163,26 @@ async def serving(
     """Serve until the end of the context; the port, which differs from 0 where 0 was asked for.
 
     At the end nothing new is accepted, and what is under way is finished.
+
+    Raises:
+        SettingsInvalid: the port is taken, or not allowed.
     """
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=GRACE_SECONDS)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port, ssl_context=tls, reuse_address=True)
-        await site.start()
+        await _listen(web.TCPSite(runner, host, port, ssl_context=tls), port)
         yield int(runner.addresses[0][1])
     finally:
         await runner.cleanup()
+
+
+async def _listen(site: web.TCPSite, port: int) -> None:
+    try:
+        await site.start()
+    except OSError as error:
+        raise SettingsInvalid(
+            "the webhook cannot listen there",
+            found=f"port {port}: {error.strerror or error}",
+            expected="a port that is free",
+            hint="set admission.port, healthPort and metricsPort; 0 takes any free port",
+        ) from error
