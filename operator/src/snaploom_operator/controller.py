@@ -19,6 +19,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from snaploom.errors import SnaploomError
+from snaploom.models.common import ResourceStatus
+from snaploom.models.kinds import AnyResource
 from snaploom.models.resource import Resource
 from snaploom_operator.actions import Action, Delete
 from snaploom_operator.apply import apply
@@ -171,6 +173,8 @@ class Controller:
                 await self.work_off(key)
             finally:
                 self._queue.done(key)
+            # A pass without a request never waits; probes and the Lease must get their turn.
+            await asyncio.sleep(0)
 
     async def work_off(self, key: Ref) -> None:
         """One pass; it never raises but for being cancelled."""
@@ -211,7 +215,9 @@ class Controller:
         if done.is_gone:
             self._forget(key)
             return Outcome.CHANGED
-        written = await write_status(done.owner or observed, decision.status, self._cluster)
+        written = None
+        if decision.status != _status_of(observed):  # most are as they should be
+            written = await write_status(done.owner or observed, decision.status, self._cluster)
         if written is not None:
             self._take_in(written)
         for note in decision.notes:
@@ -326,6 +332,14 @@ class Controller:
     def _forget(self, key: Ref) -> None:
         self._held.pop(key, None)
         self._queue.forget(key)
+
+
+def _status_of(observed: ObservedResource | Unparsable) -> ResourceStatus | None:
+    if isinstance(observed, Unparsable):
+        return observed.status
+    resource = observed.resource
+    assert isinstance(resource, AnyResource)  # there are no other kinds
+    return resource.status
 
 
 def _uid(observed: ObservedResource | Unparsable) -> str:

@@ -117,30 +117,30 @@ class Gatherer:
         if kept is not None and kept.basis == basis:
             self._kept.move_to_end(entry.ref)
             return kept.checked
-        faulty = await self._faulty(needed(around.closure, entry.ref))
         if len(around.closure) < MANY:
-            checked = check(around, faulty)
+            faulty = [each for each in needed(around.closure, entry.ref) if self._is_wrong(each)]
+            checked = check(around, _identities(faulty))
         else:
-            checked = await asyncio.to_thread(check, around, faulty)
-        if (
-            self._store.entry(entry.ref) is not entry
-            or self._around(entry, resource).basis != basis
-        ):
-            return None
+            faulty = await self._wrong_of(needed(around.closure, entry.ref))
+            checked = await asyncio.to_thread(check, around, _identities(faulty))
+            is_same = self._store.entry(entry.ref) is entry
+            if not is_same or self._around(entry, resource).basis != basis:
+                return None
         self._kept[entry.ref] = _Kept(basis, checked)
         self._wrong[entry.ref] = hash(basis), bool(errors_of(checked.findings))
         if len(self._kept) > KEPT:
             self._kept.popitem(last=False)
         return checked
 
-    async def _faulty(self, members: Iterable[Entry]) -> tuple[str, ...]:
+    async def _wrong_of(self, members: Iterable[Entry]) -> list[Entry]:
+        """Those with faults of their own; others get their turn in between."""
         found = []
         for number, entry in enumerate(members, start=1):
             if self._is_wrong(entry):
-                found.append(identity_of(entry.ref))
+                found.append(entry)
             if number % MANY == 0:
-                await asyncio.sleep(0)  # many may be looked at for the first time
-        return tuple(found)
+                await asyncio.sleep(0)
+        return found
 
     def _is_wrong(self, entry: Entry) -> bool:
         """Whether a resource has faults of its own."""
@@ -263,6 +263,10 @@ class Gatherer:
             available=self._store.available,
             is_namespace_terminating=self._store.is_terminating(entry.ref.namespace),
         )
+
+
+def _identities(entries: Iterable[Entry]) -> tuple[str, ...]:
+    return tuple(identity_of(entry.ref) for entry in entries)
 
 
 def _run_by(submitter: Submitter, resource: _Runnable) -> _Runnable:
