@@ -4,6 +4,8 @@ The story is told once undisturbed, to count the operator's calls, and then agai
 each of them: before it took effect, and behind.
 """
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +19,7 @@ from support.badapi import (
     at,
     nothing,
 )
-from support.declarations import model
+from support.declarations import model, spoilt
 from support.faultystore import Killed
 from support.operatorharness import FakeHarness, condition, is_ready
 
@@ -27,6 +29,7 @@ from snaploom_operator.errors import ClusterError, ObjectChanged, ObjectRefused,
 from snaploom_operator.workqueue import LONGEST_BACKOFF
 
 WIDE = "OutputDataset/wide"
+OUTPUT = spoilt(model()[-1], "spec.run", {"deletionPolicy": "Delete"})
 FAULTS = [
     pytest.param(CRASH_BEFORE, id="crash before"),
     pytest.param(CRASH_AFTER, id="crash after"),
@@ -46,14 +49,14 @@ class Story:
     """
 
     def __init__(self, *plans):
-        self.plans = [*plans, nothing]
+        self.plans = iter(plans)
         self.operators = []
         self.created = []
         self.harness = FakeHarness(through=self._through)
         self.harness.fake.subscribe(self._seen)
 
     def _through(self, cluster):
-        self.operators.append(FaultyCluster(cluster, self.plans[len(self.operators)]))
+        self.operators.append(FaultyCluster(cluster, next(self.plans, nothing)))
         return self.operators[-1]
 
     def _seen(self, resource, change):
@@ -61,22 +64,33 @@ class Story:
             self.created.append(change.object["metadata"]["name"])
 
     async def tell(self):
-        await self.harness.apply(*model())
-        start = self.harness.start
+        """The output as it is stored when it is Ready."""
+        await self.harness.apply(*model()[:-1], OUTPUT)
+        return await self._until(is_ready, self.harness.start)
+
+    async def tell_the_end(self, plan):
+        """Delete the output, and what it published; faults begin here."""
+        before = len(self.operators[-1].calls)
+        self.operators[-1].plan = lambda call: plan(replace(call, number=call.number - before))
+        await self.harness.delete(WIDE)
+        await self._until(lambda found: not found, self.harness.settle)
+        return self.operators[0].calls[before:]
+
+    async def _until(self, is_reached, begin):
         while True:
             try:
-                await start()
-                return await self._ready()
+                await begin()
+                return await self._go_on_until(is_reached)
             except (Killed, ClusterError):  # it died, or could not even begin
-                start = self.harness.restart
+                begin = self.harness.restart
 
-    async def _ready(self):
+    async def _go_on_until(self, is_reached):
         for _ in range(10):
             await self.harness.settle()
             while await self.harness.double.step():
                 await self.harness.settle()
             found = await self.harness.get(WIDE)
-            if is_ready(found):
+            if is_reached(found):
                 return found
             await self.harness.advance(LONGEST_BACKOFF)
         raise AssertionError(f"it never ends: {found}")
@@ -84,15 +98,28 @@ class Story:
 
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_fault_at_any_call_ends_in_one_run(fault):
-    undisturbed = Story(nothing)
+    undisturbed = Story()
     wanted = await undisturbed.tell()
     calls = undisturbed.operators[0].calls
     assert [call.resource for call in calls if call.verb == "create"][-1] == SPARK_APPLICATIONS
     for number in range(1, len(calls) + 1):
         story = Story(at(number, fault))
         found = await story.tell()
-        assert len(story.created) == 1, number
-        assert told(found) == told(wanted), number
+        assert len(story.created) == 1, calls[number - 1]
+        assert told(found) == told(wanted), calls[number - 1]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_fault_at_any_call_of_a_deletion_ends_in_one_deletion(fault):
+    undisturbed = Story()
+    await undisturbed.tell()
+    calls = await undisturbed.tell_the_end(nothing)
+    assert len(undisturbed.created) == 2
+    for number in range(1, len(calls) + 1):
+        story = Story()
+        await story.tell()
+        await story.tell_the_end(at(number, fault))
+        assert len(story.created) == 2, calls[number - 1]
 
 
 @settings(max_examples=15, deadline=None)
