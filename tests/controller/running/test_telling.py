@@ -1,0 +1,105 @@
+"""What the operator tells of itself: logs, metrics, probes."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from support.declarations import model
+from support.operatorharness import FakeHarness, is_ready
+
+from snaploom_operator.health import health_application, metrics_application
+from snaploom_operator.logs import about, set_up_logs
+from snaploom_operator.objects import Ref
+
+
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    """What is logged as JSON; logging is as before at the end."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    stream = io.StringIO()
+    set_up_logs("json", "info", stream)
+    yield stream
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def test_a_line_says_what_it_is_about(log: io.StringIO) -> None:
+    told = about(Ref("OutputDataset", "team", "wide"), run="ods-1", reason="NameTaken")
+    logging.getLogger("snaploom").warning("it is %s", "taken", extra=told)
+    line = json.loads(log.getvalue())
+    assert line["resource"] == "OutputDataset/team/wide"
+    assert (line["run"], line["reason"]) == ("ods-1", "NameTaken")
+    assert (line["level"], line["message"]) == ("warning", "it is taken")
+
+
+def test_an_exception_is_one_line(log: io.StringIO) -> None:
+    try:
+        raise ValueError("two\nlines")
+    except ValueError:
+        logging.getLogger("snaploom").exception("it failed")
+    (line,) = log.getvalue().splitlines()
+    assert "two\nlines" in json.loads(line)["exception"]
+
+
+def test_others_are_told_of_by_their_warnings_only(log: io.StringIO) -> None:
+    logging.getLogger("kopf.objects").info("an event came")
+    logging.getLogger("kopf.objects").warning("it went wrong")
+    assert [json.loads(line)["message"] for line in log.getvalue().splitlines()] == [
+        "it went wrong"
+    ]
+
+
+def test_text_is_one_line_for_people() -> None:
+    stream = io.StringIO()
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    set_up_logs("text", "info", stream)
+    logging.getLogger("snaploom").info("hello", extra=about(reason="Valid"))
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    assert stream.getvalue().endswith("INFO    hello reason=Valid\n")
+
+
+async def test_state_is_told_as_of_now() -> None:
+    harness = FakeHarness()
+    await harness.start()
+    await harness.apply(*model())
+    await harness.wait_for("OutputDataset/wide", is_ready)
+    registry = harness.operator.metrics.registry
+
+    def value(metric: str, **labels: str) -> float | None:
+        return registry.get_sample_value(metric, labels)
+
+    assert value("snaploom_resources", kind="DataSource", reason="Valid") == 2.0
+    assert value("snaploom_runs_in_flight") == 0.0
+    assert value("snaploom_snapshot_rows", namespace="default", name="wide") == 100.0
+    passes = value("snaploom_reconcile_seconds_count", kind="OutputDataset", outcome="changed")
+    assert passes is not None
+    assert passes > 0
+
+
+async def answered(application: Any, path: str) -> tuple[int, str]:
+    async with TestClient(TestServer(application)) as client:
+        response = await client.get(path)
+        return response.status, await response.text()
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"), [("/healthz", (503, "it is stuck\n")), ("/readyz", (200, "ok\n"))]
+)
+async def test_a_probe_says_what_is_wrong(path: str, expected: tuple[int, str]) -> None:
+    application = health_application(lambda: "it is stuck", lambda: "")
+    assert await answered(application, path) == expected
+
+
+async def test_metrics_are_in_the_form_of_prometheus() -> None:
+    harness = FakeHarness()
+    registry = harness.operator.metrics.registry
+    status, text = await answered(metrics_application(registry), "/metrics")
+    assert status == 200
+    assert "# HELP snaploom_queue_depth" in text
