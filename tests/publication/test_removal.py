@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -299,3 +300,50 @@ def test_files_that_a_run_puts_while_the_log_goes_are_removed_too(tmp_path: Path
     remove_folder(store, OUTPUT, a_run(put_late))
     assert waiting == [late]
     assert files_on_disk(tmp_path) == set()
+
+
+@settings(deadline=None, max_examples=60)
+@given(number=st.integers(0, 40), files=st.integers(0, 3))
+def test_removal_that_wakes_up_late_leaves_the_next_folder_alone(number: int, files: int) -> None:
+    store = open_store("memory:", create=True)
+    folder = a_folder(store)
+    published(folder, 0)
+    published(folder, 1)
+    steps = [number]
+
+    def sleep(_reached: CrashPoint) -> None:
+        steps[0] -= 1
+        if steps[0] != 0:
+            return
+        remove(store)
+        for snapshot in range(4):
+            published(a_folder(store), snapshot, files=files)
+
+    with suppress(FolderRemoved):
+        remove_folder(store, OUTPUT, a_run(sleep))
+    if steps[0] <= 0 < number:
+        state = inspect_folder(store, SETTINGS, IDENTITY)
+        assert len(state.live) == 4
+        assert state.live_files <= everything(store)
+    else:
+        assert everything(store) == set()
+
+
+def test_removal_that_is_late_with_its_notice_leaves_the_next_folder_alone() -> None:
+    store = open_store("memory:", create=True)
+    published(a_folder(store))
+    faulty = FaultyStore(store)
+    waiting = [layout.REMOVAL]
+
+    def sleep(operation: str, key: str) -> None:
+        if operation == "put_if_absent" and [key] == waiting:
+            waiting.clear()
+            remove(store)
+            published(a_folder(store), 1)
+
+    faulty.faults = sleep
+    with pytest.raises(FolderRemoved, match="by another run"):
+        remove_folder(faulty, OUTPUT, a_run())
+    state = inspect_folder(store, SETTINGS, IDENTITY)
+    assert len(state.live) == 1
+    assert state.live_files <= everything(store)

@@ -165,7 +165,8 @@ def _removed(store: ObjectStore, found: str) -> FolderRemoved:
     return FolderRemoved(
         f"{store.uri} is being removed",
         found=found,
-        hint="wait until its OutputDataset is deleted, or publish to another folder",
+        hint="wait until its OutputDataset is deleted, or publish to another folder; where nobody "
+        "removes it any more, delete what is left of it by hand",
     )
 
 

@@ -11,6 +11,9 @@ Nobody waits for readers here: who asks for it deletes the resource. It is safe 
   the data, the oldest first, so that whoever still finds the entry that he knew finds all that
   followed it too; the marker goes after the log, and the notice last of all.
 
+- the notice is looked at again before every deletion: a removal that wakes up when another one has
+  ended, and the folder was begun anew, stops.
+
 What Snaploom did not write stays and is told. A process that is cut off from everything but the
 store may still put files into a folder that is gone; it cannot publish them. It takes away those
 of data again, and may leave a schema, which is nobody's and makes the folder look like another's.
@@ -21,7 +24,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 
 from snaploom.errors import (
@@ -51,15 +54,15 @@ REMOVED = "REMOVED"
 _DOCUMENT = re.compile(r"metadata/(schema|datamodel)/[0-9a-f]{64}\.json")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Removal:
-    """What a removal did; a removal that was begun before has done its part already."""
+    """What a removal did; one that was begun before has done its part already."""
 
     files: int = 0
     """Objects that were removed."""
     bytes: int = 0
     """Their size."""
-    left: tuple[str, ...] = field(default=())
+    left: tuple[str, ...] = ()
     """Keys of objects that Snaploom did not write."""
 
 
@@ -73,13 +76,14 @@ def remove_folder(store: ObjectStore, output: str, run: Run) -> Removal:
 
     Raises:
         FolderNotOurs: it is another output's, or has no marker and yet data that may be ours.
+        FolderRemoved: another removal ended meanwhile; what is there now is not touched.
         FormatTooNew: a newer Snaploom made it.
         ManifestCorrupt: its log cannot be read, and nothing was removed.
         FolderNotWritable: it refuses deletions; running again goes on.
     """
-    removal = Removal()
-    is_begun = _is_begun(store, output)
-    if not is_begun:
+    notice = _notice(store, output)
+    is_begun = notice is not None
+    if notice is None:
         try:
             folder = open_folder(store)
         except FolderNotOurs:
@@ -87,46 +91,65 @@ def remove_folder(store: ObjectStore, output: str, run: Run) -> Removal:
                 raise
             # Nobody ever published here, or a removal got as far as this; others' files stay.
             return Removal(left=_left(store))
-        _begin(folder, output, run)
-    _end_all(Folder(store, ManifestLog(store)), run, is_begun)
-    _delete(store, _data(store), run, removal)
-    _delete(store, _entries(store), run, removal)
+        notice = _begin(folder, output, run)
+    removing = _Removing(store, run, notice)
+    removing.end_all(is_begun)
+    removing.delete(_data(store))
+    removing.delete(_entries(store))
     # A run may have put files here until the log was gone.
-    _delete(store, _data(store), run, removal)
-    _delete(store, _record(store), run, removal)
+    removing.delete(_data(store))
+    removing.delete(_record(store))
     store.prune(layout.DATA)
-    notice = store.head(layout.REMOVAL)
-    removal.left = _left(store)
-    _delete(store, () if notice is None else (notice,), run, removal)
+    left = _left(store)
+    last = store.head(layout.REMOVAL)
+    removing.delete(() if last is None else (last,))
     store.prune("metadata/")
     store.prune(TEMPORARY_PREFIX)
-    return removal
+    return Removal(removing.files, removing.size, left)
 
 
-def _is_begun(store: ObjectStore, output: str) -> bool:
+def _notice(store: ObjectStore, output: str) -> bytes | None:
+    """The notice of a removal that was begun; None when there is none."""
     try:
         notice = store.get(layout.REMOVAL)
     except ObjectNotFound:
-        return False
+        return None
     name = f"{store.uri}{layout.REMOVAL}"
     check_format(notice, name)
     of = json.loads(notice).get("output")
     if not isinstance(of, str):
         raise corrupt(name, "no name of an output")
     _refuse_other(store, of, output)
-    return True
+    return notice
 
 
-def _begin(folder: Folder, output: str, run: Run) -> None:
+def _begin(folder: Folder, output: str, run: Run) -> bytes:
+    """Put the notice, unless another removal did; the one that is there."""
+    store = folder.store
     identity = folder.log.read().identity
     if identity is not None:
-        _refuse_other(folder.store, identity.output, output)
+        _refuse_other(store, identity.output, output)
+    first = _first_entry(store)
     document = {"format": MANIFEST_FORMAT, "output": output, "runId": run.run_id}
+    notice = json.dumps(document).encode() + b"\n"
     try:
-        folder.store.put_if_absent(layout.REMOVAL, json.dumps(document).encode() + b"\n")
+        store.put_if_absent(layout.REMOVAL, notice)
     except ObjectAlreadyExists:
-        _is_begun(folder.store, output)
+        notice = _notice(store, output) or notice
+    if _first_entry(store) != first:
+        # Removed and begun anew since we looked: it is the folder of a successor.
+        store.delete([layout.REMOVAL] if _notice(store, output) == notice else ())
+        raise _finished(store)
     run.reached(CrashPoint.REMOVAL_BEGUN)
+    return notice
+
+
+def _first_entry(store: ObjectStore) -> bytes:
+    """What tells one life of a folder from the next: its first entry, by a run of its own."""
+    try:
+        return store.get(layout.manifest_key(1))
+    except ObjectNotFound:
+        return b""
 
 
 def _refuse_other(store: ObjectStore, found: str, output: str) -> None:
@@ -139,49 +162,99 @@ def _refuse_other(store: ObjectStore, found: str, output: str) -> None:
         )
 
 
-def _end_all(folder: Folder, run: Run, is_begun: bool) -> None:
-    """End every live snapshot, and revoke every run that left files."""
-    try:
-        if folder.log.read().settings is None:
-            return
-        folder.log.commit(lambda state: _tombstone(state, run))
-        writers = (layout.run_of(info.key) for info in _data(folder.store))
-        run_ids = {run_id for run_id in writers if run_id is not None}
-        folder.log.commit(lambda state: _revocation(state, run, run_ids))
-    except (ManifestCorrupt, FolderRemoved):
-        if is_begun:  # a part of the log is gone, so that this was done before
-            return
-        raise
-    run.reached(CrashPoint.AFTER_REVOCATION)
-
-
-def _tombstone(state: FolderState, run: Run) -> Tombstone | None:
-    if not state.live:
-        return None
-    seq, moment = state.next_seq, run.clock()
-    return Tombstone(
-        seq=seq,
-        run_id=run.run_id,
-        written_at=moment,
-        tool_version=run.tool_version,
-        snapshots=tuple(
-            tombstone_of(record, seq=seq, rule=REMOVED, deleted_at=moment)
-            for record in state.snapshots
-        ),
+def _finished(store: ObjectStore) -> FolderRemoved:
+    return FolderRemoved(
+        f"{store.uri} was removed by another run",
+        found="no notice of this removal any more",
+        hint="nothing is left to do; what may be there now is another output's",
     )
 
 
-def _revocation(state: FolderState, run: Run, run_ids: set[str]) -> Revoke | None:
-    alive = sorted(run_ids - state.revoked)
-    if not alive:
-        return None
-    return Revoke(
-        seq=state.next_seq,
-        run_id=run.run_id,
-        written_at=run.clock(),
-        tool_version=run.tool_version,
-        run_ids=tuple(alive),
-    )
+@dataclass
+class _Removing:
+    """A removal at work.
+
+    Nothing begins in a folder while its notice is there, so that whatever was listed before the
+    notice was seen again is of the folder that is to go.
+    """
+
+    store: ObjectStore
+    run: Run
+    notice: bytes
+    files: int = 0
+    size: int = 0
+
+    def end_all(self, is_begun: bool) -> None:
+        """End every live snapshot, and revoke every run that left files.
+
+        Args:
+            is_begun: whether an earlier removal may have done this, and more.
+        """
+        log = ManifestLog(self.store)
+        try:
+            if log.read().settings is None:
+                return
+            log.commit(self._tombstone)
+            writers = (layout.run_of(info.key) for info in _data(self.store))
+            run_ids = {run_id for run_id in writers if run_id is not None}
+            log.commit(lambda state: self._revocation(state, run_ids))
+        except (ManifestCorrupt, FolderRemoved):
+            self._refuse_finished()
+            if is_begun:  # a part of the log is gone, so that this was done before
+                return
+            raise
+        self.run.reached(CrashPoint.AFTER_REVOCATION)
+
+    def delete(self, infos: Iterable[ObjectInfo]) -> None:
+        """Remove objects one by one."""
+        for info in list(infos):
+            self._refuse_finished()
+            self.store.delete([info.key])
+            self.files += 1
+            self.size += info.size
+            self.run.reached(CrashPoint.DURING_DELETION)
+
+    def _refuse_finished(self) -> None:
+        """Stop where another removal ended: the folder's next life has the same names of entries.
+
+        Raises:
+            FolderRemoved: the notice is gone, or another one.
+        """
+        try:
+            found = self.store.get(layout.REMOVAL)
+        except ObjectNotFound:
+            found = b""
+        if found != self.notice:
+            raise _finished(self.store)
+
+    def _tombstone(self, state: FolderState) -> Tombstone | None:
+        self._refuse_finished()
+        if not state.live:
+            return None
+        seq, moment = state.next_seq, self.run.clock()
+        return Tombstone(
+            seq=seq,
+            run_id=self.run.run_id,
+            written_at=moment,
+            tool_version=self.run.tool_version,
+            snapshots=tuple(
+                tombstone_of(record, seq=seq, rule=REMOVED, deleted_at=moment)
+                for record in state.snapshots
+            ),
+        )
+
+    def _revocation(self, state: FolderState, run_ids: set[str]) -> Revoke | None:
+        self._refuse_finished()
+        alive = sorted(run_ids - state.revoked)
+        if not alive:
+            return None
+        return Revoke(
+            seq=state.next_seq,
+            run_id=self.run.run_id,
+            written_at=self.run.clock(),
+            tool_version=self.run.tool_version,
+            run_ids=tuple(alive),
+        )
 
 
 def _data(store: ObjectStore) -> Iterator[ObjectInfo]:
@@ -216,11 +289,3 @@ def _is_document(key: str) -> bool:
 
 def _left(store: ObjectStore) -> tuple[str, ...]:
     return tuple(sorted(info.key for info in store.list("") if info.key != layout.REMOVAL))
-
-
-def _delete(store: ObjectStore, infos: Iterable[ObjectInfo], run: Run, removal: Removal) -> None:
-    for info in list(infos):
-        store.delete([info.key])
-        removal.files += 1
-        removal.bytes += info.size
-        run.reached(CrashPoint.DURING_DELETION)
