@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.controllerobjects import key as ref_key
 from support.controllerobjects import stored
 from support.declarations import (
     Raw,
@@ -17,9 +18,11 @@ from support.declarations import (
     simple,
     spoilt,
 )
-from support.reviews import DENY, a_request, answered, codes, response
+from support.reviews import DENY, a_request, answered, codes, response, store_of
 
+from snaploom_operator import checking
 from snaploom_operator.admission.answers import Answer
+from snaploom_operator.parsing import Refused
 
 OTHERS = "spec.dataModel.otherDataSources"
 JDBC = {
@@ -105,6 +108,28 @@ def test_the_command_line_finds_the_same(raw: Raw, expected: list[str]) -> None:
     if expected[0] > "SL129":  # what is below is found before there is a resource
         everything = [*(m for m in model() if m["metadata"] != raw["metadata"]), raw]
         assert expected[0] in {code for code, *_ in found(everything)}
+
+
+@pytest.mark.parametrize(("raw", "expected"), WRONG_BY_ITSELF)
+def test_reconciling_finds_the_same_where_no_webhook_looked(raw: Raw, expected: list[str]) -> None:
+    others = [other for other in model() if other["metadata"] != raw["metadata"]]
+    assert expected[0] in reconciled(raw, others)
+
+
+@pytest.mark.parametrize(("raw", "code", "path"), REFUSED_IN_CLUSTERS)
+def test_reconciling_refuses_what_no_cluster_accepts(raw: Raw, code: str, path: str) -> None:
+    assert code in reconciled(raw, [files("a")] if raw["kind"] == "SkippingIndex" else [])
+
+
+def reconciled(raw: Raw, others: list[Raw]) -> set[str]:
+    """Codes of the errors that the operator finds."""
+    store = store_of([*others, raw])
+    entry = store.entry(ref_key(raw))
+    assert entry is not None
+    if isinstance(entry.content, Refused):
+        return {finding.code for finding in entry.content.findings}
+    around = checking.Surroundings(entry.content, store.closure(entry.ref))
+    return {finding.code for finding in checking.own_findings(around) if finding.is_error}
 
 
 @pytest.mark.parametrize(("raw", "code", "path"), REFUSED_IN_CLUSTERS)
