@@ -22,9 +22,9 @@ from snaploom.planning.validation.outputfolder import overlap_findings
 from snaploom.planning.validation.validator import validate
 from snaploom_operator.clusterrules import cluster_findings
 from snaploom_operator.declarations import declarations_hash
+from snaploom_operator.entries import Entry
 from snaploom_operator.objects import Ref
 from snaploom_operator.parsing import Refused
-from snaploom_operator.store import Entry
 
 _REFUSED_HERE = frozenset({"SL190"})
 """Codes that are warnings where declarations are only looked at, and errors where they are worked

@@ -32,6 +32,7 @@ from snaploom_operator.checking import (
     own_findings,
 )
 from snaploom_operator.children import Child
+from snaploom_operator.entries import Entry
 from snaploom_operator.lastseen import newer
 from snaploom_operator.objects import Application, DriverPod, Ref
 from snaploom_operator.observed import (
@@ -44,7 +45,7 @@ from snaploom_operator.observed import (
     Unparsable,
 )
 from snaploom_operator.parsing import Refused
-from snaploom_operator.store import Entry, Store
+from snaploom_operator.store import Store
 
 KEPT = 1_000
 """Checked declarations that are kept: more than are looked at again and again at one time, and a

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from snaploom.models.datasource import DataSource, LastSeen
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
-from snaploom.models.run import CurrentRun, Submitter
-from snaploom.models.skippingindex import SkippingIndex
+from snaploom.models.run import Submitter
 from snaploom_operator.children import Child, ChildReader
+from snaploom_operator.entries import RUNNABLE, Entry, current_run, declared, may_go, published
 from snaploom_operator.folders import Folders
 from snaploom_operator.lastseen import LastSeenIndex
-from snaploom_operator.objects import ANNOTATION_PAUSED, JsonObject, Ref
+from snaploom_operator.objects import JsonObject, Ref
 from snaploom_operator.observed import Queue
 from snaploom_operator.parsing import Refused, parse_resource
 from snaploom_operator.references import metadata_of, ref_of, references_of, text_of, version_of
@@ -32,25 +31,6 @@ from snaploom_operator.submitters.base import ApplicationForm
 NOTHING: frozenset[Ref] = frozenset()
 NAMESPACE_KIND = "Namespace"
 TERMINATING = "Terminating"
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One resource of ours as it was last seen."""
-
-    ref: Ref
-    version: int
-    uid: str
-    content: Resource | Refused
-    references: frozenset[Ref]
-    """Every object that its spec names, whether there is one or not."""
-
-    @property
-    def generation(self) -> int:
-        """Counts the changes of its spec."""
-        if isinstance(self.content, Refused):
-            return self.content.generation
-        return self.content.metadata.generation or 0
 
 
 class Store:
@@ -127,7 +107,7 @@ class Store:
         if submitters == self._available:
             return NOTHING
         self._available = submitters
-        return frozenset(ref for ref in self._entries if ref.kind in _RUNNABLE)
+        return frozenset(ref for ref in self._entries if ref.kind in RUNNABLE)
 
     # What is asked
 
@@ -262,7 +242,7 @@ class Store:
     def _replaced(self, ref: Ref, before: Entry | None, after: Entry | None) -> frozenset[Ref]:
         """Put one state of a resource in the place of another; who has to look again."""
         woken = {ref}
-        declares_anew = _declared(before) != _declared(after)
+        declares_anew = declared(before) != declared(after)
         if declares_anew and before is not None:
             woken |= self._touched(before)
             self._unlink(before)
@@ -274,7 +254,7 @@ class Store:
         if declares_anew and after is not None:
             self._link(after)
             woken |= self._touched(after)
-        if _published(before) != _published(after):
+        if published(before) != published(after):
             woken |= self._readers(ref) | self._referrers.get(ref, set())
         if self._queue(ref, after):
             woken |= self.queue.next()
@@ -321,7 +301,7 @@ class Store:
         waiting = [source]
         while waiting:
             near = self._referrers.get(waiting.pop(), set())
-            found |= {ref for ref in near if ref.kind in _RUNNABLE}
+            found |= {ref for ref in near if ref.kind in RUNNABLE}
             further = {ref for ref in near if ref.kind == DataSource.__name__} - seen
             seen |= further
             waiting.extend(further)
@@ -340,10 +320,10 @@ class Store:
         return tuple(found.values())
 
     def _queue(self, ref: Ref, entry: Entry | None) -> bool:
-        if ref.kind not in _RUNNABLE:
+        if ref.kind not in RUNNABLE:
             return False
         content = None if entry is None else entry.content
-        return self.queue.put(ref, _current_run(content), may_go=_may_go(content))
+        return self.queue.put(ref, current_run(content), may_go=may_go(content))
 
     def _folders_of(self, resource: Resource) -> Folders | None:
         return self._folders.get(resource.metadata.namespace or "")
@@ -381,41 +361,3 @@ class Store:
             return NOTHING
         self._terminating.symmetric_difference_update({name})
         return frozenset(self._in_namespace.get(name, ()))
-
-
-_RUNNABLE = frozenset({OutputDataset.__name__, SkippingIndex.__name__})
-
-
-def _declared(entry: Entry | None) -> object:
-    """What others depend on; equal while nothing of it changed."""
-    if entry is None:
-        return None
-    if isinstance(entry.content, Refused):
-        return entry.uid, entry.content.generation
-    return entry.uid, _spec(entry.content)
-
-
-def _spec(resource: Resource) -> object:
-    return getattr(resource, "spec", None)
-
-
-def _published(entry: Entry | None) -> tuple[str, int] | None:
-    """How far an output published: who reads it, or indexes it, follows."""
-    content = None if entry is None else entry.content
-    if entry is None or not isinstance(content, OutputDataset) or content.status is None:
-        return None
-    manifest = content.status.manifest
-    return None if manifest is None else (entry.uid, manifest.sequence)
-
-
-def _current_run(content: Resource | Refused | None) -> CurrentRun | None:
-    if isinstance(content, OutputDataset | SkippingIndex) and content.status is not None:
-        return content.status.current_run
-    return None
-
-
-def _may_go(content: Resource | Refused | None) -> bool:
-    if not isinstance(content, OutputDataset | SkippingIndex):
-        return False
-    paused = content.metadata.annotations.get(ANNOTATION_PAUSED) == "true"
-    return not paused and not content.spec.run.suspend

@@ -72,6 +72,8 @@ class Synchroniser:
         self._clock = clock
         self._present: frozenset[str] = frozenset()
         self._told_at: dict[str, float] = {}
+        self._fed_at: dict[str, float] = {}
+        self._missed_at: dict[str, float] = {}
         self._to_list: set[str] = set()
         self._relisted = asyncio.Event()
 
@@ -93,7 +95,7 @@ class Synchroniser:
             stored: the object.
         """
         ref = ref_of(stored)
-        self._told_at[ref.kind] = self._clock()
+        self._told_at[ref.kind] = self._fed_at[ref.kind] = self._clock()
         if type_ == DELETED:
             woken = self._store.remove(ref, text_of(metadata_of(stored), "uid"))
         else:
@@ -143,7 +145,7 @@ class Synchroniser:
                 async with asyncio.timeout(pause):
                     while True:
                         await self.list_what_began_anew()
-            if await self._resynchronise():
+            if await self._resynchronise() or await self.is_a_watch_dead():
                 begin_watches_anew()
 
     async def list_what_began_anew(self) -> None:
@@ -159,6 +161,16 @@ class Synchroniser:
                 _log.warning("%s is not listed: %s", key, error.message)
             else:
                 self._queue.add_all(woken or ())
+
+    async def is_a_watch_dead(self) -> bool:
+        """Whether a watch says nothing of changes that a list found, though it was given time."""
+        missed, self._missed_at = self._missed_at, {}
+        if missed:
+            await asyncio.sleep(LATE)
+        dead = [key for key, at in missed.items() if self._fed_at.get(key, 0.0) < at]
+        if dead:
+            _log.warning("watches are dead: %s", ", ".join(sorted(dead)))
+        return bool(dead)
 
     async def _resynchronise(self) -> bool:
         try:
@@ -201,6 +213,7 @@ class Synchroniser:
         behind = self._clock() - self._told_at.get(watched.key, self._clock())
         if self._store.is_synced and behind > LATE and news + len(gone):
             self._metrics.missed(watched.key, news + len(gone))
+            self._missed_at[watched.key] = self._clock()
             _log.info("a list of %s told of %d changes", watched.key, news + len(gone))
         return woken
 

@@ -162,3 +162,20 @@ async def test_changes_that_no_watch_told_of_are_counted() -> None:
     labels = {"kind": "DataSource"}
     assert registry.get_sample_value("snaploom_watch_missed_total", labels) == 1.0
     assert harness.operator.synchroniser.ages()["DataSource"] == 0.0
+
+
+@pytest.mark.parametrize("comes_late", [True, False])
+async def test_a_watch_that_says_nothing_of_what_a_list_found_is_dead(
+    comes_late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("snaploom_operator.synchronising.LATE", 0.0)
+    harness = await started()
+    synchroniser = harness.operator.synchroniser
+    assert not await synchroniser.is_a_watch_dead()
+    harness.kill()
+    harness.clock.elapsed += 60
+    await harness.apply(files("customer"))
+    await synchroniser.synchronise()
+    if comes_late:
+        synchroniser.feed("ADDED", harness.fake.all(OURS["DataSource"])[0])
+    assert await synchroniser.is_a_watch_dead() is not comes_late

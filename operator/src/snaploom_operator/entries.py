@@ -1,0 +1,71 @@
+"""What is kept of one resource, and what others depend on in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.resource import Resource
+from snaploom.models.run import CurrentRun
+from snaploom.models.skippingindex import SkippingIndex
+from snaploom_operator.objects import ANNOTATION_PAUSED, Ref
+from snaploom_operator.parsing import Refused
+
+RUNNABLE = frozenset({OutputDataset.__name__, SkippingIndex.__name__})
+"""Kinds that run jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One resource of ours as it was last seen."""
+
+    ref: Ref
+    version: int
+    uid: str
+    content: Resource | Refused
+    references: frozenset[Ref]
+    """Every object that its spec names, whether there is one or not."""
+
+    @property
+    def generation(self) -> int:
+        """Counts the changes of its spec."""
+        if isinstance(self.content, Refused):
+            return self.content.generation
+        return self.content.metadata.generation or 0
+
+
+def declared(entry: Entry | None) -> object:
+    """What others depend on; equal while nothing of it changed."""
+    if entry is None:
+        return None
+    if isinstance(entry.content, Refused):
+        return entry.uid, entry.content.generation
+    return entry.uid, _spec(entry.content)
+
+
+def _spec(resource: Resource) -> object:
+    return getattr(resource, "spec", None)
+
+
+def published(entry: Entry | None) -> tuple[str, int] | None:
+    """How far an output published: who reads it, or indexes it, follows."""
+    content = None if entry is None else entry.content
+    if entry is None or not isinstance(content, OutputDataset) or content.status is None:
+        return None
+    manifest = content.status.manifest
+    return None if manifest is None else (entry.uid, manifest.sequence)
+
+
+def current_run(content: Resource | Refused | None) -> CurrentRun | None:
+    """The run of a resource that waits or is in flight."""
+    if isinstance(content, OutputDataset | SkippingIndex) and content.status is not None:
+        return content.status.current_run
+    return None
+
+
+def may_go(content: Resource | Refused | None) -> bool:
+    """Whether nobody keeps a resource's run from being started."""
+    if not isinstance(content, OutputDataset | SkippingIndex):
+        return False
+    paused = content.metadata.annotations.get(ANNOTATION_PAUSED) == "true"
+    return not paused and not content.spec.run.suspend
