@@ -8,6 +8,7 @@ have been a refusal.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,9 +19,10 @@ from kubernetes.client import ApiClient, Configuration, CoreV1Api
 from kubernetes.config import load_kube_config
 from support.auditing import Asked, AuditedControlPlane
 from support.chart import NAMESPACE, Raw
+from support.cluster import Cluster as AnyCluster
 from support.clusters import a_config_map, a_transformer, until
 from support.declarations import document, model, spoilt
-from support.helmrelease import Release
+from support.helmrelease import Release, Right, allowed
 from support.jobreports import report
 from support.operatorharness import RealHarness, is_ready
 from support.runrequests import a_request, an_output
@@ -48,6 +50,8 @@ from snaploom_operator.submitters.sparkoperator import SparkOperatorForm
 
 ROOM = "jobs"
 """Where resources are."""
+PATIENCE = 10.0
+"""Seconds within which a changed role counts; it takes milliseconds."""
 INDEX = {
     "target": {"path": {"uri": "/data/lake", "format": "parquet"}},
     "store": {"parquet": {"location": "/data/indexes"}},
@@ -145,6 +149,42 @@ async def test_the_operator_has_the_rights_that_it_uses(
     asked = plane.asked_by(*account)
     assert refused(asked) == []
     assert idle(release.manifest().rules("operator"), asked) == []
+    assert rules_not_missed(release, account, asked) == []
+
+
+def rules_not_missed(release: Release, account: tuple[str, str], asked: set[Asked]) -> list[Raw]:
+    """Rules without which the API server would have refused nothing that was asked for."""
+    samples = {(each.verb, each.group, each.resource, each.namespace): each for each in asked}
+    rights = [each.right for each in samples.values()]
+    found = []
+    for role in release.manifest().of_kind("Role", "ClusterRole"):
+        metadata = role["metadata"]
+        if metadata["labels"].get("app.kubernetes.io/component") != "operator":
+            continue
+        for rule in role["rules"]:
+            set_rules(release.cluster, role, [each for each in role["rules"] if each != rule])
+            if not is_refused_soon(release.cluster, account, rights):
+                found.append(rule)
+        set_rules(release.cluster, role, role["rules"])
+    return found
+
+
+def is_refused_soon(cluster: AnyCluster, account: tuple[str, str], rights: list[Right]) -> bool:
+    """Whether an account lacks one of some rights, once the API server knows of the last change."""
+    deadline = time.monotonic() + PATIENCE
+    while allowed(cluster, account, rights) == set(rights):
+        if time.monotonic() > deadline:
+            return False
+    return True
+
+
+def set_rules(cluster: AnyCluster, role: Raw, rules: list[Raw]) -> None:
+    """Change what a role allows."""
+    metadata = role["metadata"]
+    where = ["--namespace", metadata["namespace"]] if "namespace" in metadata else []
+    change = [{"op": "add", "path": "/rules", "value": rules}]
+    named = [role["kind"], metadata["name"], *where]
+    cluster.kubectl("patch", *named, "--type=json", "--patch", json.dumps(change))
 
 
 async def everyday_work(harness: RealHarness) -> None:

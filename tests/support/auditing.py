@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 from support.cluster import ControlPlane
+from support.helmrelease import Right
 
 POLICY = {
     "apiVersion": "audit.k8s.io/v1",
@@ -31,6 +32,14 @@ class Asked:
     namespace: str
     name: str
     is_allowed: bool
+
+    @property
+    def right(self) -> Right:
+        """What it takes to be allowed to."""
+        plural, _, subresource = self.resource.partition("/")
+        whole = f"{plural}.{self.group}" if self.group else plural
+        named = f"{whole}/{subresource}" if subresource else whole
+        return Right(self.verb, named, self.namespace, self.name)
 
 
 class AuditedControlPlane(ControlPlane):
