@@ -517,3 +517,9 @@ def test_deleting_run_of_a_resource_that_stays_is_followed() -> None:
     run = a_run("Running", action=RunAction.DELETE)
     observed = flying(run, an_application(State.RUNNING, action=RunAction.DELETE))
     assert phase_of(observed) is CurrentPhase.RUNNING
+
+
+def test_run_that_is_being_stopped_is_left_alone_while_paused() -> None:
+    status = OutputDatasetStatus(current_run=a_run("Ending", stopping="StartTimeout"))
+    paused = an_output(status, {ANNOTATION_PAUSED: "true"})
+    assert not decided(observing(paused, applications=(an_application(),))).actions

@@ -107,9 +107,6 @@ def _has_ticked(view: RunView, answered: Trigger, started_at: str) -> bool:
     deadline = schedule.starting_deadline_seconds
     if deadline is not None and view.now > later(tick, deadline):
         return False
-    before = [known_instant(answered.scheduled), known_instant(started_at)]
-    # A time ahead of now was written before a clock was set back; it answers its own tick only.
-    return (
-        all(tick > instant for instant in before if instant is not None and instant <= view.now)
-        and tick != before[0]
-    )
+    before = (known_instant(answered.scheduled), known_instant(started_at))
+    # A time ahead of now was written before a clock was set back: nothing is known by it.
+    return all(tick > instant for instant in before if instant is not None and instant <= view.now)

@@ -254,7 +254,7 @@ def _seen(
     if current.stopping is not None:
         actions = (
             ()
-            if application.is_deleting or view.is_paused
+            if application.is_deleting
             else (deletion(application, view.owner.metadata.namespace or "", settings),)
         )
         wakes = (later(view.now, STOP_SECONDS),)
