@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from snaploom.models.run import LastPhase, LastRun, RunAction, Trigger
 from snaploom.models.times import EpochNanos
+from snaploom_operator.conditions import Reason
 from snaploom_operator.decide.instants import known_instant, later
 from snaploom_operator.decide.view import RunView
 
@@ -43,6 +44,9 @@ def due(view: RunView) -> Due | None:
     at = retry_at(view, last)
     if at is not None and at <= view.now:
         return Due(view.trigger, last.attempt + 1, "the last attempt failed")
+    if last.phase is LastPhase.STOPPED and last.reason == Reason.RUN_STOPPED:
+        # What it made room for is not asked for any more, and what it was for was never answered.
+        return Due(view.trigger, 0, "the last run was stopped, and none took its place")
     return None
 
 

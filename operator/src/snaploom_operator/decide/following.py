@@ -137,7 +137,7 @@ def adopted(view: RunView, current: CurrentRun | None) -> CurrentRun | None:
     ]
     if not strangers or (current is not None and view.application(current.name) is not None):
         return current
-    newest = max(strangers, key=lambda application: (application.started_at, application.name))
+    newest = max(strangers, key=_is_followed_first)
     return CurrentRun(
         name=newest.name,
         id=newest.name,
@@ -149,6 +149,11 @@ def adopted(view: RunView, current: CurrentRun | None) -> CurrentRun | None:
         trigger=newest.trigger,
         uid=newest.uid,
     )
+
+
+def _is_followed_first(application: Application) -> tuple[bool, EpochNanos, str]:
+    """What still runs goes before what has ended, whatever clocks said when they were started."""
+    return (not application.state.is_terminal, application.started_at, application.name)
 
 
 def _queued(
