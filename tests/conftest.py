@@ -4,8 +4,22 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 from support.sparksession import make_session
+
+# The same examples in every run: what passed here passes there, and a failure can be seen again.
+# `--hypothesis-profile=exploring` draws new ones, which is how faults are looked for.
+settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "exploring", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("repeatable")
 
 pytest_plugins = ["support.clusterfixtures"]
 
