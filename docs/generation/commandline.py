@@ -57,7 +57,14 @@ CODES_OF = {
     "operator webhook": "0 (stopped by SIGTERM or Ctrl-C), 1, 2",
 }
 """By command, what it can end with; a new command without an entry stops the generator."""
-TYPES = {"Path": "path", "str": "text", "int": "number", "float": "number", "bool": "flag", "timedelta": "duration"}
+TYPES = {
+    "Path": "path",
+    "str": "text",
+    "int": "number",
+    "float": "number",
+    "bool": "flag",
+    "timedelta": "duration",
+}
 
 
 def command_page() -> str:

@@ -69,7 +69,8 @@ current_runs = st.builds(
     CurrentRun.model_construct,
     name=names, id=names, action=st.sampled_from(RunAction), phase=st.sampled_from(CurrentPhase),
     since=times, started_at=times, attempt=attempts, trigger=triggers,
-    uid=st.sampled_from([None, "u1", "u2"]), waiting_for=st.none() | texts.map(lambda text: text[:1_000]), progress=st.none(),
+    uid=st.sampled_from([None, "u1", "u2"]),
+    waiting_for=st.none() | texts.map(lambda text: text[:1_000]), progress=st.none(),
     stopping=st.sampled_from([None, "StartTimeout", "RunStopped", "Deleting", "anything"]),
 ).map(lambda run: run.model_copy(update={"id": run.name}))  # fmt: skip
 last_runs = st.builds(

@@ -26,7 +26,7 @@ from snaploom_operator.actions import Action, Delete
 from snaploom_operator.apply import apply
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.cluster.resources import OURS
-from snaploom_operator.decision import Decision, Note
+from snaploom_operator.decision import Decision, EventType, Note
 from snaploom_operator.errors import (
     ApiUnavailable,
     ObjectChanged,
@@ -221,6 +221,8 @@ class Controller:
         if written is not None:
             self._take_in(written)
         for note in decision.notes:
+            level = logging.WARNING if note.type is EventType.WARNING else logging.INFO
+            _log.log(level, "%s", note.message, extra=about(key, reason=note.reason))
             await self._recorder.record(key, _uid(observed), note)
         if key not in self._held:
             self._queue.forget(key)

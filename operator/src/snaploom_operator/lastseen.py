@@ -25,14 +25,17 @@ class LastSeenIndex:
         told: set[Ref] = set()
         for seen in report.seen:
             source = Ref(DataSource.__name__, namespace, seen.source)
+            known = self._newest.get(source)
             look = LastSeen(
                 run=report.run_id,
                 at=report.finished_at or report.started_at,
                 latest_snapshot=seen.latest_snapshot,
                 snapshots=seen.snapshots,
-                schema_fingerprint=seen.schema_fingerprint,
+                # A run that read no row of it knows no schema; the one seen before still holds.
+                schema_fingerprint=seen.schema_fingerprint
+                or (known.schema_fingerprint if known is not None else None),
             )
-            if newer(look, self._newest.get(source)):
+            if newer(look, known):
                 self._newest[source] = look
                 told.add(source)
         return told

@@ -213,7 +213,7 @@ async def _look_at_the_clock(operator: Operator) -> None:
 
 def _keeper(cluster: Cluster, settings: OperatorSettings, metrics: Metrics) -> CertificateKeeper:
     ends = Gauge(
-        "snaploom_certificate_expiry_seconds",
+        "snaploom_webhook_certificate_expiry_timestamp_seconds",
         "When the webhook's certificate ends, in seconds since 1970.",
         registry=metrics.registry,
     )

@@ -188,6 +188,25 @@ def test_what_a_report_saw_of_a_source_wakes_it_and_outlives_the_report() -> Non
     assert look.snapshots == 3
 
 
+def test_a_run_that_read_no_row_leaves_the_schema_known() -> None:
+    store = filled()
+    for run, at, schema in (
+        ("ods-wide-1", "2026-01-01", "abc"),
+        ("ods-wide-2", "2026-01-02", None),
+    ):
+        seen = {"source": "customer", "snapshots": 3} | (
+            {"schemaFingerprint": schema} if schema else {}
+        )
+        store.put(
+            report(
+                OUTPUT, run, seen=[seen], startedAt=f"{at}T00:00:00Z", finishedAt=f"{at}T01:00:00Z"
+            )
+        )
+    look = store.last_seen(key(CUSTOMER))
+    assert look is not None
+    assert (look.run, look.schema_fingerprint) == ("ods-wide-2", "abc")
+
+
 def test_a_run_that_ends_wakes_the_next_in_the_queue() -> None:
     store = Store(limits=Limits(runs=1))
     first = stored(output("first"), currentRun=current_run("a", "Running"))
