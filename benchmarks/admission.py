@@ -32,9 +32,9 @@ from prometheus_client import CollectorRegistry
 from snaploom_operator.admission.judge import Judge
 from snaploom_operator.admission.metrics import AdmissionMetrics
 from snaploom_operator.admission.server import Webhook, serving
-from snaploom_operator.certificateissuing import issue
+from snaploom_operator.certificates.issuing import issue
+from snaploom_operator.knowledge.store import Store
 from snaploom_operator.settings import AdmissionSettings
-from snaploom_operator.store import Store
 
 Raw = dict[str, Any]
 

@@ -18,7 +18,7 @@ from support.helmrelease import Release, Right, allowed
 
 from snaploom.models.crds import crd_name
 from snaploom.models.kinds import KINDS
-from snaploom_operator.running import LEASE
+from snaploom_operator.process.running import LEASE
 
 CERTIFICATE = "snaploom-webhook-certificate"
 WITHOUT_CRDS: Raw = {"crds": {"enabled": False}}

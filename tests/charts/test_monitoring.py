@@ -16,8 +16,8 @@ from support.chart import Raw, Rendered
 from snaploom.models.times import now
 from snaploom_operator.admission.metrics import AdmissionMetrics
 from snaploom_operator.conditions import Reason
+from snaploom_operator.knowledge.store import Store
 from snaploom_operator.metrics import Metrics, StateCollector
-from snaploom_operator.store import Store
 from snaploom_operator.workqueue import WorkQueue
 
 SUFFIXES = {

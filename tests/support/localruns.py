@@ -20,7 +20,7 @@ from support.runrequests import a_request, an_output
 from snaploom.models.run import Submitter
 from snaploom_operator.cluster.resources import CONFIG_MAPS, OURS
 from snaploom_operator.errors import ObjectMissing
-from snaploom_operator.localrunner import LocalRunner, Pace
+from snaploom_operator.local.runner import LocalRunner, Pace
 from snaploom_operator.objects import Application, ApplicationState
 from snaploom_operator.submitters.forms import FORMS
 

@@ -30,8 +30,8 @@ from snaploom_operator.decision import Note
 from snaploom_operator.errors import ObjectChanged, ObjectExists, ObjectMissing
 from snaploom_operator.metrics import Metrics
 from snaploom_operator.objects import Ref
-from snaploom_operator.operating import Clocks, Operator
-from snaploom_operator.running import Place, Running, running_operator
+from snaploom_operator.process.operating import Clocks, Operator
+from snaploom_operator.process.running import Place, Running, running_operator
 from snaploom_operator.settings import OperatorSettings
 
 Raw = dict[str, Any]

@@ -17,9 +17,9 @@ from snaploom_operator.admission.review import (
     review_deletion,
 )
 from snaploom_operator.admission.surroundings import surroundings_of, users_of
+from snaploom_operator.knowledge.store import Store
 from snaploom_operator.objects import Ref
 from snaploom_operator.settings import ProtectDependants
-from snaploom_operator.store import Store
 
 WARN, DENY = ProtectDependants.WARN, ProtectDependants.DENY
 

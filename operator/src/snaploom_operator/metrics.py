@@ -20,9 +20,9 @@ from snaploom.models.report import LatestSnapshot
 from snaploom.models.resource import Resource
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, parse_instant
 from snaploom_operator.conditions import ConditionType
+from snaploom_operator.knowledge.parsing import Refused
+from snaploom_operator.knowledge.store import Store
 from snaploom_operator.objects import Ref
-from snaploom_operator.parsing import Refused
-from snaploom_operator.store import Store
 from snaploom_operator.workqueue import WorkQueue
 
 PASS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)

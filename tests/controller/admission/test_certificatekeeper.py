@@ -11,8 +11,8 @@ import pytest
 from support.controllerobjects import Raw
 from support.fakecluster import FakeCluster
 
-from snaploom_operator.certificatekeeper import CertificateKeeper
-from snaploom_operator.certificates import Held, decoded_bundle, held_in
+from snaploom_operator.certificates.keeping import CertificateKeeper
+from snaploom_operator.certificates.wanted import Held, decoded_bundle, held_in
 from snaploom_operator.cluster.resources import SECRETS, VALIDATING_WEBHOOKS
 from snaploom_operator.errors import ObjectMissing
 from snaploom_operator.settings import AdmissionSettings, OperatorSettings

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.certificates import Authority
 
-from snaploom_operator.certificateissuing import LIFE, issue
-from snaploom_operator.certificates import (
+from snaploom_operator.certificates.issuing import LIFE, issue
+from snaploom_operator.certificates.wanted import (
     SETTLING,
     Held,
     encoded,

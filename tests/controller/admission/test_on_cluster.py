@@ -29,7 +29,7 @@ from support.webhookprocess import (
 from support.webhooks import HOST, asking, install
 
 from snaploom_operator.admission.running import Ports
-from snaploom_operator.certificatekeeper import CertificateKeeper
+from snaploom_operator.certificates.keeping import CertificateKeeper
 from snaploom_operator.cluster.adapter import open_cluster
 from snaploom_operator.cluster.resources import OURS
 from snaploom_operator.errors import ClusterError

@@ -20,9 +20,9 @@ from support.declarations import (
 )
 from support.reviews import DENY, a_request, answered, codes, response, store_of
 
-from snaploom_operator import checking
 from snaploom_operator.admission.answers import Answer
-from snaploom_operator.parsing import Refused
+from snaploom_operator.knowledge.parsing import Refused
+from snaploom_operator.observing import checking
 
 OTHERS = "spec.dataModel.otherDataSources"
 JDBC = {

@@ -25,8 +25,8 @@ from snaploom_operator.admission.request import LARGEST_BODY
 from snaploom_operator.admission.running import Ports, running_webhook
 from snaploom_operator.admission.server import Webhook, serving
 from snaploom_operator.cluster.resources import OURS
+from snaploom_operator.knowledge.store import Store
 from snaploom_operator.settings import AdmissionSettings
-from snaploom_operator.store import Store
 
 
 @pytest.fixture

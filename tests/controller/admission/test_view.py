@@ -16,8 +16,8 @@ from snaploom_operator.admission.view import View
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.cluster.resources import OURS
 from snaploom_operator.errors import ApiUnavailable
+from snaploom_operator.knowledge.store import Store
 from snaploom_operator.objects import Ref
-from snaploom_operator.store import Store
 
 NAMESPACES = ("one", "two")
 

@@ -7,8 +7,8 @@ from support.fakecluster import FakeCluster
 
 from snaploom.models.fieldtransformer import FieldTransformer
 from snaploom.models.times import EpochNanos
+from snaploom_operator.acting.apply import apply
 from snaploom_operator.actions import AddFinalizer, Create, Delete, Ensure, RemoveFinalizer
-from snaploom_operator.apply import apply
 from snaploom_operator.cluster.metadata import Metadata
 from snaploom_operator.cluster.resources import CONFIG_MAPS
 from snaploom_operator.errors import (

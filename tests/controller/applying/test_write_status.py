@@ -15,12 +15,12 @@ from snaploom.models.fieldtransformer import FieldTransformer, FieldTransformerS
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import LastRun
 from snaploom.models.times import EpochNanos
+from snaploom_operator.acting.statuscut import cut_to_size
+from snaploom_operator.acting.statuswriting import write_status
 from snaploom_operator.cluster.mergepatch import difference
 from snaploom_operator.errors import ObjectChanged, ObjectMissing
 from snaploom_operator.objects import Ref
 from snaploom_operator.observed import Unparsable
-from snaploom_operator.statuscut import cut_to_size
-from snaploom_operator.statuswriting import write_status
 
 READY = Condition(
     type="Ready", status="True", last_transition_time="2020-01-01T00:00:00Z", reason="Valid"

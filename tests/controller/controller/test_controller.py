@@ -12,9 +12,9 @@ from support.operatorharness import DEADLINE, FakeHarness, condition, has_reason
 
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.cluster.resources import OURS, SPARK_APPLICATIONS
-from snaploom_operator.controller import HEARTBEAT, SENTINEL
 from snaploom_operator.errors import ApiUnavailable, NotAllowed, ObjectRefused, TooManyRequests
 from snaploom_operator.objects import Ref
+from snaploom_operator.process.controller import HEARTBEAT, SENTINEL
 from snaploom_operator.settings import Limits, OperatorSettings
 from snaploom_operator.workqueue import LONGEST_BACKOFF
 

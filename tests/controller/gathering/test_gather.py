@@ -9,8 +9,7 @@ from support.declarations import key as column
 
 from snaploom.models.run import Submitter
 from snaploom.models.times import EpochNanos, parse_instant
-from snaploom_operator import gather
-from snaploom_operator.gather import Gatherer
+from snaploom_operator.knowledge.store import Store
 from snaploom_operator.observed import (
     ObservedIndex,
     ObservedOutput,
@@ -18,7 +17,8 @@ from snaploom_operator.observed import (
     Refusal,
     Unparsable,
 )
-from snaploom_operator.store import Store
+from snaploom_operator.observing import gather
+from snaploom_operator.observing.gather import Gatherer
 
 NOW = parse_instant("2026-02-01T00:00:00Z")
 CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT = MODEL = [stored(raw) for raw in model()]

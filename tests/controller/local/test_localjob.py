@@ -18,7 +18,7 @@ from snaploom.planning.bundling import bundle_for
 from snaploom_operator.cluster.adapter import open_cluster
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.cluster.resources import CONFIG_MAPS, OURS
-from snaploom_operator.localrunner import LocalRunner, Pace, job_environment
+from snaploom_operator.local.runner import LocalRunner, Pace, job_environment
 from snaploom_operator.manifests.configmaps import bundle_config_map
 from snaploom_operator.manifests.metadata import uid_of
 from snaploom_operator.objects import Application, ApplicationState

@@ -16,8 +16,8 @@ from support.runrequests import UID
 from snaploom.models.run import RunAction
 from snaploom_operator.cluster.resources import CONFIG_MAPS
 from snaploom_operator.errors import ApiUnavailable, ObjectMissing
-from snaploom_operator.localprocess import LocalProcess, ProcessName, start_process
-from snaploom_operator.localrunner import LocalRunner
+from snaploom_operator.local.process import LocalProcess, ProcessName, start_process
+from snaploom_operator.local.runner import LocalRunner
 from snaploom_operator.objects import ApplicationState
 
 S = ApplicationState

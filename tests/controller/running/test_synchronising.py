@@ -146,7 +146,7 @@ async def test_a_watch_that_begins_anew_has_its_kind_listed(
     await harness.delete("DataSource/customer")
     (address,) = harness.fake.all(OURS["DataSource"])
     synchroniser = harness.operator.synchroniser
-    monkeypatch.setattr("snaploom_operator.synchronising.RELISTED_PAUSE", 0.0)
+    monkeypatch.setattr("snaploom_operator.watching.synchronising.RELISTED_PAUSE", 0.0)
     synchroniser.feed(None, address)
     await synchroniser.list_what_began_anew()
     assert harness.operator.store.get(CUSTOMER) is None
@@ -168,7 +168,7 @@ async def test_changes_that_no_watch_told_of_are_counted() -> None:
 async def test_a_watch_that_says_nothing_of_what_a_list_found_is_dead(
     comes_late: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("snaploom_operator.synchronising.LATE", 0.0)
+    monkeypatch.setattr("snaploom_operator.watching.synchronising.LATE", 0.0)
     harness = await started()
     synchroniser = harness.operator.synchroniser
     assert not await synchroniser.is_a_watch_dead()

@@ -11,9 +11,9 @@ from aiohttp.test_utils import TestClient, TestServer
 from support.declarations import model
 from support.operatorharness import FakeHarness, is_ready
 
-from snaploom_operator.health import health_application, metrics_application
-from snaploom_operator.logs import about, set_up_logs
 from snaploom_operator.objects import Ref
+from snaploom_operator.process.health import health_application, metrics_application
+from snaploom_operator.process.logs import about, set_up_logs
 
 
 @pytest.fixture

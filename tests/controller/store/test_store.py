@@ -16,10 +16,10 @@ from support.controllerobjects import (
 from support.declarations import document, files, model, output, simple, spoilt
 
 from snaploom.models.run import Submitter
+from snaploom_operator.knowledge.parsing import Refused
+from snaploom_operator.knowledge.store import Store
 from snaploom_operator.objects import Ref
-from snaploom_operator.parsing import Refused
 from snaploom_operator.settings import Limits
-from snaploom_operator.store import Store
 
 CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT = (stored(raw) for raw in model())
 INDEX = document(

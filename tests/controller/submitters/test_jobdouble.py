@@ -16,11 +16,11 @@ from support.sparkcrds import install_spark_crds
 
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.run import Submitter
-from snaploom_operator.children import ChildReader
 from snaploom_operator.cluster.adapter import open_cluster
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.cluster.resources import CONFIG_MAPS, OURS, PODS
 from snaploom_operator.errors import ObjectMissing
+from snaploom_operator.knowledge.children import ChildReader
 from snaploom_operator.objects import Application, ApplicationState, DriverPod, FoundReport
 from snaploom_operator.submitters.forms import FORMS
 

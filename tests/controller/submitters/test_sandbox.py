@@ -5,7 +5,7 @@ from support.runrequests import an_output
 
 from snaploom.models.finding import Severity
 from snaploom.models.run import SparkSettings
-from snaploom_operator.clusterrules import cluster_findings
+from snaploom_operator.observing.clusterrules import cluster_findings
 from snaploom_operator.submitters.sandbox import refusals
 
 

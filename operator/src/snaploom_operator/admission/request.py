@@ -16,8 +16,8 @@ from snaploom.models.base import ApiModel
 from snaploom.models.common import GROUP
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom_operator.errors import ReviewUnreadable
+from snaploom_operator.knowledge.references import metadata_of
 from snaploom_operator.objects import JsonObject
-from snaploom_operator.references import metadata_of
 
 REVIEW_VERSION = "admission.k8s.io/v1"
 LARGEST_BODY = 3 * 1024 * 1024

@@ -29,10 +29,10 @@ from snaploom_operator.admission.breaking import (
 from snaploom_operator.admission.contradictions import contradictions
 from snaploom_operator.admission.request import AdmissionRequest
 from snaploom_operator.admission.surroundings import Surroundings
-from snaploom_operator.clusterrules import cluster_findings
+from snaploom_operator.knowledge.parsing import parse_resource
+from snaploom_operator.knowledge.references import metadata_of, text_of
 from snaploom_operator.objects import JsonObject
-from snaploom_operator.parsing import parse_resource
-from snaploom_operator.references import metadata_of, text_of
+from snaploom_operator.observing.clusterrules import cluster_findings
 from snaploom_operator.settings import ProtectDependants
 
 NAMES_SHOWN = 5

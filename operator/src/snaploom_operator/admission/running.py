@@ -19,8 +19,8 @@ from snaploom_operator.admission.server import Webhook, serving
 from snaploom_operator.admission.tls import ServedCertificate
 from snaploom_operator.admission.view import View
 from snaploom_operator.cluster.port import Cluster
+from snaploom_operator.knowledge.store import Store
 from snaploom_operator.settings import OperatorSettings
-from snaploom_operator.store import Store
 
 THREADS = 4
 """Threads for judging: one slow review does not hold up the next."""

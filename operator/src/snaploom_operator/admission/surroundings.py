@@ -13,9 +13,9 @@ from typing import Protocol
 from snaploom.models.datasource import DataSource
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
-from snaploom_operator.entries import Entry
+from snaploom_operator.knowledge.entries import Entry
+from snaploom_operator.knowledge.references import references_of
 from snaploom_operator.objects import Ref
-from snaploom_operator.references import references_of
 
 DEPENDANTS_JUDGED = 300
 """Resources that are looked at for what a change breaks in them; so many take about a second, and

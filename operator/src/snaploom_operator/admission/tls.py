@@ -13,7 +13,7 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 
-from snaploom_operator.certificates import expiry
+from snaploom_operator.certificates.wanted import expiry
 
 CERTIFICATE, KEY = "tls.crt", "tls.key"
 """Names of the files, as Secrets of the type `kubernetes.io/tls` have them."""

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from snaploom_operator.cluster.port import ApiResource, ChangeType, Cluster, Listing
 from snaploom_operator.cluster.resources import OURS
 from snaploom_operator.errors import ClusterError, ResourceUnknown, WatchExpired
+from snaploom_operator.knowledge.references import metadata_of, ref_of, text_of, version_of
+from snaploom_operator.knowledge.store import Store
 from snaploom_operator.objects import Ref
-from snaploom_operator.references import metadata_of, ref_of, text_of, version_of
-from snaploom_operator.store import Store
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 15.0

@@ -13,7 +13,7 @@ from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.cluster.resources import OURS
 from snaploom_operator.commands.naming import Named
 from snaploom_operator.commands.statustree import View
-from snaploom_operator.parsing import Refused, parse_resource
+from snaploom_operator.knowledge.parsing import Refused, parse_resource
 
 
 async def read_view(cluster: Cluster, namespace: str, now: EpochNanos) -> View:

@@ -14,10 +14,10 @@ from typing import Annotated
 
 from cyclopts import Parameter, validators
 
-from snaploom_operator.logs import set_up_logs
-from snaploom_operator.running import Place, running_operator
+from snaploom_operator.process.logs import set_up_logs
+from snaploom_operator.process.running import Place, running_operator
+from snaploom_operator.process.settingsfile import read_settings
 from snaploom_operator.settings import OperatorSettings
-from snaploom_operator.settingsfile import read_settings
 
 INTERRUPTED = 130
 

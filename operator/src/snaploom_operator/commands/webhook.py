@@ -11,9 +11,9 @@ from cyclopts import Parameter
 
 from snaploom_operator.admission.running import DRAIN_SECONDS, running_webhook
 from snaploom_operator.cluster.adapter import open_cluster
-from snaploom_operator.logs import set_up_logs
+from snaploom_operator.process.logs import set_up_logs
+from snaploom_operator.process.settingsfile import read_settings
 from snaploom_operator.settings import OperatorSettings
-from snaploom_operator.settingsfile import read_settings
 
 
 def webhook(

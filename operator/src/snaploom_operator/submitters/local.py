@@ -1,7 +1,7 @@
 """The operator itself as submitter, for laptops (ruling D45): a run is a ConfigMap.
 
 It is treated like every other application: created once, listed, watched, and deleted to stop it.
-Whoever runs it (`localrunner.py`) writes what becomes of it into the same ConfigMap.
+Whoever runs it (`local/runner.py`) writes what becomes of it into the same ConfigMap.
 """
 
 from __future__ import annotations

@@ -9,6 +9,14 @@ from dataclasses import dataclass
 from pydantic import JsonValue, ValidationError
 
 from snaploom.models.report import REPORT_FORMAT, Report
+from snaploom_operator.knowledge.references import (
+    group_of,
+    kind_key,
+    labels_of,
+    metadata_of,
+    ref_of,
+    text_of,
+)
 from snaploom_operator.objects import (
     LABEL_OWNER,
     LABEL_ROLE,
@@ -20,14 +28,6 @@ from snaploom_operator.objects import (
     Ref,
 )
 from snaploom_operator.observed import OwnedConfigMap
-from snaploom_operator.references import (
-    group_of,
-    kind_key,
-    labels_of,
-    metadata_of,
-    ref_of,
-    text_of,
-)
 from snaploom_operator.submitters.base import ApplicationForm
 
 REPORT_ROLE = "report"

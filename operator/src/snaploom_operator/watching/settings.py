@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import kopf
 
 from snaploom_operator.objects import FINALIZER
-from snaploom_operator.watched import Watched
+from snaploom_operator.watching.kinds import Watched
 
 PREFIX = "snaploom.io"
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from snaploom.models.run import Submitter
 from snaploom_operator.cluster.port import ApiResource
 from snaploom_operator.cluster.resources import CONFIG_MAPS, NAMESPACES, OURS, PODS
+from snaploom_operator.knowledge.references import kind_key
 from snaploom_operator.objects import LABEL_OWNER
-from snaploom_operator.references import kind_key
 from snaploom_operator.submitters.base import ApplicationForm
 
 OF_RUNS = LABEL_OWNER

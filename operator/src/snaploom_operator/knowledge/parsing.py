@@ -16,8 +16,8 @@ from snaploom.models.common import ResourceStatus
 from snaploom.models.finding import Finding
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.resource import Resource
+from snaploom_operator.knowledge.references import metadata_of, ref_of, text_of
 from snaploom_operator.objects import JsonObject, Ref
-from snaploom_operator.references import metadata_of, ref_of, text_of
 
 
 @dataclass(frozen=True)

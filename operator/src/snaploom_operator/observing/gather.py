@@ -22,18 +22,11 @@ from snaploom.models.run import Submitter
 from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom.planning.dependence import upstream_outputs
-from snaploom_operator.checking import (
-    Basis,
-    Checked,
-    Surroundings,
-    check,
-    identity_of,
-    needed,
-    own_findings,
-)
-from snaploom_operator.children import Child
-from snaploom_operator.entries import Entry
-from snaploom_operator.lastseen import newer
+from snaploom_operator.knowledge.children import Child
+from snaploom_operator.knowledge.entries import Entry
+from snaploom_operator.knowledge.lastseen import newer
+from snaploom_operator.knowledge.parsing import Refused
+from snaploom_operator.knowledge.store import Store
 from snaploom_operator.objects import Application, DriverPod, Ref
 from snaploom_operator.observed import (
     ObservedIndex,
@@ -44,8 +37,15 @@ from snaploom_operator.observed import (
     Refusal,
     Unparsable,
 )
-from snaploom_operator.parsing import Refused
-from snaploom_operator.store import Store
+from snaploom_operator.observing.checking import (
+    Basis,
+    Checked,
+    Surroundings,
+    check,
+    identity_of,
+    needed,
+    own_findings,
+)
 
 KEPT = 1_000
 """Checked declarations that are kept: more than are looked at again and again at one time, and a

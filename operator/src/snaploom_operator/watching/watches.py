@@ -15,11 +15,11 @@ from contextlib import suppress
 
 import kopf
 
-from snaploom_operator.handlers import Feed, Login, registry_of
-from snaploom_operator.kopf_settings import kopf_settings
 from snaploom_operator.metrics import Metrics
 from snaploom_operator.objects import JsonObject
-from snaploom_operator.watched import Watched
+from snaploom_operator.watching.handlers import Feed, Login, registry_of
+from snaploom_operator.watching.kinds import Watched
+from snaploom_operator.watching.settings import kopf_settings
 
 PATIENCE = 15.0
 """Seconds for watches to end; kopf itself gives its tasks some five."""

@@ -17,8 +17,9 @@ from aiohttp.web import Application
 from prometheus_client import CollectorRegistry, Gauge
 
 from snaploom.models.metadataapplicator import MetadataApplicator
+from snaploom_operator.acting.events import EventRecorder
 from snaploom_operator.admission.server import serving
-from snaploom_operator.certificatekeeper import CertificateKeeper
+from snaploom_operator.certificates.keeping import CertificateKeeper
 from snaploom_operator.cluster.adapter import open_cluster
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.cluster.requests import Exchange
@@ -30,15 +31,18 @@ from snaploom_operator.errors import (
     ResourceUnknown,
     SettingsInvalid,
 )
-from snaploom_operator.events import EventRecorder
-from snaploom_operator.health import LONGEST_SILENCE, health_application, metrics_application
-from snaploom_operator.kopf_login import connection_info
-from snaploom_operator.lease import Leadership, leading
-from snaploom_operator.localrunner import LocalRunner, job_environment
+from snaploom_operator.local.runner import LocalRunner, job_environment
 from snaploom_operator.metrics import Metrics
-from snaploom_operator.operating import Operator
+from snaploom_operator.process.health import (
+    LONGEST_SILENCE,
+    health_application,
+    metrics_application,
+)
+from snaploom_operator.process.lease import Leadership, leading
+from snaploom_operator.process.operating import Operator
 from snaploom_operator.settings import OperatorSettings
-from snaploom_operator.watching import Watches
+from snaploom_operator.watching.login import connection_info
+from snaploom_operator.watching.watches import Watches
 
 LEASE = "snaploom-operator"
 """Name of the Lease, in the operator's own namespace."""

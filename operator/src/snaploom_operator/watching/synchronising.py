@@ -17,11 +17,11 @@ from contextlib import suppress
 from snaploom.models.run import Submitter
 from snaploom_operator.cluster.port import Cluster, Listing
 from snaploom_operator.errors import ClusterError, ResourceUnknown
+from snaploom_operator.knowledge.references import metadata_of, ref_of, text_of, version_of
+from snaploom_operator.knowledge.store import Store
 from snaploom_operator.metrics import Metrics
 from snaploom_operator.objects import JsonObject, Ref
-from snaploom_operator.references import metadata_of, ref_of, text_of, version_of
-from snaploom_operator.store import Store
-from snaploom_operator.watched import Watched
+from snaploom_operator.watching.kinds import Watched
 from snaploom_operator.workqueue import WorkQueue
 
 DELETED = "DELETED"

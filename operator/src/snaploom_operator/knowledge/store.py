@@ -16,15 +16,28 @@ from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.run import Submitter
-from snaploom_operator.children import Child, ChildReader
-from snaploom_operator.entries import RUNNABLE, Entry, current_run, declared, may_go, published
-from snaploom_operator.folders import Folders
-from snaploom_operator.lastseen import LastSeenIndex
+from snaploom_operator.knowledge.children import Child, ChildReader
+from snaploom_operator.knowledge.entries import (
+    RUNNABLE,
+    Entry,
+    current_run,
+    declared,
+    may_go,
+    published,
+)
+from snaploom_operator.knowledge.folders import Folders
+from snaploom_operator.knowledge.lastseen import LastSeenIndex
+from snaploom_operator.knowledge.parsing import Refused, parse_resource
+from snaploom_operator.knowledge.references import (
+    metadata_of,
+    ref_of,
+    references_of,
+    text_of,
+    version_of,
+)
+from snaploom_operator.knowledge.runqueue import RunQueue
 from snaploom_operator.objects import JsonObject, Ref
 from snaploom_operator.observed import Queue
-from snaploom_operator.parsing import Refused, parse_resource
-from snaploom_operator.references import metadata_of, ref_of, references_of, text_of, version_of
-from snaploom_operator.runqueue import RunQueue
 from snaploom_operator.settings import Limits
 from snaploom_operator.submitters.base import ApplicationForm
 

@@ -20,11 +20,11 @@ from snaploom.planning.dependence import dependence_findings
 from snaploom.planning.plan import RunPlan, plan_offline
 from snaploom.planning.validation.outputfolder import overlap_findings
 from snaploom.planning.validation.validator import validate
-from snaploom_operator.clusterrules import cluster_findings
-from snaploom_operator.declarations import declarations_hash
-from snaploom_operator.entries import Entry
+from snaploom_operator.knowledge.entries import Entry
+from snaploom_operator.knowledge.parsing import Refused
 from snaploom_operator.objects import Ref
-from snaploom_operator.parsing import Refused
+from snaploom_operator.observing.clusterrules import cluster_findings
+from snaploom_operator.observing.declarations import declarations_hash
 
 _REFUSED_HERE = frozenset({"SL190"})
 """Codes that are warnings where declarations are only looked at, and errors where they are worked

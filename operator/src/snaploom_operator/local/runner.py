@@ -37,7 +37,7 @@ from snaploom_operator.cluster.metadata import Metadata, mapping_in, text_in
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.cluster.resources import CONFIG_MAPS
 from snaploom_operator.errors import ClusterError, ObjectChanged, ObjectMissing
-from snaploom_operator.localprocess import (
+from snaploom_operator.local.process import (
     LocalProcess,
     ProcessName,
     start_process,

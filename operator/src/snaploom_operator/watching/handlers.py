@@ -11,7 +11,7 @@ from typing import Any
 import kopf
 
 from snaploom_operator.objects import JsonObject
-from snaploom_operator.watched import Watched
+from snaploom_operator.watching.kinds import Watched
 
 Feed = Callable[[str | None, JsonObject], None]
 """Takes an event in: its type, None for what is told when a watch begins, and the object."""

@@ -21,7 +21,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from pydantic import JsonValue
 
-from snaploom_operator.certificateissuing import LENIENCE, issue, pem
+from snaploom_operator.certificates.issuing import LENIENCE, issue, pem
 
 SETTLING = timedelta(minutes=10)
 """How long the next certificate waits after it was made: ample for all API servers of a cluster to

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
-from snaploom_operator.certificates import (
+from snaploom_operator.certificates.wanted import (
     decoded_bundle,
     encoded,
     expiry,
@@ -21,8 +21,8 @@ from snaploom_operator.certificates import (
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.cluster.resources import SECRETS, VALIDATING_WEBHOOKS
 from snaploom_operator.errors import ClusterError, ObjectMissing
+from snaploom_operator.knowledge.references import metadata_of, text_of
 from snaploom_operator.objects import JsonObject
-from snaploom_operator.references import metadata_of, text_of
 from snaploom_operator.settings import OperatorSettings
 
 LOOK_SECONDS = 60.0

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from snaploom_operator import localgate
+from snaploom_operator.local import gate as gate_program
 
 LOOK = 0.1
 """Seconds between two looks at whether a process that is no child of ours has ended."""
@@ -157,7 +157,7 @@ async def start_process(
     ear, mouth = os.pipe()
     try:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-I", localgate.__file__, *arguments,
+            sys.executable, "-I", gate_program.__file__, *arguments,
             stdin=gate_end, stdout=DEVNULL, stderr=mouth, env=dict(environment), cwd=folder,
             start_new_session=True,  # Ctrl-C is for the operator, which then ends its jobs
         )  # fmt: skip

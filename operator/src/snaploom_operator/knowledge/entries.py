@@ -8,8 +8,8 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.run import CurrentRun
 from snaploom.models.skippingindex import SkippingIndex
+from snaploom_operator.knowledge.parsing import Refused
 from snaploom_operator.objects import ANNOTATION_PAUSED, Ref
-from snaploom_operator.parsing import Refused
 
 RUNNABLE = frozenset({OutputDataset.__name__, SkippingIndex.__name__})
 """Kinds that run jobs."""

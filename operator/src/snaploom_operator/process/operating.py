@@ -16,17 +16,17 @@ from snaploom.models import times
 from snaploom.models.run import Submitter
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
 from snaploom_operator.cluster.port import Cluster
-from snaploom_operator.controller import Controller, Recorder
 from snaploom_operator.decide.deciding import decide
 from snaploom_operator.decide.settings import DecideSettings
-from snaploom_operator.gather import Gatherer
+from snaploom_operator.knowledge.store import Store
 from snaploom_operator.metrics import Metrics, StateCollector
 from snaploom_operator.objects import Ref
+from snaploom_operator.observing.gather import Gatherer
+from snaploom_operator.process.controller import Controller, Recorder
 from snaploom_operator.settings import OperatorSettings
-from snaploom_operator.store import Store
 from snaploom_operator.submitters.forms import FORMS
-from snaploom_operator.synchronising import Synchroniser
-from snaploom_operator.watched import watched_kinds
+from snaploom_operator.watching.kinds import watched_kinds
+from snaploom_operator.watching.synchronising import Synchroniser
 from snaploom_operator.workqueue import WorkQueue
 
 STOP_PATIENCE = 20.0

@@ -22,8 +22,9 @@ from snaploom.errors import SnaploomError
 from snaploom.models.common import ResourceStatus
 from snaploom.models.kinds import AnyResource
 from snaploom.models.resource import Resource
+from snaploom_operator.acting.apply import apply
+from snaploom_operator.acting.statuswriting import write_status
 from snaploom_operator.actions import Action, Delete
-from snaploom_operator.apply import apply
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.cluster.resources import OURS
 from snaploom_operator.decision import Decision, EventType, Note
@@ -33,15 +34,14 @@ from snaploom_operator.errors import (
     ObjectMissing,
     TooManyRequests,
 )
-from snaploom_operator.gather import Gatherer
-from snaploom_operator.logs import about
+from snaploom_operator.knowledge.parsing import parse_resource
+from snaploom_operator.knowledge.references import metadata_of, ref_of, text_of
+from snaploom_operator.knowledge.store import Store
 from snaploom_operator.metrics import Metrics, Outcome
 from snaploom_operator.objects import JsonObject, Ref
 from snaploom_operator.observed import ObservedResource, Refusal, Unparsable
-from snaploom_operator.parsing import parse_resource
-from snaploom_operator.references import metadata_of, ref_of, text_of
-from snaploom_operator.statuswriting import write_status
-from snaploom_operator.store import Store
+from snaploom_operator.observing.gather import Gatherer
+from snaploom_operator.process.logs import about
 from snaploom_operator.workqueue import LONGEST_BACKOFF, WorkQueue
 
 SENTINEL = Ref("Sentinel", "", "")

@@ -1,0 +1,1 @@
+"""What changes the cluster: actions, statuses and events."""

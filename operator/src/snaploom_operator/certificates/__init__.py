@@ -1,0 +1,1 @@
+"""The webhook's certificate: what it should be, how it is made, and who keeps it fresh."""

@@ -1,0 +1,1 @@
+"""Jobs as processes of this machine, for `snaploom operator run --local`."""

@@ -1,0 +1,1 @@
+"""From the store to everything that one decision is made from."""

@@ -1,0 +1,1 @@
+"""The operator as a process: loop, queue, endpoints, logs and figures."""
