@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support import playedjob
-from support.badapi import Fault, FaultyCluster
+from support.badapi import Call, Fault, FaultyCluster
 from support.clusters import until
 from support.localruns import LocalRuns, is_alive
 from support.runrequests import UID
@@ -236,17 +236,17 @@ async def test_job_does_nothing_before_it_stands_in_the_cluster(
 
 async def test_end_is_told_when_the_cluster_answers_again(runs: LocalRuns) -> None:
     await runs.submit("run-1")
-    away = Fault(ApiUnavailable("no answer"))
-    faulty = FaultyCluster(runs.cluster)
-    async with runs.running(cluster=faulty):
-        await until(lambda: has_played(runs))
-        faulty.plan = lambda call: away if len(faulty.calls) < 50 else None
+    failed: list[Call] = []
+
+    def away_once_it_plays(call: Call) -> Fault | None:
+        if len(failed) == 30 or not runs.played():
+            return None
+        failed.append(call)
+        return Fault(ApiUnavailable("no answer"))
+
+    async with runs.running(cluster=FaultyCluster(runs.cluster, away_once_it_plays)):
         assert (await runs.ended("run-1")).state is S.COMPLETED
-    assert len(faulty.calls) >= 50
-
-
-async def has_played(runs: LocalRuns) -> bool:
-    return bool(runs.played())
+    assert len(failed) == 30
 
 
 async def until_idle(runner: LocalRunner) -> None:
