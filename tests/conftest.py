@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -27,6 +28,20 @@ pytest_plugins = ["support.clusterfixtures"]
 # run once, and are over before the second compiler pays (a third of the processor time, measured
 # over the proofs). Options of the user's go before.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+
+
+_OF_CLUSTERS = {"charts", "cluster", "controller"}
+"""Folders of tests that start servers of Kubernetes."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that need a cluster come last: its servers would slow down the others."""
+    items.sort(key=_needs_cluster)
+
+
+def _needs_cluster(item: pytest.Item) -> bool:
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    return folder in _OF_CLUSTERS or "control_plane" in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(scope="session")
