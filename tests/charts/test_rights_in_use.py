@@ -37,13 +37,13 @@ from snaploom_operator.acting.events import EventRecorder
 from snaploom_operator.actions import Create, Ensure
 from snaploom_operator.admission.view import View
 from snaploom_operator.cluster.adapter import open_cluster
-from snaploom_operator.cluster.metadata import Metadata
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.cluster.resources import SECRETS, SPARK_APPLICATIONS, VALIDATING_WEBHOOKS
 from snaploom_operator.conditions import Reason
 from snaploom_operator.decision import EventType, Note
 from snaploom_operator.errors import NameTaken
 from snaploom_operator.knowledge.store import Store
+from snaploom_operator.metadata import Metadata
 from snaploom_operator.objects import Ref
 from snaploom_operator.settings import OperatorSettings
 from snaploom_operator.submitters.sparkoperator import SparkOperatorForm

@@ -18,7 +18,6 @@ from support.scriptedapi import (
 from snaploom_operator.cluster import adapter as adapters
 from snaploom_operator.cluster.adapter import KubernetesCluster
 from snaploom_operator.cluster.connection import connect
-from snaploom_operator.cluster.metadata import Metadata
 from snaploom_operator.cluster.port import ChangeType
 from snaploom_operator.cluster.requests import ATTEMPTS, Requests
 from snaploom_operator.cluster.resources import CONFIG_MAPS, OURS
@@ -36,6 +35,7 @@ from snaploom_operator.errors import (
     TooManyRequests,
     WatchExpired,
 )
+from snaploom_operator.metadata import Metadata
 
 BROKEN = Answer(is_broken=True)
 TOKEN = "token-of-a-test"

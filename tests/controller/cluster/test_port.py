@@ -11,7 +11,6 @@ from support.clusters import (
     until_gone,
 )
 
-from snaploom_operator.cluster.metadata import Metadata
 from snaploom_operator.cluster.port import ApiResource
 from snaploom_operator.cluster.resources import CONFIG_MAPS, NAMESPACES, PODS, VALIDATING_WEBHOOKS
 from snaploom_operator.errors import (
@@ -22,6 +21,7 @@ from snaploom_operator.errors import (
     ObjectRefused,
     ResourceUnknown,
 )
+from snaploom_operator.metadata import Metadata
 
 UNKNOWN = (
     pytest.param(ApiResource("nobody.example.org", "v1", "things", "Thing"), id="group"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from support.declarations import Raw, files, output, relationship
+from support.declarations import Raw, document, files, output, relationship, simple
 from support.declarations import key as join_key
 
 from snaploom.models.kinds import KIND_BY_NAME
@@ -156,6 +156,28 @@ def test_the_forest_shows_every_resource() -> None:
     shown = model(wide=PUBLISHED)
     text = text_of(*forest_of(shown))
     assert all(name in text for name in shown.resources)
+
+
+def test_a_source_shows_what_it_reads_however_deep() -> None:
+    virtual = simple("customer", "SELECT * FROM c", "people")
+    shown = view(virtual, files("people"), files("address"), output())
+    text = text_of(tree_of(shown, "OutputDataset/wide"))
+    assert "DataSource/people" in text
+    assert text_of(*forest_of(shown)).count("DataSource/people") == 1
+
+
+def test_sources_that_read_each_other_end_where_the_circle_closes() -> None:
+    circle = simple("one", "SELECT * FROM c", "two"), simple("two", "SELECT * FROM c", "one")
+    assert text_of(*forest_of(view(*circle))).count("DataSource/one") == 2
+
+
+def test_a_source_that_only_an_index_is_about_is_shown() -> None:
+    target = {"dataSource": "customer"}
+    indexes = [{"type": "MIN_MAX", "column": "a"}]
+    store = {"parquet": {"location": "file:///indexes/"}}
+    spec = {"target": target, "indexes": indexes, "store": store}
+    shown = view(files("customer"), document("SkippingIndex", "own", spec))
+    assert "DataSource/customer" in text_of(*forest_of(shown))
 
 
 @pytest.mark.parametrize("unused", ["lonely", "forgotten"])

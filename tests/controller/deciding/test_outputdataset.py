@@ -29,8 +29,10 @@ from snaploom.models.report import LatestSnapshot
 from snaploom.models.run import LastRun, Submitter
 from snaploom_operator.actions import Create, Delete, Ensure
 from snaploom_operator.decide.deciding import decide
+from snaploom_operator.decide.settings import DecideSettings
 from snaploom_operator.objects import ApplicationState
 from snaploom_operator.observed import ObservedOutput, OwnedConfigMap, Refusal
+from snaploom_operator.settings import OperatorSettings
 from snaploom_operator.sizes import MOST_BYTES
 
 
@@ -120,6 +122,27 @@ def test_submitter_that_is_not_there_stalls() -> None:
     assert told(decision)["Validated"] == ("True", "Valid")
     there = observing(observed, available=frozenset({Submitter.LOCAL}))
     assert ready(decide(there, SETTINGS)) == ("False", "RunQueued")
+
+
+@pytest.mark.parametrize(
+    ("run", "submitters", "is_local", "expected"),
+    [
+        pytest.param({}, ["ApacheSpark", "SparkOperator"], False, "ApacheSpark", id="first"),
+        pytest.param({}, ["SparkOperator"], True, "Local", id="the operator itself"),
+        pytest.param(
+            {"submitter": "SparkOperator"}, ["ApacheSpark"], True, "SparkOperator", id="named"
+        ),
+    ],
+)
+def test_what_names_no_submitter_is_run_by_the_operators_own(
+    run: dict[str, str], submitters: list[str], is_local: bool, expected: str
+) -> None:
+    own = OperatorSettings(submitters=tuple(map(Submitter, submitters)))
+    settings = DecideSettings.of(own, is_local=is_local)
+    observed = observing(an_output(**run), available=frozenset({Submitter(expected)}))
+    assert ready(decide(observed, settings)) == ("False", "RunQueued")
+    nobody = observing(an_output(**run), available=frozenset(Submitter) - {Submitter(expected)})
+    assert ready(decide(nobody, settings)) == ("False", "SubmitterNotAvailable")
 
 
 def test_settings_that_no_application_may_have_stall() -> None:

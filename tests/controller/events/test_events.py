@@ -6,11 +6,11 @@ from support.clusters import TRANSFORMERS, a_transformer
 
 from snaploom_operator.acting import events
 from snaploom_operator.acting.events import BURST, REFILL_SECONDS, EventRecorder, Posting
-from snaploom_operator.cluster.metadata import Metadata
 from snaploom_operator.cluster.resources import EVENTS
 from snaploom_operator.conditions import Reason
 from snaploom_operator.decision import EventType, Note
 from snaploom_operator.errors import ApiUnavailable, TooManyRequests
+from snaploom_operator.metadata import Metadata
 from snaploom_operator.objects import Ref
 
 STARTED = Note(EventType.NORMAL, Reason.RUN_STARTED, "run ods-wide-1 is decided: the spec changed")

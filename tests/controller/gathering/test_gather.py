@@ -7,7 +7,6 @@ from support.controllerobjects import config_map, driver_pod, key, newer, report
 from support.declarations import document, files, model, output, relationship, simple, spoilt
 from support.declarations import key as column
 
-from snaploom.models.run import Submitter
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom_operator.knowledge.store import Store
 from snaploom_operator.observed import (
@@ -297,19 +296,3 @@ async def test_declarations_are_judged_again_when_something_they_need_changes() 
     assert isinstance(before, ObservedOutput)
     assert isinstance(after, ObservedOutput)
     assert before.declarations != after.declarations
-
-
-@pytest.mark.parametrize(
-    ("run", "expected"),
-    [
-        pytest.param({}, Submitter.LOCAL, id="none named"),
-        pytest.param({"submitter": "SparkOperator"}, Submitter.SPARK_OPERATOR, id="named"),
-    ],
-)
-async def test_what_names_no_submitter_has_the_operators_own(run: Any, expected: Submitter) -> None:
-    raw = stored(output(run=run))
-    store = Store()
-    store.put(raw)
-    found = await Gatherer(store, lambda: NOW, Submitter.LOCAL).observe(key(raw))
-    assert isinstance(found, ObservedOutput)
-    assert found.resource.spec.run.submitter is expected

@@ -7,8 +7,8 @@ from support.badapi import LOST_ANSWER, LOST_REQUEST, FaultyCluster, at, first
 from support.clusters import until
 
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
-from snaploom_operator.cluster.metadata import Metadata
 from snaploom_operator.cluster.resources import LEASES
+from snaploom_operator.metadata import Metadata
 from snaploom_operator.process.lease import DURATION, EVERY, GIVE_UP, Leadership, leading
 
 NAME = "snaploom-controller"

@@ -18,10 +18,10 @@ from snaploom_operator.actions import (
     RemoveFinalizer,
 )
 from snaploom_operator.cluster.mergepatch import difference
-from snaploom_operator.cluster.metadata import Metadata, mapping_in
 from snaploom_operator.cluster.port import ApiResource, Cluster
 from snaploom_operator.cluster.resources import CONFIG_MAPS, OURS
 from snaploom_operator.errors import NameTaken, ObjectExists, ObjectMissing
+from snaploom_operator.metadata import Metadata, mapping_in
 from snaploom_operator.objects import FINALIZER, LABEL_OWNER, LABEL_RUN, JsonObject, Ref
 from snaploom_operator.observed import Unparsable
 

@@ -20,12 +20,12 @@ from enum import StrEnum
 
 from snaploom.models.common import API_VERSION
 from snaploom.models.times import EpochNanos, now
-from snaploom_operator.cluster.metadata import mapping_in
 from snaploom_operator.cluster.microtime import format_micro_time
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.cluster.resources import EVENTS
 from snaploom_operator.decision import Note
 from snaploom_operator.errors import ClusterError, ObjectExists, ObjectMissing
+from snaploom_operator.metadata import mapping_in
 from snaploom_operator.objects import JsonObject, Ref
 
 CONTROLLER = "snaploom.io/operator"

@@ -7,10 +7,10 @@ from snaploom.models.kinds import AnyResource
 from snaploom.models.resource import Resource
 from snaploom_operator.acting.statuscut import cut_to_size
 from snaploom_operator.cluster.mergepatch import difference
-from snaploom_operator.cluster.metadata import Metadata, mapping_in
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.cluster.resources import OURS
 from snaploom_operator.errors import ObjectChanged
+from snaploom_operator.metadata import Metadata, mapping_in
 from snaploom_operator.objects import JsonObject, Ref
 from snaploom_operator.observed import ObservedResource, Unparsable
 

@@ -16,7 +16,7 @@ from snaploom.models.base import ApiModel
 from snaploom.models.common import GROUP
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom_operator.errors import ReviewUnreadable
-from snaploom_operator.knowledge.references import metadata_of
+from snaploom_operator.metadata import metadata_of
 from snaploom_operator.objects import JsonObject
 
 REVIEW_VERSION = "admission.k8s.io/v1"

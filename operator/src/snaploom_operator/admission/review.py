@@ -30,7 +30,7 @@ from snaploom_operator.admission.contradictions import contradictions
 from snaploom_operator.admission.request import AdmissionRequest
 from snaploom_operator.admission.surroundings import Surroundings
 from snaploom_operator.knowledge.parsing import parse_resource
-from snaploom_operator.knowledge.references import metadata_of, text_of
+from snaploom_operator.metadata import metadata_of, text_in
 from snaploom_operator.objects import JsonObject
 from snaploom_operator.observing.clusterrules import cluster_findings
 from snaploom_operator.settings import ProtectDependants
@@ -69,7 +69,7 @@ def _declared(sent: JsonObject, namespace: str) -> dict[str, JsonValue]:
 
 
 def _before(old: JsonObject | None) -> Resource | None:
-    if old is None or text_of(old, "kind") not in KIND_BY_NAME:
+    if old is None or text_in(old, "kind") not in KIND_BY_NAME:
         return None
     content = parse_resource(old)
     return content if isinstance(content, Resource) else None

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from snaploom_operator.cluster.port import ApiResource, ChangeType, Cluster, Listing
 from snaploom_operator.cluster.resources import OURS
 from snaploom_operator.errors import ClusterError, ResourceUnknown, WatchExpired
-from snaploom_operator.knowledge.references import metadata_of, ref_of, text_of, version_of
+from snaploom_operator.knowledge.references import ref_of, version_of
 from snaploom_operator.knowledge.store import Store
+from snaploom_operator.metadata import metadata_of, text_in
 from snaploom_operator.objects import Ref
 
 FIRST_PAUSE = 0.5
@@ -112,7 +113,7 @@ class View:
         async with aclosing(changes):
             async for change in changes:
                 if change.type is ChangeType.DELETED:
-                    uid = text_of(metadata_of(change.object), "uid")
+                    uid = text_in(metadata_of(change.object), "uid")
                     self._store.remove(ref_of(change.object), uid)
                 elif change.type is not ChangeType.BOOKMARK:
                     self._store.put(change.object)

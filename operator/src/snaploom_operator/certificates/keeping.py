@@ -21,7 +21,7 @@ from snaploom_operator.certificates.wanted import (
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.cluster.resources import SECRETS, VALIDATING_WEBHOOKS
 from snaploom_operator.errors import ClusterError, ObjectMissing
-from snaploom_operator.knowledge.references import metadata_of, text_of
+from snaploom_operator.metadata import metadata_of, text_in
 from snaploom_operator.objects import JsonObject
 from snaploom_operator.settings import OperatorSettings
 
@@ -127,7 +127,7 @@ class CertificateKeeper:
 
 
 def _version(stored: JsonObject) -> dict[str, JsonValue]:
-    return {"resourceVersion": text_of(metadata_of(stored), "resourceVersion")}
+    return {"resourceVersion": text_in(metadata_of(stored), "resourceVersion")}
 
 
 def _webhooks(configuration: JsonObject) -> list[Mapping[str, JsonValue]]:

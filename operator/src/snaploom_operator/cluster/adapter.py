@@ -14,7 +14,6 @@ from pydantic import JsonValue
 
 from snaploom_operator.cluster.connection import connect
 from snaploom_operator.cluster.failures import failure_of
-from snaploom_operator.cluster.metadata import Metadata, mapping_in, text_in
 from snaploom_operator.cluster.port import ApiResource, Change, ChangeType, Listing
 from snaploom_operator.cluster.requests import Observer, Request, Requests
 from snaploom_operator.errors import (
@@ -23,6 +22,7 @@ from snaploom_operator.errors import (
     ObjectMissing,
     WatchExpired,
 )
+from snaploom_operator.metadata import Metadata, mapping_in, text_in
 from snaploom_operator.objects import JsonObject
 
 PAGE = 500

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from snaploom_operator.cluster.metadata import mapping_in, text_in
 from snaploom_operator.errors import (
     ApiUnavailable,
     ClusterError,
@@ -21,6 +20,7 @@ from snaploom_operator.errors import (
     TooManyRequests,
     WatchExpired,
 )
+from snaploom_operator.metadata import mapping_in, text_in
 from snaploom_operator.objects import JsonObject
 
 LONGEST_MESSAGE = 1_000

@@ -14,7 +14,6 @@ from snaploom.models.kinds import AnyResource
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import now
-from snaploom_operator.cluster.metadata import Metadata
 from snaploom_operator.cluster.podlogs import pod_log
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.cluster.resources import PODS
@@ -22,6 +21,7 @@ from snaploom_operator.commands.asking import Runnable
 from snaploom_operator.commands.naming import Named, parse_runnable
 from snaploom_operator.commands.options import ClusterOptions
 from snaploom_operator.commands.reading import not_there, read_view
+from snaploom_operator.metadata import Metadata
 from snaploom_operator.objects import LABEL_RUN
 
 

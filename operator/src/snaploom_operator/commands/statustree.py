@@ -23,6 +23,7 @@ from snaploom.models.run import CurrentRun, LastPhase, LastRun
 from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
 from snaploom.models.times import EpochNanos
 from snaploom_operator.commands.ages import ago
+from snaploom_operator.knowledge.references import references_of
 
 _SHOWN_SNAPSHOTS = 5
 """Snapshots listed by time; the rest is a count."""
@@ -60,19 +61,23 @@ def tree_of(view: View, identity: str) -> Tree:
 
 def forest_of(view: View) -> Iterator[Tree]:
     """Every output with the indexes about it, then what none of them uses."""
-    outputs = [key for key, each in view.resources.items() if isinstance(each, OutputDataset)]
-    indexes = [key for key, each in view.resources.items() if isinstance(each, SkippingIndex)]
     shown: set[str] = set()
-    for identity in sorted(outputs):
-        shown.update(_reach(view, identity))
-        yield tree_of(view, identity)
-    for identity in sorted(set(indexes) - shown):
-        shown.update(_reach(view, identity))
-        yield tree_of(view, identity)
-    for identity in sorted(set(view.resources) - shown):
-        yield tree_of(view, identity)
+    for identity in _order(view):
+        if identity not in shown:
+            shown.update(_reach(view, identity))
+            yield tree_of(view, identity)
     for identity, why in sorted(view.unread.items()):
         yield Tree(Text.assemble((identity, "bold"), (f"  cannot be shown: {why}", "red")))
+
+
+def _order(view: View) -> list[str]:
+    """What is shown within another tree has its turn after that tree."""
+    read = {name for each in view.resources.values() for name in _below(view, each)}
+    ranks = {OutputDataset: 0, SkippingIndex: 1}
+    return sorted(
+        view.resources,
+        key=lambda each: (ranks.get(type(view.resources[each]), 2), each in read, each),
+    )
 
 
 def _reach(view: View, identity: str) -> frozenset[str]:
@@ -88,19 +93,11 @@ def _reach(view: View, identity: str) -> frozenset[str]:
 
 
 def _below(view: View, resource: AnyResource) -> Iterator[str]:
+    """What a tree shows beneath a resource."""
+    if isinstance(resource, OutputDataset | DataSource):
+        yield from (f"{ref.kind}/{ref.name}" for ref in sorted(references_of(resource)))
     if isinstance(resource, OutputDataset):
-        model = resource.spec.data_model
-        yield f"DataSource/{model.root_data_source.data_source}"
-        yield from (f"DataSource/{each.data_source}" for each in model.other_data_sources)
-        yield from (f"DataRelationship/{each.name}" for each in model.data_relationships)
         yield from (index.identity for index in _indexes_about(view, resource))
-    elif isinstance(resource, DataSource):
-        variant = resource.spec.variant
-        yield from (f"DataSource/{name}" for name in resource.spec.reads)
-        yield from (f"MetadataApplicator/{name}" for name in variant.metadata_applicators)
-        yield from (f"FieldTransformer/{name}" for name in variant.field_transformers)
-    elif isinstance(resource, SkippingIndex) and resource.spec.target.data_source:
-        yield f"DataSource/{resource.spec.target.data_source}"
 
 
 def _indexes_about(view: View, output: OutputDataset) -> Iterator[SkippingIndex]:
@@ -130,18 +127,29 @@ def _add_sources(
     if plan is not None:
         told += f", joined to a depth of {plan.max_depth}"
     branch = tree.add(Text(told))
-    branch.add(_heading(view, f"DataSource/{model.root_data_source.data_source}", "  root"))
+    _add_source(branch, view, f"DataSource/{model.root_data_source.data_source}", "  root")
     joins = {join.field_name: join for join in plan.joins} if plan else {}
     for other in model.other_data_sources:
         join = joins.get(other.field_name)
         where = f"  as {other.field_name}"
         if join is not None:
             where += f", by {join.relationship} to {join.parent or 'the root'}"
-        branch.add(_heading(view, f"DataSource/{other.data_source}", where))
+        _add_source(branch, view, f"DataSource/{other.data_source}", where)
     if model.data_relationships:
         branch = tree.add(Text(f"relationships: {len(model.data_relationships)}"))
         for used in model.data_relationships:
             branch.add(_heading(view, f"DataRelationship/{used.name}"))
+
+
+def _add_source(
+    branch: Tree, view: View, identity: str, where: str = "", above: frozenset[str] = frozenset()
+) -> None:
+    """A source with what it reads and what is applied to it; a circle ends where it closes."""
+    node = branch.add(_heading(view, identity, where))
+    resource = view.resources.get(identity)
+    if isinstance(resource, DataSource) and identity not in above:
+        for name in _below(view, resource):
+            _add_source(node, view, name, above=above | {identity})
 
 
 def _add_runs(tree: Tree, view: View, status: OutputDatasetStatus | SkippingIndexStatus) -> None:
@@ -209,6 +217,9 @@ def _add_index(tree: Tree, view: View, index: SkippingIndex) -> None:
 
 def _add_configuration(tree: Tree, view: View, resource: Configuration) -> None:
     status = resource.status
+    if isinstance(resource, DataSource):
+        for name in _below(view, resource):
+            _add_source(tree, view, name, above=frozenset({resource.identity}))
     if isinstance(status, DataSourceStatus) and status.last_seen is not None:
         seen = status.last_seen
         what = seen.latest_snapshot or "no snapshot"

@@ -16,7 +16,7 @@ from snaploom_operator.decide.instants import seconds_until
 from snaploom_operator.decide.noting import stale_notes, stalled_notes
 from snaploom_operator.decide.planned import plan_actions, plan_status
 from snaploom_operator.decide.readiness import Standing, readiness
-from snaploom_operator.decide.running import live, next_run_at, submitter_fault
+from snaploom_operator.decide.running import live, next_run_at, view_of
 from snaploom_operator.decide.settings import DecideSettings
 from snaploom_operator.decide.view import RunView
 from snaploom_operator.decision import Decision
@@ -27,7 +27,13 @@ def decide_output(observed: ObservedOutput, settings: DecideSettings) -> Decisio
     """What is to be done and said about an OutputDataset."""
     resource = observed.resource
     broken = fault_of(observed)
-    view = _view(observed, broken, settings)
+    view = view_of(
+        observed,
+        broken,
+        settings,
+        upstream=observed.upstream,
+        schedule=resource.spec.run.schedule,
+    )
     step = live(view, settings)
     before = resource.status or OutputDatasetStatus()
     status = _status(observed, before, step)
@@ -53,23 +59,6 @@ def decide_output(observed: ObservedOutput, settings: DecideSettings) -> Decisio
         ),
         requeue_after=seconds_until(wakes, observed.now),
     )
-
-
-def _view(observed: ObservedOutput, broken: Fault | None, settings: DecideSettings) -> RunView:
-    view = RunView(
-        now=observed.now,
-        owner=observed.resource,
-        runs=observed.runs,
-        bundle=observed.bundle,
-        declarations=observed.declarations,
-        upstream=observed.upstream,
-        submitter=observed.resource.spec.run.submitter or settings.submitter,
-        schedule=observed.resource.spec.run.schedule,
-        unpublished=observed.unpublished,
-        fault=broken,
-        refusal=observed.refusal,
-    )
-    return view if broken is not None else replace(view, fault=submitter_fault(view))
 
 
 def _status(

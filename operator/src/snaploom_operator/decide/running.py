@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from snaploom.models.run import CurrentPhase, CurrentRun, DeletionPolicy, RunAction
+from snaploom.models.run import CurrentPhase, CurrentRun, DeletionPolicy, RunAction, Schedule
 from snaploom.models.times import EpochNanos
 from snaploom_operator.actions import Action, AddFinalizer, RemoveFinalizer
 from snaploom_operator.conditions import Reason
@@ -19,6 +19,7 @@ from snaploom_operator.decide.following import Step, adopted, begin, follow_run
 from snaploom_operator.decide.history import outdated
 from snaploom_operator.decide.settings import DecideSettings
 from snaploom_operator.decide.view import RunView
+from snaploom_operator.observed import ObservedIndex, ObservedOutput
 
 
 def live(view: RunView, settings: DecideSettings) -> Step:
@@ -48,7 +49,40 @@ def next_run_at(view: RunView, current: CurrentRun | None) -> EpochNanos | None:
     return min(times) if times else None
 
 
-def submitter_fault(view: RunView) -> Fault | None:
+def view_of(
+    observed: ObservedOutput | ObservedIndex,
+    broken: Fault | None,
+    settings: DecideSettings,
+    *,
+    upstream: str,
+    schedule: Schedule | None,
+) -> RunView:
+    """What the life of runs is decided from.
+
+    Args:
+        observed: the resource.
+        broken: what is wrong with its declarations.
+        settings: of the operator.
+        upstream: hash of what has been published that starts its runs.
+        schedule: the ticks that start its runs.
+    """
+    view = RunView(
+        now=observed.now,
+        owner=observed.resource,
+        runs=observed.runs,
+        bundle=observed.bundle,
+        declarations=observed.declarations,
+        upstream=upstream,
+        submitter=observed.resource.spec.run.submitter or settings.submitter,
+        schedule=schedule,
+        unpublished=observed.unpublished,
+        fault=broken,
+        refusal=observed.refusal,
+    )
+    return view if broken is not None else replace(view, fault=_submitter_fault(view))
+
+
+def _submitter_fault(view: RunView) -> Fault | None:
     """Whether whoever is to start the job is missing."""
     submitter, available = view.submitter, view.runs.available
     if submitter in available:

@@ -14,13 +14,13 @@ from snaploom.models.skippingindex import (
 from snaploom.models.times import format_instant
 from snaploom_operator.conditions import ConditionType, Reason, Told, follow
 from snaploom_operator.decide.ageing import expires_at, overdue_text
-from snaploom_operator.decide.faults import Fault, fault_of, validated
+from snaploom_operator.decide.faults import fault_of, validated
 from snaploom_operator.decide.following import Step
 from snaploom_operator.decide.instants import seconds_until
 from snaploom_operator.decide.noting import stale_notes, stalled_notes
 from snaploom_operator.decide.outputdataset import realised
 from snaploom_operator.decide.readiness import Standing, readiness
-from snaploom_operator.decide.running import is_at_work, live, next_run_at, submitter_fault
+from snaploom_operator.decide.running import is_at_work, live, next_run_at, view_of
 from snaploom_operator.decide.settings import DecideSettings
 from snaploom_operator.decide.view import RunView
 from snaploom_operator.decision import Decision
@@ -33,7 +33,13 @@ def decide_index(observed: ObservedIndex, settings: DecideSettings) -> Decision:
     """What is to be done and said about a SkippingIndex."""
     resource = observed.resource
     broken = fault_of(observed)
-    view = _view(observed, broken, settings)
+    view = view_of(
+        observed,
+        broken,
+        settings,
+        upstream=_upstream(observed),
+        schedule=_schedule(resource),
+    )
     step = live(view, settings)
     before = resource.status or SkippingIndexStatus()
     status = _status(view, before, step)
@@ -62,23 +68,6 @@ def decide_index(observed: ObservedIndex, settings: DecideSettings) -> Decision:
         ),
         requeue_after=seconds_until(wakes, observed.now),
     )
-
-
-def _view(observed: ObservedIndex, broken: Fault | None, settings: DecideSettings) -> RunView:
-    view = RunView(
-        now=observed.now,
-        owner=observed.resource,
-        runs=observed.runs,
-        bundle=observed.bundle,
-        declarations=observed.declarations,
-        upstream=_upstream(observed),
-        submitter=observed.resource.spec.run.submitter or settings.submitter,
-        schedule=_schedule(observed.resource),
-        unpublished=observed.unpublished,
-        fault=broken,
-        refusal=observed.refusal,
-    )
-    return view if broken is not None else replace(view, fault=submitter_fault(view))
 
 
 def _schedule(resource: SkippingIndex) -> Schedule | None:

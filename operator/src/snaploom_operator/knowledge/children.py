@@ -9,14 +9,8 @@ from dataclasses import dataclass
 from pydantic import JsonValue, ValidationError
 
 from snaploom.models.report import REPORT_FORMAT, Report
-from snaploom_operator.knowledge.references import (
-    group_of,
-    kind_key,
-    labels_of,
-    metadata_of,
-    ref_of,
-    text_of,
-)
+from snaploom_operator.knowledge.references import group_of, kind_key, ref_of
+from snaploom_operator.metadata import labels_of, mapping_in, metadata_of, text_in
 from snaploom_operator.objects import (
     LABEL_OWNER,
     LABEL_ROLE,
@@ -67,11 +61,11 @@ class ChildReader:
 
     def read(self, stored: JsonObject, version: int) -> Child | None:
         """The view of an object; None when it is none of ours."""
-        form = self._forms.get(kind_key(group_of(stored), text_of(stored, "kind")))
+        form = self._forms.get(kind_key(group_of(stored), text_in(stored, "kind")))
         application = form.read(stored) if form is not None else None
         if application is not None:
             return _child(stored, version, application, owner=application.owner_uid)
-        match text_of(stored, "kind"):
+        match text_in(stored, "kind"):
             case "ConfigMap":
                 return _config_map(stored, version)
             case "Pod":
@@ -92,7 +86,7 @@ def _child(
     return Child(
         ref=ref_of(stored),
         version=version,
-        uid=text_of(metadata_of(stored), "uid"),
+        uid=text_in(metadata_of(stored), "uid"),
         owner_uid=owner,
         run=run,
         view=view,
@@ -109,17 +103,17 @@ def _slim(stored: JsonObject) -> JsonObject:
 
 def _config_map(stored: JsonObject, version: int) -> Child | None:
     labels, metadata = labels_of(stored), metadata_of(stored)
-    role, owner = text_of(labels, LABEL_ROLE), text_of(labels, LABEL_OWNER)
+    role, owner = text_in(labels, LABEL_ROLE), text_in(labels, LABEL_OWNER)
     if not role or not owner:
         return None
-    run = text_of(labels, LABEL_RUN)
-    view = OwnedConfigMap(text_of(metadata, "name"), text_of(metadata, "uid"), run, role)
+    run = text_in(labels, LABEL_RUN)
+    view = OwnedConfigMap(text_in(metadata, "name"), text_in(metadata, "uid"), run, role)
     report = _report(stored, run, owner) if role == REPORT_ROLE else None
     return _child(stored, version, view, owner=owner, report=report)
 
 
 def _report(stored: JsonObject, run: str, owner: str) -> FoundReport:
-    text = text_of(stored.get("data"), REPORT_KEY)
+    text = text_in(mapping_in(stored, "data"), REPORT_KEY)
     try:
         raw = json.loads(text)
         written = raw.get("format") if isinstance(raw, dict) else None
@@ -140,37 +134,37 @@ def _report(stored: JsonObject, run: str, owner: str) -> FoundReport:
 
 def _driver_pod(stored: JsonObject, version: int) -> Child | None:
     labels = labels_of(stored)
-    run = text_of(labels, LABEL_RUN)
-    owner = text_of(labels, LABEL_OWNER)
-    if not run or not owner or text_of(labels, SPARK_ROLE) != DRIVER_ROLE:
+    run = text_in(labels, LABEL_RUN)
+    owner = text_in(labels, LABEL_OWNER)
+    if not run or not owner or text_in(labels, SPARK_ROLE) != DRIVER_ROLE:
         return None
-    status = stored.get("status")
+    status = mapping_in(stored, "status")
     pod = DriverPod(
-        name=text_of(metadata_of(stored), "name"),
+        name=text_in(metadata_of(stored), "name"),
         run=run,
-        phase=text_of(status, "phase") or "Unknown",
+        phase=text_in(status, "phase") or "Unknown",
         trouble="; ".join(dict.fromkeys(_troubles(status))),
     )
     return _child(stored, version, pod, owner=owner)
 
 
-def _troubles(status: JsonValue) -> list[str]:
+def _troubles(status: JsonObject) -> list[str]:
     """What conditions and containers complain of, in the words of Kubernetes."""
     told = [
         _said(condition)
         for condition in _objects(status, "conditions")
-        if condition.get("status") == "False" and text_of(condition, "reason") not in _QUIET
+        if condition.get("status") == "False" and text_in(condition, "reason") not in _QUIET
     ]
     for container in (
         *_objects(status, "initContainerStatuses"),
         *_objects(status, "containerStatuses"),
     ):
-        state = container.get("state")
+        state = mapping_in(container, "state")
         for name in ("waiting", "terminated"):
-            detail = state.get(name) if isinstance(state, dict) else None
-            if isinstance(detail, dict) and text_of(detail, "reason") not in _QUIET:
+            detail = mapping_in(state, name)
+            if detail and text_in(detail, "reason") not in _QUIET:
                 told.append(_said(detail))
-    message = text_of(status, "message")
+    message = text_in(status, "message")
     return [text for text in (*told, message) if text]
 
 
@@ -187,13 +181,13 @@ _QUIET = frozenset(
 """Reasons that say no more than that something is under way, or over."""
 
 
-def _objects(values: JsonValue, key: str) -> list[Mapping[str, JsonValue]]:
-    members = values.get(key) if isinstance(values, dict) else None
+def _objects(values: JsonObject, key: str) -> list[Mapping[str, JsonValue]]:
+    members = values.get(key)
     return [item for item in members if isinstance(item, dict)] if isinstance(members, list) else []
 
 
 def _said(detail: Mapping[str, JsonValue]) -> str:
-    reason, message = text_of(detail, "reason"), text_of(detail, "message")
+    reason, message = text_in(detail, "reason"), text_in(detail, "message")
     code = detail.get("exitCode")
     ended = f"exit code {code}" if isinstance(code, int) else ""
     return ": ".join(part for part in (reason, message or ended) if part)

@@ -16,7 +16,8 @@ from snaploom.models.common import ResourceStatus
 from snaploom.models.finding import Finding
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.resource import Resource
-from snaploom_operator.knowledge.references import metadata_of, ref_of, text_of
+from snaploom_operator.knowledge.references import ref_of
+from snaploom_operator.metadata import metadata_of, text_in
 from snaploom_operator.objects import JsonObject, Ref
 
 
@@ -34,7 +35,7 @@ class Refused:
 def parse_resource(stored: JsonObject) -> Resource | Refused:
     """One object of our kinds; it never raises for what the object contains."""
     document = _without_managed_fields(stored)
-    model = KIND_BY_NAME[text_of(stored, "kind")].model
+    model = KIND_BY_NAME[text_in(stored, "kind")].model
     for attempt in (document, {key: document[key] for key in document if key != "status"}):
         try:
             return model.parse(attempt)
@@ -57,7 +58,7 @@ def _refused(document: dict[str, JsonValue]) -> Refused:
     declared = {key: value for key, value in document.items() if key != "status"}
     return Refused(
         ref=ref_of(document),
-        uid=text_of(metadata_of(document), "uid"),
+        uid=text_in(metadata_of(document), "uid"),
         generation=generation if isinstance(generation, int) else 0,
         findings=read_object(declared).findings,
         status=_status(document.get("status")),

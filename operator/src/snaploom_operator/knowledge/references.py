@@ -5,9 +5,7 @@ References never leave the namespace.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-
-from pydantic import JsonValue
+from collections.abc import Iterator
 
 from snaploom.models.common import GROUP
 from snaploom.models.datarelationship import DataRelationship
@@ -15,45 +13,28 @@ from snaploom.models.datasource import DataSource
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import SkippingIndex
+from snaploom_operator.metadata import metadata_of, text_in
 from snaploom_operator.objects import JsonObject, Ref
-
-
-def metadata_of(stored: JsonObject) -> Mapping[str, JsonValue]:
-    """The metadata of an object; empty where it has none."""
-    metadata = stored.get("metadata")
-    return metadata if isinstance(metadata, dict) else {}
-
-
-def text_of(values: JsonValue | Mapping[str, JsonValue], key: str) -> str:
-    """A text among values; empty where there is none."""
-    value = values.get(key) if isinstance(values, Mapping) else None
-    return value if isinstance(value, str) else ""
-
-
-def labels_of(stored: JsonObject) -> Mapping[str, JsonValue]:
-    """The labels of an object; empty where it has none."""
-    labels = metadata_of(stored).get("labels")
-    return labels if isinstance(labels, dict) else {}
 
 
 def version_of(stored: JsonObject) -> int:
     """Its resourceVersion, a number of etcd that grows; -1 where it has none."""
-    version = text_of(metadata_of(stored), "resourceVersion")
+    version = text_in(metadata_of(stored), "resourceVersion")
     return int(version) if version.isdecimal() else -1
 
 
 def group_of(stored: JsonObject) -> str:
     """Its API group; empty for the core group."""
-    return text_of(stored, "apiVersion").rpartition("/")[0]
+    return text_in(stored, "apiVersion").rpartition("/")[0]
 
 
 def ref_of(stored: JsonObject) -> Ref:
     """The key of an object: kinds of other groups carry the group, since names of kinds repeat."""
     metadata = metadata_of(stored)
     return Ref(
-        kind_key(group_of(stored), text_of(stored, "kind")),
-        text_of(metadata, "namespace"),
-        text_of(metadata, "name"),
+        kind_key(group_of(stored), text_in(stored, "kind")),
+        text_in(metadata, "namespace"),
+        text_in(metadata, "name"),
     )
 
 

@@ -28,14 +28,9 @@ from snaploom_operator.knowledge.entries import (
 from snaploom_operator.knowledge.folders import Folders
 from snaploom_operator.knowledge.lastseen import LastSeenIndex
 from snaploom_operator.knowledge.parsing import Refused, parse_resource
-from snaploom_operator.knowledge.references import (
-    metadata_of,
-    ref_of,
-    references_of,
-    text_of,
-    version_of,
-)
+from snaploom_operator.knowledge.references import ref_of, references_of, version_of
 from snaploom_operator.knowledge.runqueue import RunQueue
+from snaploom_operator.metadata import mapping_in, metadata_of, text_in
 from snaploom_operator.objects import JsonObject, Ref
 from snaploom_operator.observed import Queue
 from snaploom_operator.settings import Limits
@@ -248,7 +243,7 @@ class Store:
     def _put_resource(self, ref: Ref, version: int, stored: JsonObject) -> frozenset[Ref]:
         content = parse_resource(stored)
         references = NOTHING if isinstance(content, Refused) else references_of(content)
-        uid = text_of(metadata_of(stored), "uid")
+        uid = text_in(metadata_of(stored), "uid")
         entry = Entry(ref, version, uid, content, references)
         return self._replaced(ref, self._entries.get(ref), entry)
 
@@ -370,7 +365,7 @@ class Store:
     def _put_namespace(self, name: str, version: int, stored: JsonObject) -> frozenset[Ref]:
         self._namespaces[name] = version
         was = name in self._terminating
-        if (text_of(stored.get("status"), "phase") == TERMINATING) == was:
+        if (text_in(mapping_in(stored, "status"), "phase") == TERMINATING) == was:
             return NOTHING
         self._terminating.symmetric_difference_update({name})
         return frozenset(self._in_namespace.get(name, ()))

@@ -33,7 +33,6 @@ from pydantic import JsonValue
 
 from snaploom.models.times import format_instant, now
 from snaploom_operator.cluster.connection import DEFAULT_FILE, KUBECONFIG, SERVICE_HOST
-from snaploom_operator.cluster.metadata import Metadata, mapping_in, text_in
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.cluster.resources import CONFIG_MAPS
 from snaploom_operator.errors import ClusterError, ObjectChanged, ObjectMissing
@@ -44,6 +43,7 @@ from snaploom_operator.local.process import (
     stop_stranger,
 )
 from snaploom_operator.manifests.configmaps import BUNDLE_KEY, COMPRESSED
+from snaploom_operator.metadata import Metadata, mapping_in, text_in
 from snaploom_operator.objects import Application, ApplicationState, JsonObject
 from snaploom_operator.submitters import local
 from snaploom_operator.submitters.arguments import local_arguments

@@ -18,7 +18,6 @@ from snaploom.models.datasource import DataSource, LastSeen, UsedBy
 from snaploom.models.finding import errors_of
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
-from snaploom.models.run import Submitter
 from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom.planning.dependence import upstream_outputs
@@ -73,15 +72,9 @@ class Gatherer:
         submitter: who runs what names no submitter; omitted, the one that the kinds have.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Callable[[], EpochNanos],
-        submitter: Submitter = Submitter.SPARK_OPERATOR,
-    ) -> None:
+    def __init__(self, store: Store, clock: Callable[[], EpochNanos]) -> None:
         self._store = store
         self._clock = clock
-        self._submitter = submitter
         self._kept: OrderedDict[Ref, _Kept] = OrderedDict()
         self._wrong: dict[Ref, tuple[int, bool]] = {}
         """By resource: the hash of what it was judged by, and whether it has faults of its own."""
@@ -180,7 +173,7 @@ class Gatherer:
                 upstream = self._upstream(checked)
                 return ObservedOutput(
                     now=now,
-                    resource=_run_by(self._submitter, resource),
+                    resource=resource,
                     findings=checked.findings,
                     faulty=checked.faulty,
                     used_by=used_by,
@@ -196,7 +189,7 @@ class Gatherer:
                 indexed = self._indexed(resource)
                 return ObservedIndex(
                     now=now,
-                    resource=_run_by(self._submitter, resource),
+                    resource=resource,
                     findings=checked.findings,
                     faulty=checked.faulty,
                     used_by=used_by,
@@ -268,16 +261,6 @@ class Gatherer:
 
 def _identities(entries: Iterable[Entry]) -> tuple[str, ...]:
     return tuple(identity_of(entry.ref) for entry in entries)
-
-
-def _run_by(submitter: Submitter, resource: _Runnable) -> _Runnable:
-    """A resource that names no submitter, with one."""
-    run = resource.spec.run
-    if "submitter" in run.model_fields_set or submitter is run.submitter:
-        return resource
-    chosen = run.model_copy(update={"submitter": submitter})
-    spec = resource.spec.model_copy(update={"run": chosen})
-    return resource.model_copy(update={"spec": spec})
 
 
 def _config_maps(children: Iterable[Child]) -> list[OwnedConfigMap]:

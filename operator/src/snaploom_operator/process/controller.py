@@ -35,8 +35,9 @@ from snaploom_operator.errors import (
     TooManyRequests,
 )
 from snaploom_operator.knowledge.parsing import parse_resource
-from snaploom_operator.knowledge.references import metadata_of, ref_of, text_of
+from snaploom_operator.knowledge.references import ref_of
 from snaploom_operator.knowledge.store import Store
+from snaploom_operator.metadata import metadata_of, text_in
 from snaploom_operator.metrics import Metrics, Outcome
 from snaploom_operator.objects import JsonObject, Ref
 from snaploom_operator.observed import ObservedResource, Refusal, Unparsable
@@ -351,7 +352,7 @@ def _uid(observed: ObservedResource | Unparsable) -> str:
 
 
 def _uid_of(stored: JsonObject) -> str:
-    return text_of(metadata_of(stored), "uid")
+    return text_in(metadata_of(stored), "uid")
 
 
 def _is_let_go(stored: JsonObject) -> bool:

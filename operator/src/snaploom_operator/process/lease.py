@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from snaploom.models.times import EpochNanos, now
-from snaploom_operator.cluster.metadata import Metadata, mapping_in, text_in
 from snaploom_operator.cluster.microtime import format_micro_time
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.cluster.resources import LEASES
 from snaploom_operator.errors import ClusterError, ObjectChanged, ObjectExists, ObjectMissing
+from snaploom_operator.metadata import Metadata, mapping_in, text_in
 from snaploom_operator.objects import JsonObject
 
 DURATION = 15

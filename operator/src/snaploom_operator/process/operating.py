@@ -89,12 +89,7 @@ class Operator:
         self.controller = Controller(
             self.store,
             cluster,
-            Gatherer(
-                self.store,
-                clocks.now,
-                # Whoever runs jobs himself has no other submitter, as a rule.
-                Submitter.LOCAL if is_local else Submitter.SPARK_OPERATOR,
-            ),
+            Gatherer(self.store, clocks.now),
             partial(decide, settings=DecideSettings.of(settings, is_local=is_local)),
             self.queue,
             recorder,

@@ -10,9 +10,9 @@ from snaploom.models.base import ApiModel
 from snaploom.models.common import TimestampText
 from snaploom.models.run import RunAction, SparkSettings, Submitter, Trigger
 from snaploom.models.times import EpochNanos, format_instant, parse_instant
-from snaploom_operator.cluster.metadata import Metadata, mapping_in, text_in
 from snaploom_operator.errors import SparkSettingsRefused
 from snaploom_operator.manifests.metadata import child_metadata
+from snaploom_operator.metadata import Metadata, mapping_in, text_in
 from snaploom_operator.objects import (
     ANNOTATION_TRIGGER,
     LABEL_OWNER,

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from snaploom.models.run import Submitter
-from snaploom_operator.cluster.metadata import Metadata, mapping_in, text_in
 from snaploom_operator.cluster.port import ApiResource
 from snaploom_operator.cluster.resources import CONFIG_MAPS
+from snaploom_operator.metadata import Metadata, mapping_in, text_in
 from snaploom_operator.objects import LABEL_ROLE, Application, ApplicationState, JsonObject
 from snaploom_operator.submitters.applications import (
     application_metadata,

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from snaploom.models.run import DynamicAllocation, SparkSettings, Submitter
-from snaploom_operator.cluster.metadata import mapping_in, text_in
 from snaploom_operator.cluster.port import ApiResource
 from snaploom_operator.cluster.resources import SPARK_APPLICATIONS
+from snaploom_operator.metadata import mapping_in, text_in
 from snaploom_operator.objects import Application, ApplicationState, JsonObject
 from snaploom_operator.submitters.applications import (
     application_metadata,

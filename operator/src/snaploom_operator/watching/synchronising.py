@@ -17,8 +17,9 @@ from contextlib import suppress
 from snaploom.models.run import Submitter
 from snaploom_operator.cluster.port import Cluster, Listing
 from snaploom_operator.errors import ClusterError, ResourceUnknown
-from snaploom_operator.knowledge.references import metadata_of, ref_of, text_of, version_of
+from snaploom_operator.knowledge.references import ref_of, version_of
 from snaploom_operator.knowledge.store import Store
+from snaploom_operator.metadata import metadata_of, text_in
 from snaploom_operator.metrics import Metrics
 from snaploom_operator.objects import JsonObject, Ref
 from snaploom_operator.watching.kinds import Watched
@@ -97,7 +98,7 @@ class Synchroniser:
         ref = ref_of(stored)
         self._told_at[ref.kind] = self._fed_at[ref.kind] = self._clock()
         if type_ == DELETED:
-            woken = self._store.remove(ref, text_of(metadata_of(stored), "uid"))
+            woken = self._store.remove(ref, text_in(metadata_of(stored), "uid"))
         else:
             woken = self._store.put(stored)
         if type_ is None and self._store.is_synced:

@@ -1,4 +1,4 @@
-"""The metadata of an object, parsed once."""
+"""The metadata of an object, and fields of what has no model here."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Metadata:
     @classmethod
     def of(cls, stored: JsonObject) -> Metadata:
         """The metadata of an object as the API server writes it."""
-        metadata = mapping_in(stored, "metadata")
+        metadata = metadata_of(stored)
         generation = metadata.get("generation")
         owners = _list_in(metadata, "ownerReferences")
         return cls(
@@ -45,6 +45,16 @@ class Metadata:
             owner_uids=tuple(text_in(o, "uid") for o in owners if isinstance(o, Mapping)),
             is_deleting=bool(metadata.get("deletionTimestamp")),
         )
+
+
+def metadata_of(stored: JsonObject) -> JsonObject:
+    """The metadata of an object; empty where it has none."""
+    return mapping_in(stored, "metadata")
+
+
+def labels_of(stored: JsonObject) -> JsonObject:
+    """The labels of an object; empty where it has none."""
+    return mapping_in(metadata_of(stored), "labels")
 
 
 def mapping_in(stored: JsonObject, key: str) -> JsonObject:
