@@ -1,6 +1,8 @@
 # Everything a person or a machine does with this checkout. `make help` lists it.
 SHELL := bash
 PYTHON ?= python3
+# Of tests at a time: each may have a Spark and a Kubernetes of its own, of 3 GB together.
+PROCESSES ?= 2
 BIN := .venv/bin
 export PYTHON
 
@@ -37,7 +39,7 @@ cluster: install ## Start a Kubernetes API server with the CRDs, until Ctrl-C
 .PHONY: test
 test: install java components ## Run every test that this machine can run
 	@echo "Not run: tests/references, which 'make test-references' runs where Xskipper is to be had."
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder
 
 .PHONY: test-references
 test-references: install java components ## Try our files on Xskipper itself, and its files on us

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.cluster import Cluster, ControlPlane, any_cluster, running_control_plane
@@ -14,6 +15,8 @@ from support.clusterkubectl import Kubectl
 from support.clusternode import what_is_missing
 
 LEFT_OUT = pytest.StashKey[str]()
+_OUTPUT = "left_out"
+"""Under what a process of several tells the first what it left out."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -23,7 +26,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)
         files = sorted({item.location[0] for item in left_out})
-        config.stash[LEFT_OUT] = f"Not run: {', '.join(files)}, for want of {', '.join(missing)}."
+        told = f"Not run: {', '.join(files)}, for want of {', '.join(missing)}."
+        config.stash[LEFT_OUT] = told
+        getattr(config, "workeroutput", {})[_OUTPUT] = told
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object | None) -> None:
+    """Take what one of several processes left out; each leaves out the same."""
+    if told := getattr(node, "workeroutput", {}).get(_OUTPUT, ""):
+        node.config.stash[LEFT_OUT] = told
 
 
 def pytest_terminal_summary(
