@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from snaploom.models.run import (
@@ -10,9 +9,9 @@ from snaploom.models.run import (
     DynamicAllocation,
     ExecutorSettings,
     SparkSettings,
+    spark_memory,
 )
 
-_MEMORY = re.compile(r"([0-9]+)([kmgt])i?b?", re.IGNORECASE)
 _CORES = 1
 _MEMORY_DEFAULT = "1g"
 _EXECUTORS = 1
@@ -57,13 +56,6 @@ def sizes(spark: SparkSettings) -> Sizes:
         executors=count,
         allocation=_started(allocation, count) if allocation and is_dynamic else None,
     )
-
-
-def spark_memory(text: str) -> str:
-    """A size in Spark's units: it does not know `Gi`, and its `g` means the same."""
-    parts = _MEMORY.fullmatch(text)
-    assert parts is not None, f"the model lets no such size pass: {text}"
-    return f"{parts[1]}{parts[2].lower()}"
 
 
 def _started(allocation: DynamicAllocation, count: int) -> DynamicAllocation:

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from snaploom.engine.settings import SESSION_SETTINGS
 from snaploom.errors import SnaploomError
 from snaploom.jobs.logs import silence_py4j
-from snaploom.models.run import RunSettings
+from snaploom.models.run import RunSettings, spark_memory
 
 LAPTOP_SETTINGS: Mapping[str, str] = {
     "spark.master": "local[*]",
@@ -145,5 +145,5 @@ def configured(run: RunSettings) -> dict[str, str]:
         return {}
     settings = dict(run.spark.spark_conf)
     if run.spark.driver is not None and run.spark.driver.memory is not None:
-        settings["spark.driver.memory"] = run.spark.driver.memory
+        settings["spark.driver.memory"] = spark_memory(run.spark.driver.memory)
     return settings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -105,6 +106,14 @@ class HistoryLimit(ApiModel):
 MemoryText = Annotated[
     str, StringConstraints(pattern=r"^[1-9][0-9]*[kmgtKMGT]i?[bB]?$", max_length=16)
 ]
+_MEMORY = re.compile(r"([0-9]+)([kmgtKMGT])i?[bB]?")
+
+
+def spark_memory(text: str) -> str:
+    """A `MemoryText` in Spark's units: it does not know `Gi`, and its `g` means the same."""
+    parts = _MEMORY.fullmatch(text)
+    assert parts is not None, f"the model lets no such size pass: {text}"
+    return f"{parts[1]}{parts[2].lower()}"
 
 
 class DriverSettings(ApiModel):
