@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,11 +12,16 @@ from support.folders import a_run
 from support.loom import Loom, day, ids
 
 import snaploom
+from snaploom.cli.main import run_command
+from snaploom.errors import HistoryIncompatible
 from snaploom.models.report import RunPhase
 from snaploom.models.times import now
 from snaploom.storage.gc import collect_garbage, find_garbage
 
 pytestmark = pytest.mark.spark
+
+MONTH = "2024-01-31T00:00:00Z"
+"""After every snapshot."""
 
 
 @pytest.fixture
@@ -72,6 +78,58 @@ def test_widened_types_and_changed_fields_are_read_together(spark, loom) -> None
         {"id": 1, "n": 7, "old": "x", "new": None},
         {"id": 2, "n": 2**40, "old": None, "new": 0.5},
     ]
+
+
+def test_break_that_is_allowed_is_published_and_read_apart(spark, loom, capfd) -> None:
+    loom.folder["incompatibleSchema"] = "WARN"
+    loom.join("customer")
+    for number in (1, 2, 3):
+        loom.write("order", number, [{"id": 1, "price": 1 if number < 2 else "one"}])
+        loom.write("customer", number, ids(1))
+    assert loom.weave(spark, limit=2).report.phase is RunPhase.SUCCEEDED
+    loom.others[0]["transformations"] = {"groupBy": {"fieldNames": ["id"]}}
+    woven = loom.weave(spark).report
+    assert [snapshot.time[:10] for snapshot in woven.snapshots] == ["2024-01-03"]
+    assert "customer: groupBy is [id], but was []" in woven.snapshots[0].warnings[0]
+    with pytest.raises(HistoryIncompatible) as refused:
+        snaploom.read(spark, loom.uri)
+    for told in (
+        "customer: groupBy is [] in snapshot 2024-01-01T00:00:00Z and [id] in snapshot "
+        "2024-01-03T00:00:00Z",
+        "data.price is long in snapshot 2024-01-01T00:00:00Z and string in snapshot "
+        "2024-01-02T00:00:00Z",
+    ):
+        assert told in refused.value.found
+    assert snaploom.read(spark, loom.uri, at=MONTH).count() == 1
+    assert snaploom.schema(loom.uri, at=MONTH) == snaploom.read(spark, loom.uri, at=MONTH).schema
+    merged = json.loads((loom.out / "metadata/schema/merged.json").read_text("utf-8"))
+    assert (merged["from"], merged["to"]) == ("2024-01-03T00:00:00Z", "2024-01-03T00:00:00Z")
+    assert run_command(["schema", str(loom.out), "--from", "2024-01-02T00:00:00Z"]) == 1
+    assert "2024-01-03T00:00:00Z" in capfd.readouterr().err
+    assert run_command(["schema", str(loom.out), "--at", "2024-01-02T00:00:00Z"]) == 0
+    printed = capfd.readouterr().out.split("\n")
+    assert printed[:3] == ["data: struct", "  id: long", "  price: string"]
+
+
+def test_reader_learns_why_fields_are_null_and_of_swaps(spark, loom) -> None:
+    missing = {"snapshot": {"snapshotMissingMode": "CONTINUE_IGNORE"}}
+    loom.weave(spark)
+    loom.write("order", 2, ids(1))
+    loom.write("order", 3, ids(1))
+    loom.write("buyer", 3, ids(1))
+    loom.write("customer", 9, ids(1))
+    loom.join("customer", **missing)
+    loom.weave(spark, limit=1)
+    loom.others[0]["dataSource"] = "buyer"
+    woven = loom.weave(spark).report
+    assert [(a.time[:10], a.field_name, a.reason) for a in snaploom.absences(loom.uri)] == [
+        ("2024-01-01", "customer", "NOT_IN_MODEL"),
+        ("2024-01-02", "customer", "SNAPSHOT_MISSING"),
+    ]
+    assert snaploom.absences(loom.uri, at=MONTH) == ()
+    assert woven.snapshots[0].warnings == (
+        "`customer` comes by DataSource/buyer from here on, not customer",
+    )
 
 
 @pytest.mark.parametrize(

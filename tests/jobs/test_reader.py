@@ -14,7 +14,7 @@ from support.loom import Loom, ids
 import snaploom
 from snaploom.errors import FolderNotOurs, ObjectNotFound
 from snaploom.models.report import RunPhase
-from snaploom.reader import NothingPublished
+from snaploom.storage.history import NothingPublished
 from snaploom.storage.run import CrashPoint
 
 pytestmark = pytest.mark.spark

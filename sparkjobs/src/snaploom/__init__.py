@@ -1,7 +1,8 @@
 """Snaploom weaves declared data sources into wide, point-in-time, query-ready tables on Spark.
 
-`snaploom.read(spark, folder)` returns what an output has published. It is resolved when it is
-first used, so that `import snaploom` stays light and works without Spark.
+`snaploom.read(spark, folder)` returns what an output has published, `snaploom.schema(folder)` under
+which schema, and `snaploom.absences(folder)` why fields are NULL in whole snapshots. They are
+resolved when first used, so that `import snaploom` stays light and works without Spark.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from snaploom import lazy
 
 __version__ = version("snaploom")
 
-__all__ = ["__version__", "read"]
+__all__ = ["__version__", "absences", "read", "schema"]
 
 
 def __getattr__(name: str) -> object:
-    if name == "read":
-        return lazy.resolve(lazy.READ)
+    if name in lazy.READER:
+        return lazy.resolve(lazy.READER[name])
     raise AttributeError(f"module 'snaploom' has no attribute {name!r}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from importlib import import_module
 
-READ = "snaploom.reader:read"
 WEAVE = "snaploom.jobs.outputs:weave_outputs"
 PREVIEW = "snaploom.jobs.outputs:preview"
 INDEX = "snaploom.jobs.indexing:carry_out"
@@ -17,6 +16,13 @@ ADVISE = "snaploom.jobs.indexadvice:advise_files"
 SORT = "snaploom.jobs.indexadvice:sort_files"
 SORT_SNAPSHOTS = "snaploom.jobs.snapshotsort:sort_snapshots"
 FAILURES = "snaploom.cli.failures:tell_failure"
+
+READER = {
+    "absences": "snaploom.reader:absences",
+    "read": "snaploom.reader:read",
+    "schema": "snaploom.reader:schema",
+}
+"""What `snaploom` itself offers, by name: all of it needs Spark's types."""
 
 SKIPPING = {
     "disable": "snaploom.skipping.spark.enable:disable",

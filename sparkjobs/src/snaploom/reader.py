@@ -19,11 +19,9 @@ from whenever import Instant
 
 from snaploom.engine.conform import conform_frame
 from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS
-from snaploom.errors import HistoryIncompatible, SnaploomError
-from snaploom.models.outputfolder import DataFormat, TimestampFormat
-from snaploom.models.times import EpochNanos, format_instant, parse_instant
-from snaploom.planning.typemerge import merge_schemas
-from snaploom.storage import layout
+from snaploom.models.outputfolder import DataFormat
+from snaploom.models.times import EpochNanos, parse_instant
+from snaploom.storage import history, layout
 from snaploom.storage.entries import FolderSettings, SnapshotRecord
 from snaploom.storage.folder import Folder, open_folder
 from snaploom.storage.state import FolderState
@@ -31,13 +29,6 @@ from snaploom.storage.stores import open_store
 
 Time = str | datetime | date
 """ISO 8601 text with `Z` or an offset, an aware datetime, or a date (midnight, UTC)."""
-
-
-class NothingPublished(SnaploomError):
-    """There is no snapshot to read."""
-
-    reason = "NothingPublished"
-    retryable = True
 
 
 def read(
@@ -68,34 +59,85 @@ def read(
         FolderNotOurs: this is not the folder of an output.
         ValueError: both `at` and `between`, or a time that cannot be read.
     """
+    _refuse_both(at, between)
+    opened, state, settings = _open(folder, manifest)
+    chosen = _chosen(state, at, between)
+    selection = _Selection(spark, opened, state, settings, chosen or state.snapshots, not chosen)
+    return selection.frame()
+
+
+def schema(
+    folder: str,
+    *,
+    at: Time | None = None,
+    between: tuple[Time, Time] | None = None,
+    manifest: int | None = None,
+) -> spark_types.StructType:
+    """The schema that `read` gives for the same arguments, without a session of Spark.
+
+    Args:
+        folder: URI or absolute path of the output's folder.
+        at: of the newest snapshot at this time or before it.
+        between: merged over the snapshots from one time to another, both inclusive.
+        manifest: sequence number to look at; omitted, the newest.
+
+    Raises:
+        NothingPublished: nothing is published, or nothing at `at` or before.
+        HistoryIncompatible: the snapshots chosen cannot be read together; both are named.
+        FolderNotOurs: this is not the folder of an output.
+        ValueError: both `at` and `between`, or a time that cannot be read.
+    """
+    _refuse_both(at, between)
+    opened, state, settings = _open(folder, manifest)
+    documents = history.SchemaDocuments(opened.store)
+    records = _chosen(state, at, between) or state.snapshots
+    merged = history.merged_schema(state, documents, records)
+    return _struct(history.with_partition(merged, settings)).toNullable()
+
+
+def absences(
+    folder: str,
+    *,
+    at: Time | None = None,
+    between: tuple[Time, Time] | None = None,
+    manifest: int | None = None,
+) -> tuple[history.Absence, ...]:
+    """Why fields of an output are NULL in whole snapshots: left out, or not declared then.
+
+    Args:
+        folder: URI or absolute path of the output's folder.
+        at: only of the newest snapshot at this time or before it.
+        between: only of snapshots from one time to another, both inclusive.
+        manifest: sequence number to look at; omitted, the newest.
+
+    Raises:
+        NothingPublished: nothing is published, or nothing at `at` or before.
+        FolderNotOurs: this is not the folder of an output.
+        ValueError: both `at` and `between`, or a time that cannot be read.
+    """
+    _refuse_both(at, between)
+    _, state, _ = _open(folder, manifest)
+    return history.absences(state, _chosen(state, at, between))
+
+
+def _refuse_both(at: Time | None, between: tuple[Time, Time] | None) -> None:
     if at is not None and between is not None:
         raise ValueError("give either `at` or `between`, not both")
+
+
+def _open(folder: str, manifest: int | None) -> tuple[Folder, FolderState, FolderSettings]:
     opened = open_folder(open_store(folder, create=False))
     state = opened.log.read(manifest)
-    if state.settings is None or not state.snapshots:
-        raise NothingPublished(
-            f"{opened.store.uri} has no published snapshot",
-            hint="run the output first, or name a manifest at which there was one",
-        )
-    chosen = _chosen(state, at, between)
-    return _Selection(spark, opened, state.settings, chosen or state.snapshots, not chosen).frame()
+    return opened, state, history.refuse_empty(state, opened.store.uri)
 
 
 def _chosen(
     state: FolderState, at: Time | None, between: tuple[Time, Time] | None
 ) -> tuple[SnapshotRecord, ...]:
     if at is not None:
-        limit = _instant(at)
-        until = [record for record in state.snapshots if record.time <= limit]
-        if not until:
-            raise NothingPublished(
-                f"there is no snapshot at {format_instant(limit)} or before",
-                found=f"the first is {format_instant(state.snapshots[0].time)}",
-            )
-        return (until[-1],)
+        return (history.snapshot_at(state, _instant(at)),)
     if between is not None:
-        first, last = _instant(between[0]), _instant(between[1])
-        return tuple(record for record in state.snapshots if first <= record.time <= last)
+        return history.snapshots_between(state, _instant(between[0]), _instant(between[1]))
     return state.snapshots
 
 
@@ -116,20 +158,20 @@ class _Selection:
         self,
         spark: SparkSession,
         folder: Folder,
+        state: FolderState,
         settings: FolderSettings,
         records: Sequence[SnapshotRecord],
         is_empty: bool,
     ) -> None:
         self._spark = spark
         self._folder = folder
+        self._state = state
         self._settings = settings
         self._records = records
         self._is_empty = is_empty
         self._format = DataFormat(settings.data_format)
-        self._documents = {
-            schema_hash: folder.store.get(layout.schema_key(schema_hash)).decode("utf-8")
-            for schema_hash in {record.schema_hash for record in records}
-        }
+        self._documents = history.SchemaDocuments(folder.store)
+        self._hashes = sorted({record.schema_hash for record in records})
 
     def frame(self) -> DataFrame:
         """All rows, under the merged schema."""
@@ -138,21 +180,12 @@ class _Selection:
         if not files:
             # Spark takes no column of a file for granted, so that this one may be NULL as well.
             return self._spark.createDataFrame([], self._with_partition(merged).toNullable())
-        if self._format is not DataFormat.PARQUET and len(self._documents) > 1:
+        if self._format is not DataFormat.PARQUET and len(self._hashes) > 1:
             return self._by_schema(merged)
         return self._load(files, merged)
 
     def _merged(self) -> spark_types.StructType:
-        texts = [(record.time, self._documents[record.schema_hash]) for record in self._records]
-        merged = merge_schemas(texts)
-        if merged.conflicts:
-            raise HistoryIncompatible(
-                "these snapshots have types with nothing in common",
-                found="; ".join(str(conflict) for conflict in merged.conflicts),
-                expected="snapshots on one side of the break",
-                hint="read the two sides apart, with `between`",
-            )
-        return _struct(merged.schema)
+        return _struct(history.merged_schema(self._state, self._documents, self._records))
 
     def _by_schema(self, merged: spark_types.StructType) -> DataFrame:
         """Files are read with their own schema, then widened.
@@ -161,11 +194,11 @@ class _Selection:
         instead of the 0.10000000149 that the float is.
         """
         frames = []
-        for schema_hash, document in self._documents.items():
+        for schema_hash in self._hashes:
             records = [record for record in self._records if record.schema_hash == schema_hash]
             files = self._files(records)
             if files:
-                own = self._load(files, _struct(document))
+                own = self._load(files, _struct(self._documents.get(schema_hash)))
                 frames.append(conform_frame(own, self._with_partition(merged)))
         return reduce(DataFrame.unionByName, frames)
 
@@ -183,10 +216,7 @@ class _Selection:
         return [_literal(f"{uri}{file.path}") for record in records for file in record.files]
 
     def _with_partition(self, schema: spark_types.StructType) -> spark_types.StructType:
-        is_text = self._settings.timestamp_format == TimestampFormat.ISO8601_DATE_TIME.value
-        kind = spark_types.StringType() if is_text else spark_types.LongType()
-        partition = spark_types.StructField(self._settings.partition_field_name, kind, False)
-        return spark_types.StructType([*schema.fields, partition])
+        return _struct(history.with_partition(schema.json(), self._settings))
 
 
 def _struct(document: str) -> spark_types.StructType:

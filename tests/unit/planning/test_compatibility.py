@@ -5,10 +5,13 @@ from random import Random
 import pytest
 from support.joinmodels import customer_model, random_model
 
+from snaploom.models.times import EpochNanos
 from snaploom.planning.compatibility import (
     Structure,
     StructureNode,
+    continued,
     merge_structures,
+    structure_breaks,
     structure_from,
     structure_of,
 )
@@ -107,3 +110,23 @@ def test_every_tree_continues_itself_and_its_own_prunings() -> None:
         assert merge_structures(early, full).structure == full
         assert merge_structures(full, early).structure == full
         assert not merge_structures(early, full).conflicts
+
+
+def test_what_was_published_in_spite_of_a_conflict_is_continued() -> None:
+    history = continued([structure(">A", "A>b[k]", ">c"), structure(">a", ">b[k]")])
+    assert conflicts(history, structure(">a", ">b[k]", ">c")) == []
+    assert conflicts(history, structure(">a", "a>b[k]")) == [
+        "b: its place is below a, but was below the root"
+    ]
+    assert history["a"].field_name == "A"
+
+
+def test_break_of_structure_names_both_snapshots_by_time() -> None:
+    day = 24 * 3600 * 10**9
+    old, new = structure(">a", ">b"), structure(">a", "a>b", ">c")
+    times = [(EpochNanos(n * day), old if n < 3 else new) for n in (4, 1, 3, 2)]
+    assert [str(one) for one in structure_breaks(times)] == [
+        "b: its place is below the root in snapshot 1970-01-02T00:00:00Z "
+        "and below a in snapshot 1970-01-04T00:00:00Z"
+    ]
+    assert structure_breaks([(EpochNanos(day), old), (EpochNanos(0), old)]) == ()

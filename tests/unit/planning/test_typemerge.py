@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom.planning.schemas import parse_schema, schema_json
-from snaploom.planning.typemerge import MergedSchema, merge_schemas
+from snaploom.planning.typemerge import MergedSchema, conflicts_with, merge_schemas
 
 JsonType = object
 
@@ -166,3 +166,41 @@ def test_merging_is_idempotent_and_its_order_matters_to_order_only(
         )
         again = merged(json.loads(found.schema), *schemas)
         assert again.schema == found.schema
+
+
+def day(number: int) -> EpochNanos:
+    return EpochNanos(number * 24 * 3600 * 10**9)
+
+
+def against(history: str, number: int, type_: str) -> list[str]:
+    """Conflicts of a column `c` on a day with a history of types by day, written `1i 2s`."""
+    names = {"i": "integer", "l": "long", "s": "string", "d": "date"}
+    others = [
+        (day(int(at[:-1])), json.dumps(struct(field("c", names[at[-1]])))) for at in history.split()
+    ]
+    schema = json.dumps(struct(field("c", names[type_])))
+    return [
+        f"{c.first} {c.first_seen[8:10]}, {c.second} {c.second_seen[8:10]}"
+        for c in conflicts_with(others, day(number), schema)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("history", "number", "type_", "expected"),
+    [
+        pytest.param("1i 2l", 3, "i", [], id="widens"),
+        pytest.param("1i 2i", 3, "s", ["integer 02, string 04"], id="a break at the end"),
+        pytest.param("2i 3i", 1, "s", ["string 02, integer 03"], id="a break at the beginning"),
+        pytest.param("1i 3i", 2, "s", ["integer 02, string 03"], id="a break in between"),
+        pytest.param("1i 2s", 3, "s", [], id="continues the newer side of a break"),
+        pytest.param("1i 2s", 3, "i", ["string 03, integer 04"], id="back to before a break"),
+        pytest.param("2i 3s", 1, "i", [], id="continues the older side"),
+        pytest.param("1i 3s", 2, "s", [], id="at a break, with the newer side"),
+        pytest.param("1i 3s", 2, "i", [], id="at a break, with the older side"),
+        pytest.param("1i 3s", 2, "d", ["integer 02, date 03"], id="at a break, with neither"),
+    ],
+)
+def test_snapshot_must_agree_with_its_side_of_older_breaks(
+    history: str, number: int, type_: str, expected: list[str]
+) -> None:
+    assert against(history, number, type_) == expected

@@ -47,7 +47,7 @@ COMMANDS = (
     ("index export", "snaploom.cli.index.exchanging:export", "Write it as others read it."),
     ("index import", "snaploom.cli.index.exchanging:import_", "Make one of what others wrote."),
     ("index compact", "snaploom.cli.index.keeping:compact", "Rewrite small pieces as one."),
-    ("schema", "snaploom.cli.schema:schema", "Write JSON Schemas for editors."),
+    ("schema", "snaploom.cli.schema:schema", "Show what is published; JSON Schemas for editors."),
     ("crds", "snaploom.cli.crds:crds", "Write or check the Kubernetes resource definitions."),
 )
 GROUPS = {"index": "Manage skipping indexes: what is kept about files, so that queries skip them."}

@@ -1,4 +1,4 @@
-"""`snaploom schema`: JSON Schemas, with which editors complete and check declarations."""
+"""`snaploom schema`: what published rows look like; and JSON Schemas for editors."""
 
 from __future__ import annotations
 
@@ -7,16 +7,64 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from snaploom.cli.console import result_console
-from snaploom.cli.options import writing_to
+from snaploom.cli.console import OutputForm, print_json, result_console
+from snaploom.cli.options import Files, Form, time_of, writing_to
+from snaploom.cli.places import PLACE, AtManifest, published_state
+from snaploom.models.codes import make_finding
 from snaploom.models.editor import schema_text, write_schemas
+from snaploom.models.finding import InvalidDeclarations
+from snaploom.planning import schemas, schematree
+from snaploom.storage import history
+from snaploom.storage.entries import SnapshotRecord
+from snaploom.storage.state import FolderState
+
+_HINT = "leave it out for all snapshots"
 
 
 def schema(
-    *, folder: Annotated[Path | None, Parameter(name="--dir", help="Where to write.")] = None
+    place: Annotated[
+        str | None,
+        Parameter(
+            name=PLACE,
+            help="Name of an OutputDataset (with `-f`), or URI or absolute path of its folder; "
+            "omitted, the JSON Schemas of all kinds.",
+        ),
+    ] = None,
+    /,
+    *,
+    file: Files | None = None,
+    at: Annotated[
+        str | None, Parameter(help="Of the newest snapshot at this time or before it.")
+    ] = None,
+    from_: Annotated[
+        str | None, Parameter(name="--from", help="Merged over the snapshots from this time on.")
+    ] = None,
+    to: Annotated[str | None, Parameter(help="Merged over the snapshots up to this time.")] = None,
+    manifest: AtManifest = None,
+    output: Form = OutputForm.TEXT,
+    folder: Annotated[
+        Path | None, Parameter(name="--dir", help="Where to write JSON Schemas.")
+    ] = None,
 ) -> int:
-    """Print the JSON Schema of all kinds, or write it to a folder for editors."""
+    """Print the schema of what an output has published, or the JSON Schemas of all kinds.
+
+    The schema is that of one snapshot (`--at`), or the one that reads all snapshots, or those of a
+    range. Snapshots that cannot be read together are an error that names both sides.
+    """
     console = result_console()
+    if place is not None:
+        _refuse_both(at, from_, to)
+        store, state = published_state(place, file, manifest)
+        settings = history.refuse_empty(state, store.uri)
+        records = _chosen(state, at, from_, to)
+        documents = history.SchemaDocuments(store)
+        merged = history.merged_schema(state, documents, records)
+        found = schemas.parse_schema(history.with_partition(merged, settings), "")
+        if output is OutputForm.JSON:
+            print_json(schemas.schema_document(found))
+        else:
+            console.print(schematree.schema_text(found), markup=False, end="")
+        return 0
     if folder is None:
         console.print(schema_text(), markup=False, end="")
         return 0
@@ -25,3 +73,26 @@ def schema(
     for path in written:
         console.print(f"wrote {path}", markup=False)
     return 0
+
+
+def _chosen(
+    state: FolderState, at: str | None, from_: str | None, to: str | None
+) -> tuple[SnapshotRecord, ...]:
+    if at is not None:
+        return (history.snapshot_at(state, time_of(at, "--at", _HINT)),)
+    first = None if from_ is None else time_of(from_, "--from", _HINT)
+    last = None if to is None else time_of(to, "--to", _HINT)
+    return history.snapshots_between(state, first, last)
+
+
+def _refuse_both(at: str | None, from_: str | None, to: str | None) -> None:
+    if at is not None and (from_ is not None or to is not None):
+        finding = make_finding(
+            "SL191",
+            "a snapshot and a range are asked for at once",
+            path="--at",
+            found="--at with --from or --to",
+            expected="one of the two",
+            hint="leave out --at, or --from and --to",
+        )
+        raise InvalidDeclarations([finding])

@@ -12,20 +12,13 @@ from pyspark.sql import SparkSession
 
 from snaploom.engine.sources.opening import open_source
 from snaploom.engine.sources.port import SourceReader
-from snaploom.errors import HistoryIncompatible
 from snaploom.jobs.declarations import refuse
+from snaploom.jobs.schemahistory import compare_structure
 from snaploom.jobs.sight import Sight
 from snaploom.jobs.sparkfailures import translated
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
-from snaploom.planning.compatibility import (
-    Structure,
-    StructureNode,
-    merge_structures,
-    structure_from,
-    structure_of,
-)
 from snaploom.planning.intervals import SourceSnapshots
 from snaploom.planning.plan import PublishedState, RunPlan, plan_offline, plan_run
 from snaploom.planning.retention import HeldSnapshot
@@ -83,7 +76,7 @@ def prepare(
         accept_root_change=output.spec.run.accept_root_change,
     )
     sight.state = state
-    refuse_structure(output, state, offline.tree)
+    compare_structure(output, state, offline.tree)
     readers = {
         node.source: open_source(spark, bundle, node.source, now) for node in offline.tree.nodes
     }
@@ -120,33 +113,6 @@ def model_nodes(tree: JoinTree) -> tuple[ModelNode, ...]:
             relationship=node.relationship,
         )
         for node in tree.nodes
-    )
-
-
-def refuse_structure(output: OutputDataset, state: FolderState, tree: JoinTree) -> None:
-    """Compare the tree with everything that was ever published.
-
-    Raises:
-        HistoryIncompatible: a field moved, or is grouped otherwise.
-    """
-    merge = merge_structures(_history(state), structure_of(tree))
-    if merge.conflicts:
-        raise HistoryIncompatible(
-            "the join tree contradicts what is published",
-            resource=output.identity,
-            path="spec.dataModel",
-            found="; ".join(str(conflict) for conflict in merge.conflicts),
-            expected="every field joined where it was, and grouped as it was",
-            hint="restore the declarations, give the changed source a new fieldName, or publish "
-            "to a new folder",
-        )
-
-
-def _history(state: FolderState) -> Structure:
-    return structure_from(
-        StructureNode(node.field_name, node.parent, node.group_by, node.source, node.relationship)
-        for node in state.merged_model.values()
-        if node.field_name
     )
 
 

@@ -1,62 +1,114 @@
-"""Types of a new snapshot against those of every published one (`join.md` section 2.7, N15)."""
+"""A new snapshot against every published one: its structure and its types (`join.md` section 2.7).
+
+Where they contradict each other, `incompatibleSchema` decides: FAIL refuses the snapshot, WARN
+publishes it with its own schema and says so (ruling D7). A field that comes from another source, or
+by another relationship, than before is allowed, and told (N7).
+"""
 
 from __future__ import annotations
 
-from snaploom.errors import HistoryIncompatible
+import logging
+
+from snaploom.errors import HistoryIncompatible, StorageError
+from snaploom.models.common import CheckMode
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.times import EpochNanos, format_instant
-from snaploom.planning.typemerge import merge_schemas
-from snaploom.storage import layout
+from snaploom.planning.compatibility import continued, merge_structures, structure_of
+from snaploom.planning.tree import JoinTree
+from snaploom.planning.typemerge import conflicts_with
+from snaploom.storage import history
 from snaploom.storage.entries import SnapshotRecord
+from snaploom.storage.folder import Folder
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.state import FolderState
 
+_log = logging.getLogger(__name__)
+
+
+def compare_structure(output: OutputDataset, state: FolderState, tree: JoinTree) -> tuple[str, ...]:
+    """Compare the tree with everything that was ever published.
+
+    Returns:
+        What a person should know: swaps, and contradictions that are published nevertheless.
+
+    Raises:
+        HistoryIncompatible: a field moved, or is grouped otherwise, and that is refused.
+    """
+    published = continued(history.structure_of(version.nodes) for version in state.models)
+    merge = merge_structures(published, structure_of(tree))
+    if merge.conflicts and _refuses(output):
+        raise HistoryIncompatible(
+            "the join tree contradicts what is published",
+            resource=output.identity,
+            path="spec.dataModel",
+            found="; ".join(str(conflict) for conflict in merge.conflicts),
+            expected="every field joined where it was, and grouped as it was",
+            hint="restore the declarations, give the changed source a new fieldName, publish to a "
+            "new folder, or allow the break (outputFolder.incompatibleSchema: WARN)",
+        )
+    return (*map(_break_of, merge.conflicts), *map(str, merge.swaps))
+
 
 class SchemaHistory:
-    """Schemas of published snapshots; documents are read once, since they never change."""
+    """Schemas of published snapshots, for comparison."""
 
     def __init__(self, store: ObjectStore) -> None:
         """Nothing is read yet."""
-        self._store = store
-        self._known: dict[str, str] = {}
+        self._documents = history.SchemaDocuments(store)
 
-    def refuse(
+    def compare(
         self, output: OutputDataset, state: FolderState, time: EpochNanos, schema: str
-    ) -> None:
-        """Compare a schema (as `StructType.json()` gives it) with those of all live snapshots.
+    ) -> tuple[str, ...]:
+        """Compare a schema (as `StructType.json()` gives it) with those of the live snapshots.
+
+        Returns:
+            Contradictions that are published nevertheless.
 
         Raises:
-            HistoryIncompatible: types that cannot be read together, naming both snapshots.
+            HistoryIncompatible: types that cannot be read together, naming both snapshots, and
+                that is refused.
         """
-        history = [
-            (at.time, self._document(at.schema_hash))
+        others = [
+            (at.time, self._documents.get(at.schema_hash))
             for at in state.schema_history
             if at.time != time
         ]
-        merged = merge_schemas([*history, (time, schema)])
-        if merged.conflicts:
+        conflicts = conflicts_with(others, time, schema)
+        if conflicts and _refuses(output):
             raise HistoryIncompatible(
                 "the types of this snapshot and of published ones have nothing in common",
                 resource=output.identity,
-                found="; ".join(str(conflict) for conflict in merged.conflicts),
+                found="; ".join(map(str, conflicts)),
                 expected="types that are equal or widen (byte, short, integer, long; float, "
                 "double; decimals)",
                 hint=f"cast the column in a virtual source, so that snapshot "
-                f"{format_instant(time)} agrees with the others, or publish to a new folder",
+                f"{format_instant(time)} agrees with the others, publish to a new folder, or "
+                "allow the break (outputFolder.incompatibleSchema: WARN)",
             )
+        return tuple(map(_break_of, conflicts))
 
-    def refuse_record(
+    def compare_record(
         self, output: OutputDataset, state: FolderState, record: SnapshotRecord
-    ) -> None:
+    ) -> tuple[str, ...]:
         """The same for a snapshot that is about to be committed.
 
         Raises:
-            HistoryIncompatible: types that cannot be read together, naming both snapshots.
+            HistoryIncompatible: as `compare`.
         """
-        self.refuse(output, state, record.time, self._document(record.schema_hash))
+        schema = self._documents.get(record.schema_hash)
+        return self.compare(output, state, record.time, schema)
 
-    def _document(self, schema_hash: str) -> str:
-        if schema_hash not in self._known:
-            key = layout.schema_key(schema_hash)
-            self._known[schema_hash] = self._store.get(key).decode("utf-8")
-        return self._known[schema_hash]
+    def store_merged(self, folder: Folder) -> None:
+        """Write the merged schema for readers that ignore the log; it is not needed by ours."""
+        try:
+            history.store_merged_schema(folder.store, folder.log.read(), self._documents)
+        except StorageError as error:
+            _log.warning("the merged schema is not up to date: %s", error.message)
+
+
+def _refuses(output: OutputDataset) -> bool:
+    return output.spec.output_folder.incompatible_schema is CheckMode.FAIL
+
+
+def _break_of(conflict: object) -> str:
+    return f"it cannot be read together with older or newer snapshots: {conflict}"

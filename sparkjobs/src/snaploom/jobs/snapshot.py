@@ -8,7 +8,9 @@ from time import monotonic
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from snaploom.engine.expectations import Expectations, check_warnings
 from snaploom.engine.fold import Weave
+from snaploom.engine.published import read_files
 from snaploom.engine.retries import await_tasks
 from snaploom.engine.rowcounts import RowCounts, Weaving, null_key_warnings
 from snaploom.engine.schemachecks import MissingField, SchemaOutcome, check_schemas
@@ -16,11 +18,11 @@ from snaploom.engine.sources.port import SourceFrame
 from snaploom.engine.write import count_written, write_frame
 from snaploom.jobs.events import JoinPlanned
 from snaploom.jobs.job import Job
-from snaploom.jobs.preparation import Prepared, model_nodes, refuse_structure
-from snaploom.jobs.schemahistory import SchemaHistory
+from snaploom.jobs.preparation import Prepared, model_nodes
+from snaploom.jobs.schemahistory import SchemaHistory, compare_structure
 from snaploom.jobs.sight import Sight
 from snaploom.jobs.sparkfailures import translated
-from snaploom.models.report import Exclusion, SourceSnapshot
+from snaploom.models.report import CheckResult, Exclusion, SourceSnapshot
 from snaploom.models.times import format_instant
 from snaploom.planning.plan import PlannedSnapshot
 from snaploom.planning.steps import ReadSource
@@ -67,6 +69,7 @@ class SnapshotWeaver:
         self._prepared = prepared
         self._sight = sight
         self._history = SchemaHistory(folder.store)
+        self._told_of_history: tuple[str, ...] = ()
         others = self.output.spec.data_model.other_data_sources
         self._others = {other.field_name: other for other in others}
         self._relationships = {r.name: r for r in prepared.bundle.data_relationships}
@@ -88,7 +91,7 @@ class SnapshotWeaver:
             SnaploomError: whatever went wrong, in Snaploom's words.
         """
         started = monotonic()
-        self.warnings = ()
+        self.warnings = self._told_of_history = ()
         name = f"{self.output.identity}: snapshot {format_instant(planned.time)}"
         self.job.group.enter(self._spark, group, name)
         try:
@@ -111,13 +114,17 @@ class SnapshotWeaver:
         left_out = {exclusion.field_name for exclusion in outcome.excluded}
         used = {name: item for name, item in read.items() if name not in left_out}
         target = SnapshotTarget(planned.time, planned.partition, plan.hash, model_nodes(plan.tree))
-        return publish(
+        published = publish(
             self.folder,
             self.run,
             target,
             lambda uri: self._write(planned, used, outcome, uri),
             self._revalidate,
         )
+        self.warnings += self._told_of_history
+        if isinstance(published, Published):
+            self._history.store_merged(self.folder)
+        return published
 
     def _read(self, step: ReadSource) -> SourceFrame:
         with translated(f"DataSource/{step.source}"):
@@ -134,10 +141,10 @@ class SnapshotWeaver:
     ) -> WriteResult:
         weaving = self._weaving(used)
         schema = weaving.frame.schema.json()
-        self._history.refuse(self.output, self.folder.log.read(), planned.time, schema)
+        self._history.compare(self.output, self.folder.log.read(), planned.time, schema)
         self.job.interruption.check()
         try:
-            written, counts = self._write_and_count(weaving, uri)
+            written, counts, checks = self._write_and_count(weaving, uri)
         except BaseException:
             # Tasks outlive the job that failed; what they write must not come after the cleaning.
             await_tasks(self._spark, TASK_PATIENCE)
@@ -147,6 +154,7 @@ class SnapshotWeaver:
             *_planned_warnings(planned),
             *outcome.warnings,
             *null_key_warnings(counts.joins, ratios),
+            *check_warnings(checks),
         )
         return WriteResult(
             rows=counts.rows,
@@ -154,6 +162,7 @@ class SnapshotWeaver:
             sources=_sources(planned, used),
             excluded=(*_planned_exclusions(planned), *outcome.excluded),
             joins=counts.joins,
+            checks=checks,
             spark_version=self._spark.version,
         )
 
@@ -164,19 +173,29 @@ class SnapshotWeaver:
             lambda number, joins, node: self.job.tell(JoinPlanned(number, joins, node.field_name)),
         )
 
-    def _write_and_count(self, weaving: Weaving, uri: str) -> tuple[StructType, RowCounts]:
+    def _write_and_count(
+        self, weaving: Weaving, uri: str
+    ) -> tuple[StructType, RowCounts, tuple[CheckResult, ...]]:
         folder = self.output.spec.output_folder
-        schema = write_frame(weaving.frame, uri, folder.data_format, folder.data_compression)
+        expectations = Expectations(self.output, weaving.frame)
+        schema = write_frame(expectations.frame, uri, folder.data_format, folder.data_compression)
         counts = weaving.settle(
             self._spark,
             self.job.group.name,
             lambda: count_written(self._spark, uri, folder.data_format, schema),
         )
-        return schema, counts
+        checks = expectations.settle(
+            self._spark,
+            self.job.group.name,
+            lambda: read_files(self._spark, [uri], folder.data_format, schema),
+        )
+        return schema, counts, checks
 
     def _revalidate(self, state: FolderState, record: SnapshotRecord) -> None:
-        refuse_structure(self.output, state, self._prepared.plan.tree)
-        self._history.refuse_record(self.output, state, record)
+        self._told_of_history = (
+            *compare_structure(self.output, state, self._prepared.plan.tree),
+            *self._history.compare_record(self.output, state, record),
+        )
 
 
 def _fingerprint(schema: StructType) -> str:

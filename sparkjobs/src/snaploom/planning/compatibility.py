@@ -5,13 +5,19 @@ New sources may come as new leaves or subtrees; one between two old ones would m
 shows as a changed parent. A source that vanished may come back in its old place only. Another
 relationship or another DataSource on the same edge is allowed, and recorded (`join.md` section 2.7,
 N7). Names are compared ignoring case; the first case seen is kept.
+
+Where an output says `incompatibleSchema: WARN`, a change that would be refused is published (ruling
+D7). Such a break is then part of history: what follows continues the newer side, and readers that
+would read across it are told both snapshots.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import itemgetter
 
+from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.graph import ROOT_FIELD
 from snaploom.planning.tree import JoinTree
 
@@ -45,6 +51,24 @@ class StructureConflict:
 
 
 @dataclass(frozen=True, slots=True)
+class StructureBreak:
+    """Two snapshots in which one field stands for different things."""
+
+    conflict: StructureConflict
+    first_seen: str
+    """Snapshot that has the field as expected."""
+    second_seen: str
+    """Snapshot that has it as found."""
+
+    def __str__(self) -> str:
+        one = self.conflict
+        return (
+            f"{one.field_name}: {one.aspect} is {one.expected} in snapshot {self.first_seen} "
+            f"and {one.found} in snapshot {self.second_seen}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Swap:
     """A field that comes from another source, or by another relationship, than before."""
 
@@ -52,6 +76,10 @@ class Swap:
     aspect: str
     before: str
     after: str
+
+    def __str__(self) -> str:
+        kind = "DataSource" if self.aspect == "source" else "DataRelationship"
+        return f"`{self.field_name}` comes by {kind}/{self.after} from here on, not {self.before}"
 
 
 @dataclass(frozen=True)
@@ -97,6 +125,48 @@ def merge_structures(history: Structure, today: Structure) -> StructureMerge:
                 before.field_name, before.parent, before.group_by, now.source, now.relationship
             )
     return StructureMerge(merged, tuple(conflicts), tuple(swaps))
+
+
+def continued(structures: Iterable[Structure]) -> Structure:
+    """The structure that the next snapshot has to continue, from all that were ever published.
+
+    Args:
+        structures: by order of publication. Where two contradict each other, the later one was
+            published in spite of it, and counts.
+    """
+    merged: dict[str, StructureNode] = {}
+    for structure in structures:
+        for name, node in structure.items():
+            first = merged.get(name, node)
+            merged[name] = replace(node, field_name=first.field_name)
+    return merged
+
+
+def structure_breaks(history: Iterable[tuple[EpochNanos, Structure]]) -> tuple[StructureBreak, ...]:
+    """Where the structures of some snapshots contradict each other, so that no reader mixes them.
+
+    Args:
+        history: snapshots by time, in any order; equal structures are the same object, or at least
+            few.
+    """
+    merged: Structure = {}
+    seen: dict[str, str] = {}
+    known: set[int] = set()
+    breaks: list[StructureBreak] = []
+    for time, structure in sorted(history, key=itemgetter(0)):
+        if id(structure) in known:
+            continue
+        known.add(id(structure))
+        merge = merge_structures(merged, structure)
+        at = format_instant(time)
+        breaks.extend(
+            StructureBreak(conflict, seen[conflict.field_name.casefold()], at)
+            for conflict in merge.conflicts
+        )
+        merged = merge.structure
+        for name in structure:
+            seen.setdefault(name, at)
+    return tuple(breaks)
 
 
 def _conflicts(

@@ -112,7 +112,12 @@ def _parse_field(raw: JsonValue, seen: str) -> Field:
 
 def schema_json(schema: Type) -> str:
     """The text that Spark's `StructType.fromJson` reads; the inverse of `parse_schema`."""
-    return json.dumps(_plain(schema), separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(schema_document(schema), separators=(",", ":"), ensure_ascii=False)
+
+
+def schema_document(schema: Type) -> JsonValue:
+    """The same as a document."""
+    return _plain(schema)
 
 
 def _plain(type_: Type) -> JsonValue:

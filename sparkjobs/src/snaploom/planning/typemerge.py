@@ -80,6 +80,46 @@ def merge_schemas(schemas: Iterable[tuple[EpochNanos, str]]) -> MergedSchema:
     return MergedSchema(schema_json(merged or Struct((), "")), tuple(conflicts))
 
 
+def conflicts_with(
+    history: Iterable[tuple[EpochNanos, str]], time: EpochNanos, schema: str
+) -> tuple[TypeConflict, ...]:
+    """Why a snapshot cannot be read together with those around it; empty when it can.
+
+    Snapshots before and after it count as far as they can be read together themselves: what lies
+    beyond an older break, which was published on purpose (ruling D7), does not. A snapshot right at
+    a break has to agree with one side of it.
+
+    Args:
+        history: the other snapshots.
+        time: of the snapshot.
+        schema: its schema.
+    """
+    others = sorted(history)
+    before = readable_with_first([at for at in reversed(others) if at[0] < time])
+    after = readable_with_first([at for at in others if at[0] > time])
+    sides = [[*before, *after]]
+    if before and after and merge_schemas(sides[0]).conflicts:
+        sides = [before, after]
+    found = [merge_schemas([*side, (time, schema)]).conflicts for side in sides]
+    return min(found, key=len)
+
+
+def readable_with_first(schemas: list[tuple[EpochNanos, str]]) -> list[tuple[EpochNanos, str]]:
+    """The longest beginning of a list that can be read together."""
+    conflicts: list[TypeConflict] = []
+    merged: Struct | None = None
+    known: set[str] = set()
+    for index, (time, text) in enumerate(schemas):
+        if text in known:
+            continue
+        known.add(text)
+        schema = parse_schema(text, format_instant(time))
+        merged = schema if merged is None else _merge_structs(merged, schema, "", conflicts)
+        if conflicts:
+            return schemas[:index]
+    return schemas
+
+
 def _merge(first: Type, second: Type, path: str, conflicts: list[TypeConflict]) -> Type:
     match first, second:
         case Simple("void"), _:

@@ -8,7 +8,7 @@ metadata/manifest/<20 digits>.json             entries of the manifest log: the 
 metadata/checkpoint/<20 digits>.json           states of the log, to save reading; never needed
 metadata/_latest                               hint: a sequence that was reached
 metadata/removal.json                          notice: the folder is being removed, and for whom
-metadata/schema/<sha256>.json                  schemas by content
+metadata/schema/<sha256>.json, merged.json     schemas by content, and one that reads the newest
 metadata/datamodel/<sha256>.json, merged.json  data models by content, and the merged one for people
 .snaploom-tmp/                                 writes that are not finished
 ```
@@ -34,6 +34,7 @@ LATEST = "metadata/_latest"
 REMOVAL = "metadata/removal.json"
 SCHEMAS = "metadata/schema/"
 DATA_MODELS = "metadata/datamodel/"
+MERGED_SCHEMA = "metadata/schema/merged.json"
 MERGED_DATA_MODEL = "metadata/datamodel/merged.json"
 
 SEQUENCE_DIGITS = 20

@@ -12,7 +12,6 @@ from snaploom.planning.bundling import bundle_for
 from snaploom.planning.validation.unsupported import unsupported
 from snaploom.planning.validation.validator import validate
 
-CRON = {"schedule": "0 0 * * *", "startDate": "2020-01-01T00:00:00Z", "length": {"day": 1}}
 APPLICATOR = document(
     "MetadataApplicator",
     "m",
@@ -23,19 +22,13 @@ APPLICATOR = document(
 @pytest.mark.parametrize(
     ("change", "value"),
     [
-        ("dataModel.rootDataSource.snapshotFilter", {"fromCron": CRON}),
         ("checks", [{"name": "some", "expression": "count(*) > 0"}]),
         ("run.checkpointUri", "/tmp/x"),
         ("outputFolder.dataFormat", "ICEBERG"),
         ("outputFolder.columnMetadata", "MANIFEST"),
         ("outputFolder.targetFileSizeMiB", 128),
         ("outputFolder.clusterBy", ["a"]),
-        ("outputFolder.incompatibleSchema", "WARN"),
         ("outputFolder.registerTable", {"name": "t"}),
-        (
-            "outputFolder.snapshotAutoDelete.tiers",
-            [{"olderThan": {"day": 1}, "keepOneEvery": {"week": 1}}],
-        ),
     ],
 )
 def test_settings_that_are_not_built_are_refused(change: str, value: Any) -> None:
@@ -48,8 +41,10 @@ def test_settings_that_are_not_built_are_refused(change: str, value: Any) -> Non
 
 
 def test_retention_rules_are_built() -> None:
-    rules = {"maxSnapshotAge": {"day": 9}, "maxSnapshotCreationAge": {"day": 9}}
-    change = {"outputFolder.snapshotAutoDelete": rules | {"maxOldSnapshots": 3}}
+    rules: Any = {"maxSnapshotAge": {"day": 9}, "maxSnapshotCreationAge": {"day": 9}}
+    tiers = [{"olderThan": {"day": 1}, "keepOneEvery": {"week": 1}}]
+    rules |= {"maxOldSnapshots": 3, "tiers": tiers}
+    change = {"outputFolder.snapshotAutoDelete": rules}
     resources = parsed([*model()[:-1], output(**change)])
     assert unsupported(bundle_for("OutputDataset", "wide", resources)) == ()
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from snaploom.models.codes import make_finding
-from snaploom.models.common import CheckMode
 from snaploom.models.datasource import DataSource
 from snaploom.models.finding import Finding, Severity
 from snaploom.models.outputdataset import OutputDataset
@@ -73,10 +72,6 @@ def _of_index(index: SkippingIndex) -> Iterator[tuple[str, str]]:
 
 
 def _of_model(output: OutputDataset) -> Iterator[tuple[str, str]]:
-    if output.spec.data_model.root_data_source.snapshot_filter.from_cron is not None:
-        yield "spec.dataModel.rootDataSource.snapshotFilter.fromCron", "intervals by cron"
-    if output.spec.checks:
-        yield "spec.checks", "checking expectations"
     if output.spec.run.checkpoint_uri is not None:
         yield "spec.run.checkpointUri", "sharing subtrees between snapshots"
 
@@ -91,9 +86,5 @@ def _of_folder(output: OutputDataset) -> Iterator[tuple[str, str]]:
         yield f"{path}.targetFileSizeMiB", "aiming at a size of files"
     if folder.cluster_by:
         yield f"{path}.clusterBy", "clustering rows in files"
-    if folder.snapshot_auto_delete.tiers:
-        yield f"{path}.snapshotAutoDelete.tiers", "keeping fewer snapshots of what is long past"
-    if folder.incompatible_schema is CheckMode.WARN:
-        yield f"{path}.incompatibleSchema", "publishing an incompatible schema with a warning"
     if folder.register_table is not None:
         yield f"{path}.registerTable", "registering snapshots in a catalog"

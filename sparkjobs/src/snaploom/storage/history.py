@@ -1,0 +1,213 @@
+"""What a folder's published snapshots look like to those who read them, without Spark.
+
+Which snapshots a time or a range means, the one schema under which they can be read together, and
+why a field is NULL in some of them. `snaploom.read` and the command line ask the same functions.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from snaploom.errors import HistoryIncompatible, SnaploomError
+from snaploom.models.outputfolder import TimestampFormat
+from snaploom.models.times import EpochNanos, format_instant
+from snaploom.planning.compatibility import (
+    Structure,
+    StructureNode,
+    merge_structures,
+    structure_breaks,
+    structure_from,
+)
+from snaploom.planning.schemas import Field, Simple, Struct, parse_schema, schema_json
+from snaploom.planning.typemerge import merge_schemas, readable_with_first
+from snaploom.storage import layout
+from snaploom.storage.entries import MANIFEST_FORMAT, FolderSettings, ModelNode, SnapshotRecord
+from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
+from snaploom.storage.state import FolderState
+
+_log = logging.getLogger(__name__)
+
+NOT_IN_MODEL = "NOT_IN_MODEL"
+"""Reason of an absence: the data model did not have the field when the snapshot was published."""
+
+
+class NothingPublished(SnaploomError):
+    """There is no snapshot to read."""
+
+    reason = "NothingPublished"
+    retryable = True
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """A field that one snapshot does without, so that it reads as NULL there."""
+
+    time: str
+    """Snapshot time, ISO 8601."""
+    field_name: str
+    """Field of the output."""
+    reason: str
+    """Why, for machines: a reason of an exclusion, or `NOT_IN_MODEL`."""
+    message: str
+    """The same for people."""
+
+
+class SchemaDocuments:
+    """Schemas of a folder by their hash; each is read once, since they never change."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        """Nothing is read yet."""
+        self._store = store
+        self._known: dict[str, str] = {}
+
+    def get(self, schema_hash: str) -> str:
+        """A schema, as `StructType.json()` gives it."""
+        if schema_hash not in self._known:
+            key = layout.schema_key(schema_hash)
+            self._known[schema_hash] = self._store.get(key).decode("utf-8")
+        return self._known[schema_hash]
+
+
+def refuse_empty(state: FolderState, uri: str) -> FolderSettings:
+    """The settings of a folder that has snapshots.
+
+    Raises:
+        NothingPublished: it has none.
+    """
+    if state.settings is None or not state.snapshots:
+        raise NothingPublished(
+            f"{uri} has no published snapshot",
+            hint="run the output first, or name a manifest at which there was one",
+        )
+    return state.settings
+
+
+def snapshot_at(state: FolderState, time: EpochNanos) -> SnapshotRecord:
+    """The newest snapshot at a time or before it.
+
+    Raises:
+        NothingPublished: the first one is later.
+    """
+    until = [record for record in state.snapshots if record.time <= time]
+    if not until:
+        raise NothingPublished(
+            f"there is no snapshot at {format_instant(time)} or before",
+            found=f"the first is {format_instant(state.snapshots[0].time)}"
+            if state.snapshots
+            else "no snapshot at all",
+        )
+    return until[-1]
+
+
+def snapshots_between(
+    state: FolderState, first: EpochNanos | None, last: EpochNanos | None
+) -> tuple[SnapshotRecord, ...]:
+    """The snapshots from one time to another, both inclusive; None is without a bound."""
+    return tuple(
+        record
+        for record in state.snapshots
+        if (first is None or first <= record.time) and (last is None or record.time <= last)
+    )
+
+
+def merged_schema(
+    state: FolderState, documents: SchemaDocuments, records: Sequence[SnapshotRecord]
+) -> str:
+    """The one schema that reads some snapshots, as `StructType.json()` gives it.
+
+    Raises:
+        HistoryIncompatible: they cannot be read together; both sides of every break are named.
+    """
+    models = {version.model_hash: structure_of(version.nodes) for version in state.models}
+    moved = structure_breaks((record.time, models[record.model_hash]) for record in records)
+    merged = merge_schemas((record.time, documents.get(record.schema_hash)) for record in records)
+    breaks = (*map(str, moved), *map(str, merged.conflicts))
+    if breaks:
+        raise HistoryIncompatible(
+            "these snapshots have nothing in common",
+            found="; ".join(breaks),
+            expected="snapshots on one side of the break",
+            hint="read the two sides apart, each by its range of times",
+        )
+    return merged.schema
+
+
+def newest_side(state: FolderState, documents: SchemaDocuments) -> tuple[SnapshotRecord, ...]:
+    """The newest snapshots, by time, as far back as they can be read together."""
+    models = {version.model_hash: structure_of(version.nodes) for version in state.models}
+    newest_first = state.snapshots[::-1]
+    schemas = [(record.time, documents.get(record.schema_hash)) for record in newest_first]
+    side = newest_first[: len(readable_with_first(schemas))]
+    merged: Structure = {}
+    for index, record in enumerate(side):
+        merge = merge_structures(merged, models[record.model_hash])
+        if merge.conflicts:
+            side = side[:index]
+            break
+        merged = merge.structure
+    return side[::-1]
+
+
+def store_merged_schema(store: ObjectStore, state: FolderState, documents: SchemaDocuments) -> None:
+    """Write the schema that reads the newest snapshots, for readers that ignore the log.
+
+    Spark's own `mergeSchema` refuses columns that became wider (`join.md` section 2.7). Nothing of
+    ours reads it.
+    """
+    side = newest_side(state, documents)
+    document = {
+        "format": MANIFEST_FORMAT,
+        "from": format_instant(side[0].time),
+        "to": format_instant(side[-1].time),
+        "schema": json.loads(merged_schema(state, documents, side)),
+    }
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    try:
+        store.put(layout.MERGED_SCHEMA, text.encode() + b"\n")
+    except STORE_FAILURES as error:
+        _log.warning("%s is not up to date: %s", layout.MERGED_SCHEMA, error.message)
+
+
+def with_partition(schema: str, settings: FolderSettings) -> str:
+    """A schema with the partition column last, as readers see it."""
+    is_text = settings.timestamp_format == TimestampFormat.ISO8601_DATE_TIME.value
+    kind = Simple("string" if is_text else "long", "")
+    whole = parse_schema(schema, "")
+    column = Field(settings.partition_field_name, kind, False, json.dumps({}))
+    return schema_json(Struct((*whole.fields, column), ""))
+
+
+def absences(state: FolderState, records: Iterable[SnapshotRecord]) -> tuple[Absence, ...]:
+    """Every field that some snapshots do without, by snapshot time, and why.
+
+    Fields are those of every data model that was ever published here.
+    """
+    names = {name: node.field_name for name, node in state.merged_model.items() if name}
+    models = {
+        version.model_hash: {node.field_name.casefold() for node in version.nodes}
+        for version in state.models
+    }
+    found: list[Absence] = []
+    for record in records:
+        time = format_instant(record.time)
+        found.extend(
+            Absence(time, left.field_name, left.reason.value, left.message)
+            for left in record.excluded
+        )
+        found.extend(
+            Absence(time, names[name], NOT_IN_MODEL, "the data model did not have it then")
+            for name in sorted(names.keys() - models[record.model_hash])
+        )
+    return tuple(found)
+
+
+def structure_of(nodes: Iterable[ModelNode]) -> Structure:
+    """A data model as its manifest keeps it, for comparison."""
+    return structure_from(
+        StructureNode(node.field_name, node.parent, node.group_by, node.source, node.relationship)
+        for node in nodes
+        if node.field_name
+    )
