@@ -4,7 +4,6 @@
 SnaploomError
 ├── InvalidDeclarations       carries the findings (snaploom.models.finding)
 │   └── NoUniqueJoinTree      every error is an ambiguous or unreachable join tree
-├── CronNotBuilt              declared, and not built yet (snaploom.planning.intervals)
 ├── SparkNotStarted           no Java, or a configuration that Spark refuses (snaploom.jobs.session)
 ├── SparkStopped              shut down under a run (snaploom.jobs.sparkfailures)
 ├── BundleUnreadable          no Bundle, or another resource's (snaploom.jobs.bundlefile)
@@ -27,6 +26,8 @@ SnaploomError
 │   ├── FolderRemoved         it is being removed, or was under a run
 │   ├── ImmutableSettingChanged
 │   ├── HistoryIncompatible   structure or types contradict what is published
+│   ├── CheckFailed           the woven rows are not what is expected of them
+│   ├── CheckInvalid          an expectation that cannot be measured on them
 │   ├── SnapshotChanged       what was to be replaced is not live any more
 │   └── RunRevoked            another run took this run's files away (ruling D27)
 ├── StorageError
@@ -198,6 +199,18 @@ class HistoryIncompatible(PublicationError):
     """Structure or types contradict the snapshots that are already published."""
 
     reason = "HistoryIncompatible"
+
+
+class CheckFailed(PublicationError):
+    """An expectation (`checks[]`, `rootKey`) does not hold, so that nothing is published."""
+
+    reason = "CheckFailed"
+
+
+class CheckInvalid(PublicationError):
+    """An expectation cannot be measured on the woven rows: a column is absent, or so."""
+
+    reason = "CheckInvalid"
 
 
 class SnapshotChanged(PublicationError):

@@ -16,7 +16,7 @@ from snaploom.planning.calendar import length_of, local_instant
 from snaploom.planning.intervals import (
     NEVER,
     READ_TIME,
-    CronNotBuilt,
+    Interval,
     Intervals,
     IntervalSettings,
     RootCandidate,
@@ -133,14 +133,51 @@ def test_a_root_read_as_it_is_has_one_candidate_now() -> None:
     assert root_candidates(IntervalSettings(DAILY), READ_TIME, [day(4.1)], day(4.5)) == ()
 
 
-def test_cron_is_refused_with_one_clear_error() -> None:
-    declared: dict[str, Any] = {
-        "schedule": "0 * * * *",
-        "startDate": "2020-01-01T00:00:00Z",
-        "length": {"hour": 1},
-    }
-    with pytest.raises(CronNotBuilt, match="not supported yet"):
-        settings_of(SnapshotFilter.parse({"fromCron": declared}))
+NIGHTLESS: dict[str, Any] = {
+    "schedule": "0 6-23 * * *",
+    "timeZone": "Australia/Melbourne",
+    "startDate": "2020-01-01T00:00:00Z",
+    "length": {"hour": 1},
+}
+
+
+def hour(text: str) -> EpochNanos:
+    return parse_instant(f"2020-01-02T{text}+11:00")
+
+
+def cron_candidates(*clock: str, now: str = "23:59:00", **changes: object) -> list[str]:
+    settings = settings_of(SnapshotFilter.parse({"fromCron": NIGHTLESS | changes}))
+    offered = SourceSnapshots.of(hour(text) for text in clock)
+    found = root_candidates(settings, offered, [hour("09:59:00")], hour(now))
+    return [f"{format_instant(c.time)[11:16]} {c.reason.value}" for c in found]
+
+
+def test_cron_takes_one_snapshot_a_tick_and_none_at_night() -> None:
+    day_and_night = ("00:10:00", "05:59:59", "06:00:00", "06:30:00", "09:10:00", "23:30:00")
+    assert cron_candidates(*day_and_night) == ["19:30 NEW_SNAPSHOT", "12:30 NEW_SNAPSHOT"]
+    assert cron_candidates("06:00:00", "06:59:59", "07:00:00", preference="OLDEST") == [
+        "19:00 NEW_SNAPSHOT",
+        "20:00 NEW_SNAPSHOT",
+    ]
+
+
+def test_cron_intervals_honour_what_the_others_honour() -> None:
+    clock = ("06:30:00", "08:10:00", "12:30:00")
+    excluded = [{"from": "2020-01-02T08:00:00+11:00", "to": "2020-01-02T09:00:00+11:00"}]
+    assert cron_candidates(*clock, excludeIntervals=excluded, maxSnapshotAge={"hour": 5}) == []
+    assert cron_candidates(
+        *clock, now="12:40:00", excludeIntervals=excluded, maxSnapshotAge={"hour": 5},
+        onlyClosedIntervals=True,
+    ) == ["21:10 INTERVAL_EXCLUDED", "01:30 INTERVAL_OPEN"]  # fmt: skip
+
+
+def test_an_interval_by_cron_ends_at_the_next_tick_at_the_latest() -> None:
+    settings = settings_of(SnapshotFilter.parse({"fromCron": NIGHTLESS | {"length": {"hour": 3}}}))
+    found = settings.intervals.containing(hour("22:30:00"))
+    assert found == Interval(found.index if found else 0, hour("22:00:00"), hour("23:00:00"))
+    night = settings.intervals.containing(EpochNanos(hour("23:00:00") + 2 * HOUR))
+    assert night is not None
+    assert night.end - night.start == 3 * HOUR
 
 
 def test_settings_resolve_the_start_in_its_zone() -> None:

@@ -14,6 +14,7 @@ from snaploom.planning.retention import (
     catchup_order,
     not_worth_weaving,
     removals,
+    removals_before,
 )
 
 DAY = 24 * 3_600_000_000_000
@@ -60,6 +61,28 @@ def test_tiers_keep_the_first_of_each_period_of_what_is_long_past() -> None:
     rules = SnapshotAutoDelete(tiers=(tier,))
     # Weeks start on days 0 and 7; the age limit is day 9.
     assert gone(rules, held(*range(14)), 14) == [1, 2, 3, 4, 5, 6, 8]
+
+
+def test_months_are_made_of_what_weeks_keep() -> None:
+    weeks = Tier(older_than=TimeOffset(day=5), keep_one_every=TimeOffset(week=1))
+    months = Tier(older_than=TimeOffset(day=20), keep_one_every=TimeOffset(day=30))
+    for tiers in ((weeks, months), (months, weeks)):
+        removed = gone(SnapshotAutoDelete(tiers=tiers), held(*range(70)), 100)
+        assert sorted(set(range(70)) - set(removed)) == [0, 35, 63, 69]
+
+
+def test_a_tier_of_no_age_thins_everything_but_the_latest() -> None:
+    tier = Tier(older_than=TimeOffset(), keep_one_every=TimeOffset(week=1))
+    assert gone(SnapshotAutoDelete(tiers=(tier,)), held(*range(6)), 9) == [1, 2, 3, 4]
+
+
+def test_while_a_run_has_more_to_publish_nothing_goes_that_would_come_back_into_its_own() -> None:
+    rules = SnapshotAutoDelete(max_old_snapshots=1)
+    there = held(1, 4)
+    for coming, expected in (([], []), ([day(3)], []), ([day(5)], [])):
+        assert list(removals_before(coming, rules, there, day(9), PERIODS)) == expected
+    [removal] = removals_before([day(3)], rules, held(1, 2, 4), day(9), PERIODS)
+    assert removal.time == day(1)
 
 
 def test_a_removal_names_its_rule() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.times import EpochNanos
 from snaploom.planning.intervals import settings_of
-from snaploom.planning.retention import HeldSnapshot, Removal, removals
+from snaploom.planning.retention import HeldSnapshot, Removal, removals_before
 from snaploom.storage.entries import Tombstone
 from snaploom.storage.folder import Folder
 from snaploom.storage.run import Run
@@ -13,9 +15,20 @@ from snaploom.storage.state import FolderState, tombstone_of
 
 
 def delete_old_snapshots(
-    folder: Folder, run: Run, output: OutputDataset, now: EpochNanos
+    folder: Folder,
+    run: Run,
+    output: OutputDataset,
+    now: EpochNanos,
+    coming: Collection[EpochNanos] = (),
 ) -> tuple[EpochNanos, ...]:
     """End every snapshot that `snapshotAutoDelete` does not keep; the times that went.
+
+    Args:
+        folder: where.
+        run: who deletes.
+        output: whose rules.
+        now: the instant to which ages are measured.
+        coming: snapshots that the run has still to publish.
 
     Readers that pinned an older manifest keep their files until `readerGrace` has passed and
     somebody runs `gc`; planning never weaves an ended snapshot again.
@@ -24,7 +37,7 @@ def delete_old_snapshots(
 
     def tombstone(state: FolderState) -> Tombstone | None:
         nonlocal gone
-        gone = _removals(output, state, now)
+        gone = _removals(output, state, now, coming)
         if not gone:
             return None
         seq, moment = state.next_seq, run.clock()
@@ -41,13 +54,15 @@ def delete_old_snapshots(
             ),
         )
 
-    if _removals(output, folder.log.read(), now):
+    if _removals(output, folder.log.read(), now, coming):
         folder.log.commit(tombstone)
     return tuple(removal.time for removal in gone)
 
 
-def _removals(output: OutputDataset, state: FolderState, now: EpochNanos) -> tuple[Removal, ...]:
+def _removals(
+    output: OutputDataset, state: FolderState, now: EpochNanos, coming: Collection[EpochNanos]
+) -> tuple[Removal, ...]:
     periods = settings_of(output.spec.data_model.root_data_source.snapshot_filter).intervals
     held = [HeldSnapshot(record.time, record.created_at) for record in state.snapshots]
     rules = output.spec.output_folder.snapshot_auto_delete
-    return removals(rules, held, now, periods)
+    return removals_before(coming, rules, held, now, periods)

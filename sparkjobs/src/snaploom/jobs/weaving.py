@@ -24,7 +24,7 @@ from snaploom.jobs.snapshot import SnapshotWeaver
 from snaploom.jobs.sparkfailures import SparkStopped
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import Report, SnapshotReason
-from snaploom.models.times import format_instant
+from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.availability import Action
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import PlannedSnapshot
@@ -92,7 +92,8 @@ def _weave(
         job.tell(SnapshotStarted(index + 1, len(due), planned.time))
         try:
             job.interruption.check()
-            stopped = _weave_one(weaver, planned, f"{run.run_id}-{index}", record)
+            coming = [later.time for later in due[index + 1 :]]
+            stopped = _weave_one(weaver, planned, f"{run.run_id}-{index}", record, coming)
         except SnaploomError as error:
             record.give_up(due[index:], _reason_behind(job, error))
             break
@@ -114,7 +115,11 @@ def _begin(output: OutputDataset, run: Run) -> Folder:
 
 
 def _weave_one(
-    weaver: SnapshotWeaver, planned: PlannedSnapshot, group: str, record: RunRecord
+    weaver: SnapshotWeaver,
+    planned: PlannedSnapshot,
+    group: str,
+    record: RunRecord,
+    coming: Sequence[EpochNanos],
 ) -> MissingField | None:
     """Weave one snapshot and record its outcome; a missing field whose mode is ERROR is left."""
     outcome = weaver.weave(planned, group)
@@ -128,14 +133,16 @@ def _weave_one(
         record.leave_out(planned, SnapshotReason.ALREADY_PUBLISHED, message)
     else:
         record.publish(outcome.record, weaver.seconds, weaver.warnings)
-        _delete_old(weaver, record)
+        _delete_old(weaver, record, coming)
     return None
 
 
-def _delete_old(weaver: SnapshotWeaver, record: RunRecord) -> None:
+def _delete_old(weaver: SnapshotWeaver, record: RunRecord, coming: Sequence[EpochNanos]) -> None:
     """Apply retention; the snapshot is published whatever comes of it."""
     try:
-        gone = delete_old_snapshots(weaver.folder, weaver.run, weaver.output, weaver.job.now)
+        gone = delete_old_snapshots(
+            weaver.folder, weaver.run, weaver.output, weaver.job.now, coming
+        )
     except SnaploomError as error:
         record.warn(
             f"old snapshots were not deleted, which the next publication tries again: "

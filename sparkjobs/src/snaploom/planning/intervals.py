@@ -5,6 +5,10 @@ that a month from 31 January is not worn down by February. B never decreases: it
 where a zone skipped a whole day (Pacific/Apia, 30 December 2011), and such an interval is empty. So
 the interval of an instant is the last i with B(i) <= instant, found by bisection.
 
+Intervals by cron are a tick and an explicit length each (ruling D4), so that there are times in no
+interval: hourly, but not at night. An interval that would reach beyond the next tick ends there, so
+that no time is in two.
+
 Only snapshots make candidates, so the work grows with snapshots, never with intervals.
 """
 
@@ -12,14 +16,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from whenever import PlainDateTime
 
-from snaploom.errors import SnaploomError
 from snaploom.models.common import Preference, TimeOffset
-from snaploom.models.outputdataset import FromInterval, LocalDateTime, SnapshotFilter
+from snaploom.models.outputdataset import (
+    ExcludedInterval,
+    FromCron,
+    FromInterval,
+    LocalDateTime,
+    SnapshotFilter,
+)
 from snaploom.models.report import SnapshotReason
-from snaploom.models.times import EpochNanos, parse_instant
+from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, parse_instant
 from snaploom.planning.calendar import (
     LAST_INSTANT,
     CalendarLength,
@@ -29,16 +39,11 @@ from snaploom.planning.calendar import (
     local_instant,
     minus_bounded,
 )
+from snaploom.planning.cron import CronTicks
 
 NEVER = EpochNanos(LAST_INSTANT + 1)
 """Where an interval ends whose end is beyond the calendar."""
-
-
-class CronNotBuilt(SnaploomError):
-    """Intervals from a cron expression are asked for."""
-
-    reason = "NotSupported"
-    exit_code = 2
+_MINUTE = 60 * NANOS_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,7 @@ class Interval:
     """One interval, half-open."""
 
     index: int
+    """Grows from one interval of a sequence to the next."""
     start: EpochNanos
     end: EpochNanos
 
@@ -53,9 +59,31 @@ class Interval:
         return self.start <= instant < self.end
 
 
+class IntervalSequence(Protocol):
+    """Intervals in order, none of which overlaps another."""
+
+    @property
+    def start(self) -> EpochNanos:
+        """Nothing before it is in an interval."""
+        ...
+
+    @property
+    def zone(self) -> str:
+        """Zone of every calendar length of the OutputDataset."""
+        ...
+
+    def containing(self, instant: EpochNanos) -> Interval | None:
+        """The interval that holds an instant, if one does."""
+        ...
+
+    def of_each(self, instants: Iterable[EpochNanos]) -> Iterator[tuple[EpochNanos, Interval]]:
+        """Each of the ascending instants with its interval; those in none are left out."""
+        ...
+
+
 @dataclass(frozen=True)
 class Intervals:
-    """The sequence of intervals; `length` must be longer than nothing."""
+    """Intervals without gaps between them; `length` must be longer than nothing."""
 
     start: EpochNanos
     length: CalendarLength
@@ -102,11 +130,56 @@ class Intervals:
                 yield instant, interval
 
 
+@dataclass(frozen=True)
+class CronIntervals:
+    """An interval from each tick on, no longer than to the next one."""
+
+    start: EpochNanos
+    ticks: CronTicks
+    length: TimeOffset
+
+    @property
+    def zone(self) -> str:
+        """Zone of the expression."""
+        return self.ticks.zone
+
+    def containing(self, instant: EpochNanos) -> Interval | None:
+        """The interval that holds an instant, or None between two, and before the start."""
+        found = self._latest(instant)
+        return found if found is not None and instant in found else None
+
+    def of_each(self, instants: Iterable[EpochNanos]) -> Iterator[tuple[EpochNanos, Interval]]:
+        """Each of the ascending instants with its interval; those in none are left out."""
+        latest: Interval | None = None
+        following: EpochNanos | None = self.start
+        for instant in instants:
+            if following is not None and instant >= following:
+                latest = self._latest(instant)
+                following = self.ticks.following(instant)
+            if latest is not None and instant in latest:
+                yield instant, latest
+
+    def _latest(self, instant: EpochNanos) -> Interval | None:
+        """The interval that began last, even if it is over."""
+        tick = self.ticks.latest(instant) if instant >= self.start else None
+        if tick is None or tick < self.start:
+            return None
+        following = self.ticks.following(tick)
+        end = min(self._end_of(tick), NEVER if following is None else following)
+        return Interval(tick // _MINUTE, tick, end)
+
+    def _end_of(self, tick: EpochNanos) -> EpochNanos:
+        try:
+            return advance(tick, length_of(self.length), self.zone)
+        except OutOfCalendar:
+            return NEVER
+
+
 @dataclass(frozen=True, slots=True)
 class IntervalSettings:
-    """A `snapshotFilter`, resolved to instants; what a filter by cron would be turned into too."""
+    """A `snapshotFilter`, resolved to instants."""
 
-    intervals: Intervals
+    intervals: IntervalSequence
     preference: Preference = Preference.NEWEST
     only_closed: bool = False
     max_age: TimeOffset | None = None
@@ -159,32 +232,30 @@ class _Choice:
 
 
 def settings_of(snapshot_filter: SnapshotFilter) -> IntervalSettings:
-    """Resolve the filter of an OutputDataset.
-
-    Raises:
-        CronNotBuilt: for `fromCron`, which a later version brings; this is its place.
-    """
-    if snapshot_filter.from_interval is None:
-        raise CronNotBuilt(
-            "intervals from a cron expression are not supported yet",
-            path="spec.dataModel.rootDataSource.snapshotFilter.fromCron",
-            hint="use fromInterval; excludeIntervals leaves times out",
-        )
-    return _settings_of_interval(snapshot_filter.from_interval)
-
-
-def _settings_of_interval(given: FromInterval) -> IntervalSettings:
-    start = given.interval_start_date
+    """Resolve the filter of an OutputDataset."""
+    given = snapshot_filter.from_interval or snapshot_filter.from_cron
+    assert given is not None  # guaranteed by one_of
     return IntervalSettings(
-        intervals=Intervals(start_of(start), length_of(given.interval_length), start.timezone),
+        intervals=_by_length(given) if isinstance(given, FromInterval) else _by_cron(given),
         preference=given.preference,
         only_closed=given.only_closed_intervals,
         max_age=given.max_snapshot_age,
-        excluded=tuple(
-            (parse_instant(excluded.from_), parse_instant(excluded.to))
-            for excluded in given.exclude_intervals
-        ),
+        excluded=tuple(_resolved(excluded) for excluded in given.exclude_intervals),
     )
+
+
+def _by_length(given: FromInterval) -> Intervals:
+    start = given.interval_start_date
+    return Intervals(start_of(start), length_of(given.interval_length), start.timezone)
+
+
+def _by_cron(given: FromCron) -> CronIntervals:
+    ticks = CronTicks(given.schedule, given.time_zone)
+    return CronIntervals(parse_instant(given.start_date), ticks, given.length)
+
+
+def _resolved(excluded: ExcludedInterval) -> tuple[EpochNanos, EpochNanos]:
+    return parse_instant(excluded.from_), parse_instant(excluded.to)
 
 
 def start_of(start: LocalDateTime) -> EpochNanos:

@@ -127,9 +127,6 @@ def plan_run(
         published: what the folder holds.
         now: the instant of planning.
         limit: number of snapshots to publish at most.
-
-    Raises:
-        CronNotBuilt: when intervals come from a cron expression.
     """
     plan = plan_offline(bundle)
     if not plan.is_valid:
@@ -156,7 +153,9 @@ class _SnapshotPlanner:
 
     def __post_init__(self) -> None:
         model = self.output.spec.data_model
-        self.settings = settings_of(model.root_data_source.snapshot_filter)
+        chosen = model.root_data_source.snapshot_filter
+        self.settings = settings_of(chosen)
+        self._form = "fromInterval" if chosen.from_interval is not None else "fromCron"
         self.root = self.offered.get(self.tree.root.source, SourceSnapshots())
         self.rules = {other.field_name: other.snapshot for other in model.other_data_sources}
         self.unreachable = tuple(
@@ -244,7 +243,7 @@ class _SnapshotPlanner:
                 code=OPEN_INTERVAL,
                 severity=Severity.WARNING,
                 resource=self.output.identity,
-                path="spec.dataModel.rootDataSource.snapshotFilter.fromInterval.preference",
+                path=f"spec.dataModel.rootDataSource.snapshotFilter.{self._form}.preference",
                 message=f"the snapshot {format_instant(last)} is the newest so far of an interval "
                 "that has not ended; a later one of the same interval will not be published",
                 found=f"now is {format_instant(self.now)}",

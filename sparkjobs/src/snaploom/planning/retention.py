@@ -1,9 +1,9 @@
 """Which snapshots `snapshotAutoDelete` removes, as data.
 
 Four rules, each by itself, each off when all zero (ruling K10) or -1: age of the snapshot, age of
-its publication, number of old ones, and tiers that thin out the past (ruling D8). The latest by
-snapshot time never goes. The same rules, applied to what is there together with what could be
-added, tell which candidates are not worth weaving, because they would be removed at once.
+its publication, number of old ones, and tiers that thin out what is left of the past (ruling D8).
+The latest by snapshot time never goes. The same rules, applied to what is there together with what
+could be added, tell which candidates are not worth weaving, because they would be removed at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from snaploom.models.common import TimeOffset
 from snaploom.models.outputfolder import CatchupMode, SnapshotAutoDelete, Tier
 from snaploom.models.times import EpochNanos
 from snaploom.planning.calendar import length_of, minus_bounded
-from snaploom.planning.intervals import Intervals
+from snaploom.planning.intervals import Intervals, IntervalSequence
 
 
 class RetentionRule(StrEnum):
@@ -49,28 +49,31 @@ def removals(
     rules: SnapshotAutoDelete,
     held: Iterable[HeldSnapshot],
     now: EpochNanos,
-    periods: Intervals,
+    periods: IntervalSequence,
 ) -> tuple[Removal, ...]:
     """The snapshots that go, oldest first, each with the first rule that says so.
+
+    Ages and number are rules by themselves. Tiers thin out what those leave, from the youngest
+    tier to the oldest, each what the one before it leaves: months made of what weeks keep. Judged
+    side by side, the first of a month would go for not being the first of its week, and all others
+    of the month for not being its first.
 
     `periods` gives the zone of every age, and the start from which periods of tiers are counted.
     """
     ordered = sorted(held, key=lambda snapshot: snapshot.time)
     chosen: dict[EpochNanos, RetentionRule] = {}
-    for rule, times in _by_rule(rules, ordered[:-1], ordered, now, periods):
+    for rule, times in _by_age_and_number(rules, ordered[:-1], now, periods.zone):
         for time in times:
             chosen.setdefault(time, rule)
+    kept = [snapshot.time for snapshot in ordered if snapshot.time not in chosen]
+    for time in _thinned(rules.tiers, kept, now, periods):
+        chosen[time] = RetentionRule.TIERS
     return tuple(Removal(time, chosen[time]) for time in sorted(chosen))
 
 
-def _by_rule(
-    rules: SnapshotAutoDelete,
-    old: Sequence[HeldSnapshot],
-    ordered: Sequence[HeldSnapshot],
-    now: EpochNanos,
-    periods: Intervals,
+def _by_age_and_number(
+    rules: SnapshotAutoDelete, old: Sequence[HeldSnapshot], now: EpochNanos, zone: str
 ) -> list[tuple[RetentionRule, list[EpochNanos]]]:
-    zone = periods.zone
     aged = _before(rules.max_snapshot_age, now, zone)
     published = _before(rules.max_snapshot_creation_age, now, zone)
     surplus = len(old) - rules.max_old_snapshots if rules.max_old_snapshots >= 0 else 0
@@ -78,7 +81,6 @@ def _by_rule(
         (RetentionRule.MAX_SNAPSHOT_AGE, [s.time for s in old if s.time < aged]),
         (RetentionRule.MAX_SNAPSHOT_CREATION_AGE, [s.time for s in old if s.created < published]),
         (RetentionRule.MAX_OLD_SNAPSHOTS, [s.time for s in old[: max(surplus, 0)]]),
-        (RetentionRule.TIERS, _thinned(rules.tiers, ordered, now, periods)),
     ]
 
 
@@ -88,20 +90,33 @@ def _before(age: TimeOffset, now: EpochNanos, zone: str) -> float:
 
 
 def _thinned(
-    tiers: Sequence[Tier], ordered: Sequence[HeldSnapshot], now: EpochNanos, periods: Intervals
+    tiers: Sequence[Tier], times: Sequence[EpochNanos], now: EpochNanos, periods: IntervalSequence
 ) -> list[EpochNanos]:
-    """Snapshots older than a tier's age that are not the first of their period."""
+    """Of ascending times, those that are older than a tier's age and not the first of a period."""
+    limits = [(_from_when(tier, now, periods.zone), tier) for tier in tiers]
     found: list[EpochNanos] = []
-    for tier in tiers:
-        if tier.keep_one_every.is_zero:
-            continue
-        aged = _before(tier.older_than, now, periods.zone)
+    for aged, tier in sorted(limits, key=lambda one: -one[0]):
         own = Intervals(periods.start, length_of(tier.keep_one_every), periods.zone)
-        seen: set[int] = set()
-        for time, period in own.of_each(snapshot.time for snapshot in ordered[:-1]):
-            if period.index in seen and time < aged:
-                found.append(time)
-            seen.add(period.index)
+        gone = _not_first(own, times[:-1], aged)
+        found += gone
+        times = [time for time in times if time not in gone]
+    return found
+
+
+def _from_when(tier: Tier, now: EpochNanos, zone: str) -> EpochNanos:
+    """The instant before which a tier applies; a tier of no age applies to everything."""
+    return minus_bounded(now, tier.older_than, zone)
+
+
+def _not_first(
+    periods: Intervals, times: Iterable[EpochNanos], aged: EpochNanos
+) -> set[EpochNanos]:
+    found: set[EpochNanos] = set()
+    seen: set[int] = set()
+    for time, period in periods.of_each(times):
+        if period.index in seen and time < aged:
+            found.add(time)
+        seen.add(period.index)
     return found
 
 
@@ -110,12 +125,41 @@ def not_worth_weaving(
     held: Iterable[HeldSnapshot],
     candidates: Iterable[EpochNanos],
     now: EpochNanos,
-    periods: Intervals,
+    periods: IntervalSequence,
 ) -> dict[EpochNanos, RetentionRule]:
-    """The candidates that would be removed at once, if all of them were published now."""
-    added = [HeldSnapshot(time, now) for time in candidates]
-    gone = {r.time: r.rule for r in removals(rules, (*held, *added), now, periods)}
-    return {s.time: gone[s.time] for s in added if s.time in gone}
+    """The candidates that would be removed at once, if those that are not were published now.
+
+    Played through until nothing more goes: a candidate that is not woven saves the place of one
+    that is there, which may stand in the way of another candidate.
+    """
+    there = tuple(held)
+    coming = set(candidates)
+    dropped: dict[EpochNanos, RetentionRule] = {}
+    while True:
+        added = [HeldSnapshot(time, now) for time in coming]
+        gone = {r.time: r.rule for r in removals(rules, (*there, *added), now, periods)}
+        if not coming & gone.keys():
+            return dropped
+        dropped.update((time, gone[time]) for time in coming & gone.keys())
+        coming -= gone.keys()
+
+
+def removals_before(
+    coming: Iterable[EpochNanos],
+    rules: SnapshotAutoDelete,
+    held: Iterable[HeldSnapshot],
+    now: EpochNanos,
+    periods: IntervalSequence,
+) -> tuple[Removal, ...]:
+    """The snapshots that go while a run has others still to publish.
+
+    One goes only if it goes with and without those that are to come: without them, for they may
+    fail; with them, for then nothing goes that was woven in this very run (NEWEST_FIRST).
+    """
+    there = tuple(held)
+    added = [HeldSnapshot(time, now) for time in coming]
+    gone = {removal.time for removal in removals(rules, (*there, *added), now, periods)}
+    return tuple(r for r in removals(rules, there, now, periods) if r.time in gone)
 
 
 def catchup_order(times: Iterable[EpochNanos], mode: CatchupMode) -> tuple[EpochNanos, ...]:

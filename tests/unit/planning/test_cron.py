@@ -1,0 +1,172 @@
+"""Ticks of cron against a clock that is watched minute by minute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from itertools import chain
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snaploom.models.common import TimeOffset
+from snaploom.models.times import EpochNanos, format_instant, parse_instant
+from snaploom.planning.cron import CronTicks
+from snaploom.planning.intervals import NEVER, CronIntervals
+
+MINUTE = 60_000_000_000
+EPOCH = datetime(1970, 1, 1)
+
+CHANGES = {
+    "America/New_York": ("2020-03-08", "2020-11-01"),
+    "Australia/Lord_Howe": ("2020-04-05", "2020-10-04"),
+    "America/Sao_Paulo": ("2018-02-18", "2018-11-04"),
+    "Pacific/Apia": ("2011-12-30", "2012-04-01"),
+    "Africa/Casablanca": ("2020-04-19", "2020-05-31"),
+    "UTC": ("2020-02-29", "2020-03-01"),
+}
+"""Days on which clocks change: by an hour, by half an hour, at midnight, by a whole day."""
+SCHEDULES = (
+    "* * * * *", "*/30 2 * * *", "30 2 * * *", "0,30 1-3 * * *", "15 */2 * * *", "0 0 * * *",
+    "59 23 * * 6,7", "0 0-23 * * *", "0 6-23 * * *", "45 1 1-7 * SUN", "*/20 0 30 12 *",
+    "5 4 L * *",
+)  # fmt: skip
+
+
+class Clock:
+    """Everything that a zone's clock shows in the days around a change, minute by minute."""
+
+    def __init__(self, zone: str, day: str) -> None:
+        middle = datetime.fromisoformat(day)
+        self.zone = ZoneInfo(zone)
+        self.first, self.last = middle - timedelta(days=4), middle + timedelta(days=5)
+        self.shown: dict[datetime, list[EpochNanos]] = {}
+        for moment in minutes(self.first - timedelta(days=1), self.last + timedelta(days=1)):
+            local = moment.replace(tzinfo=UTC).astimezone(self.zone).replace(tzinfo=None)
+            instant = EpochNanos(int((moment - EPOCH).total_seconds()) * 10**9)
+            self.shown.setdefault(local, []).append(instant)
+
+    def ticks(self, schedule: str) -> list[EpochNanos]:
+        minute, hour, *_ = schedule.split()
+        found: set[EpochNanos] = set()
+        if minute.startswith("*") or hour.startswith("*"):
+            due = (instants for time, instants in self.shown.items() if matches(schedule, time))
+            found.update(chain.from_iterable(due))
+        else:
+            for time in minutes(self.first, self.last):
+                if matches(schedule, time):
+                    later = time
+                    while later not in self.shown:
+                        later += timedelta(minutes=1)
+                    found.add(self.shown[later][0])
+        return sorted(found)
+
+
+def minutes(first: datetime, last: datetime) -> Iterator[datetime]:
+    while first < last:
+        yield first
+        first += timedelta(minutes=1)
+
+
+def matches(schedule: str, time: datetime) -> bool:
+    minute, hour, day, month, weekday = schedule.split()
+    is_last = (time + timedelta(days=1)).day == 1
+    of_month = is_last if day == "L" else time.day in numbers(day, 1, 31)
+    named = weekday.replace("SUN", "0").replace("7", "0")
+    of_week = time.isoweekday() % 7 in numbers(named, 0, 6)
+    is_both = "*" in (day[0], weekday[0])
+    return (
+        time.minute in numbers(minute, 0, 59)
+        and time.hour in numbers(hour, 0, 23)
+        and time.month in numbers(month, 1, 12)
+        and (of_month and of_week if is_both else of_month or of_week)
+    )
+
+
+@cache
+def numbers(text: str, low: int, high: int) -> frozenset[int]:
+    found: set[int] = set()
+    for term in text.split(","):
+        span, _, step = term.partition("/")
+        first, _, last = (f"{low}-{high}" if span == "*" else span).partition("-")
+        found.update(range(int(first), int(last or first) + 1, int(step or 1)))
+    return frozenset(found)
+
+
+clock_of = cache(Clock)
+
+
+@cache
+def ticks_of(zone: str, day: str, schedule: str) -> list[EpochNanos]:
+    return clock_of(zone, day).ticks(schedule)
+
+
+days = st.sampled_from([(zone, day) for zone, days in CHANGES.items() for day in days])
+
+
+@given(days, st.sampled_from(SCHEDULES), st.integers(-4200, 4200), st.integers(0, MINUTE - 1))
+def test_ticks_are_those_that_somebody_who_watches_the_clock_would_count(
+    at: tuple[str, str], schedule: str, minute: int, nanos: int
+) -> None:
+    expected = ticks_of(*at, schedule)
+    instant = EpochNanos(parse_instant(f"{at[1]}T00:00:00Z") + minute * MINUTE + nanos)
+    found = CronTicks(schedule, at[0])
+    before = [tick for tick in expected if tick <= instant]
+    after = [tick for tick in expected if tick > instant]
+    if before:
+        assert found.latest(instant) == before[-1]
+    if after:
+        assert found.following(instant) == after[0]
+
+
+@given(
+    days, st.sampled_from(SCHEDULES), st.integers(1, 2000),
+    st.lists(st.integers(-4200, 4200), max_size=9, unique=True),
+)  # fmt: skip
+def test_intervals_by_cron_are_ticks_cut_at_the_next(
+    at: tuple[str, str], schedule: str, length: int, moments: list[int]
+) -> None:
+    noon = parse_instant(f"{at[1]}T00:00:00Z")
+    start = EpochNanos(noon - 3000 * MINUTE)
+    ticks = [tick for tick in ticks_of(*at, schedule) if tick >= start]
+    intervals = CronIntervals(start, CronTicks(schedule, at[0]), TimeOffset(minute=length))
+    instants = sorted(EpochNanos(noon + minute * MINUTE) for minute in moments)
+    expected = []
+    for instant in instants:
+        begun = [tick for tick in ticks if tick <= instant]
+        if begun and instant < begun[-1] + length * MINUTE:
+            expected.append((instant, begun[-1]))
+    assert [(t, interval.start) for t, interval in intervals.of_each(instants)] == expected
+    alone = [(t, intervals.containing(t)) for t in instants]
+    assert [(t, found.start) for t, found in alone if found] == expected
+
+
+@pytest.mark.parametrize(
+    ("zone", "schedule", "after", "expected"),
+    [
+        ("America/New_York", "30 2 * * *", "2020-03-08T06:00:00Z", "2020-03-08T07:00:00Z"),
+        ("America/New_York", "30 1 * * *", "2020-11-01T05:30:00Z", "2020-11-02T06:30:00Z"),
+        ("America/New_York", "30 * * * *", "2020-11-01T05:30:00Z", "2020-11-01T06:30:00Z"),
+        ("America/Sao_Paulo", "0 0 * * *", "2018-11-03T12:00:00Z", "2018-11-04T03:00:00Z"),
+        ("UTC", "0 0 29 2 *", "2020-03-01T00:00:00Z", "2024-02-29T00:00:00Z"),
+    ],
+)
+def test_times_that_do_not_occur_come_at_the_end_of_the_gap_and_others_once(
+    zone: str, schedule: str, after: str, expected: str
+) -> None:
+    found = CronTicks(schedule, zone).following(parse_instant(after))
+    assert found is not None
+    assert format_instant(found) == expected
+
+
+def test_ticks_end_with_the_calendar() -> None:
+    ticks = CronTicks("0 0 1 1 *", "UTC")
+    assert ticks.following(parse_instant("9999-06-01T00:00:00Z")) is None
+    assert ticks.latest(parse_instant("0001-01-01T00:00:00Z")) is not None
+    start = parse_instant("9999-01-01T00:00:00Z")
+    found = CronIntervals(start, ticks, TimeOffset(year=1)).containing(start)
+    assert found is not None
+    assert found.end == NEVER
