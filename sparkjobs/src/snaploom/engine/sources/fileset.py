@@ -101,12 +101,11 @@ class FileSet:
             return tuple(CapturedFile(file, {}) for file in files)
         return self._captured(self.prefix, files)
 
-    def read(self, files: Sequence[CapturedFile], without: str | None = None) -> DataFrame:
+    def read(self, files: Sequence[CapturedFile]) -> DataFrame:
         """One frame over some of the files: the data's columns, then the captured ones.
 
         Args:
             files: at least one.
-            without: name of a capture that is not to become a column.
 
         Raises:
             SourceNotReadable: Spark cannot read them.
@@ -117,7 +116,7 @@ class FileSet:
         if self.prefix is None:
             return frame
         self._refuse_clashes(frame.schema, self.prefix)
-        captures = [c for c in self.prefix.captures if without is None or not same(c.name, without)]
+        captures = self.prefix.captures
         return self._with_captures(frame, captures, files) if captures else frame
 
     def _captured(self, prefix: UriPrefix, files: Sequence[ListedFile]) -> tuple[CapturedFile, ...]:
@@ -288,11 +287,6 @@ def _case_sensitive(session: SparkSession) -> SparkSession:
             strict.conf.set(key, value)
     strict.conf.set("spark.sql.caseSensitive", "true")
     return strict
-
-
-def same(left: str, right: str) -> bool:
-    """Whether two names are the same, ignoring case."""
-    return fold_case(left) == fold_case(right)
 
 
 def shown(items: Sequence[str]) -> str:

@@ -96,8 +96,11 @@ class PathReader:
         files = self._by_instant.get(snapshot)
         if files is None:
             raise not_listed(self.name, snapshot)
-        without = self.settings.field_name if self.settings.drop_field else None
-        return SourceFrame(self.files.read(files, without), snapshot, _fingerprint(files))
+        frame = self.files.read(files)
+        field = self.prefix.capture(self.settings.field_name)
+        assert field is not None  # open_hdfs_like chose this reader because of it
+        dropped = (field.name,) if self.settings.drop_field else ()
+        return SourceFrame(frame, snapshot, _fingerprint(files), dropped)
 
     @cached_property
     def _by_instant(self) -> Mapping[EpochNanos, tuple[CapturedFile, ...]]:
@@ -157,7 +160,8 @@ class ColumnReader:
         if values is None:
             raise not_listed(self.name, snapshot)
         frame = self._column.select(self._frame, values)
-        return SourceFrame(frame, snapshot, _fingerprint(self.files.files))
+        dropped = self._column.field.parts if self.settings.drop_field else ()
+        return SourceFrame(frame, snapshot, _fingerprint(self.files.files), dropped)
 
     @cached_property
     def _frame(self) -> DataFrame:

@@ -1,4 +1,8 @@
-"""From a declared source to its reader."""
+"""From declared sources to their readers, each opened once a run.
+
+A source may be read in several places: as a node of the tree, and by virtual sources under one
+alias or more. All of them share its reader, and with it what the reader has listed.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from snaploom.engine.sources.hdfslike import open_hdfs_like
 from snaploom.engine.sources.port import SourceReader
+from snaploom.engine.sources.shaping import ShapedReader
 from snaploom.engine.sources.virtual import SimpleVirtualReader
 from snaploom.errors import SourceError
 from snaploom.models.datasource import DataSourceSpec
@@ -20,27 +25,58 @@ class SourceNotBuilt(SourceError):
     exit_code = 2
 
 
+class Sources:
+    """The readers of one run."""
+
+    def __init__(self, spark: SparkSession, bundle: Bundle, now: EpochNanos) -> None:
+        """Nothing is opened yet.
+
+        Args:
+            spark: the session, with the settings of `snaploom.engine.settings`.
+            bundle: holds the sources and what they read; validated.
+            now: the instant of the run: the time of `fromReadTime` snapshots.
+        """
+        self._spark = spark
+        self._bundle = bundle
+        self._now = now
+        self._opened: dict[str, SourceReader] = {}
+        self._applicators = {item.name: item for item in bundle.metadata_applicators}
+        self._transformers = {item.name: item for item in bundle.field_transformers}
+
+    def reader(self, name: str) -> SourceReader:
+        """The reader of one source; nothing is listed or read yet.
+
+        Raises:
+            SourceNotBuilt: the source is, or reads, a `jdbc` one.
+        """
+        if name not in self._opened:
+            self._opened[name] = self._shaped(name)
+        return self._opened[name]
+
+    def _shaped(self, name: str) -> SourceReader:
+        spec = self._bundle.source(name).spec
+        variant = spec.variant
+        return ShapedReader(
+            self._open(name, spec),
+            DataSourceSpec.variant_of(spec),
+            tuple(self._transformers[used] for used in variant.field_transformers),
+            tuple(self._applicators[used] for used in variant.metadata_applicators),
+        )
+
+    def _open(self, name: str, spec: DataSourceSpec) -> SourceReader:
+        if spec.hdfs_like is not None:
+            return open_hdfs_like(self._spark, name, spec.hdfs_like, self._now)
+        if spec.simple_virtual is not None:
+            below = self.reader(spec.simple_virtual.data_source)
+            return SimpleVirtualReader(self._spark, name, spec.simple_virtual, below)
+        raise SourceNotBuilt(
+            "this kind of source can be declared but not read yet",
+            resource=f"DataSource/{name}",
+            path=f"spec.{DataSourceSpec.variant_of(spec)}",
+            expected="hdfsLike or simpleVirtual",
+        )
+
+
 def open_source(spark: SparkSession, bundle: Bundle, name: str, now: EpochNanos) -> SourceReader:
-    """The reader of one source; nothing is listed or read yet.
-
-    Args:
-        spark: the session, with the settings of `snaploom.engine.settings`.
-        bundle: holds the source and what it reads; validated.
-        name: name of the DataSource.
-        now: the instant of the run: the time of `fromReadTime` snapshots.
-
-    Raises:
-        SourceNotBuilt: the source is, or reads, a `jdbc` or `complexVirtual` one.
-    """
-    spec = bundle.source(name).spec
-    if spec.hdfs_like is not None:
-        return open_hdfs_like(spark, name, spec.hdfs_like, now)
-    if spec.simple_virtual is not None:
-        below = open_source(spark, bundle, spec.simple_virtual.data_source, now)
-        return SimpleVirtualReader(spark, name, spec.simple_virtual, below)
-    raise SourceNotBuilt(
-        "this kind of source can be declared but not read yet",
-        resource=f"DataSource/{name}",
-        path=f"spec.{DataSourceSpec.variant_of(spec)}",
-        expected="hdfsLike or simpleVirtual",
-    )
+    """The reader of one source by itself; a run that reads several opens `Sources`."""
+    return Sources(spark, bundle, now).reader(name)

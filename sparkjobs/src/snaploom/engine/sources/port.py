@@ -16,11 +16,14 @@ class SourceFrame:
     """The data of one snapshot; nothing but its schema has been read."""
 
     frame: DataFrame
-    """The data, without the snapshot's field unless `dropField` is false."""
+    """The data; of a source as it is read, the snapshot's field is still in it."""
     time: EpochNanos
     """Time of the snapshot."""
     fingerprint: str
     """Changes when what would be read changes."""
+    snapshot_field: tuple[str, ...] = ()
+    """Path of the snapshot's field where it is still to be dropped, names in the case of the data:
+    transformers and applicators come before (`snaploom.engine.sources.shaping`)."""
 
 
 class SourceReader(Protocol):

@@ -26,7 +26,7 @@ def check_schema(schema: spark.StructType, resource: str, path: str) -> None:
     Raises:
         SourceSchemaInvalid: naming every column concerned.
     """
-    clashes = sorted(_clashes(schema, ""))
+    clashes = sorted(name_clashes(schema))
     if clashes:
         raise SourceSchemaInvalid(
             "columns have names that differ in case only, or not at all",
@@ -47,6 +47,11 @@ def check_schema(schema: spark.StructType, resource: str, path: str) -> None:
             expected="a type for every column",
             hint="declare it in schemaFields, or cast it in the query",
         )
+
+
+def name_clashes(schema: spark.StructType) -> Iterator[str]:
+    """The names of one struct, by path, that are the same ignoring case."""
+    return _clashes(schema, "")
 
 
 def _clashes(data_type: spark.DataType, path: str) -> Iterator[str]:

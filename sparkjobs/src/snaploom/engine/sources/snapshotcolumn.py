@@ -22,7 +22,7 @@ from pyspark.sql import types as spark
 from whenever import Date
 
 from snaploom.engine.failures import translate
-from snaploom.engine.fields import Found, find_field, quote
+from snaploom.engine.fields import Found, find_field
 from snaploom.engine.sources.instants import (
     EXPECTED,
     NotAnInstant,
@@ -123,40 +123,10 @@ class SnapshotColumn:
         return {instant: tuple(sorted(by_instant[instant])) for instant in sorted(by_instant)}
 
     def select(self, frame: DataFrame, values: Sequence[RawValue]) -> DataFrame:
-        """The rows with one of the values, without the field where it is to be dropped.
-
-        Raises:
-            SourceSchemaInvalid: the field is all that its struct has.
-        """
+        """The rows with one of the values."""
         literal = self._reading().literal
         column = sf.col(self.field.expression)
-        rows = frame.where(reduce(or_, (column == literal(value) for value in values)))
-        return self._dropped(rows) if self.settings.drop_field else rows
-
-    def _dropped(self, frame: DataFrame) -> DataFrame:
-        top, *below = self.field.parts
-        columns = [
-            sf.col(quote(field.name)) for field in frame.schema.fields if below or field.name != top
-        ]
-        if not below:
-            return frame.select(*columns)
-        position = frame.schema.names.index(top)
-        metadata = frame.schema.fields[position].metadata
-        columns[position] = (
-            columns[position]
-            .dropFields(".".join(quote(part) for part in below))
-            .alias(top, metadata=metadata)
-        )
-        try:
-            return frame.select(*columns)
-        except PySparkException as error:
-            raise SourceSchemaInvalid(
-                f"dropField would leave nothing of a struct: {translate(error).message}",
-                resource=self.resource,
-                path=_PATH + "dropField",
-                found=self.field.path,
-                hint="set dropField to false",
-            ) from error
+        return frame.where(reduce(or_, (column == literal(value) for value in values)))
 
     def _reading(self) -> _Reading:
         column, time_format = sf.col(self.field.expression), self.settings.time_format

@@ -14,7 +14,7 @@ from snaploom.planning.validation.fields import (
     regex_findings,
 )
 from snaploom.planning.validation.queries import expression_findings
-from snaploom.planning.validation.sql import columns_read
+from snaploom.planning.validation.sql import columns_besides
 
 _GROUP = re.compile(r"\$([0-9]+)")
 
@@ -71,9 +71,7 @@ def _expression(sql: str, owner: FieldTransformer, path: str) -> Findings:
     parsed, findings = expression_findings(sql, owner, path)
     if parsed is None:
         return findings
-    strangers = sorted(
-        name for name in columns_read(parsed).names if name.casefold().split(".")[0] != "value"
-    )
+    strangers = columns_besides(parsed, "value")
     if strangers:
         unknown = make_finding(
             "SL163",

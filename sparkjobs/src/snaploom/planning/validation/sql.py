@@ -155,6 +155,12 @@ def columns_read(parsed: exp.Expr) -> Columns:
     return Columns(tuple(names))
 
 
+def columns_besides(parsed: exp.Expr, name: str) -> tuple[str, ...]:
+    """Columns that an expression reads, but for one and what is inside it."""
+    read = columns_read(parsed).names
+    return tuple(sorted(path for path in read if path.casefold().split(".")[0] != name))
+
+
 def beyond_simple(parsed: exp.Expr) -> tuple[str, ...]:
     """What a query has beyond SELECT, WHERE and GROUP BY over one table, as people call it."""
     if not isinstance(parsed, exp.Select):

@@ -1,0 +1,46 @@
+"""MetadataApplicators: metadata that declarations attach to fields of a source, in order.
+
+It ends up where Spark keeps metadata: in the schemas of the manifest, and in the footers of Parquet
+files unless `columnMetadata` is MANIFEST (ruling D9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql import types as spark
+
+from snaploom.engine.columnmetadata import Metadata, changed
+from snaploom.engine.sources.selectors import is_selected
+from snaploom.models.metadataapplicator import ApplicatorBehaviour, MetadataApplicator
+
+
+def applied(
+    schema: spark.StructType, applicators: Iterable[MetadataApplicator]
+) -> spark.StructType:
+    """The schema with what the applicators attach, one after the other."""
+    for applicator in applicators:
+        schema = _applied(schema, applicator)
+    return schema
+
+
+def _applied(schema: spark.StructType, applicator: MetadataApplicator) -> spark.StructType:
+    selectors = applicator.spec.field_selectors
+
+    def change(coordinate: str, metadata: Metadata) -> Metadata:
+        if not is_selected(selectors, coordinate, metadata):
+            return metadata
+        return _attached(metadata, applicator)
+
+    return changed(schema, change)
+
+
+def _attached(metadata: Metadata, applicator: MetadataApplicator) -> Metadata:
+    given: Metadata = dict(applicator.spec.metadata)
+    match applicator.spec.behaviour:
+        case ApplicatorBehaviour.IGNORE:
+            return given | metadata
+        case ApplicatorBehaviour.MERGE:
+            return metadata | given
+        case ApplicatorBehaviour.REPLACE:
+            return given

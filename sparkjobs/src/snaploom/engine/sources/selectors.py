@@ -1,0 +1,40 @@
+"""Which fields a declaration means: by their coordinate, by their metadata, or by both.
+
+Expressions are searched for in the coordinate, not anchored; a field that any selector of a list
+selects is selected, and within one selector exclusion wins (`join.md` section 1.2).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+
+from snaploom.models.fieldtransformer import TransformerSelector
+from snaploom.models.metadataapplicator import CoordinateSelector
+
+Selector = CoordinateSelector | TransformerSelector
+
+
+def is_selected(
+    selectors: Iterable[Selector], coordinate: str, metadata: Mapping[str, object]
+) -> bool:
+    """Whether any of the selectors selects a field."""
+    return any(_selects(selector, coordinate, metadata) for selector in selectors)
+
+
+def _selects(selector: Selector, coordinate: str, metadata: Mapping[str, object]) -> bool:
+    include, exclude = selector.coordinate_include_regex, selector.coordinate_exclude_regex
+    if exclude is not None and re.search(exclude, coordinate):
+        return False
+    if include is not None and not re.search(include, coordinate):
+        return False
+    wanted = selector.metadata if isinstance(selector, TransformerSelector) else None
+    return wanted is None or all(
+        key in metadata and _text(metadata[key]) == value for key, value in wanted.items()
+    )
+
+
+def _text(value: object) -> str:
+    """A value of metadata as declarations write it: text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value)
