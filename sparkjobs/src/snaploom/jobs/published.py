@@ -37,4 +37,5 @@ def _latest(record: SnapshotRecord) -> LatestSnapshot:
         sources=record.sources[:SHOWN],
         excluded=record.excluded[:SHOWN],
         joins=record.joins[:SHOWN],
+        checks=record.checks[:SHOWN],
     )

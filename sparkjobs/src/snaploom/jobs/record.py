@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import snaploom
 from snaploom.errors import (
+    CheckFailed,
     HistoryIncompatible,
     Interrupted,
     PublicationError,
@@ -95,6 +96,7 @@ class RunRecord:
             sources=record.sources,
             joins=record.joins,
             excluded=record.excluded,
+            checks=record.checks,
             warnings=tuple(clipped(warning) for warning in warnings),
         )
         self._published.append(report)
@@ -242,6 +244,7 @@ _REASONS: tuple[tuple[type[SnaploomError], SnapshotReason], ...] = (
     (RowsMultiplied, SnapshotReason.ROWS_MULTIPLIED),
     (HistoryIncompatible, SnapshotReason.HISTORY_INCOMPATIBLE),
     (SnapshotMissing, SnapshotReason.SNAPSHOT_MISSING),
+    (CheckFailed, SnapshotReason.CHECK_FAILED),
     (SourceError, SnapshotReason.SOURCE_FAILED),
     (PublicationError, SnapshotReason.PUBLICATION_FAILED),
     (StorageError, SnapshotReason.PUBLICATION_FAILED),

@@ -21,12 +21,13 @@ SHORTENED_MESSAGE = 2_000
 
 Object = dict[str, JsonValue]
 
-_DETAILS = ("sources", "joins", "excluded", "warnings")
+_DETAILS = ("sources", "joins", "excluded", "checks", "warnings")
 """What can be left out of a published snapshot that stays in the list."""
 
 _LISTS = {
     "snapshots": True, "skipped": True, "failed": False, "findings": False, "seen": False,
     "published": False, "newest.sources": False, "newest.excluded": False, "newest.joins": False,
+    "newest.checks": False,
     "index.done": False, "index.warnings": False, "removed.leftNames": False,
 }  # fmt: skip
 """Lists that may be shortened; whether their oldest members, which go first, come first. Of what

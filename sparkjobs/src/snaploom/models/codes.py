@@ -195,8 +195,23 @@ CODES = (
     ),
     _warning(
         "SL144", "JDBC URL",
-        "A raw JDBC URL is accepted only where the operator's settings allow one.",
+        "A raw JDBC URL is accepted only where whoever runs this allows one; clusters refuse it.",
         "Use driver, host, port, database and options.",
+    ),
+    _error(
+        "SL145", "Database connection",
+        "What is declared cannot be the address of a table in a database of this kind.",
+        "Correct host, database, tableReference, isolationLevel or credentials.",
+    ),
+    _error(
+        "SL146", "Option of a driver",
+        "Options of JDBC drivers can run code or read files, so that only known ones are accepted.",
+        "Leave the option out.",
+    ),
+    _error(
+        "SL147", "Table predicate",
+        "A predicate is not one whole condition, so that it would change the statement around it.",
+        "Write what may stand behind WHERE, without comments and semicolons.",
     ),
     _error(
         "SL150", "SQL not parsable",
@@ -332,6 +347,12 @@ CODES = (
         "SL187", "Index names clash",
         "Two indexes would be stored under names of which one begins with the other.",
         "Rename a column, leave one index out, or use the form NATIVE.",
+    ),
+    _error(
+        "SL188", "Expectation not possible",
+        "An expectation (`checks[]`) is not about columns of the output, or is neither true nor "
+        "false.",
+        "Follow the message.",
     ),
     _either(
         "SL190", "Not built yet",

@@ -158,7 +158,8 @@ class RootDataSource(ApiModel):
     snapshot_filter: SnapshotFilter
     """Which of its snapshots become snapshots of the output."""
     root_key: Columns = ()
-    """Columns that identify a row; checked to be unique when given."""
+    """Columns of the root that identify a row; checked to be unique, and never NULL, before each
+    publication."""
 
 
 class GroupBy(ApiModel):
@@ -255,7 +256,8 @@ class Check(ApiModel):
     name: Annotated[str, StringConstraints(min_length=1, max_length=253)]
     """Name, for messages."""
     expression: SqlText
-    """Aggregate SQL expression that must be true, such as `count(*) > 0`."""
+    """SQL that must be true: of the snapshot where it has an aggregate function, as in
+    `count(*) > 0`, else of every row, as in `data.amount >= 0`. NULL is not true."""
     mode: CheckMode = CheckMode.FAIL
     """What an unmet expectation does."""
 

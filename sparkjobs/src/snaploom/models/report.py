@@ -9,7 +9,15 @@ from annotated_types import Ge, MaxLen
 from pydantic import Field, StringConstraints
 
 from snaploom.models.base import ApiModel, ListType
-from snaploom.models.common import Atomic, MessageText, ShortText, StringMap, TimestampText, UriText
+from snaploom.models.common import (
+    Atomic,
+    CheckMode,
+    MessageText,
+    ShortText,
+    StringMap,
+    TimestampText,
+    UriText,
+)
 from snaploom.models.finding import Finding
 from snaploom.models.runfacts import IndexFacts, Removed, SeenSource
 
@@ -76,6 +84,19 @@ class SourceSnapshot(ApiModel):
     """Hash over path, length, modification time and tag of the files read."""
 
 
+class CheckResult(ApiModel):
+    """What became of one expectation about a snapshot."""
+
+    name: ShortText
+    """Name of the check; `rootKey` for the uniqueness of the root's key."""
+    mode: CheckMode
+    """What an unmet expectation does."""
+    holds: bool
+    """Whether it is met; one that is not was published with a warning."""
+    measured: ShortText = ""
+    """What was found instead, for people; empty when it is met."""
+
+
 JoinMeasures = Annotated[tuple[JoinMeasure, ...], MaxLen(50), ListType("map", keys=("child",))]
 """Joins as they stand in a status: at most 50 (ruling D18)."""
 
@@ -101,6 +122,8 @@ class LatestSnapshot(ApiModel):
     """Sources that it does without."""
     joins: JoinMeasures = ()
     """What was counted at each join."""
+    checks: Annotated[tuple[CheckResult, ...], MaxLen(50), Atomic] = ()
+    """What became of each expectation."""
 
 
 class PublishedSnapshot(ApiModel):
@@ -145,6 +168,8 @@ class SnapshotReason(StrEnum):
     """A join met a right key twice."""
     HISTORY_INCOMPATIBLE = "HISTORY_INCOMPATIBLE"
     """Structure or types contradict what is published."""
+    CHECK_FAILED = "CHECK_FAILED"
+    """An expectation about its rows does not hold."""
     SOURCE_FAILED = "SOURCE_FAILED"
     """A source could not be read."""
     PUBLICATION_FAILED = "PUBLICATION_FAILED"
@@ -176,6 +201,8 @@ class SnapshotReport(ApiModel):
     """What was counted at each join."""
     excluded: Annotated[tuple[Exclusion, ...], MaxLen(2000), Atomic] = ()
     """Sources that it does without."""
+    checks: Annotated[tuple[CheckResult, ...], MaxLen(300), Atomic] = ()
+    """What became of each expectation."""
     warnings: Annotated[tuple[MessageText, ...], MaxLen(2000), Atomic] = ()
     """What a person should know about it."""
 

@@ -23,7 +23,7 @@ from pydantic import (
 
 from snaploom.errors import FormatTooNew, ManifestCorrupt
 from snaploom.models.base import ApiModel
-from snaploom.models.report import Exclusion, JoinMeasure, SourceSnapshot
+from snaploom.models.report import CheckResult, Exclusion, JoinMeasure, SourceSnapshot
 from snaploom.models.times import EpochNanos, format_instant, parse_instant
 
 MANIFEST_FORMAT = 1
@@ -88,6 +88,8 @@ class SnapshotRecord(ApiModel):
     """Sources that it does without, and why."""
     joins: tuple[JoinMeasure, ...] = ()
     """What was counted at each join."""
+    checks: tuple[CheckResult, ...] = ()
+    """What became of each expectation."""
     files: tuple[FileRecord, ...] = ()
     """The files that hold it; no others do."""
     tool_version: str

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from snaploom.models.report import Exclusion, JoinMeasure, SourceSnapshot
+from snaploom.models.report import CheckResult, Exclusion, JoinMeasure, SourceSnapshot
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.storage.documents import store_merged_model, store_model, store_schema
 from snaploom.storage.entries import FileRecord, ModelNode, Publish, SnapshotRecord
@@ -50,6 +50,8 @@ class WriteResult:
     """Sources that it does without."""
     joins: tuple[JoinMeasure, ...] = ()
     """What was counted at each join."""
+    checks: tuple[CheckResult, ...] = ()
+    """What became of each expectation."""
     spark_version: str = ""
     """Version of Spark."""
 
@@ -170,6 +172,7 @@ class _Draft:
             sources=result.sources,
             excluded=result.excluded,
             joins=result.joins,
+            checks=result.checks,
             files=self.files,
             tool_version=run.tool_version,
             spark_version=result.spark_version,

@@ -22,7 +22,6 @@ APPLICATOR = document(
 @pytest.mark.parametrize(
     ("change", "value"),
     [
-        ("checks", [{"name": "some", "expression": "count(*) > 0"}]),
         ("run.checkpointUri", "/tmp/x"),
         ("outputFolder.dataFormat", "ICEBERG"),
         ("outputFolder.columnMetadata", "MANIFEST"),

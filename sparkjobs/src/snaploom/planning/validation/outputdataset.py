@@ -6,9 +6,9 @@ from snaploom.loading.names import did_you_mean
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding
 from snaploom.models.outputdataset import OutputDataset, SourceExclusion, UsedRelationship
+from snaploom.planning.validation.checks import check_findings
 from snaploom.planning.validation.fields import Findings, duplicate_findings, run_findings
 from snaploom.planning.validation.outputfolder import folder_findings
-from snaploom.planning.validation.queries import expression_findings
 from snaploom.planning.validation.scope import Scope
 from snaploom.planning.validation.snapshotfilter import filter_findings
 
@@ -27,7 +27,7 @@ def output_findings(output: OutputDataset, scope: Scope) -> Findings:
         *_relationships(output, scope),
         *filter_findings(output, scope),
         *folder_findings(output),
-        *_checks(output),
+        *check_findings(output),
         *run_findings(output.spec.run, output),
     )
 
@@ -178,13 +178,3 @@ def _unused(
             hint="remove it, or add the sources that it should join",
         )
     ]
-
-
-def _checks(output: OutputDataset) -> Findings:
-    return tuple(
-        finding
-        for index, check in enumerate(output.spec.checks)
-        for finding in expression_findings(
-            check.expression, output, f"spec.checks[{index}].expression", aggregate=True
-        )[1]
-    )

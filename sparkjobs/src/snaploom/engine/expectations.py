@@ -1,0 +1,272 @@
+"""Expectations about a woven snapshot (`checks[]`), and the uniqueness of its `rootKey`.
+
+An expectation with an aggregate function is about the snapshot as a whole, any other one about
+every row. NULL is not true: an average over no rows meets no expectation, while no row breaks one
+that is about each.
+
+What can be is measured by an observation in the job that writes. A task that ran twice adds to an
+observation twice (ruling D30), an observation cannot hold every aggregate (DISTINCT, FILTER), and
+nobody shall be refused by a number that is wrong: all of that is measured once more, exactly, on
+the staged files, which are what would be published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlglot
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql import types as spark_types
+from sqlglot import exp
+
+from snaploom.engine.fields import find_field, quote
+from snaploom.engine.fold import DATA
+from snaploom.engine.probes import Observing, Point
+from snaploom.engine.retries import await_listeners, ran_exactly_once
+from snaploom.engine.rowcounts import LISTENER_PATIENCE, VALUE_LENGTH
+from snaploom.errors import CheckFailed, CheckInvalid
+from snaploom.models.common import CheckMode
+from snaploom.models.outputdataset import Check, OutputDataset
+from snaploom.models.report import CheckResult
+
+ROOT_KEY = "rootKey"
+"""Name of the result about the uniqueness of the root's key."""
+SAMPLES = 5
+"""Keys that occur twice which a message shows: enough to look for the others."""
+_MOST_VALUES = 5
+"""Aggregates whose values a message shows."""
+_TOP = Point(0, is_out=True)
+"""The whole woven frame: an observation there always completes (`join.md` section 4)."""
+
+
+@dataclass(frozen=True)
+class _Measure:
+    """One expectation as Spark computes it."""
+
+    check: Check
+    path: str
+    column: Column
+    """An aggregate: whether the expectation holds, or how many rows break it."""
+    is_of_rows: bool
+
+    def holds(self, value: object) -> bool:
+        return value == 0 if self.is_of_rows else value is True
+
+
+class Expectations:
+    """The expectations of one output about one woven frame."""
+
+    def __init__(self, output: OutputDataset, frame: DataFrame) -> None:
+        """Resolve the expectations, and observe what can be observed.
+
+        Args:
+            output: declares them.
+            frame: the woven rows.
+
+        Raises:
+            CheckInvalid: one that must hold cannot be measured on these rows.
+        """
+        self._output = output
+        self._schema = frame.schema
+        self._observing = Observing()
+        self._broken: list[CheckResult] = []
+        # A query that Spark refuses fails every observation in it, those of the joins included
+        # (measured with 4.3): what is refused is found out on a frame that has none.
+        shape = frame.sparkSession.createDataFrame([], frame.schema)
+        self._measures = self._resolved(shape)
+        self._observed = [each for each in self._measures if _is_observable(shape, each.column)]
+        self._key = self._root_key()
+        self.frame = frame
+        """The frame to write."""
+        if self._observed:
+            columns = [each.column.alias(_name(each)) for each in self._observed]
+            self.frame = self._observing.at(_TOP, frame, columns)
+
+    def settle(
+        self, spark: SparkSession, job_group: str, staged: Callable[[], DataFrame]
+    ) -> tuple[CheckResult, ...]:
+        """What became of them, once `frame` was written; call it before anything is published.
+
+        Args:
+            spark: the session that wrote.
+            job_group: group of the jobs that wrote.
+            staged: the written rows, read back; called only when they are needed.
+
+        Raises:
+            CheckFailed: an expectation that must hold does not.
+        """
+        values = self._values(spark, job_group)
+        doubtful = [
+            each
+            for each in self._measures
+            if _name(each) not in values or not each.holds(values[_name(each)])
+        ]
+        rows = staged() if doubtful or self._key else None
+        if rows is not None and doubtful:
+            values |= _exact(rows, doubtful)
+        results = [self._result(each, values, rows) for each in self._measures]
+        if rows is not None and self._key:
+            results.append(_uniqueness(rows, self._key))
+        results.extend(self._broken)
+        self._refuse(results)
+        return tuple(results)
+
+    def _resolved(self, shape: DataFrame) -> list[_Measure]:
+        measures = []
+        for index, check in enumerate(self._output.spec.checks):
+            path = f"spec.checks[{index}].expression"
+            try:
+                measures.append(self._measure(shape, check, path))
+            except CheckInvalid as error:
+                if check.mode is CheckMode.FAIL:
+                    raise
+                told = f"it cannot be measured: {error.found}"[:VALUE_LENGTH]
+                self._broken.append(_told(check, holds=False, measured=told))
+        return measures
+
+    def _measure(self, shape: DataFrame, check: Check, path: str) -> _Measure:
+        expression = sf.expr(check.expression)
+        try:
+            selected = shape.select(expression.alias("holds"))
+        except AnalysisException as refusal:
+            raise self._invalid(check, path, str(refusal).splitlines()[0]) from refusal
+        kind = selected.schema.fields[0].dataType
+        if not isinstance(kind, spark_types.BooleanType):
+            raise self._invalid(check, path, f"a value of type {kind.simpleString()}")
+        # Spark's own parser decides what an aggregate is: it knows functions that sqlglot does not.
+        plan = selected._jdf.queryExecution().analyzed().getClass().getSimpleName()
+        holds = sf.coalesce(expression, sf.lit(False))
+        if plan == "Aggregate":
+            return _Measure(check, path, holds, is_of_rows=False)
+        return _Measure(check, path, sf.count_if(~holds), is_of_rows=True)
+
+    def _invalid(self, check: Check, path: str, found: str) -> CheckInvalid:
+        return CheckInvalid(
+            f"the expectation `{check.name}` cannot be measured on this snapshot",
+            resource=self._output.identity,
+            path=path,
+            found=found,
+            expected="an expression over columns of the output that is true or false",
+            hint="name columns of the root as data.column, and those of others as "
+            "fieldName.data.column; a source that a snapshot does without has none",
+        )
+
+    def _root_key(self) -> tuple[str, ...]:
+        expressions = []
+        for name in self._output.spec.data_model.root_data_source.root_key:
+            found = find_field(self._schema[DATA].dataType, name)  # type: ignore[arg-type]
+            if found is None:
+                raise CheckInvalid(
+                    "the root has no such column in this snapshot",
+                    resource=self._output.identity,
+                    path="spec.dataModel.rootDataSource.rootKey",
+                    found=name,
+                    expected="a column of the root",
+                )
+            expressions.append(f"{quote(DATA)}.{found.expression}")
+        return tuple(expressions)
+
+    def _values(self, spark: SparkSession, job_group: str) -> dict[str, object]:
+        if not self._observed:
+            return {}
+        heard = await_listeners(spark, LISTENER_PATIENCE)
+        if not (heard and ran_exactly_once(spark, job_group)):
+            return {}
+        return dict(self._observing.read(patience=0.0).get(_TOP, {}))
+
+    def _result(
+        self, measure: _Measure, values: Mapping[str, object], rows: DataFrame | None
+    ) -> CheckResult:
+        value = values[_name(measure)]
+        holds = measure.holds(value)
+        if holds or rows is None:
+            return _told(measure.check, holds=holds)
+        if measure.is_of_rows:
+            return _told(measure.check, holds=False, measured=f"{value} rows break it")
+        return _told(measure.check, holds=False, measured=_aggregates(rows, measure.check))
+
+    def _refuse(self, results: Sequence[CheckResult]) -> None:
+        failed = [one for one in results if one.mode is CheckMode.FAIL and not one.holds]
+        if not failed:
+            return
+        raise CheckFailed(
+            "the woven rows are not what is expected of them",
+            resource=self._output.identity,
+            path="spec.checks"
+            if failed[0].name != ROOT_KEY
+            else "spec.dataModel.rootDataSource.rootKey",
+            found="; ".join(f"{one.name}: {one.measured}" for one in failed),
+            expected="; ".join(self._expected(one.name) for one in failed),
+            hint="correct the source, or the expectation; mode: WARN publishes with a warning",
+        )
+
+    def _expected(self, name: str) -> str:
+        for check in self._output.spec.checks:
+            if check.name == name:
+                return check.expression
+        return "every key of the root once, and no NULL in it"
+
+
+def check_warnings(results: Sequence[CheckResult]) -> tuple[str, ...]:
+    """What to warn of: expectations that are published although they do not hold."""
+    return tuple(
+        f"the expectation `{one.name}` does not hold: {one.measured}"
+        for one in results
+        if not one.holds
+    )
+
+
+def _name(measure: _Measure) -> str:
+    return measure.check.name
+
+
+def _told(check: Check, *, holds: bool, measured: str = "") -> CheckResult:
+    return CheckResult(name=check.name, mode=check.mode, holds=holds, measured=measured)
+
+
+def _is_observable(shape: DataFrame, column: Column) -> bool:
+    try:
+        Observing().at(_TOP, shape, [column.alias("value")])
+    except AnalysisException:
+        return False  # DISTINCT and FILTER, says Spark
+    return True
+
+
+def _exact(rows: DataFrame, measures: Sequence[_Measure]) -> dict[str, object]:
+    row = rows.agg(*(each.column.alias(_name(each)) for each in measures)).first()
+    assert row is not None  # an aggregation without keys has one row
+    return row.asDict()
+
+
+def _aggregates(rows: DataFrame, check: Check) -> str:
+    """The values of the aggregates in an expression, for people."""
+    parsed = sqlglot.parse_one(check.expression, read="spark")
+    texts = list(dict.fromkeys(one.sql("spark") for one in parsed.find_all(exp.AggFunc)))
+    columns = [sf.expr(text).cast("string") for text in texts[:_MOST_VALUES]]
+    try:
+        row = rows.agg(*columns).first() if columns else None
+    except AnalysisException:
+        row = None  # an aggregate of a part only; its value would help, no more
+    if row is None:
+        return "it is not true"
+    values = zip(texts, row, strict=False)
+    return ", ".join(f"{text} = {str(value)[:VALUE_LENGTH]}" for text, value in values)
+
+
+def _uniqueness(rows: DataFrame, key: Sequence[str]) -> CheckResult:
+    names = [f"k{number}" for number in range(len(key))]
+    keys = rows.select(*(sf.expr(text).alias(name) for text, name in zip(key, names, strict=True)))
+    is_null = sf.expr(" OR ".join(f"{name} IS NULL" for name in names))
+    counted = keys.groupBy(*names).agg(sf.count(sf.lit(1)).alias("rows"))
+    broken = counted.where((sf.col("rows") > 1) | is_null)
+    samples = broken.orderBy(sf.desc("rows"), *names).limit(SAMPLES).collect()
+    shown = (
+        f"({', '.join(str(part)[:VALUE_LENGTH] for part in sample[:-1])}) in {sample[-1]} rows"
+        for sample in samples
+    )
+    return CheckResult(
+        name=ROOT_KEY, mode=CheckMode.FAIL, holds=not samples, measured=", ".join(shown)
+    )

@@ -1,0 +1,76 @@
+"""Expectations (`checks[]`) of an output, as far as they can be judged without data."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.annotate_types import annotate_types
+
+from snaploom.models.codes import make_finding
+from snaploom.models.finding import Finding
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.planning.validation.fields import Findings
+from snaploom.planning.validation.queries import expression_findings, shortened
+from snaploom.planning.validation.sql import columns_read
+
+DATA = "data"
+"""Field of the output that holds the columns of the root."""
+_TRUE_OR_FALSE = frozenset({exp.DataType.Type.BOOLEAN, exp.DataType.Type.UNKNOWN})
+
+
+def check_findings(output: OutputDataset) -> Findings:
+    """Everything that is wrong with the expectations of an output."""
+    others = output.spec.data_model.other_data_sources
+    fields = (DATA, *(other.field_name for other in others))
+    findings: list[Finding] = []
+    for index, check in enumerate(output.spec.checks):
+        path = f"spec.checks[{index}].expression"
+        parsed, wrong = expression_findings(check.expression, output, path, aggregate=True)
+        findings.extend(wrong)
+        if parsed is not None and not wrong:
+            findings.extend(_not_of_output(output, parsed, fields, path))
+            findings.extend(_not_boolean(output, parsed, check.expression, path))
+    return tuple(findings)
+
+
+def _not_of_output(
+    output: OutputDataset, parsed: exp.Expr, fields: tuple[str, ...], path: str
+) -> list[Finding]:
+    known = {field.casefold() for field in fields}
+    strangers = [
+        name
+        for name in columns_read(parsed).names
+        if name.partition(".")[0].casefold() not in known
+    ]
+    if not strangers:
+        return []
+    return [
+        make_finding(
+            "SL188",
+            "the output has no such column",
+            resource=output.identity,
+            path=path,
+            found=", ".join(strangers),
+            expected=f"columns below {', '.join(fields)}",
+            hint=f"for a column of the root, write {DATA}.{strangers[0]}",
+        )
+    ]
+
+
+def _not_boolean(output: OutputDataset, parsed: exp.Expr, text: str, path: str) -> list[Finding]:
+    try:
+        kind = annotate_types(parsed.copy(), dialect="spark").type
+    except SqlglotError:
+        return []  # only a guess; Spark has the last word when the rows are there
+    if kind is None or kind.this in _TRUE_OR_FALSE:
+        return []
+    return [
+        make_finding(
+            "SL188",
+            "an expectation must be true or false",
+            resource=output.identity,
+            path=path,
+            found=f"{shortened(text)} is of type {kind.sql('spark').lower()}",
+            expected="a comparison, such as count(*) > 0 or data.amount >= 0",
+        )
+    ]
