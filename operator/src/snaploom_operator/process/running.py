@@ -39,7 +39,7 @@ from snaploom_operator.process.health import (
     metrics_application,
 )
 from snaploom_operator.process.lease import Leadership, leading
-from snaploom_operator.process.operating import Operator
+from snaploom_operator.process.operating import Clocks, Operator
 from snaploom_operator.settings import OperatorSettings
 from snaploom_operator.watching.login import connection_info
 from snaploom_operator.watching.watches import Watches
@@ -76,7 +76,10 @@ class Running:
 
 @asynccontextmanager
 async def running_operator(
-    settings: OperatorSettings, place: Place, give_up: Callable[[Exception], None]
+    settings: OperatorSettings,
+    place: Place,
+    give_up: Callable[[Exception], None],
+    clocks: Clocks | None = None,
 ) -> AsyncIterator[Running]:
     """Work until the end of the context; what is in hand is finished then.
 
@@ -84,6 +87,7 @@ async def running_operator(
         settings: what whoever installed it decided.
         place: which cluster, and how.
         give_up: called when it cannot go on: the Lease is lost, or a part of it failed.
+        clocks: the time; omitted, that of this machine.
 
     Raises:
         SettingsInvalid: there is no way to a cluster, or a port is taken.
@@ -101,6 +105,7 @@ async def running_operator(
             EventRecorder(cluster, socket.gethostname()),
             metrics,
             is_local=place.is_local,
+            clocks=clocks,
         )
         watches = Watches(
             lambda: operator.synchroniser.present,
