@@ -55,6 +55,6 @@ def _seen(name: str, listing: SourceSnapshots, schema: str | None) -> SeenSource
     return SeenSource(
         source=name,
         latest_snapshot=format_instant(listing.times[-1]) if listing.times else None,
-        snapshots=None if listing.at_read_time else len(listing.times),
+        snapshots=len(listing.times) if listing.times or listing.is_empty else None,
         schema_fingerprint=schema,
     )

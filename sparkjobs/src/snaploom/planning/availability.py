@@ -10,8 +10,7 @@ ruling K20: a skipped snapshot is not replaced by another of its interval).
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -20,7 +19,12 @@ from snaploom.models.common import Preference
 from snaploom.models.outputdataset import ChildSnapshot
 from snaploom.models.report import ExclusionReason, SnapshotReason
 from snaploom.models.times import EpochNanos, format_instant
-from snaploom.planning.calendar import minus_bounded, plus_bounded
+from snaploom.planning.calendar import (
+    FIRST_INSTANT,
+    LAST_INSTANT,
+    minus_bounded,
+    plus_bounded,
+)
 from snaploom.planning.intervals import SourceSnapshots
 from snaploom.planning.tree import JoinTree
 
@@ -63,13 +67,10 @@ def choose(
     rules: ChildSnapshot, offered: SourceSnapshots, time: EpochNanos, now: EpochNanos, zone: str
 ) -> EpochNanos | None:
     """The snapshot of a child that goes with a root's snapshot at `time`, if there is one."""
-    times = offered.known_at(now)
     first, last = window(rules, time, zone)
     if rules.preference is Preference.NEWEST:
-        index = bisect_right(times, last) - 1
-        return times[index] if index >= 0 and times[index] >= first else None
-    index = bisect_left(times, first)
-    return times[index] if index < len(times) and times[index] <= last else None
+        return offered.newest(first, last, now)
+    return offered.oldest(first, last, now)
 
 
 def window(rules: ChildSnapshot, time: EpochNanos, zone: str) -> tuple[EpochNanos, EpochNanos]:
@@ -116,13 +117,17 @@ def availability(
         mode = rule.snapshot_missing_mode
         message = _missing(node.source, window(rule, time, zone))
         if not mode.continues and not mode.skips:
-            times = offered.get(node.source, SourceSnapshots()).known_at(now)
+            there = offered.get(node.source, SourceSnapshots())
+            nearest = (
+                there.newest(FIRST_INSTANT, time, now),
+                there.oldest(time, LAST_INSTANT, now),
+            )
             return Availability(
                 Action.FAIL,
                 SnapshotReason.SNAPSHOT_MISSING,
                 tuple(taken),
                 tuple(excluded.values()),
-                message=_failure(node.field_name, message, times, time),
+                message=_failure(node.field_name, message, nearest),
             )
         if mode.skips:
             return Availability(
@@ -141,10 +146,9 @@ def availability(
     )
 
 
-def _failure(field_name: str, message: str, times: Sequence[EpochNanos], time: EpochNanos) -> str:
+def _failure(field_name: str, message: str, around: Iterable[EpochNanos | None]) -> str:
     """The whole error of a source that has nothing in its window, and may not be left out."""
-    index = bisect_left(times, time)
-    nearest = times[max(index - 1, 0) : index + 1]
+    nearest = [time for time in around if time is not None]
     return str(
         SnapshotMissing(
             f"{field_name}: {message}",

@@ -89,6 +89,10 @@ class Continuum:
         return Continuum(tuple(kept))
 
 
+NO_TIME = Continuum()
+"""Not a millisecond."""
+
+
 def _cut(span: Span, low: int, high: int) -> tuple[Span, ...]:
     if high < low or high < span.first or span.last < low:
         return (span,)

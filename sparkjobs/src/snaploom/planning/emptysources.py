@@ -19,8 +19,7 @@ def empty_source_findings(
 ) -> Iterator[Finding]:
     """A warning for every source of the tree that offers nothing, whatever its missing mode."""
     for node in tree.nodes:
-        listing = offered.get(node.source, SourceSnapshots())
-        if not listing.times and not listing.at_read_time:
+        if offered.get(node.source, SourceSnapshots()).is_empty:
             yield _finding(bundle.source(node.source))
 
 

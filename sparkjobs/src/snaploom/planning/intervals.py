@@ -9,17 +9,20 @@ Intervals by cron are a tick and an explicit length each (ruling D4), so that th
 interval: hourly, but not at night. An interval that would reach beyond the next tick ends there, so
 that no time is in two.
 
-Only snapshots make candidates, so the work grows with snapshots, never with intervals.
+Only snapshots make candidates, so the work grows with snapshots, never with intervals. A continuum
+has snapshots in every interval that it reaches into: there the work grows with candidates.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from whenever import PlainDateTime
 
+from snaploom.errors import SnaploomError
 from snaploom.models.common import Preference, TimeOffset
 from snaploom.models.outputdataset import (
     ExcludedInterval,
@@ -29,8 +32,14 @@ from snaploom.models.outputdataset import (
     SnapshotFilter,
 )
 from snaploom.models.report import SnapshotReason
-from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, parse_instant
+from snaploom.models.times import (
+    NANOS_PER_MILLISECOND,
+    NANOS_PER_SECOND,
+    EpochNanos,
+    parse_instant,
+)
 from snaploom.planning.calendar import (
+    FIRST_INSTANT,
     LAST_INSTANT,
     CalendarLength,
     OutOfCalendar,
@@ -39,11 +48,21 @@ from snaploom.planning.calendar import (
     local_instant,
     minus_bounded,
 )
+from snaploom.planning.continuum import NO_TIME, Continuum
 from snaploom.planning.cron import CronTicks
 
 NEVER = EpochNanos(LAST_INSTANT + 1)
 """Where an interval ends whose end is beyond the calendar."""
 _MINUTE = 60 * NANOS_PER_SECOND
+MOST_CANDIDATES = 1_000_000
+"""Candidates that a continuum may give: hourly ones for a century are fewer."""
+
+
+class TooManyCandidates(SnaploomError):
+    """A source that has a snapshot at any time, and tiny intervals."""
+
+    reason = "TooManyCandidates"
+    exit_code = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +97,10 @@ class IntervalSequence(Protocol):
 
     def of_each(self, instants: Iterable[EpochNanos]) -> Iterator[tuple[EpochNanos, Interval]]:
         """Each of the ascending instants with its interval; those in none are left out."""
+        ...
+
+    def covering(self, first: EpochNanos, last: EpochNanos) -> Iterator[Interval]:
+        """The intervals that have a time from `first` to `last`, in order."""
         ...
 
 
@@ -129,6 +152,13 @@ class Intervals:
             if interval is not None:
                 yield instant, interval
 
+    def covering(self, first: EpochNanos, last: EpochNanos) -> Iterator[Interval]:
+        """The intervals that have a time from `first` to `last`, in order."""
+        interval = self.containing(max(first, self.start))
+        while interval is not None and interval.start <= last:
+            yield interval
+            interval = self.at(interval.index + 1)
+
 
 @dataclass(frozen=True)
 class CronIntervals:
@@ -158,6 +188,19 @@ class CronIntervals:
                 following = self.ticks.following(instant)
             if latest is not None and instant in latest:
                 yield instant, latest
+
+    def covering(self, first: EpochNanos, last: EpochNanos) -> Iterator[Interval]:
+        """The intervals that have a time from `first` to `last`, in order."""
+        first = max(first, self.start)
+        latest = self._latest(first)
+        if latest is not None and first in latest and first <= last:
+            yield latest
+        tick = self.ticks.following(first)
+        while tick is not None and tick <= last:
+            interval = self._latest(tick)
+            if interval is not None:
+                yield interval
+            tick = self.ticks.following(tick)
 
     def _latest(self, instant: EpochNanos) -> Interval | None:
         """The interval that began last, even if it is over."""
@@ -203,18 +246,48 @@ class RootCandidate:
 
 @dataclass(frozen=True, slots=True)
 class SourceSnapshots:
-    """The snapshots that a source offers: ascending times, or only what is there when read."""
+    """The snapshots that a source offers.
+
+    They are ascending times, or only what is there when it is read, or one for every millisecond of
+    a continuum.
+    """
 
     times: tuple[EpochNanos, ...] = ()
     at_read_time: bool = False
+    continuum: Continuum = NO_TIME
 
     @staticmethod
     def of(times: Iterable[EpochNanos]) -> SourceSnapshots:
         """The snapshots with these times, in any order."""
         return SourceSnapshots(tuple(sorted(set(times))))
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no snapshot at all."""
+        return not (self.times or self.at_read_time or self.continuum.spans)
+
+    def newest(self, first: EpochNanos, last: EpochNanos, now: EpochNanos) -> EpochNanos | None:
+        """The last snapshot from one time to another, both inclusive."""
+        if self.continuum.spans:
+            return self.continuum.newest(first, last)
+        times = self.known_at(now)
+        index = bisect_right(times, last) - 1
+        return times[index] if index >= 0 and times[index] >= first else None
+
+    def oldest(self, first: EpochNanos, last: EpochNanos, now: EpochNanos) -> EpochNanos | None:
+        """The first snapshot from one time to another, both inclusive."""
+        if self.continuum.spans:
+            return self.continuum.oldest(first, last)
+        times = self.known_at(now)
+        index = bisect_left(times, first)
+        return times[index] if index < len(times) and times[index] <= last else None
+
+    def latest(self, now: EpochNanos) -> EpochNanos | None:
+        """The last snapshot that is not in the future."""
+        return self.newest(FIRST_INSTANT, now, now)
+
     def known_at(self, now: EpochNanos) -> Sequence[EpochNanos]:
-        """Ascending times; for a source without history, `now` alone."""
+        """Ascending times (a continuum is no list); for a source without history, `now` alone."""
         return (now,) if self.at_read_time else self.times
 
 
@@ -280,17 +353,53 @@ def root_candidates(
     An interval that is open, when only closed ones count, and one all of whose snapshots lie in
     `excludeIntervals`, are listed with the reason; the excluded times of other intervals are
     simply not chosen.
+
+    Raises:
+        TooManyCandidates: only of a continuum.
     """
     done = {interval.index for _, interval in settings.intervals.of_each(sorted(taken))}
     horizon = _horizon(settings, now)
     choices: dict[int, _Choice] = {}
-    past = (instant for instant in root.known_at(now) if instant <= now)
+    if root.continuum.spans:
+        past = _ends(settings, root.continuum, horizon, now)
+    else:
+        past = (instant for instant in root.known_at(now) if instant <= now)
     for instant, interval in settings.intervals.of_each(past):
         if interval.index in done or interval.end <= horizon:
             continue
         choice = choices.setdefault(interval.index, _Choice(interval))
         (choice.excluded if settings.excludes(instant) else choice.allowed).append(instant)
     return tuple(_candidate(settings, choice, now) for choice in choices.values())
+
+
+def _ends(
+    settings: IntervalSettings, continuum: Continuum, horizon: EpochNanos, now: EpochNanos
+) -> Iterator[EpochNanos]:
+    """Ascending times of a continuum, of which every interval's candidate is one.
+
+    They are the first and the last of each interval, and of what excludeIntervals leave of it.
+    """
+    allowed = continuum.without(settings.excluded)
+    reached = settings.intervals.containing(horizon)
+    begin = horizon if reached is None else reached.start
+    visited = -1
+    count = 0
+    for span in continuum.spans:
+        first = EpochNanos(max(span.first * NANOS_PER_MILLISECOND, begin))
+        last = EpochNanos(min(span.last * NANOS_PER_MILLISECOND, now))
+        for interval in settings.intervals.covering(first, last) if first <= last else ():
+            if interval.index <= visited:
+                continue
+            visited, count = interval.index, count + 1
+            if count > MOST_CANDIDATES:
+                raise TooManyCandidates(
+                    f"the root has snapshots in more than {MOST_CANDIDATES:,} intervals",
+                    path="spec.dataModel.rootDataSource.snapshotFilter",
+                    expected="fewer and longer intervals, or a maxSnapshotAge",
+                )
+            bounds = interval.start, min(interval.end - 1, now)
+            asked = (ask(*bounds) for c in (continuum, allowed) for ask in (c.oldest, c.newest))
+            yield from sorted({time for time in asked if time is not None})
 
 
 def _horizon(settings: IntervalSettings, now: EpochNanos) -> EpochNanos:

@@ -74,7 +74,7 @@ class ShapedReader:
         return hashlib.sha256("\n".join([read, *shapes]).encode()).hexdigest()
 
     def _without(self, frame: DataFrame, parts: tuple[str, ...]) -> DataFrame:
-        """The frame without a field, which may lie in structs; what is not there is gone already."""
+        """The frame without a field, which may lie in structs; one that is gone stays gone."""
         if find_field(frame.schema, ".".join(map(quote, parts))) is None:
             return frame
         top, *below = parts
