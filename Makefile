@@ -102,6 +102,11 @@ bench-xskipper: install java ## Compare builds and sizes with Xskipper itself
 bench-admission: install ## Ask the webhook for reviews with 5,000 objects in view
 	$(BIN)/python benchmarks/admission.py
 
+.PHONY: bench-operator
+bench-operator: install ## Let the operator look after 10,000 resources of a real API server
+	@.ci/cluster > /dev/null
+	PYTHONPATH=tests $(BIN)/python benchmarks/reconciling.py
+
 .PHONY: clean
 clean: ## Remove what the other targets made
 	rm -rf .venv .demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

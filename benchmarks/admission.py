@@ -25,8 +25,8 @@ from statistics import median, quantiles
 from time import perf_counter
 from typing import Any
 
-import yaml
 from figures import Figure, publish
+from fleet import flights
 from prometheus_client import CollectorRegistry
 
 from snaploom_operator.admission.judge import Judge
@@ -38,55 +38,30 @@ from snaploom_operator.settings import AdmissionSettings
 
 Raw = dict[str, Any]
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "flights"
 OBJECTS = 5_000
 REVIEWS = 1_000
 AT_ONCE = 8
 GOAL_MS = 50.0
 NAMESPACE = "team"
-NOT_NAMES = {"alias", "fieldName", "name"}
-"""Keys whose text may equal the name of a resource and is none."""
-
-
-def examples() -> list[Raw]:
-    texts = [path.read_text("utf-8") for path in sorted(EXAMPLE.glob("*.yaml"))]
-    loaded = itertools.chain.from_iterable(map(yaml.safe_load_all, texts))
-    return [raw for raw in loaded if raw]
-
-
-def renamed(value: Any, names: set[str], number: int, key: str = "") -> Any:
-    """A copy in which every name of a resource has a number."""
-    if isinstance(value, dict):
-        return {k: renamed(inner, names, number, k) for k, inner in value.items()}
-    if isinstance(value, list):
-        return [renamed(inner, names, number, key) for inner in value]
-    if key == "folderUri":
-        return f"{value}{number}/"
-    is_name = isinstance(value, str) and value in names and key not in NOT_NAMES
-    return f"{value}-{number}" if is_name else value
 
 
 def objects() -> list[Raw]:
     """As an API server has them."""
-    originals = examples()
-    names = {raw["metadata"]["name"] for raw in originals}
-    found: list[Raw] = []
-    for number in itertools.count():
-        if len(found) >= OBJECTS:
-            return found
-        for raw in originals:
-            new: Raw = renamed(raw, names, number)
-            for used in new["spec"].get("dataModel", {}).get("dataRelationships", ()):
-                used["name"] = f"{used['name']}-{number}"
-            new["metadata"] = {
-                "name": f"{raw['metadata']['name']}-{number}",
-                "namespace": NAMESPACE,
-                "uid": f"uid-{len(found)}",
-                "generation": 1,
-                "resourceVersion": str(len(found) + 1),
-            }
-            found.append(new)
-    raise AssertionError
+    declared = itertools.chain.from_iterable(map(flights, itertools.count()))
+    return [
+        {**raw, "metadata": {**raw["metadata"], **kept(number)}}
+        for number, raw in enumerate(itertools.islice(declared, OBJECTS))
+    ]
+
+
+def kept(number: int) -> Raw:
+    """What the API server adds to the metadata of an object."""
+    return {
+        "namespace": NAMESPACE,
+        "uid": f"uid-{number}",
+        "generation": 1,
+        "resourceVersion": str(number + 1),
+    }
 
 
 def serve(folder: str, told: Connection) -> None:

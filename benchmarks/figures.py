@@ -43,6 +43,11 @@ def publish(section: str, command: str, figures: Sequence[Figure]) -> None:
     table = "\n".join(["| figure | value | goal | met |", "|---|---|---|---|", *rows])
     text = f"## {section}\n\n`{command}`, {machine()}\n\n{table}\n"
     _replace_section(section, text)
+    tell(figures)
+
+
+def tell(figures: Sequence[Figure]) -> None:
+    """Print the figures as JSON lines."""
     for figure in figures:
         line = {"figure": figure.name, "value": figure.value, "goal": figure.goal, "ok": figure.ok}
         print(json.dumps(line), flush=True)

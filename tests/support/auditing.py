@@ -1,4 +1,4 @@
-"""A control plane that writes down what accounts ask of it, and whether they were allowed to."""
+"""A control plane that writes down what is asked of it, and whether that was allowed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,10 @@ import yaml
 from support.cluster import ControlPlane
 from support.helmrelease import Right
 
-POLICY = {
-    "apiVersion": "audit.k8s.io/v1",
-    "kind": "Policy",
-    # A watch is answered for minutes: its beginning tells what there is to be told.
-    "omitStages": ["RequestReceived"],
-    "rules": [{"level": "Metadata", "userGroups": ["system:serviceaccounts"]}, {"level": "None"}],
-}
+Raw = dict[str, Any]
+
+SERVICE_ACCOUNTS: Raw = {"userGroups": ["system:serviceaccounts"]}
+"""Whose requests tests look at as a rule."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +40,17 @@ class Asked:
 
 
 class AuditedControlPlane(ControlPlane):
-    """A control plane that keeps an audit log."""
+    """A control plane that keeps an audit log.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: see `ControlPlane`.
+        whose: selects the users whose requests are written down, as a rule of audit policies does.
+    """
+
+    def __init__(self, folder: Path, whose: Raw = SERVICE_ACCOUNTS) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._policy = folder / "audit-policy.yaml"
-        self._policy.write_text(yaml.safe_dump(POLICY))
+        self._policy.write_text(yaml.safe_dump(_policy(whose)))
         self._log = folder / "audit.log"
         super().__init__(folder)
 
@@ -63,19 +65,31 @@ class AuditedControlPlane(ControlPlane):
     def asked_by(self, namespace: str, service_account: str) -> set[Asked]:
         """What an account has asked for so far."""
         user = f"system:serviceaccount:{namespace}:{service_account}"
-        return {
-            _asked(event)
-            for event in self._events()
-            if event["user"]["username"] == user and "objectRef" in event
-        }
+        return {_asked(event) for event in self.events_of(user)}
 
-    def _events(self) -> Iterator[dict[str, Any]]:
+    def events_of(self, user: str) -> Iterator[Raw]:
+        """What a user has asked for so far, as the log has it: in order, with times."""
+        for event in self._events():
+            if event["user"]["username"] == user and "objectRef" in event:
+                yield event
+
+    def _events(self) -> Iterator[Raw]:
         whole, _, _ = self._log.read_text().rpartition("\n")  # the last line may be half written
         for line in whole.splitlines():
             yield json.loads(line)
 
 
-def _asked(event: dict[str, Any]) -> Asked:
+def _policy(whose: Raw) -> Raw:
+    return {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        # A watch is answered for minutes: its beginning tells what there is to be told.
+        "omitStages": ["RequestReceived"],
+        "rules": [{"level": "Metadata", **whose}, {"level": "None"}],
+    }
+
+
+def _asked(event: Raw) -> Asked:
     about = event["objectRef"]
     parts = (about.get("resource", ""), about.get("subresource", ""))
     return Asked(

@@ -7,23 +7,35 @@ annotation, and a finalizer, of every object.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import kopf
 
 from snaploom_operator.objects import FINALIZER
 from snaploom_operator.watching.kinds import Watched
 
-PREFIX = "snaploom.io"
+IDLE_SECONDS = 0.1
+"""Without an event, after which a task that kopf makes for an object ends. It costs memory for as
+long as it lives, the object included, and ours are done in microseconds."""
+
+
+class _NoDifferences(kopf.MultiDiffBaseStorage):
+    """Remembers no object, and makes no essence of one: that would copy all of it, each event."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+
+    def build(self, **_: Any) -> kopf.BodyEssence:
+        return kopf.BodyEssence()
 
 
 def kopf_settings(kinds: Iterable[Watched]) -> kopf.OperatorSettings:
     """Settings for watching kinds."""
     settings = kopf.OperatorSettings()
-    # Nothing is stored by kopf. If it ever were, it would be where it is recognised as ours, and
-    # in annotations: structural schemas prune what it would write into a status.
+    # Nothing is stored by kopf, wherever it might be.
     settings.persistence.finalizer = FINALIZER
-    settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=PREFIX, v1=False)
-    settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=PREFIX, v1=False)
+    settings.persistence.progress_storage = kopf.MultiProgressStorage([])
+    settings.persistence.diffbase_storage = _NoDifferences()
     # Our recorder counts equal events together; kopf would post one object a call.
     settings.posting.enabled = False
     # Shorter than the five minutes after which load balancers cut what is silent. The API server
@@ -34,8 +46,7 @@ def kopf_settings(kinds: Iterable[Watched]) -> kopf.OperatorSettings:
     settings.networking.request_timeout = 30
     settings.networking.error_backoffs = (1, 1, 2, 3, 5, 8, 13, 21)
     settings.queueing.error_delays = (1, 2, 5, 10, 30, 60)
-    # A task a watched object costs memory for as long as it lives; ours are done in microseconds.
-    settings.queueing.idle_timeout = 1.0
+    settings.queueing.idle_timeout = IDLE_SECONDS
     settings.execution.default_backoff = 15
     settings.peering.standalone = True
     # Which kinds there are is looked at by our own lists, which need no right on definitions.
