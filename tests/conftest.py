@@ -22,7 +22,7 @@ settings.register_profile(
 )
 settings.load_profile("repeatable")
 
-pytest_plugins = ["support.clusterfixtures"]
+pytest_plugins = ["support.clusterfixtures", "support.storefixtures"]
 
 # Only the first compiler of the JVM, here and in processes that tests start: most plans of tests
 # run once, and are over before the second compiler pays (a third of the processor time, measured

@@ -35,6 +35,11 @@ SnaploomError
 │   ├── ObjectAlreadyExists   the put-if-absent was lost
 │   ├── StoreNotSafe          the store's put-if-absent failed its self-test
 │   ├── UnsupportedStore      no store for a URI's scheme (snaploom.storage.stores)
+│   ├── CloudUriInvalid       no bucket, or no account (snaploom.storage.cloudstores)
+│   ├── BucketNotFound        (these four: snaploom.storage.storefailures)
+│   ├── AccessDenied          wrong, missing or too weak credentials
+│   ├── StoreUnreachable      no server answers
+│   ├── WritersMet            two conditional writes met, undecided
 │   ├── CommitOutcomeUnknown  the store stopped answering (snaploom.storage.manifest)
 │   ├── CommitContended       other writers took every number (snaploom.storage.manifest)
 │   ├── ManifestCorrupt

@@ -194,7 +194,7 @@ def test_absent_folder_reads_as_empty_and_is_not_made(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("uri", "found"),
     [
-        pytest.param("s3://bucket/x", "the scheme s3:", id="s3"),
+        pytest.param("ftp://host/x", "the scheme ftp:", id="ftp"),
         pytest.param("hdfs:///x", "the scheme hdfs:", id="hdfs"),
         pytest.param("file://host/x", "the host 'host'", id="host"),
         pytest.param("out/x", "a relative path", id="relative"),

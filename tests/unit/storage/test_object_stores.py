@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable
+import secrets
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from obstore.store import MemoryStore
+from support.s3servers import BUCKET, S3Server, environment_of
 
 from snaploom.errors import ObjectAlreadyExists, ObjectNotFound, StoreNotSafe
 from snaploom.storage.local import LocalObjectStore
 from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectStore, self_test
 from snaploom.storage.obstore_adapter import ObstoreObjectStore
+from snaploom.storage.stores import open_store
 
 AWKWARD_KEYS = [
     "t=2020-01-01T00%3A00%3A00Z/f.parquet",
@@ -27,11 +30,17 @@ AWKWARD_KEYS = [
 ]
 
 
-@pytest.fixture(params=["local", "memory"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
+@pytest.fixture(params=["local", "memory", "versitygw", "moto"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObjectStore]:
     if request.param == "local":
-        return LocalObjectStore(tmp_path, create=True)
-    return ObstoreObjectStore(MemoryStore(), "memory:///")
+        yield LocalObjectStore(tmp_path, create=True)
+    elif request.param == "memory":
+        yield open_store("memory:", create=True)
+    else:
+        server: S3Server = request.getfixturevalue(request.param)
+        with environment_of(server):
+            # A folder of its own, with what URIs are taken literally for.
+            yield open_store(f"s3://{BUCKET}/{secrets.token_hex(8)} %3A/", create=True)
 
 
 def keys(store: ObjectStore, prefix: str = "") -> set[str]:
@@ -214,7 +223,9 @@ def test_one_of_four_processes_wins_in_every_round(tmp_path: Path) -> None:
     assert keys(store, TEMPORARY_PREFIX) == set()
 
 
-def test_folders_that_others_empty_do_not_disturb_writers(store: ObjectStore) -> None:
+def test_folders_that_others_empty_do_not_disturb_writers(tmp_path: Path) -> None:
+    store = LocalObjectStore(tmp_path, create=True)
+
     def write_and_delete(i: int) -> None:
         for n in range(30):
             store.put_if_absent(f"deep/er/{i}-{n}", b"")

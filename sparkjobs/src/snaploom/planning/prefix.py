@@ -20,6 +20,7 @@ from itertools import pairwise
 from whenever import OffsetDateTime, PlainDateTime
 
 from snaploom.models.datasource import TimeFormat
+from snaploom.planning.hadoopuris import hadoop_uri
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 """The folder value that Hive and Spark write for NULL."""
@@ -178,8 +179,8 @@ class UriPrefix:
 
 
 def normal_uri(uri: str) -> str:
-    """The URI with local files in one form: `file:///a`, `file:/a` and `/a` are all `/a`."""
-    return _LOCAL.sub("/", uri)
+    """The URI in one of its forms: `file:///a`, `file:/a` and `/a` are `/a`, `s3:` is `s3a:`."""
+    return _LOCAL.sub("/", hadoop_uri(uri))
 
 
 def hive_decoded(value: str) -> str:

@@ -1,28 +1,36 @@
 """Stores that obstore knows, behind the object store port.
 
 Tried with obstore 0.12: keys are taken literally (`%3A` stays `%3A`); `put(mode="create")` and
-`rename(overwrite=False)` refuse an existing target; `delete` of an absent key raises on some
-stores and not on others; absent objects raise the built-in `FileNotFoundError`.
+`rename(overwrite=False)` refuse an existing target, in memory, on versitygw and on moto; absent
+objects raise the built-in `FileNotFoundError`. Its client sends a request again when the answer is
+lost: a put that succeeded may then be refused, which the manifest log settles by reading what is
+there (ruling D26). It does not when the answer is "409", which is neither success nor refusal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import islice
 
 import obstore
-from obstore.exceptions import (
-    AlreadyExistsError,
-    BaseError,
-    PermissionDeniedError,
-    UnauthenticatedError,
-)
+from obstore.exceptions import BaseError
 from obstore.store import ObjectStore as Backend
 
-from snaploom.errors import FolderNotWritable, ObjectAlreadyExists, ObjectNotFound, StorageError
+from snaploom.errors import ObjectNotFound, StorageError
 from snaploom.models.times import NANOS_PER_MICROSECOND, EpochNanos
 from snaploom.storage.objectstore import ObjectInfo, check_key, check_prefix
+from snaploom.storage.storefailures import WritersMet, told
+
+DELETED_TOGETHER = 1000
+"""Keys of one request: S3's limit."""
+
+MEETINGS, LONGEST_PAUSE = 5, 0.2
+"""Times that a conditional write is tried while others write the same key, and the longest pause
+in between in seconds: a multiple of what one such write takes."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -30,10 +38,25 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class ObstoreObjectStore:
     """Any store of obstore, with its failures told as Snaploom's."""
 
-    def __init__(self, backend: Backend, uri: str) -> None:
-        """Wrap a store whose root is the folder that `uri` names; `uri` ends in `/`."""
+    def __init__(
+        self,
+        backend: Backend,
+        uri: str,
+        variables: str = "the environment",
+        longest: int | None = None,
+    ) -> None:
+        """Wrap a store whose root is the folder that `uri` names.
+
+        Args:
+            backend: the store.
+            uri: the folder as Hadoop's client takes it; ends in `/`.
+            variables: environment variables that its credentials came from, for messages.
+            longest: bytes of the longest object that can be moved; None for no limit.
+        """
         self._backend = backend
         self._uri = uri
+        self._variables = variables
+        self._longest = longest
 
     @property
     def uri(self) -> str:
@@ -42,8 +65,8 @@ class ObstoreObjectStore:
 
     def put_if_absent(self, key: str, data: bytes) -> None:
         """Conditional put."""
-        with self._told(check_key(key), writing=True):
-            obstore.put(self._backend, key, data, mode="create")
+        check_key(key)
+        self._insist(key, lambda: obstore.put(self._backend, key, data, mode="create"))
 
     def put(self, key: str, data: bytes) -> None:
         """Unconditional put."""
@@ -74,50 +97,68 @@ class ObstoreObjectStore:
                     yield ObjectInfo(found["path"], found["size"], modified, found["e_tag"])
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete one by one, so that an absent key does not end the others' deletion."""
-        for key in keys:
+        """Delete many in one request; one by one where an absent key ends the others' deletion."""
+        remaining = iter(keys)
+        while batch := [check_key(key) for key in islice(remaining, DELETED_TOGETHER)]:
             try:
-                with self._told(check_key(key), writing=True):
-                    obstore.delete(self._backend, key)
+                self._delete(batch)
             except ObjectNotFound:
-                continue
+                self._delete_each(batch)
 
     def move_if_absent(self, source: str, target: str) -> None:
-        """Conditional rename; a copy and a delete on stores without renaming."""
-        if self.head(source) is None:
+        """Conditional rename; a copy by the server and a delete on stores without renaming."""
+        info = self.head(source)
+        if info is None:
             raise ObjectNotFound(f"{self._uri}{source} does not exist")
-        with self._told(check_key(target), writing=True):
-            obstore.rename(self._backend, source, target, overwrite=False)
+        if self._longest is not None and info.size > self._longest:
+            raise StorageError(
+                f"{self._uri}{source} is too long to be published in one piece",
+                found=f"{info.size:,} bytes",
+                expected=f"at most {self._longest:,} bytes a file",
+                hint="write more and shorter files: raise spark.sql.shuffle.partitions, or set "
+                "spark.sql.files.maxRecordsPerFile",
+            )
+        check_key(target)
+        self._insist(target, lambda: obstore.rename(self._backend, source, target, overwrite=False))
 
     def prune(self, prefix: str) -> None:
         """Nothing: these stores have no directories."""
         check_prefix(prefix)
 
+    def _delete(self, keys: Sequence[str]) -> None:
+        with self._told(keys[0], writing=True):
+            obstore.delete(self._backend, keys)
+
+    def _delete_each(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            try:
+                self._delete([key])
+            except ObjectNotFound:
+                continue
+
+    def _insist(self, key: str, operation: Callable[[], object]) -> None:
+        """Do it again while another writer of the same key is in the way."""
+        for attempt in range(MEETINGS):
+            try:
+                with self._told(key, writing=True):
+                    operation()
+            except WritersMet:
+                if attempt == MEETINGS - 1:
+                    raise
+                time.sleep(LONGEST_PAUSE * random.random())
+            else:
+                return
+
     @contextmanager
     def _told(self, key: str, *, writing: bool) -> Iterator[None]:
-        place = f"{self._uri}{key}"
         try:
             yield
-        except FileNotFoundError as error:
-            raise ObjectNotFound(f"{place} does not exist") from error
-        except AlreadyExistsError as error:
-            raise ObjectAlreadyExists(f"{place} exists already") from error
-        except (PermissionDeniedError, UnauthenticatedError) as error:
-            kind = FolderNotWritable if writing else StorageError
-            raise kind(
-                f"{place} may not be {'written' if writing else 'read'} with these credentials",
-                found=_first_line(error),
-            ) from error
         except (BaseError, OSError) as error:
-            verb = "writing" if writing else "reading"
-            raise StorageError(f"{verb} {place} failed: {_first_line(error)}") from error
+            place = f"{self._uri}{key}"
+            raise told(error, place, self._variables, writing=writing) from None
 
 
 def _nanos(moment: datetime) -> EpochNanos:
     passed = moment - _EPOCH
     micros = (passed.days * 86_400 + passed.seconds) * 1_000_000 + passed.microseconds
     return EpochNanos(micros * NANOS_PER_MICROSECOND)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).split("\n", 1)[0]

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from obstore.store import MemoryStore
 
 from snaploom.errors import StorageError
+from snaploom.storage.cloudstores import CLOUD_STORES
 from snaploom.storage.local import LocalObjectStore
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.obstore_adapter import ObstoreObjectStore
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):(.*)$", re.DOTALL)
+
+
+StoreOpener = Callable[[str, bool], ObjectStore]
+"""Opens the store of a URI, which is to be made where it is absent or not."""
 
 
 class UnsupportedStore(StorageError):
@@ -22,25 +29,32 @@ class UnsupportedStore(StorageError):
     retryable = False
 
 
-def open_store(uri: str, create: bool) -> ObjectStore:
-    """The store of a folder: `file:///path`, an absolute path, or `memory:` (new at each call).
+def open_store(uri: str, create: bool, others: StoreOpener | None = None) -> ObjectStore:
+    """The store of a folder, by the scheme of its URI.
 
-    Like Hadoop's paths, a `file:` URI is taken literally: `%20` is three characters, not a space,
-    so that Spark and Snaploom mean the same directory.
+    `file:///path` or an absolute path; `s3:`, `gs:` and `az:` with the spellings that Hadoop has
+    for them; `memory:`, which is new at each call. Like Hadoop's paths, a URI is taken literally:
+    `%20` is three characters, not a space, so that Spark and Snaploom mean the same place.
 
     Args:
         uri: the folder.
         create: make a local directory that does not exist; without, an absent one reads as empty.
+        others: opens what is not known here, as Spark's Hadoop client does (ruling D20).
 
     Raises:
-        UnsupportedStore: any other scheme, a relative path, or a host in a `file:` URI.
+        UnsupportedStore: nothing opens the scheme; a relative path, or a host in a `file:` URI.
+        CloudUriInvalid: no bucket, or no account.
         FolderNotWritable: the directory is to be made and cannot be.
     """
     match = _SCHEME.match(uri)
     scheme, rest = (match[1].lower(), match[2]) if match else ("", uri)
     if scheme == "memory":
         return ObstoreObjectStore(MemoryStore(), "memory:///")
+    if scheme in CLOUD_STORES:
+        return CLOUD_STORES[scheme](uri, os.environ)
     if scheme not in ("", "file"):
+        if others is not None:
+            return others(uri, create)
         raise _unsupported(uri, f"the scheme {scheme}:")
     path = rest.removeprefix("//") if rest.startswith("///") else rest
     if path.startswith("//"):
@@ -54,6 +68,6 @@ def _unsupported(uri: str, found: str) -> UnsupportedStore:
     return UnsupportedStore(
         f"no store for the folder {uri}",
         found=found,
-        expected="file:///absolute/path, /absolute/path or memory:",
-        hint="use a local folder",
+        expected="file:///absolute/path, /absolute/path, s3:, gs:, az: or memory:",
+        hint="other schemes, as hdfs:, are opened by commands that may start Spark",
     )

@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 
 from snaploom.engine.failures import translate
 from snaploom.errors import SourceNotReadable
+from snaploom.planning.hadoopuris import hadoop_uri
 
 _log = logging.getLogger(__name__)
 
@@ -133,7 +134,7 @@ def _matches(spark: SparkSession, glob: str, resource: str) -> list[ListedFile]:
 
 def _open(spark: SparkSession, uri: str) -> tuple[JavaObject, JavaObject]:
     jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]  # set once a session exists
-    path = jvm.org.apache.hadoop.fs.Path(uri)
+    path = jvm.org.apache.hadoop.fs.Path(hadoop_uri(uri))
     return path, path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
 
 

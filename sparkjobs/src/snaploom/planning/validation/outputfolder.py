@@ -14,7 +14,6 @@ from snaploom.planning.validation.fields import Findings, zone_findings
 
 _FOLDER = "spec.outputFolder"
 _ABSOLUTE = re.compile(r"/|file:/|[A-Za-z][A-Za-z0-9+.-]*://[^/]")
-_SAME_STORE = re.compile(r"^s3[an]?://")
 
 
 def folder_findings(output: OutputDataset) -> Findings:
@@ -84,7 +83,7 @@ def overlap_findings(outputs: Iterable[OutputDataset]) -> Findings:
 
 def comparable_folder(uri: str) -> str:
     """The URI of a folder in one of the spellings that lead to it, with `/` at its end."""
-    scheme, separator, rest = _SAME_STORE.sub("s3://", normal_uri(uri)).rpartition("://")
+    scheme, separator, rest = normal_uri(uri).rpartition("://")
     return scheme + separator + re.sub(r"/+", "/", f"{rest}/")
 
 

@@ -1,0 +1,110 @@
+"""Real servers that speak S3, started on free ports by the programs that .ci installs."""
+
+import contextlib
+import os
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+CI = Path(__file__).parents[2] / ".ci"
+BUCKET = "looms"
+ACCESS_KEY = "snaploom-tests"
+SECRET_KEY = "s3cr3t-that-nobody-may-tell"
+READY_SECONDS = 120.0
+"""They take less than a second alone; a machine full of other tests takes longer."""
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """A server with one bucket."""
+
+    endpoint: str
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What a process must have in its environment to use it."""
+        return {
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_REGION": "us-east-1",
+        }
+
+
+@contextmanager
+def environment_of(server: S3Server) -> Iterator[None]:
+    """This process, with the server's environment."""
+    before = {name: os.environ.get(name) for name in server.environment}
+    os.environ.update(server.environment)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def running_versitygw(folder: Path) -> Iterator[S3Server]:
+    """Versitygw over a folder of files, in which a bucket is a folder."""
+    (folder / "buckets" / BUCKET).mkdir(parents=True)
+    port = free_port()
+    command = [installed("versitygw"), "--access", ACCESS_KEY, "--secret", SECRET_KEY]
+    command += ["--port", f"127.0.0.1:{port}", "posix", str(folder / "buckets")]
+    with _running(command, folder / "versitygw.log", port):
+        yield S3Server(f"http://127.0.0.1:{port}")
+
+
+@contextmanager
+def running_moto(folder: Path) -> Iterator[S3Server]:
+    """Moto, which keeps everything in memory."""
+    port = free_port()
+    command = [installed("moto"), "-H", "127.0.0.1", "-p", str(port)]
+    with _running(command, folder / "moto.log", port):
+        endpoint = f"http://127.0.0.1:{port}"
+        made = urllib.request.Request(f"{endpoint}/{BUCKET}", method="PUT")
+        with urllib.request.urlopen(made, timeout=READY_SECONDS):
+            yield S3Server(endpoint)
+
+
+def installed(program: str, *arguments: str) -> str:
+    """What a script of .ci installs where it is missing: a path."""
+    script = [str(CI / program), *arguments]
+    return subprocess.run(script, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def _running(command: list[str], log: Path, port: int) -> Iterator[None]:
+    with log.open("wb") as out:
+        server = subprocess.Popen(command, stdout=out, stderr=out)
+    try:
+        _await_ready(server, port, log)
+        yield
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+
+
+def _await_ready(server: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while time.monotonic() < deadline:
+        if server.poll() is not None:
+            raise RuntimeError(f"the server ended at once: {log.read_text()[-2000:]}")
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.02)
+    raise RuntimeError(f"the server is not ready: {log.read_text()[-2000:]}")

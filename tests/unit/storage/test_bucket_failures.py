@@ -1,0 +1,152 @@
+"""What a bucket's server answers, told to people: real servers, behind a proxy that loses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from support.folders import a_folder, a_run, keys, published
+from support.lossyproxy import first, lossy
+from support.s3servers import BUCKET, SECRET_KEY, S3Server, environment_of
+
+from snaploom.errors import FolderNotWritable, ObjectAlreadyExists, SnaploomError, StorageError
+from snaploom.storage.cloudstores import CloudUriInvalid
+from snaploom.storage.manifest import CommitOutcomeUnknown
+from snaploom.storage.objectstore import self_test
+from snaploom.storage.publication import Published
+from snaploom.storage.storefailures import AccessDenied, BucketNotFound, StoreUnreachable, told
+from snaploom.storage.stores import open_store
+
+WRONG_SECRET = "wr0ng-but-nobody-may-tell-it-either"
+
+
+@pytest.mark.parametrize(
+    ("changes", "bucket", "kind", "hint"),
+    [
+        pytest.param({}, "no-such-bucket", BucketNotFound, "make the bucket", id="no bucket"),
+        pytest.param(
+            {"AWS_SECRET_ACCESS_KEY": WRONG_SECRET}, BUCKET, AccessDenied, "secret key", id="secret"
+        ),
+        pytest.param({"AWS_ACCESS_KEY_ID": "other"}, BUCKET, AccessDenied, "access key", id="key"),
+        pytest.param(
+            {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, BUCKET, StoreUnreachable, "endpoint",
+            id="endpoint",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_the_environment_is_told_without_secrets(
+    versitygw: S3Server,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: Mapping[str, str],
+    bucket: str,
+    kind: type[SnaploomError],
+    hint: str,
+) -> None:
+    for name, value in {**versitygw.environment, **changes}.items():
+        monkeypatch.setenv(name, value)
+    store = open_store(f"s3://{bucket}/x/", create=True)
+    for operation in (lambda: store.get("a"), lambda: list(store.list(""))):
+        with pytest.raises(kind, match=hint) as caught:
+            operation()
+        assert not {SECRET_KEY, WRONG_SECRET} & set(str(caught.value).split())
+        assert caught.value.__cause__ is None
+        assert "Signature" not in str(caught.value).replace("SignatureDoesNotMatch", "")
+
+
+def test_refused_write_is_a_folder_that_cannot_be_written(
+    versitygw: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in versitygw.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", WRONG_SECRET)
+    with pytest.raises(FolderNotWritable, match="may not be written"):
+        open_store(f"s3://{BUCKET}/x/", create=True).put_if_absent("a", b"")
+
+
+def test_clock_that_is_wrong_is_named() -> None:
+    answer = PermissionError(
+        "Server returned non-2xx status code: 403 Forbidden: <Error><Code>RequestTimeTooSkewed"
+        "</Code><Message>The difference is too large.</Message><StringToSign>x</StringToSign>"
+    )
+    failure = told(answer, "s3a://b/x", "AWS_*", writing=False)
+    assert isinstance(failure, AccessDenied)
+    assert "clock" in (failure.hint or "")
+    assert "StringToSign" not in str(failure)
+
+
+@pytest.mark.parametrize("uri", ["s3:///x/", "gs:///x/", "az://container/x/", "az://a@b/x/"])
+def test_uri_without_a_place_is_refused(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
+    with pytest.raises(CloudUriInvalid):
+        open_store(uri, create=True)
+
+
+@pytest.mark.parametrize(
+    ("uri", "told_as"),
+    [
+        ("s3://b/x//y", "s3a://b/x/y/"),
+        ("S3N://b", "s3a://b/"),
+        ("gs://b/x/", "gs://b/x/"),
+        ("abfss://c@acc.dfs.core.windows.net/x", "abfss://c@acc.dfs.core.windows.net/x/"),
+        ("az://c/x/", "abfss://c@acc.dfs.core.windows.net/x/"),
+    ],
+)
+def test_store_has_the_uri_that_hadoop_takes(
+    uri: str, told_as: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "acc")
+    assert open_store(uri, create=True).uri == told_as
+
+
+def test_put_whose_answers_are_lost_is_committed_once(versitygw: S3Server) -> None:
+    loss = first(3, "PUT", "/manifest/", "answer")
+    with lossy(versitygw, loss) as server, environment_of(server):
+        folder = a_folder(open_store(f"s3://{BUCKET}/lost-answers/", create=True))
+        outcome = published(folder)
+        assert folder.log.read().seq == 2
+    assert isinstance(outcome, Published)
+
+
+def test_conflict_is_asked_again_and_is_no_refusal(versitygw: S3Server) -> None:
+    with lossy(versitygw, first(2, "PUT", "conflict/a", "409")) as server, environment_of(server):
+        store = open_store(f"s3://{BUCKET}/conflict/", create=True)
+        store.put_if_absent("a", b"1")
+        with pytest.raises(ObjectAlreadyExists):
+            store.put_if_absent("a", b"2")
+        assert store.get("a") == b"1"
+
+
+def test_endless_conflict_is_no_refusal_either(
+    versitygw: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("snaploom.storage.cloudstores.RETRIES", 1)
+    loss = first(100, "PUT", "endless/a", "409")
+    with lossy(versitygw, loss) as server, environment_of(server):
+        store = open_store(f"s3://{BUCKET}/endless/", create=True)
+        with pytest.raises(StorageError, match="ConditionalRequestConflict") as caught:
+            store.put_if_absent("a", b"1")
+    assert not isinstance(caught.value, ObjectAlreadyExists)
+
+
+def test_self_test_survives_a_lost_answer(versitygw: S3Server) -> None:
+    loss = first(1, "PUT", "self-test", "answer")
+    with lossy(versitygw, loss) as server, environment_of(server):
+        store = open_store(f"s3://{BUCKET}/tested/", create=True)
+        self_test(store)
+        assert keys(store, "") == set()
+
+
+def test_server_that_never_answers_a_commit_leaves_its_outcome_unknown(
+    versitygw: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("snaploom.storage.cloudstores.RETRIES", 0)
+    with environment_of(versitygw):
+        a_folder(open_store(f"s3://{BUCKET}/silent/", create=True))
+    loss = first(1000, "PUT", "silent/metadata/manifest", "503")
+    with lossy(versitygw, loss) as server, environment_of(server):
+        folder = a_folder(open_store(f"s3://{BUCKET}/silent/", create=True))
+        with pytest.raises(CommitOutcomeUnknown):
+            published(folder, run=a_run())
+    with environment_of(versitygw):
+        folder = a_folder(open_store(f"s3://{BUCKET}/silent/", create=True))
+        assert isinstance(published(folder), Published)
