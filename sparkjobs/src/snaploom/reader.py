@@ -138,7 +138,7 @@ def _chosen(
         return (history.snapshot_at(state, _instant(at)),)
     if between is not None:
         return history.snapshots_between(state, _instant(between[0]), _instant(between[1]))
-    return state.snapshots
+    return tuple(state.snapshots)
 
 
 def _instant(time: Time) -> EpochNanos:

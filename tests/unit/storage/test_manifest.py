@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from support.faultystore import Fault, FaultyStore, times
-from support.folders import START, a_folder, a_run
+from support.folders import START, a_folder, a_run, day, published
 
 from snaploom.errors import FolderNotWritable, FormatTooNew, ManifestCorrupt, ObjectNotFound
 from snaploom.models.times import EpochNanos
-from snaploom.storage import layout
+from snaploom.storage import checkpoints, layout, manifest
 from snaploom.storage.checkpoints import CHECKPOINT_EVERY
 from snaploom.storage.entries import Claim
 from snaploom.storage.manifest import CommitOutcomeUnknown, ManifestLog
@@ -208,6 +208,43 @@ def test_state_from_a_checkpoint_equals_the_one_folded_from_the_start(
     store.delete([layout.LATEST])
     assert ManifestLog(store).read(at=at) == with_checkpoints
     assert with_checkpoints.seq == at
+
+
+@pytest.fixture
+def published_log(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> ManifestLog:
+    """Ten snapshots and a checkpoint that has but two of their records."""
+    monkeypatch.setattr(checkpoints, "RECORDS_KEPT", 2)
+    monkeypatch.setattr(manifest, "CHECKPOINT_EVERY", 11)
+    folder = a_folder(store)
+    for number in range(10):
+        published(folder, number, files=1)
+    return folder.log
+
+
+def test_only_records_that_are_looked_at_are_read(
+    store: ObjectStore, published_log: ManifestLog
+) -> None:
+    counting = CountingStore(store)
+    state = ManifestLog(counting).read()
+    assert state.seq == 11
+    assert len(state.live) == 10
+    counting.calls.clear()
+    assert state.snapshots[-1] == published_log.read().snapshots[-1]
+    assert counting.calls == []
+    assert state.snapshots[:3] == published_log.read().snapshots[:3]
+    assert counting.calls == [("get", layout.manifest_key(seq)) for seq in (2, 3, 4)]
+    assert state.live_files == published_log.read().live_files
+
+
+def test_record_whose_entry_is_gone_is_damage(
+    store: ObjectStore, published_log: ManifestLog
+) -> None:
+    state = ManifestLog(store).read()
+    store.put(layout.manifest_key(3), store.get(layout.manifest_key(2)))
+    store.delete([layout.manifest_key(2)])
+    for number in (0, 1):
+        with pytest.raises(ManifestCorrupt, match=f"{number + 2}.json is damaged"):
+            state.live[day(number)]
 
 
 def test_only_the_newest_checkpoints_are_kept(store: ObjectStore, long_log: ManifestLog) -> None:

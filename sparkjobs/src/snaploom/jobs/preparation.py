@@ -13,15 +13,18 @@ from pyspark.sql import SparkSession
 from snaploom.engine.sources.opening import open_source
 from snaploom.engine.sources.port import SourceReader
 from snaploom.jobs.declarations import refuse
+from snaploom.jobs.estimating import Estimate, estimate_of
 from snaploom.jobs.schemahistory import compare_structure
 from snaploom.jobs.sight import Sight
 from snaploom.jobs.sparkfailures import translated
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.times import EpochNanos
+from snaploom.planning.availability import Action
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.intervals import SourceSnapshots
 from snaploom.planning.plan import PublishedState, RunPlan, plan_offline, plan_run
 from snaploom.planning.retention import HeldSnapshot
+from snaploom.planning.selection import EVERYTHING, Selection
 from snaploom.planning.tree import JoinTree
 from snaploom.storage.entries import ModelNode
 from snaploom.storage.fixedsettings import folder_identity, folder_settings
@@ -49,6 +52,7 @@ def prepare(
     now: EpochNanos,
     limit: int | None = None,
     sight: Sight | None = None,
+    selection: Selection = EVERYTHING,
 ) -> Prepared:
     """Look at folder and sources, and plan.
 
@@ -58,6 +62,7 @@ def prepare(
         now: the instant of planning.
         limit: snapshots to publish at most.
         sight: told what is seen, as far as it goes.
+        selection: which snapshots are wanted.
 
     Raises:
         NoUniqueJoinTree: the join tree is ambiguous or does not reach every source.
@@ -84,9 +89,15 @@ def prepare(
     for name, reader in readers.items():
         listings[name] = _listing(reader)
         sight.see_listing(name, listings[name])
-    plan = plan_run(bundle, listings, published_state(state), now, limit)
+    plan = plan_run(bundle, listings, published_state(state), now, limit, selection)
     refuse(plan.findings)
     return Prepared(bundle, plan, readers, state)
+
+
+def estimate(prepared: Prepared) -> Estimate:
+    """About what it will take to publish all that is due."""
+    due = sum(one.action is Action.PUBLISH for one in prepared.plan.snapshots or ())
+    return estimate_of(prepared.state, due)
 
 
 def folder_store(output: OutputDataset, *, create: bool = False) -> ObjectStore:
@@ -97,7 +108,7 @@ def folder_store(output: OutputDataset, *, create: bool = False) -> ObjectStore:
 def published_state(state: FolderState) -> PublishedState:
     """What planning must know of a folder."""
     return PublishedState(
-        tuple(HeldSnapshot(record.time, record.created_at) for record in state.snapshots),
+        tuple(HeldSnapshot(version.time, version.created_at) for version in state.timeline),
         tuple(sorted(state.tombstoned_times)),
     )
 

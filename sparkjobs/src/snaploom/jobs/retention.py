@@ -63,6 +63,6 @@ def _removals(
     output: OutputDataset, state: FolderState, now: EpochNanos, coming: Collection[EpochNanos]
 ) -> tuple[Removal, ...]:
     periods = settings_of(output.spec.data_model.root_data_source.snapshot_filter).intervals
-    held = [HeldSnapshot(record.time, record.created_at) for record in state.snapshots]
+    held = [HeldSnapshot(version.time, version.created_at) for version in state.timeline]
     rules = output.spec.output_folder.snapshot_auto_delete
     return removals_before(coming, rules, held, now, periods)

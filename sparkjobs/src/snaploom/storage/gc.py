@@ -135,13 +135,13 @@ def _revoke(folder: Folder, run_ids: set[str], run: Run) -> FolderState:
 
 def _is_dead(item: Garbage, state: FolderState, run: Run) -> bool:
     """Whether nothing can make the file live any more, by the newest state."""
-    if item.key in state.live_files:
+    if state.is_live(item.key):
         return False
     match item.kind:
         case GarbageKind.UNFINISHED:
             return True
         case GarbageKind.TOMBSTONED:
-            return item.key in state.tombstoned_files
+            return state.tombstone_of(item.key) is not None
         case GarbageKind.FOREIGN:
             return False
         case GarbageKind.STAGING | GarbageKind.UNCOMMITTED:
@@ -171,9 +171,9 @@ class _Search:
     def judge(self, infos: Iterable[ObjectInfo]) -> Iterator[Garbage]:
         is_past: dict[int, bool] = {}
         for info in infos:
-            if info.key in self.state.live_files:
+            if self.state.is_live(info.key):
                 continue
-            ended = self.state.tombstoned_files.get(info.key)
+            ended = self.state.tombstone_of(info.key)
             if ended is not None:
                 if ended.seq not in is_past:
                     is_past[ended.seq] = self._ended_at(ended.seq, ended.deleted_at) < self.horizon

@@ -26,6 +26,7 @@ from snaploom.planning.typemerge import merge_schemas, readable_with_first
 from snaploom.storage import layout
 from snaploom.storage.entries import MANIFEST_FORMAT, FolderSettings, ModelNode, SnapshotRecord
 from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
+from snaploom.storage.records import Version
 from snaploom.storage.state import FolderState
 
 _log = logging.getLogger(__name__)
@@ -91,15 +92,15 @@ def snapshot_at(state: FolderState, time: EpochNanos) -> SnapshotRecord:
     Raises:
         NothingPublished: the first one is later.
     """
-    until = [record for record in state.snapshots if record.time <= time]
+    until = [version for version in state.timeline if version.time <= time]
     if not until:
         raise NothingPublished(
             f"there is no snapshot at {format_instant(time)} or before",
-            found=f"the first is {format_instant(state.snapshots[0].time)}"
-            if state.snapshots
+            found=f"the first is {format_instant(state.timeline[0].time)}"
+            if state.timeline
             else "no snapshot at all",
         )
-    return until[-1]
+    return state.records.live(until[-1])
 
 
 def snapshots_between(
@@ -107,14 +108,16 @@ def snapshots_between(
 ) -> tuple[SnapshotRecord, ...]:
     """The snapshots from one time to another, both inclusive; None is without a bound."""
     return tuple(
-        record
-        for record in state.snapshots
-        if (first is None or first <= record.time) and (last is None or record.time <= last)
+        state.records.live(version)
+        for version in state.timeline
+        if (first is None or first <= version.time) and (last is None or version.time <= last)
     )
 
 
 def merged_schema(
-    state: FolderState, documents: SchemaDocuments, records: Sequence[SnapshotRecord]
+    state: FolderState,
+    documents: SchemaDocuments,
+    records: Sequence[SnapshotRecord | Version],
 ) -> str:
     """The one schema that reads some snapshots, as `StructType.json()` gives it.
 
@@ -135,10 +138,10 @@ def merged_schema(
     return merged.schema
 
 
-def newest_side(state: FolderState, documents: SchemaDocuments) -> tuple[SnapshotRecord, ...]:
+def newest_side(state: FolderState, documents: SchemaDocuments) -> tuple[Version, ...]:
     """The newest snapshots, by time, as far back as they can be read together."""
     models = {version.model_hash: structure_of(version.nodes) for version in state.models}
-    newest_first = state.snapshots[::-1]
+    newest_first = state.timeline[::-1]
     schemas = [(record.time, documents.get(record.schema_hash)) for record in newest_first]
     side = newest_first[: len(readable_with_first(schemas))]
     merged: Structure = {}

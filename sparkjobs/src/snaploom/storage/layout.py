@@ -114,6 +114,12 @@ def partition_prefix(partition: str) -> str:
     return f"{DATA}{partition}/"
 
 
+def partition_of(key: str) -> str:
+    """Name of the partition that a published file is in; empty for any other key."""
+    folder, _, rest = key.removeprefix(DATA).partition("/")
+    return folder if key.startswith(DATA) and rest and folder[0] not in "._" else ""
+
+
 def published_key(partition: str, run_id: str, attempt: str, number: int, staged: str) -> str:
     """Final key of a staged file; endings such as `.snappy.parquet` tell readers its codec."""
     name = staged.rsplit("/", 1)[-1]

@@ -27,8 +27,17 @@ from snaploom.errors import (
 )
 from snaploom.storage import layout
 from snaploom.storage.checkpoints import CHECKPOINT_EVERY, newest_checkpoint, write_checkpoint
-from snaploom.storage.entries import Entry, corrupt, format_entry, parse_entry
+from snaploom.storage.entries import (
+    Entry,
+    Publish,
+    Replace,
+    SnapshotRecord,
+    corrupt,
+    format_entry,
+    parse_entry,
+)
 from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
+from snaploom.storage.records import Records
 from snaploom.storage.state import EMPTY, FolderState, apply, fold
 
 COMMIT_ATTEMPTS = 100
@@ -69,7 +78,8 @@ class ManifestLog:
     def __init__(self, store: ObjectStore) -> None:
         """Open the log of a folder; nothing is read yet."""
         self._store = store
-        self._known = EMPTY
+        self._beginning = FolderState(records=Records(self._record))
+        self._known = self._beginning
         self._newest: tuple[int, bytes] = (0, b"")
         """Number and document of the newest entry that was read or written."""
 
@@ -83,9 +93,9 @@ class ManifestLog:
         """
         if at == 0:
             return EMPTY
-        known = self._known if at is None or self._known.seq <= at else EMPTY
-        hint = self._read_hint() if known is EMPTY else _Hint()
-        start = known if known is not EMPTY else self._start(hint, at)
+        known = self._known if at is None or self._known.seq <= at else self._beginning
+        hint = _Hint() if known.seq else self._read_hint()
+        start = known if known.seq else self._start(hint, at)
         state = self._follow(start, at)
         if at is None:
             self._refuse_gap(state, hint)
@@ -131,7 +141,9 @@ class ManifestLog:
         )
 
     def _start(self, hint: _Hint, at: int | None) -> FolderState:
-        return newest_checkpoint(self._store, hint.checkpoint, at) or EMPTY
+        records = self._beginning.records
+        found = newest_checkpoint(self._store, hint.checkpoint, at, records)
+        return found or self._beginning
 
     def _follow(self, state: FolderState, at: int | None) -> FolderState:
         entries: list[Entry] = []
@@ -152,6 +164,20 @@ class ManifestLog:
             return None
         self._remember(seq, document)
         return parse_entry(document, f"{self._store.uri}{key}")
+
+    def _record(self, seq: int) -> SnapshotRecord:
+        """The record that an entry published.
+
+        Raises:
+            ManifestCorrupt: there is no such entry, or it publishes nothing.
+        """
+        entry = self._entry(seq)
+        if not isinstance(entry, Publish | Replace):
+            raise corrupt(
+                f"{self._store.uri}{layout.manifest_key(seq)}",
+                "no publication, though a checkpoint tells of one" if entry else "nothing",
+            )
+        return entry.snapshot
 
     def _remember(self, seq: int, document: bytes) -> None:
         if seq > self._newest[0]:

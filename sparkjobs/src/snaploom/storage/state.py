@@ -3,11 +3,13 @@
 `apply` refuses an entry that contradicts the ones before it, which the log asks before it writes
 and again when it reads: no entry can make two versions of a snapshot time live, publish for a
 revoked run, or change what is fixed.
+
+A state holds an index of versions; their records are fetched when looked at (`storage.records`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -17,6 +19,7 @@ from snaploom.storage.entries import (
     Claim,
     Configure,
     Entry,
+    FileRecord,
     FolderIdentity,
     FolderSettings,
     ModelNode,
@@ -28,7 +31,8 @@ from snaploom.storage.entries import (
     TombstoneRecord,
     corrupt,
 )
-from snaploom.storage.layout import manifest_key
+from snaploom.storage.layout import manifest_key, partition_of
+from snaploom.storage.records import Ended, Fetched, LiveRecords, Records, Version
 
 
 @dataclass(frozen=True)
@@ -62,10 +66,10 @@ class FolderState:
     """What is fixed; None until the folder is configured."""
     identity: FolderIdentity | None = None
     """Whose folder it is; None until the folder is configured."""
-    live: Mapping[EpochNanos, SnapshotRecord] = field(default_factory=dict)
-    """The one live version of each snapshot time."""
-    tombstones: tuple[TombstoneRecord, ...] = ()
-    """Versions that ended, in the order in which they did."""
+    versions: Mapping[EpochNanos, Version] = field(default_factory=dict)
+    """The one live version of each snapshot time, in short."""
+    ended: tuple[Ended, ...] = ()
+    """Versions that ended, in the order in which they did, in short."""
     revoked: frozenset[str] = frozenset()
     """Runs that may not commit any more."""
     claims: Mapping[str, Claim] = field(default_factory=dict)
@@ -75,6 +79,8 @@ class FolderState:
 
     Models of snapshots that were deleted stay: what was once promised to readers is not forgotten.
     """
+    records: Records = field(default_factory=Records, compare=False, repr=False)
+    """Whole records of all these versions."""
 
     @property
     def next_seq(self) -> int:
@@ -82,29 +88,68 @@ class FolderState:
         return self.seq + 1
 
     @cached_property
-    def snapshots(self) -> tuple[SnapshotRecord, ...]:
-        """Live snapshots by time."""
-        return tuple(self.live[time] for time in sorted(self.live))
+    def live(self) -> Mapping[EpochNanos, SnapshotRecord]:
+        """The record of the one live version of each snapshot time."""
+        return LiveRecords(self.versions, self.records)
+
+    @cached_property
+    def tombstones(self) -> Sequence[TombstoneRecord]:
+        """Versions that ended, in the order in which they did, with their files."""
+        return Fetched(self.ended, self.records.tombstone)
+
+    @cached_property
+    def timeline(self) -> tuple[Version, ...]:
+        """Live versions by snapshot time, in short."""
+        return tuple(self.versions[time] for time in sorted(self.versions))
 
     @cached_property
     def schema_history(self) -> tuple[SchemaAt, ...]:
         """Schemas of live snapshots by snapshot time, which is not the order of commits (N15)."""
-        return tuple(SchemaAt(s.time, s.schema_hash, s.model_hash) for s in self.snapshots)
+        return tuple(SchemaAt(v.time, v.schema_hash, v.model_hash) for v in self.timeline)
+
+    @cached_property
+    def snapshots(self) -> Sequence[SnapshotRecord]:
+        """Live snapshots by time."""
+        return Fetched(self.timeline, self.records.live)
 
     @cached_property
     def tombstoned_times(self) -> frozenset[EpochNanos]:
         """Snapshot times that had a version and have no live one: planning leaves them alone."""
-        return frozenset(t.time for t in self.tombstones if t.time not in self.live)
+        return frozenset(t.time for t in self.ended if t.time not in self.versions)
 
     @cached_property
     def live_files(self) -> frozenset[str]:
         """Keys of every file that a reader of this state may open."""
-        return frozenset(file.path for record in self.live.values() for file in record.files)
+        return frozenset(file.path for record in self.snapshots for file in record.files)
 
     @cached_property
     def tombstoned_files(self) -> Mapping[str, TombstoneRecord]:
         """Keys of files that are dead by name, each with the tombstone that says so."""
         return {file.path: ended for ended in self.tombstones for file in ended.files}
+
+    def is_live(self, key: str) -> bool:
+        """Whether a reader of this state may open a file."""
+        found = self._live_in.get(partition_of(key), ())
+        return any(key in _paths(self.records.live(version).files) for version in found)
+
+    def tombstone_of(self, key: str) -> TombstoneRecord | None:
+        """The tombstone by which a file is dead, if there is one."""
+        tombstones = map(self.records.tombstone, self._ended_in.get(partition_of(key), ()))
+        return next((one for one in tombstones if key in _paths(one.files)), None)
+
+    @cached_property
+    def _live_in(self) -> Mapping[str, Sequence[Version]]:
+        found: dict[str, list[Version]] = {}
+        for version in self.versions.values():
+            found.setdefault(version.partition, []).append(version)
+        return found
+
+    @cached_property
+    def _ended_in(self) -> Mapping[str, Sequence[Ended]]:
+        found: dict[str, list[Ended]] = {}
+        for ended in self.ended:
+            found.setdefault(ended.partition, []).append(ended)
+        return found
 
     @cached_property
     def merged_model(self) -> Mapping[str, ModelNode]:
@@ -153,8 +198,10 @@ class _Folding:
 
     def __init__(self, state: FolderState) -> None:
         self._state = state
-        self._live = dict(state.live)
-        self._tombstones = list(state.tombstones)
+        # The state before the first entry is shared by all folders, their records are not.
+        self._records = Records() if state.records is EMPTY.records else state.records
+        self._versions = dict(state.versions)
+        self._ended = list(state.ended)
         self._revoked = set(state.revoked)
         self._claims = dict(state.claims)
         self._models = {version.model_hash: version for version in state.models}
@@ -162,8 +209,9 @@ class _Folding:
     def result(self) -> FolderState:
         return replace(
             self._state,
-            live=self._live,
-            tombstones=tuple(self._tombstones),
+            versions=self._versions,
+            ended=tuple(self._ended),
+            records=self._records,
             revoked=frozenset(self._revoked),
             claims=self._claims,
             models=tuple(self._models.values()),
@@ -199,20 +247,25 @@ class _Folding:
             raise _contradiction(entry, f"it publishes for the revoked run {entry.run_id}")
         if record.seq != entry.seq or record.run_id != entry.run_id:
             raise _contradiction(entry, "its snapshot names another entry or run")
-        if record.time in self._live:
+        if record.time in self._versions:
             raise _contradiction(entry, f"{format_instant(record.time)} is live already")
-        self._live[record.time] = record
+        self._versions[record.time] = Version.of(record)
+        self._records.remember(record)
         version = DataModelVersion(record.model_hash, entry.seq, model)
         self._models.setdefault(record.model_hash, version)
 
     def _end(self, entry: Entry, ended: TombstoneRecord) -> None:
-        record = self._live.get(ended.time)
-        if record is None or record.seq != ended.published_seq or record.files != ended.files:
+        version = self._versions.get(ended.time)
+        if (
+            version is None
+            or version.seq != ended.published_seq
+            or self._records.live(version).files != ended.files
+        ):
             raise _contradiction(entry, f"it ends {format_instant(ended.time)}, which is not live")
         if ended.seq != entry.seq:
             raise _contradiction(entry, "its tombstone names another entry")
-        del self._live[ended.time]
-        self._tombstones.append(ended)
+        del self._versions[ended.time]
+        self._ended.append(Ended.of(ended))
 
     def _configure(self, entry: Configure) -> None:
         if self._state.settings not in (None, entry.settings):
@@ -233,6 +286,10 @@ def tombstone_of(
         deleted_at=deleted_at,
         files=record.files,
     )
+
+
+def _paths(files: Iterable[FileRecord]) -> set[str]:
+    return {file.path for file in files}
 
 
 def _contradiction(entry: Entry, found: str) -> ManifestCorrupt:

@@ -149,7 +149,7 @@ class Work:
         if self.promoted:
             # Names are never used twice, so that one of them tells for all.
             name = self.promoted[0]
-            return name in state.live_files or name in state.tombstoned_files
+            return state.is_live(name) or state.tombstone_of(name) is not None
         record = state.live.get(self.time)
         return record is not None and record.run_id == self.run.run_id and not record.files
 
