@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 
 WEAVE = "snaploom.jobs.outputs:weave_outputs"
+CHECK_CONTENT = "snaploom.jobs.contentcheck:check_content"
+ESTIMATE = "snaploom.jobs.outputs:estimated"
 PREVIEW = "snaploom.jobs.outputs:preview"
 INDEX = "snaploom.jobs.indexing:carry_out"
 EXPLAIN_INDEX = "snaploom.jobs.indexing:explain_query"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from snaploom.cli.console import OutputForm
 from snaploom.errors import FolderNotWritable
@@ -32,6 +33,23 @@ Now = Annotated[
     Parameter(
         name="--now",
         help="Time to plan for, ISO 8601 with `Z` or an offset; omitted, the present.",
+    ),
+]
+
+Limit = Annotated[
+    int | None, Parameter(validator=Number(gte=1), help="Snapshots to publish at most.")
+]
+KeepGoing = Annotated[
+    bool,
+    Parameter(help="Go on with the next snapshot when one fails; the exit code tells anyway."),
+]
+Acknowledged = Annotated[
+    bool,
+    Parameter(
+        name="--acknowledge-readers",
+        negative="",
+        help="Replace what is published, although readers that list folders see both versions "
+        "until `gc` has removed the old one.",
     ),
 ]
 

@@ -2,55 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Protocol, cast
+from collections.abc import Sequence
+from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
-from pydantic import JsonValue
-from rich.console import Console
-from rich.table import Table
 
-from snaploom import lazy
-from snaploom.cli.console import (
-    OutputForm,
-    message_console,
-    print_findings,
-    print_json,
-    result_console,
-)
-from snaploom.cli.options import Files, Form, Now, instant_of
+from snaploom.cli.console import OutputForm
+from snaploom.cli.options import Files, Form, KeepGoing, Limit, Now, instant_of
 from snaploom.cli.planned import plan_output, show_plans
-from snaploom.cli.progress import RunProgress
-from snaploom.errors import SnaploomError
-from snaploom.jobs.declarations import Declarations, read_declarations, runnable_bundles
-from snaploom.jobs.events import Tell
-from snaploom.jobs.exitcodes import combined_exit_code, report_exit_code, unstarted_report
-from snaploom.jobs.indexrequests import IndexedPlace
-from snaploom.jobs.indextargets import places_on_publish
-from snaploom.jobs.interruption import Interruption, hearing_signals
+from snaploom.cli.sampling import sampling_elsewhere
+from snaploom.cli.weaving import weave_and_show
+from snaploom.jobs.declarations import Declarations, read_declarations
+from snaploom.jobs.exitcodes import combined_exit_code
+from snaploom.jobs.interruption import hearing_signals
+from snaploom.jobs.runoptions import RunOptions
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
-from snaploom.models.report import Report, Unpublished
-from snaploom.models.times import EpochNanos
-from snaploom.planning.bundle import Bundle
-
-
-class WeaveOutputs(Protocol):
-    """`snaploom.jobs.outputs.weave_outputs`, which brings Spark along."""
-
-    def __call__(
-        self,
-        bundles: Sequence[Bundle],
-        moment: EpochNanos,
-        limit: int | None,
-        tell: Tell,
-        on_tick: Callable[[], None],
-        interruption: Interruption,
-        indexes: Mapping[str, Sequence[IndexedPlace]],
-    ) -> tuple[Report, ...]:
-        """Weave outputs one after the other."""
-        ...
 
 
 def run(
@@ -64,14 +32,25 @@ def run(
         bool, Parameter(name="--all", help="Every OutputDataset of the files.")
     ] = False,
     now: Now = None,
-    limit: Annotated[
-        int | None, Parameter(validator=Number(gte=1), help="Snapshots to publish at most.")
+    limit: Limit = None,
+    keep_going: KeepGoing = False,
+    sample: Annotated[
+        float | None,
+        Parameter(
+            validator=Number(gt=0, lte=1),
+            help="Share of the root's rows to weave, chosen by a hash of `rootKey`; with `--to`.",
+        ),
+    ] = None,
+    to: Annotated[
+        str | None,
+        Parameter(help="Folder for what is woven of a sample, as a URI or absolute path."),
     ] = None,
     dry_run: Annotated[bool, Parameter(help="Show the plan instead of running it.")] = False,
     output: Form = OutputForm.TEXT,
 ) -> int:
     """Weave and publish every snapshot that is due, one after the other."""
     moment = instant_of(now)
+    options = RunOptions(keep_going=keep_going, sample=sample)
     if dry_run:
         declarations = read_declarations(file)
         chosen = _chosen(declarations, names, all_outputs)
@@ -81,36 +60,10 @@ def run(
     with hearing_signals() as interruption:
         declarations = read_declarations(file)
         chosen = _chosen(declarations, names, all_outputs)
-        try:
-            reports = _weave(declarations, chosen, moment, limit, interruption)
-        except SnaploomError as error:
-            if output is OutputForm.JSON:
-                _print_documents([unstarted_report(name, moment, error) for name in chosen])
-            raise
-        _show(reports, declarations, output)
-    return combined_exit_code([report_exit_code(report) for report in reports])
-
-
-def _weave(
-    declarations: Declarations,
-    names: Sequence[str],
-    moment: EpochNanos,
-    limit: int | None,
-    interruption: Interruption,
-) -> tuple[Report, ...]:
-    bundles, warnings = runnable_bundles(declarations, names)
-    print_findings(warnings, message_console())
-    indexes = {name: places_on_publish(declarations, name, _warn) for name in names}
-    progress = RunProgress(message_console())
-    weave = cast(WeaveOutputs, lazy.resolve(lazy.WEAVE))
-    try:
-        return weave(bundles, moment, limit, progress.tell, progress.show, interruption, indexes)
-    finally:
-        progress.close()
-
-
-def _warn(message: str) -> None:
-    message_console().print(f"warning {message}", style="yellow", markup=False)
+        elsewhere = sampling_elsewhere(declarations, chosen, sample, to)
+        return weave_and_show(
+            declarations, chosen, moment, limit, interruption, output, options, elsewhere
+        )
 
 
 def _chosen(declarations: Declarations, names: Sequence[str], all_outputs: bool) -> tuple[str, ...]:
@@ -125,63 +78,3 @@ def _chosen(declarations: Declarations, names: Sequence[str], all_outputs: bool)
         )
         raise InvalidDeclarations([finding])
     return declarations.output_names if all_outputs else tuple(dict.fromkeys(names))
-
-
-def _show(reports: Sequence[Report], declarations: Declarations, form: OutputForm) -> None:
-    messages = message_console()
-    for report in reports:
-        print_findings(declarations.placed(report.findings), messages)
-        if report.message and not report.failed:
-            messages.print(f"error {report.output}: {report.message}", markup=False, style="red")
-    if form is OutputForm.JSON:
-        _print_documents(reports)
-        return
-    for report in reports:
-        _print_report(report, declarations, result_console())
-
-
-def _print_documents(reports: Sequence[Report]) -> None:
-    """One Report as it is, several as a list."""
-    documents: list[JsonValue] = [report.dump() for report in reports]
-    print_json(documents[0] if len(documents) == 1 else documents)
-
-
-def _print_report(report: Report, declarations: Declarations, console: Console) -> None:
-    if not report.snapshots and not report.failed and not report.message:
-        console.print(f"{report.output}: nothing to publish.", markup=False)
-    if report.snapshots:
-        console.print(_table(report))
-    for left in report.skipped:
-        console.print(f"skipped {_left_line(left)}", markup=False)
-    for left in report.failed:
-        place = declarations.place_of(left.resource, left.path)
-        console.print(f"failed  {_left_line(left)}{f' ({place})' if place else ''}", markup=False)
-    if report.manifest is not None and report.snapshots:
-        where = f"{report.manifest.uri} at manifest {report.manifest.sequence}"
-        console.print(f"{report.output}: published to {where}", markup=False)
-
-
-def _table(report: Report) -> Table:
-    table = Table(
-        "snapshot", "rows", "files", "MiB", "seconds", "joins", "without", box=None, pad_edge=False
-    )
-    for snapshot in report.snapshots:
-        matched = ", ".join(
-            f"{join.child} {join.matched / join.in_:.0%}" if join.in_ else join.child
-            for join in snapshot.joins
-        )
-        table.add_row(
-            snapshot.time,
-            f"{snapshot.rows:,}",
-            str(snapshot.files),
-            f"{snapshot.bytes / 2**20:.1f}",
-            f"{snapshot.seconds:.1f}",
-            matched or "-",
-            ", ".join(item.field_name for item in snapshot.excluded) or "-",
-        )
-    return table
-
-
-def _left_line(left: Unpublished) -> str:
-    first = left.message.splitlines()[0] if left.message else ""
-    return f"{left.time}  {left.reason.value}" + (f": {first}" if first else "")

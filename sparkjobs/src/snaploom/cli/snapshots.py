@@ -73,6 +73,11 @@ def _print(console: Console, state: FolderState) -> None:
             record.run_id,
         )
     console.print(table)
+    for record in state.snapshots:
+        if record.replaces is not None:
+            why = f": {record.reason}" if record.reason else ""
+            told = f"restated {format_instant(record.time)} (read manifest {record.seq - 1} for the"
+            console.print(f"{told} version before){why}", markup=False)
     gone = len(state.tombstoned_times)
     deleted = f", {gone} deleted" if gone else ""
     console.print(f"{len(state.snapshots)} snapshots{deleted}; manifest {state.seq}.")

@@ -70,7 +70,6 @@ class Expectations:
             CheckInvalid: one that must hold cannot be measured on these rows.
         """
         self._output = output
-        self._schema = frame.schema
         self._observing = Observing()
         self._broken: list[CheckResult] = []
         # A query that Spark refuses fails every observation in it, those of the joins included
@@ -78,7 +77,8 @@ class Expectations:
         shape = frame.sparkSession.createDataFrame([], frame.schema)
         self._measures = self._resolved(shape)
         self._observed = [each for each in self._measures if _is_observable(shape, each.column)]
-        self._key = self._root_key()
+        key = output.spec.data_model.root_data_source.root_key
+        self._key = key_columns(frame.schema, key, output.identity)
         self.frame = frame
         """The frame to write."""
         if self._observed:
@@ -109,7 +109,7 @@ class Expectations:
             values |= _exact(rows, doubtful)
         results = [self._result(each, values, rows) for each in self._measures]
         if rows is not None and self._key:
-            results.append(_uniqueness(rows, self._key))
+            results.append(uniqueness(rows, self._key))
         results.extend(self._broken)
         self._refuse(results)
         return tuple(results)
@@ -153,21 +153,6 @@ class Expectations:
             hint="name columns of the root as data.column, and those of others as "
             "fieldName.data.column; a source that a snapshot does without has none",
         )
-
-    def _root_key(self) -> tuple[str, ...]:
-        expressions = []
-        for name in self._output.spec.data_model.root_data_source.root_key:
-            found = find_field(self._schema[DATA].dataType, name)  # type: ignore[arg-type]
-            if found is None:
-                raise CheckInvalid(
-                    "the root has no such column in this snapshot",
-                    resource=self._output.identity,
-                    path="spec.dataModel.rootDataSource.rootKey",
-                    found=name,
-                    expected="a column of the root",
-                )
-            expressions.append(f"{quote(DATA)}.{found.expression}")
-        return tuple(expressions)
 
     def _values(self, spark: SparkSession, job_group: str) -> dict[str, object]:
         if not self._observed:
@@ -256,7 +241,42 @@ def _aggregates(rows: DataFrame, check: Check) -> str:
     return ", ".join(f"{text} = {str(value)[:VALUE_LENGTH]}" for text, value in values)
 
 
-def _uniqueness(rows: DataFrame, key: Sequence[str]) -> CheckResult:
+def key_columns(
+    schema: spark_types.StructType, names: Sequence[str], owner: str = ""
+) -> tuple[str, ...]:
+    """The columns of the root's key among those of a woven frame, as Spark's parser reads them.
+
+    Args:
+        schema: of the woven rows.
+        names: the `rootKey`.
+        owner: identity of the output, for messages.
+
+    Raises:
+        CheckInvalid: the root has no such column.
+    """
+    expressions = []
+    for name in names:
+        root = find_field(schema, DATA)
+        found = find_field(root.data_type, name) if root is not None else None
+        if found is None:
+            raise CheckInvalid(
+                "the root has no such column in this snapshot",
+                resource=owner,
+                path="spec.dataModel.rootDataSource.rootKey",
+                found=name,
+                expected="a column of the root",
+            )
+        expressions.append(f"{quote(DATA)}.{found.expression}")
+    return tuple(expressions)
+
+
+def uniqueness(rows: DataFrame, key: Sequence[str]) -> CheckResult:
+    """Whether every key of the root is in the rows once, and none is NULL; the first few if not.
+
+    Args:
+        rows: woven rows.
+        key: from `key_columns`.
+    """
     names = [f"k{number}" for number in range(len(key))]
     keys = rows.select(*(sf.expr(text).alias(name) for text, name in zip(key, names, strict=True)))
     is_null = sf.expr(" OR ".join(f"{name} IS NULL" for name in names))

@@ -63,7 +63,7 @@ def split_path(path: str) -> tuple[str, ...] | None:
         position += 1
 
 
-def find_field(schema: spark.StructType, path: str) -> Found | None:
+def find_field(schema: spark.DataType, path: str) -> Found | None:
     """The field at a path, ignoring case; None when there is none.
 
     A path leads through structs only, not into arrays and maps. A column whose own name contains a
@@ -87,6 +87,11 @@ def find_field(schema: spark.StructType, path: str) -> Found | None:
 def matches(declared: DataType, actual: spark.DataType) -> bool:
     """Whether data of a type is what was declared, ignoring nullability, metadata and case."""
     return _bare(to_spark(declared)) == _bare(actual)
+
+
+def same_types(one: spark.DataType, other: spark.DataType) -> bool:
+    """Whether two types are the same, ignoring nullability, metadata and case."""
+    return _bare(one) == _bare(other)
 
 
 def _member(container: spark.DataType, name: str) -> spark.StructField | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from snaploom.jobs.estimating import Estimate
 from snaploom.models.report import SnapshotReport, Unpublished
 from snaploom.models.times import EpochNanos
 
@@ -16,6 +17,14 @@ class RunPlanned:
     output: str
     snapshots: int
     joins: int
+
+
+@dataclass(frozen=True)
+class RunEstimated:
+    """It is known about what a backfill will take."""
+
+    output: str
+    estimate: Estimate
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,7 @@ class Warned:
 
 Event = (
     RunPlanned
+    | RunEstimated
     | SnapshotStarted
     | JoinPlanned
     | TasksDone

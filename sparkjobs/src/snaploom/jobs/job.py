@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from snaploom.engine.retries import TaskProgress, task_progress
 from snaploom.jobs.events import Tell
 from snaploom.jobs.interruption import Interruption
+from snaploom.jobs.runoptions import AS_DECLARED, RunOptions
 from snaploom.jobs.sparkfailures import SPARK_FAILURES, translated
 from snaploom.models.times import EpochNanos
 from snaploom.storage.run import CrashPoint
@@ -79,5 +80,7 @@ class Job:
     """The Spark jobs of what is being done now."""
     limit: int | None = None
     """Snapshots to publish at most."""
+    options: RunOptions = AS_DECLARED
+    """What is asked of the run beyond its declarations."""
     reached: Callable[[CrashPoint], None] = _pass_by
     """Called at every crash point; does nothing except in tests."""

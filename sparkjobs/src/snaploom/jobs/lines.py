@@ -9,6 +9,7 @@ from snaploom.jobs.events import (
     Event,
     IndexFollowed,
     JoinPlanned,
+    RunEstimated,
     RunPlanned,
     SnapshotLeftOut,
     SnapshotPublished,
@@ -50,6 +51,8 @@ def outcome_line(event: Event) -> str | None:
             return f"published {report.time}: {report.rows:,} rows in {report.seconds:.1f} s"
         case SnapshotLeftOut(outcome, is_failure) if is_failure:
             return f"failed {outcome.time} ({outcome.reason.value})\n{outcome.message}"
+        case RunEstimated(output, estimate):
+            return f"{output}: {estimate}"
         case IndexFollowed(label, done):
             return f"{label}: {'; '.join(done) or 'up to date'}"
         case Warned(message):

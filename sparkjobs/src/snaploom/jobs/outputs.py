@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from snaploom.jobs.estimating import Estimate
 from snaploom.jobs.events import TasksDone, Tell, Warned
 from snaploom.jobs.indexing import follow_publication
 from snaploom.jobs.indexrequests import IndexedPlace
 from snaploom.jobs.interruption import Interruption, hearing_signals, run_interruptibly
 from snaploom.jobs.job import Job
 from snaploom.jobs.logs import told_as_events
-from snaploom.jobs.preparation import prepare
+from snaploom.jobs.preparation import Prepared, estimate, prepare
+from snaploom.jobs.runoptions import AS_DECLARED, RunOptions
 from snaploom.jobs.session import build_session, configured
 from snaploom.jobs.weaving import weave_output
 from snaploom.models.report import Report
 from snaploom.models.times import EpochNanos, now
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import RunPlan
+from snaploom.planning.selection import EVERYTHING, Selection
 
 NO_INDEXES: Mapping[str, Sequence[IndexedPlace]] = {}
 
@@ -29,6 +32,7 @@ def weave_outputs(
     on_tick: Callable[[], None],
     interruption: Interruption,
     indexes: Mapping[str, Sequence[IndexedPlace]] = NO_INDEXES,
+    options: RunOptions = AS_DECLARED,
 ) -> tuple[Report, ...]:
     """Weave outputs one after the other; an interruption ends the current one cleanly.
 
@@ -42,12 +46,20 @@ def weave_outputs(
         on_tick: called several times a second from this thread.
         interruption: from `hearing_signals`.
         indexes: by name of output, indexes that follow its publications (`trigger: ON_PUBLISH`).
+        options: what is asked beyond the declarations.
 
     Raises:
         SparkNotStarted: there is no Spark to work with.
         Interrupted: before the first output was begun, or by somebody who insisted.
     """
-    job = Job(now=moment, clock=now, tell=tell, interruption=interruption, limit=limit)
+    job = Job(
+        now=moment,
+        clock=now,
+        tell=tell,
+        interruption=interruption,
+        limit=limit,
+        options=options,
+    )
 
     def work() -> tuple[Report, ...]:
         interruption.check()
@@ -99,12 +111,29 @@ def preview(bundle: Bundle, moment: EpochNanos, limit: int | None) -> RunPlan:
         SnaploomError: what preflight finds, as `prepare` raises it.
         Interrupted: somebody pressed Ctrl-C.
     """
+    return _looked_ahead(bundle, moment, limit, EVERYTHING).plan
 
-    def work() -> RunPlan:
+
+def estimated(
+    bundle: Bundle, moment: EpochNanos, limit: int | None, selection: Selection
+) -> Estimate:
+    """About what it would take to publish what is selected; writes nothing.
+
+    Raises:
+        SnaploomError: what preflight finds, as `prepare` raises it.
+        Interrupted: somebody pressed Ctrl-C.
+    """
+    return estimate(_looked_ahead(bundle, moment, limit, selection))
+
+
+def _looked_ahead(
+    bundle: Bundle, moment: EpochNanos, limit: int | None, selection: Selection
+) -> Prepared:
+    def work() -> Prepared:
         interruption.check()
         spark = build_session("snaploom plan", bundle.output.spec.run)
         job.group.enter(spark, "plan", f"{bundle.output.identity}: listing sources")
-        return prepare(spark, bundle, moment, limit).plan
+        return prepare(spark, bundle, moment, limit, selection=selection)
 
     with hearing_signals() as interruption:
         job = Job(now=moment, clock=now, tell=lambda event: None, interruption=interruption)

@@ -93,6 +93,7 @@ class RunRecord:
             bytes=sum(file.bytes for file in record.files),
             seconds=round(seconds, 3),
             sequence=record.seq,
+            replaces=record.replaces,
             sources=record.sources,
             joins=record.joins,
             excluded=record.excluded,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from time import monotonic
 
 from pyspark.sql import SparkSession
@@ -13,17 +15,21 @@ from snaploom.engine.fold import Weave
 from snaploom.engine.published import read_files
 from snaploom.engine.retries import await_tasks
 from snaploom.engine.rowcounts import RowCounts, Weaving, null_key_warnings
+from snaploom.engine.sampling import sampled
 from snaploom.engine.schemachecks import MissingField, SchemaOutcome, check_schemas
 from snaploom.engine.sources.port import SourceFrame
+from snaploom.engine.subtrees import FoldedSubtree
 from snaploom.engine.write import count_written, write_frame
 from snaploom.jobs.events import JoinPlanned
 from snaploom.jobs.job import Job
 from snaploom.jobs.preparation import Prepared, model_nodes
 from snaploom.jobs.schemahistory import SchemaHistory, compare_structure
+from snaploom.jobs.sharing import Sharing
 from snaploom.jobs.sight import Sight
 from snaploom.jobs.sparkfailures import translated
 from snaploom.models.report import CheckResult, Exclusion, SourceSnapshot
 from snaploom.models.times import format_instant
+from snaploom.planning.graph import ROOT_FIELD
 from snaploom.planning.plan import PlannedSnapshot
 from snaploom.planning.steps import ReadSource
 from snaploom.storage.entries import SnapshotRecord
@@ -32,12 +38,20 @@ from snaploom.storage.layout import content_hash
 from snaploom.storage.publication import (
     AlreadyPublished,
     Published,
+    Revalidate,
     SnapshotTarget,
     WriteResult,
     publish,
 )
+from snaploom.storage.restatement import restate
 from snaploom.storage.run import Run
 from snaploom.storage.state import FolderState
+
+Publish = Callable[
+    [Folder, Run, SnapshotTarget, Callable[[str], WriteResult], Revalidate],
+    Published | AlreadyPublished,
+]
+"""How a woven snapshot gets into the folder: as a new one, or in place of one."""
 
 TASK_PATIENCE = 10.0
 """Seconds to wait for tasks that were told to end: Spark's own interrupt at the next row or batch,
@@ -55,6 +69,7 @@ class SnapshotWeaver:
         job: Job,
         folder: Folder,
         sight: Sight,
+        sharing: Sharing,
     ) -> None:
         """Index the declarations that every snapshot needs."""
         self.run = run
@@ -68,8 +83,16 @@ class SnapshotWeaver:
         self._spark = spark
         self._prepared = prepared
         self._sight = sight
+        self._sharing = sharing
         self._history = SchemaHistory(folder.store)
         self._told_of_history: tuple[str, ...] = ()
+        self._remembered: Mapping[str, FoldedSubtree] = {}
+        options = job.options
+        self._publish: Publish = (
+            publish
+            if options.selection.restated is None
+            else partial(restate, reason=options.reason)
+        )
         others = self.output.spec.data_model.other_data_sources
         self._others = {other.field_name: other for other in others}
         self._relationships = {r.name: r for r in prepared.bundle.data_relationships}
@@ -98,6 +121,7 @@ class SnapshotWeaver:
             with translated():
                 return self._weave(planned)
         finally:
+            self._sharing.done(planned.time)
             self.seconds = monotonic() - started
 
     def _weave(self, planned: PlannedSnapshot) -> Published | AlreadyPublished | MissingField:
@@ -114,7 +138,7 @@ class SnapshotWeaver:
         left_out = {exclusion.field_name for exclusion in outcome.excluded}
         used = {name: item for name, item in read.items() if name not in left_out}
         target = SnapshotTarget(planned.time, planned.partition, plan.hash, model_nodes(plan.tree))
-        published = publish(
+        published = self._publish(
             self.folder,
             self.run,
             target,
@@ -124,13 +148,19 @@ class SnapshotWeaver:
         self.warnings += self._told_of_history
         if isinstance(published, Published):
             self._history.store_merged(self.folder)
+            self._sharing.leave(self._remembered)
         return published
 
     def _read(self, step: ReadSource) -> SourceFrame:
         with translated(f"DataSource/{step.source}"):
-            found = self._prepared.readers[step.source].read(step.time)
+            reader = self._prepared.readers[step.source]
+            found = self._sharing.source(step.source, step.time, lambda: reader.read(step.time))
         self._sight.see_schema(step.source, found.time, _fingerprint(found.frame.schema))
-        return found
+        share = self.job.options.sample
+        if share is None or step.field_name != ROOT_FIELD:
+            return found
+        key = self.output.spec.data_model.root_data_source.root_key
+        return replace(found, frame=sampled(found.frame, key, share, step.source))
 
     def _write(
         self,
@@ -139,16 +169,18 @@ class SnapshotWeaver:
         outcome: SchemaOutcome,
         uri: str,
     ) -> WriteResult:
-        weaving = self._weaving(used)
+        weaving = self._weaving(planned, used)
         schema = weaving.frame.schema.json()
         self._history.compare(self.output, self.folder.log.read(), planned.time, schema)
         self.job.interruption.check()
         try:
             written, counts, checks = self._write_and_count(weaving, uri)
         except BaseException:
+            weaving.drop()
             # Tasks outlive the job that failed; what they write must not come after the cleaning.
             await_tasks(self._spark, TASK_PATIENCE)
             raise
+        self._remembered = counts.remembered
         ratios = {name: other.warn_null_key_ratio for name, other in self._others.items()}
         self.warnings = (
             *_planned_warnings(planned),
@@ -166,11 +198,13 @@ class SnapshotWeaver:
             spark_version=self._spark.version,
         )
 
-    def _weaving(self, used: Mapping[str, SourceFrame]) -> Weaving:
+    def _weaving(self, planned: PlannedSnapshot, used: Mapping[str, SourceFrame]) -> Weaving:
         frames = {name: item.frame for name, item in used.items()}
+        weave = Weave(self._prepared.plan.tree, frames, self._relationships)
         return Weaving(
-            Weave(self._prepared.plan.tree, frames, self._relationships),
+            weave,
             lambda number, joins, node: self.job.tell(JoinPlanned(number, joins, node.field_name)),
+            self._sharing.subtrees(planned.time, weave, used),
         )
 
     def _write_and_count(

@@ -13,13 +13,20 @@ from pyspark.sql import SparkSession
 
 import snaploom
 from snaploom.engine.schemachecks import MissingField
-from snaploom.errors import Interrupted, SnaploomError, SnapshotMissing, StorageError
-from snaploom.jobs.events import SnapshotStarted
+from snaploom.errors import (
+    Interrupted,
+    RunRevoked,
+    SnaploomError,
+    SnapshotMissing,
+    StorageError,
+)
+from snaploom.jobs.events import RunEstimated, SnapshotStarted
 from snaploom.jobs.job import Job
-from snaploom.jobs.preparation import Prepared, folder_store, prepare
+from snaploom.jobs.preparation import Prepared, estimate, folder_store, prepare
 from snaploom.jobs.record import RunRecord, SessionFacts
 from snaploom.jobs.retention import delete_old_snapshots
 from snaploom.jobs.session import told_settings
+from snaploom.jobs.sharing import Sharing
 from snaploom.jobs.snapshot import SnapshotWeaver
 from snaploom.jobs.sparkfailures import SparkStopped
 from snaploom.models.outputdataset import OutputDataset
@@ -47,7 +54,8 @@ def weave_output(spark: SparkSession, bundle: Bundle, job: Job) -> Report:
     try:
         job.interruption.check()
         job.group.enter(spark, f"{run.run_id}-plan", f"{output.identity}: listing sources")
-        prepared = prepare(spark, bundle, job.now, job.limit, record.sight)
+        prepared = prepare(spark, bundle, job.now, job.limit, record.sight, job.options.selection)
+        _estimate(prepared, job)
         _visit(spark, prepared, run, job, record)
     except SnaploomError as error:
         record.stop(_reason_behind(job, error))
@@ -65,7 +73,7 @@ def _visit(spark: SparkSession, prepared: Prepared, run: Run, job: Job, record: 
     for planned in failing:
         # A snapshot of a source that is not there is all that makes a planned one fail.
         record.fail(planned, planned.reason, planned.message, SnapshotMissing)
-    if failing:
+    if failing and not job.options.keep_going:
         for planned in due:
             message = f"left for the next run: {failing[0].message}"
             record.leave_out(planned, SnapshotReason.EARLIER_FAILURE, message)
@@ -87,7 +95,8 @@ def _weave(
     except SnaploomError as error:
         record.give_up(due, _reason_behind(job, error))
         return
-    weaver = SnapshotWeaver(spark, prepared, run, job, folder, record.sight)
+    sharing = Sharing(spark, prepared, due, run.run_id, record.warn)
+    weaver = SnapshotWeaver(spark, prepared, run, job, folder, record.sight, sharing)
     for index, planned in enumerate(due):
         job.tell(SnapshotStarted(index + 1, len(due), planned.time))
         try:
@@ -95,13 +104,37 @@ def _weave(
             coming = [later.time for later in due[index + 1 :]]
             stopped = _weave_one(weaver, planned, f"{run.run_id}-{index}", record, coming)
         except SnaploomError as error:
-            record.give_up(due[index:], _reason_behind(job, error))
-            break
-        if stopped is not None:
-            reason = SnapshotReason(stopped.reason.value)
-            record.give_up(due[index:], stopped.error(), reason)
-            break
+            behind = _reason_behind(job, error)
+            record.give_up(_given_up(due[index:], job, behind), behind)
+            if not _goes_on(job, behind):
+                break
+        else:
+            if stopped is not None:
+                behind, reason = stopped.error(), SnapshotReason(stopped.reason.value)
+                record.give_up(_given_up(due[index:], job, behind), behind, reason)
+                if not _goes_on(job, behind):
+                    break
+    sharing.close()
     _see_newest(folder, record)
+
+
+def _goes_on(job: Job, error: SnaploomError) -> bool:
+    """Whether the next snapshot has its turn after one that failed."""
+    return job.options.keep_going and not isinstance(error, Interrupted | SparkStopped | RunRevoked)
+
+
+def _given_up(
+    remaining: Sequence[PlannedSnapshot], job: Job, error: SnaploomError
+) -> Sequence[PlannedSnapshot]:
+    return remaining[:1] if _goes_on(job, error) else remaining
+
+
+def _estimate(prepared: Prepared, job: Job) -> None:
+    """Say what a span of history will take, before it begins."""
+    selection = job.options.selection
+    if selection.first is None and selection.end is None:
+        return
+    job.tell(RunEstimated(prepared.bundle.output.name, estimate(prepared)))
 
 
 def _begin(output: OutputDataset, run: Run) -> Folder:

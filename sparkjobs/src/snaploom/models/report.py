@@ -195,6 +195,8 @@ class SnapshotReport(ApiModel):
     """Wall time of weaving and publishing."""
     sequence: Count
     """Sequence number of the manifest entry."""
+    replaces: Count | None = None
+    """Sequence number of the entry whose version this one corrects; omitted for a first version."""
     sources: Annotated[tuple[SourceSnapshot, ...], MaxLen(2000), Atomic] = ()
     """The snapshot taken of each source."""
     joins: Annotated[tuple[JoinMeasure, ...], MaxLen(2000), Atomic] = ()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from snaploom.models.common import PathMissingMode, Preference
 from snaploom.models.finding import Finding, Severity, errors_of
-from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.outputdataset import ChildSnapshot, OutputDataset
 from snaploom.models.report import ExclusionReason, SnapshotReason
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.availability import (
@@ -22,6 +22,7 @@ from snaploom.planning.availability import (
     Availability,
     ExcludedSource,
     availability,
+    choose,
 )
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.emptysources import empty_source_findings
@@ -41,6 +42,7 @@ from snaploom.planning.partition import (
 )
 from snaploom.planning.planhash import plan_hash
 from snaploom.planning.retention import HeldSnapshot, catchup_order, not_worth_weaving
+from snaploom.planning.selection import EVERYTHING, Selection
 from snaploom.planning.steps import FailSnapshot, SkipSnapshot, Step, weaving_steps
 from snaploom.planning.tree import JoinTree, plan_tree
 from snaploom.planning.treefindings import tree_findings
@@ -116,6 +118,7 @@ def plan_run(
     published: PublishedState,
     now: EpochNanos,
     limit: int | None = None,
+    selection: Selection = EVERYTHING,
 ) -> RunPlan:
     """Plan a run.
 
@@ -127,12 +130,16 @@ def plan_run(
         published: what the folder holds.
         now: the instant of planning.
         limit: number of snapshots to publish at most.
+        selection: which of the candidates count, or the snapshot that is woven again.
     """
     plan = plan_offline(bundle)
     if not plan.is_valid:
         return plan
     planner = _SnapshotPlanner(plan.output, plan.tree, offered, published, now)
-    snapshots = _limited(planner.plan(), limit)
+    if selection.restated is not None:
+        return replace(plan, snapshots=(planner.restated(selection.restated),))
+    candidates = (planned for planned in planner.plan() if selection.holds(planned.time))
+    snapshots = _limited(tuple(candidates), limit)
     findings = (
         *plan.findings,
         *empty_source_findings(bundle, plan.tree, offered),
@@ -174,6 +181,19 @@ class _SnapshotPlanner:
         candidates = {candidate.time: candidate for candidate in self._candidates()}
         decided = self._decide(candidates)
         return tuple(self._planned(time, decided[time]) for time in catchup_order(decided, mode))
+
+    def restated(self, time: EpochNanos) -> PlannedSnapshot:
+        """A published snapshot, to be woven again from what the sources offer now."""
+        zone = self.settings.intervals.zone
+        if all(snapshot.time != time for snapshot in self.published.held):
+            return self._planned(time, _not_restated(f"no snapshot {format_instant(time)} is live"))
+        if choose(ChildSnapshot(), self.root, time, self.now, zone) != time:
+            source = f"DataSource/{self.tree.root.source}"
+            told = f"{source}, the root, has no snapshot at {format_instant(time)} any more"
+            return self._planned(time, _not_restated(told))
+        return self._planned(
+            time, availability(self.tree, self.rules, self.offered, time, self.now, zone)
+        )
 
     def findings(self, snapshots: Iterable[PlannedSnapshot]) -> tuple[Finding, ...]:
         """What is doubtful or wrong about the candidates to publish."""
@@ -266,6 +286,10 @@ def _left_out(candidate: RootCandidate) -> Availability:
 
 def _end_of(interval: Interval) -> str:
     return "the end of the calendar" if interval.end == NEVER else format_instant(interval.end)
+
+
+def _not_restated(message: str) -> Availability:
+    return Availability(Action.FAIL, SnapshotReason.SNAPSHOT_MISSING, (), message=message)
 
 
 def _skipped(reason: SnapshotReason, message: str) -> Availability:

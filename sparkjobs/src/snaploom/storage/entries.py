@@ -90,6 +90,10 @@ class SnapshotRecord(ApiModel):
     """What was counted at each join."""
     checks: tuple[CheckResult, ...] = ()
     """What became of each expectation."""
+    replaces: Sequence | None = None
+    """Entry that had published the version which this one corrects; None for a first version."""
+    reason: str = ""
+    """Why it was corrected, for people."""
     files: tuple[FileRecord, ...] = ()
     """The files that hold it; no others do."""
     tool_version: str

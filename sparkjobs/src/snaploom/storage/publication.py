@@ -119,7 +119,7 @@ def publish(
         files = work.promote(staged)
         schema_hash = store_schema(folder.store, result.schema)
         model_hash = store_model(folder.store, target.model)
-        draft = _Draft(run, target, result, files, schema_hash, model_hash)
+        draft = Draft(run, target, result, files, schema_hash, model_hash)
         state = work.commit(lambda state: draft.entry(state, revalidate))
         if not work.is_committed(state):
             work.discard()
@@ -129,7 +129,7 @@ def publish(
 
 
 @dataclass(frozen=True)
-class _Draft:
+class Draft:
     """All of the entry except its number and time."""
 
     run: Run
@@ -146,7 +146,7 @@ class _Draft:
             return None
         refuse_revoked(state, run)
         now = run.clock()
-        record = self._record(state.next_seq, now)
+        record = self.record(state.next_seq, now)
         revalidate(state, record)
         return Publish(
             seq=state.next_seq,
@@ -157,7 +157,8 @@ class _Draft:
             model=target.model,
         )
 
-    def _record(self, seq: int, now: EpochNanos) -> SnapshotRecord:
+    def record(self, seq: int, now: EpochNanos) -> SnapshotRecord:
+        """What is told of the version when it is published by an entry."""
         run, target, result = self.run, self.target, self.result
         return SnapshotRecord(
             time=target.time,

@@ -81,7 +81,7 @@ def replace_version(
     """
     state = folder.log.read()
     refuse_revoked(state, run)
-    _refuse_changed(state, version)
+    refuse_changed(state, version)
     work = Work(folder, run, version.time, version.partition)
     with work.cleaning_up():
         rewrite, staged = work.stage(write)
@@ -109,7 +109,7 @@ class _Draft:
             RunRevoked, SnapshotChanged: as `replace_version`.
         """
         refuse_revoked(state, self.run)
-        _refuse_changed(state, self.version)
+        refuse_changed(state, self.version)
         seq, now = state.next_seq, self.run.clock()
         record = self.version.model_copy(
             update={
@@ -138,7 +138,12 @@ def _model_of(state: FolderState, version: SnapshotRecord) -> tuple[ModelNode, .
     return next(m.nodes for m in state.models if m.model_hash == version.model_hash)
 
 
-def _refuse_changed(state: FolderState, version: SnapshotRecord) -> None:
+def refuse_changed(state: FolderState, version: SnapshotRecord) -> None:
+    """Stop where a version that is to be replaced is not live any more.
+
+    Raises:
+        SnapshotChanged: it is not.
+    """
     live = state.live.get(version.time)
     if live == version:
         return

@@ -1,0 +1,89 @@
+"""`snaploom backfill`: publish what is due in a span of history, a bounded number at a time."""
+
+from __future__ import annotations
+
+from typing import Annotated, Protocol, cast
+
+from cyclopts import Parameter
+
+from snaploom import lazy
+from snaploom.cli.console import OutputForm, print_json, result_console
+from snaploom.cli.options import Files, Form, KeepGoing, Limit, Now, instant_of, time_of
+from snaploom.cli.weaving import weave_and_show
+from snaploom.jobs.declarations import read_declarations, runnable_bundles
+from snaploom.jobs.estimating import Estimate
+from snaploom.jobs.interruption import hearing_signals
+from snaploom.jobs.runoptions import RunOptions
+from snaploom.models.codes import make_finding
+from snaploom.models.finding import InvalidDeclarations
+from snaploom.models.times import EpochNanos
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.selection import Selection
+
+
+class EstimateRun(Protocol):
+    """`snaploom.jobs.outputs.estimated`, which brings Spark along."""
+
+    def __call__(
+        self, bundle: Bundle, moment: EpochNanos, limit: int | None, selection: Selection
+    ) -> Estimate:
+        """What a run would take."""
+        ...
+
+
+def backfill(
+    name: Annotated[str, Parameter(name="OUTPUT", help="Name of an OutputDataset.")],
+    /,
+    *,
+    file: Files,
+    from_: Annotated[
+        str,
+        Parameter(name="--from", help="Earliest snapshot time, ISO 8601 with `Z` or an offset."),
+    ],
+    to: Annotated[str, Parameter(help="Snapshot times are before it.")],
+    limit: Limit = None,
+    keep_going: KeepGoing = False,
+    estimate: Annotated[
+        bool, Parameter(help="Say about what it would take, and publish nothing.")
+    ] = False,
+    now: Now = None,
+    output: Form = OutputForm.TEXT,
+) -> int:
+    """Publish what is due in a span of snapshot times, and nothing else.
+
+    Says first how much that is, judged by what is published. What is published stays so whenever it
+    is stopped; the same command goes on where it ended.
+    """
+    moment = instant_of(now)
+    selection = _span(from_, to)
+    if estimate:
+        declarations = read_declarations(file)
+        (bundle,), _ = runnable_bundles(declarations, [name])
+        look = cast(EstimateRun, lazy.resolve(lazy.ESTIMATE))
+        found = look(bundle, moment, limit, selection)
+        if output is OutputForm.JSON:
+            print_json(found.document)
+        else:
+            result_console().print(f"{name}: {found}", markup=False)
+        return 0
+    options = RunOptions(selection=selection, keep_going=keep_going)
+    with hearing_signals() as interruption:
+        declarations = read_declarations(file)
+        return weave_and_show(declarations, [name], moment, limit, interruption, output, options)
+
+
+def _span(first: str, end: str) -> Selection:
+    hint = "write it as 2020-01-31T00:00:00Z"
+    selection = Selection(time_of(first, "--from", hint), time_of(end, "--to", hint))
+    assert selection.first is not None
+    assert selection.end is not None
+    if selection.first >= selection.end:
+        finding = make_finding(
+            "SL191",
+            "no time lies in this span",
+            path="--to",
+            found=f"from {first} to {end}",
+            expected="a time after that of --from",
+        )
+        raise InvalidDeclarations([finding])
+    return selection

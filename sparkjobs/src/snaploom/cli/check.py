@@ -1,0 +1,136 @@
+"""`snaploom check`: is what is published whole? For people, and for monitoring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Protocol, cast
+
+from cyclopts import Parameter
+from pydantic import JsonValue
+
+from snaploom import lazy
+from snaploom.cli.console import OutputForm, message_console, print_json, result_console
+from snaploom.cli.options import Files, Form, time_of
+from snaploom.cli.places import Place, published_state
+from snaploom.errors import ManifestCorrupt
+from snaploom.jobs.declarations import read_declarations
+from snaploom.jobs.interruption import Interruption, hearing_signals
+from snaploom.models.codes import make_finding
+from snaploom.models.finding import InvalidDeclarations
+from snaploom.models.run import RunSettings
+from snaploom.models.times import EpochNanos, format_instant
+from snaploom.storage.checking import Fault, FaultKind, check_files, check_log
+from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.state import FolderState
+
+_TIME_HINT = "'snaploom snapshots' lists the times"
+
+
+class CheckContent(Protocol):
+    """`snaploom.jobs.contentcheck.check_content`, which brings Spark along."""
+
+    def __call__(
+        self,
+        run: RunSettings,
+        store: ObjectStore,
+        state: FolderState,
+        root_key: Sequence[str],
+        times: Sequence[EpochNanos],
+        tell: Callable[[str], None],
+        interruption: Interruption,
+    ) -> tuple[Fault, ...]:
+        """Read snapshots, and compare them with the manifest."""
+        ...
+
+
+def check(
+    place: Place,
+    /,
+    *,
+    file: Files | None = None,
+    files_only: Annotated[
+        bool,
+        Parameter(help="Look at the manifest, and at names and sizes of files; start no Spark."),
+    ] = False,
+    snapshot: Annotated[
+        tuple[str, ...],
+        Parameter(help="Time of a snapshot to read; omitted, every one that is live."),
+    ] = (),
+    output: Form = OutputForm.TEXT,
+) -> int:
+    """Compare what is in an output's folder with what was published; nothing is changed.
+
+    The manifest log must have no gap, and give what its checkpoints tell. Every file must be there
+    in its size, readable, with the rows and the schema that were published, and (with `-f`) with
+    keys of the root that are unique, where the output has a `rootKey`.
+    """
+    asked = tuple(time_of(text, "--snapshot", _TIME_HINT) for text in snapshot)
+    with hearing_signals() as interruption:
+        try:
+            store, state = published_state(place, file)
+        except ManifestCorrupt as error:
+            found = f"{error.message}: {error.found}"
+            return _show([Fault(FaultKind.LOG, "metadata/manifest/", found)], place, 0, 0, output)
+        times = _chosen(state, asked)
+        faults = [*check_log(store), *check_files(store, state)]
+        faults = [each for each in faults if each.snapshot is None or each.snapshot in times]
+        if not files_only and times:
+            broken: set[EpochNanos] = {
+                each.snapshot for each in faults if each.snapshot is not None
+            }
+            broken |= _without_schema(state, faults)
+            readable = [time for time in times if time not in broken]
+            run, key = _declared(place, file)
+            read = cast(CheckContent, lazy.resolve(lazy.CHECK_CONTENT))
+            faults.extend(read(run, store, state, key, readable, _tell, interruption))
+    return _show(faults, store.uri, state.seq, len(times), output)
+
+
+def _declared(place: str, file: Files | None) -> tuple[RunSettings, Sequence[str]]:
+    if not file:
+        return RunSettings(), ()
+    spec = read_declarations(file).bundle(place).output.spec
+    return spec.run, spec.data_model.root_data_source.root_key
+
+
+def _chosen(state: FolderState, asked: Sequence[EpochNanos]) -> tuple[EpochNanos, ...]:
+    live = tuple(version.time for version in state.timeline)
+    unknown = [format_instant(time) for time in asked if time not in live]
+    if unknown:
+        finding = make_finding(
+            "SL191",
+            "no live snapshot has this time",
+            path="--snapshot",
+            found=", ".join(unknown),
+            expected="the time of a published snapshot",
+            hint=_TIME_HINT,
+        )
+        raise InvalidDeclarations([finding])
+    return tuple(time for time in live if not asked or time in asked)
+
+
+def _without_schema(state: FolderState, faults: Sequence[Fault]) -> set[EpochNanos]:
+    """Snapshots that cannot be read, since nothing tells their schema."""
+    gone = {each.place for each in faults if each.kind is FaultKind.DOCUMENT}
+    return {
+        version.time
+        for version in state.timeline
+        if any(version.schema_hash in place for place in gone)
+    }
+
+
+def _tell(line: str) -> None:
+    message_console().print(line, markup=False)
+
+
+def _show(faults: Sequence[Fault], uri: str, seq: int, snapshots: int, form: OutputForm) -> int:
+    if form is OutputForm.JSON:
+        listed: list[JsonValue] = [fault.document for fault in faults]
+        print_json({"folder": uri, "sequence": seq, "snapshots": snapshots, "faults": listed})
+        return int(bool(faults))
+    console = result_console()
+    for fault in faults:
+        console.print(str(fault), markup=False, style="red")
+    end = f"{len(faults)} faults" if faults else "no fault"
+    console.print(f"{uri} at manifest {seq}: {snapshots} snapshots, {end}.", markup=False)
+    return int(bool(faults))

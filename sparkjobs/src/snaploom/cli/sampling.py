@@ -1,0 +1,77 @@
+"""`snaploom run --sample`: a share of the rows into a folder of its own, never to the output's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from snaploom.cli.options import folder_uri
+from snaploom.cli.weaving import Elsewhere
+from snaploom.jobs.declarations import Declarations
+from snaploom.models.codes import make_finding
+from snaploom.models.finding import Finding, InvalidDeclarations
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.validation.outputfolder import folder_findings, overlap_findings
+
+
+def sampling_elsewhere(
+    declarations: Declarations, names: Sequence[str], sample: float | None, to: str | None
+) -> Elsewhere | None:
+    """How the output that is sampled is sent to another folder; None where nothing is sampled.
+
+    Raises:
+        InvalidDeclarations: only one of both options, several outputs, no `rootKey`, or a folder
+            that some output publishes to.
+    """
+    if sample is None and to is None:
+        return None
+    if sample is None or to is None:
+        missing = "--to" if to is None else "--sample"
+        raise _refused(
+            missing, "nothing", "--sample and --to together", "a sample has a folder of its own"
+        )
+    if len(names) != 1:
+        raise _refused("OUTPUT", f"{len(names)} outputs", "one", "a folder holds one output")
+    output = declarations.bundle(names[0]).output
+    if not output.spec.data_model.root_data_source.root_key:
+        raise InvalidDeclarations([_without_key(output)])
+    folder = to if "://" in to else folder_uri(to)
+    moved = _moved(output, f"{folder.rstrip('/')}/")
+    declared = [each for each in declarations.resources if isinstance(each, OutputDataset)]
+    # The folder is compared with those of all outputs, of the sampled one too.
+    wrong = [*folder_findings(moved), *overlap_findings([*declared, moved])]
+    errors = [finding for finding in wrong if finding.is_error]
+    if errors:
+        found = f"{folder}: {errors[0].message}"
+        raise _refused("--to", found, "a folder of its own", "name an absent or empty folder")
+
+    def elsewhere(bundle: Bundle) -> Bundle:
+        return bundle.model_copy(update={"output_dataset": moved})
+
+    return elsewhere
+
+
+def _moved(output: OutputDataset, folder: str) -> OutputDataset:
+    place = output.spec.output_folder.model_copy(
+        update={"folder_uri": folder, "register_table": None}
+    )
+    spec = output.spec.model_copy(update={"output_folder": place})
+    return output.model_copy(update={"spec": spec})
+
+
+def _without_key(output: OutputDataset) -> Finding:
+    return make_finding(
+        "SL191",
+        "without a key of the root no sample is the same twice",
+        resource=output.identity,
+        path="spec.dataModel.rootDataSource.rootKey",
+        found="none",
+        expected="the columns that identify a row of the root",
+        hint="declare rootKey",
+    )
+
+
+def _refused(path: str, found: str, expected: str, message: str) -> InvalidDeclarations:
+    return InvalidDeclarations(
+        [make_finding("SL191", message, path=path, found=found, expected=expected)]
+    )

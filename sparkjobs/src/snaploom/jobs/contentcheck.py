@@ -1,0 +1,145 @@
+"""What is in published files, compared with what was published: rows, schema, keys of the root."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from snaploom.engine.expectations import key_columns, uniqueness
+from snaploom.engine.fields import same_types
+from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS
+from snaploom.engine.published import read_files
+from snaploom.errors import SnaploomError
+from snaploom.jobs.interruption import Interruption, run_interruptibly
+from snaploom.jobs.job import JobGroup
+from snaploom.jobs.session import build_session
+from snaploom.jobs.sparkfailures import translated
+from snaploom.models.outputfolder import DataFormat
+from snaploom.models.run import RunSettings
+from snaploom.models.times import EpochNanos, format_instant
+from snaploom.storage import layout
+from snaploom.storage.checking import Fault, FaultKind
+from snaploom.storage.entries import SnapshotRecord
+from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.state import FolderState
+
+_SELF_DESCRIBING = (DataFormat.PARQUET, DataFormat.AVRO)
+"""Formats whose files tell their schema."""
+
+
+def check_content(
+    run: RunSettings,
+    store: ObjectStore,
+    state: FolderState,
+    root_key: Sequence[str],
+    times: Sequence[EpochNanos],
+    tell: Callable[[str], None],
+    interruption: Interruption,
+) -> tuple[Fault, ...]:
+    """Read snapshots, and compare them with the manifest.
+
+    Args:
+        run: how the session is made.
+        store: of the folder.
+        state: what is published.
+        root_key: columns of the root that identify a row; none to leave that out.
+        times: of the snapshots to read; they are live.
+        tell: takes a line about each snapshot, from another thread.
+        interruption: from `hearing_signals`.
+
+    Raises:
+        SparkNotStarted: there is no Spark to work with.
+        Interrupted: somebody asked to stop.
+    """
+    group = JobGroup()
+
+    def work() -> tuple[Fault, ...]:
+        spark = build_session("snaploom check", run)
+        checker = _Checker(spark, store, state, root_key)
+        faults: list[Fault] = []
+        for number, time in enumerate(times):
+            interruption.check()
+            tell(f"snapshot {number + 1} of {len(times)}: {format_instant(time)}")
+            group.enter(spark, f"check-{number}", f"checking {format_instant(time)}")
+            faults.extend(checker.faults(state.live[time]))
+        return tuple(faults)
+
+    try:
+        return run_interruptibly(work, interruption, group.cancel, lambda: None)
+    finally:
+        interruption.check()
+
+
+class _Checker:
+    """Reads snapshots of one folder."""
+
+    def __init__(
+        self, spark: SparkSession, store: ObjectStore, state: FolderState, root_key: Sequence[str]
+    ) -> None:
+        assert state.settings is not None  # something is published
+        self._spark = spark
+        self._store = store
+        self._format = DataFormat(state.settings.data_format)
+        self._root_key = root_key
+
+    def faults(self, record: SnapshotRecord) -> Iterator[Fault]:
+        """What is wrong with a snapshot; one that cannot be read is looked at file by file."""
+        document = self._store.get(layout.schema_key(record.schema_hash))
+        schema = StructType.fromJson(json.loads(document))
+        files = [file.path for file in record.files]
+        if not files:
+            if record.rows:
+                yield self._rows(record, 0)
+            return
+        try:
+            with translated():
+                yield from self._content(record, schema, files)
+        except SnaploomError as error:
+            broken = list(self._unreadable(record, schema))
+            whole = Fault(FaultKind.FILE, record.partition, error.message, record.time)
+            yield from broken or [whole]
+
+    def _content(
+        self, record: SnapshotRecord, schema: StructType, files: Sequence[str]
+    ) -> Iterator[Fault]:
+        frame = self._frame(files, schema)
+        rows = frame.count()
+        if rows != record.rows:
+            yield self._rows(record, rows)
+        if self._format in _SELF_DESCRIBING:
+            told = self._told_schema(files)
+            if not same_types(told, schema):
+                message = f"the files hold {told.simpleString()}, and held {schema.simpleString()}"
+                yield Fault(FaultKind.SCHEMA, record.partition, message[:1000], record.time)
+        if self._root_key:
+            result = uniqueness(frame, key_columns(schema, self._root_key))
+            if not result.holds:
+                yield Fault(FaultKind.ROOT_KEY, record.partition, result.measured, record.time)
+
+    def _rows(self, record: SnapshotRecord, rows: int) -> Fault:
+        told = f"it has {rows:,} rows, and had {record.rows:,} when it was published"
+        return Fault(FaultKind.ROWS, record.partition, told, record.time)
+
+    def _unreadable(self, record: SnapshotRecord, schema: StructType) -> Iterator[Fault]:
+        for file in record.files:
+            try:
+                with translated():
+                    self._frame([file.path], schema).count()
+            except SnaploomError as error:
+                told = f"it cannot be read: {error.found or error.message}"
+                yield Fault(FaultKind.FILE, file.path, told, record.time)
+
+    def _frame(self, files: Sequence[str], schema: StructType) -> DataFrame:
+        return read_files(self._spark, self._uris(files), self._format, schema)
+
+    def _told_schema(self, files: Sequence[str]) -> StructType:
+        """The schema that all files tell together."""
+        options = {**READ_OPTIONS[self._format], "mergeSchema": "true", "__globPaths__": "false"}
+        reader = self._spark.read.format(SPARK_FORMATS[self._format]).options(**options)
+        return reader.load(self._uris(files)).schema
+
+    def _uris(self, files: Sequence[str]) -> list[str]:
+        return [f"{self._store.uri}{path}" for path in files]

@@ -1,0 +1,25 @@
+"""What is asked of one run beyond its declarations; without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from snaploom.planning.selection import EVERYTHING, Selection
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a run departs from publishing everything that is due."""
+
+    selection: Selection = EVERYTHING
+    """Which snapshots."""
+    keep_going: bool = False
+    """Whether a snapshot that fails leaves the later ones their turn."""
+    sample: float | None = None
+    """Share of the root's rows to weave, chosen by a hash of `rootKey`; None for all."""
+    reason: str = ""
+    """Why a snapshot is restated, for people."""
+
+
+AS_DECLARED = RunOptions()
+"""Everything that is due, until something fails."""

@@ -1,0 +1,28 @@
+"""Which of the snapshots that are due one run is to publish: all, a span of time, or one again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from snaploom.models.times import EpochNanos
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What somebody asked for; everything else is as if it were not due."""
+
+    first: EpochNanos | None = None
+    """Earliest snapshot time; None for no limit."""
+    end: EpochNanos | None = None
+    """Snapshot times are before it; None for no limit."""
+    restated: EpochNanos | None = None
+    """The one published snapshot that is woven again; None to publish what is due."""
+
+    def holds(self, time: EpochNanos) -> bool:
+        """Whether a snapshot time lies in the span."""
+        after = self.first is None or self.first <= time
+        return after and (self.end is None or time < self.end)
+
+
+EVERYTHING = Selection()
+"""All that is due."""

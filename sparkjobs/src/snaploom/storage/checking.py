@@ -1,0 +1,140 @@
+"""Is everything that a folder promises there: its log without a gap, its documents, its files?
+
+Nothing is changed, and nothing is believed that can be looked at: entries are read from the first
+one on, whatever checkpoints say. What is *in* the files is for those who can read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic import JsonValue, ValidationError
+
+from snaploom.errors import ObjectNotFound, StorageError
+from snaploom.models.times import EpochNanos, format_instant
+from snaploom.storage import layout
+from snaploom.storage.checkpoints import parse_checkpoint
+from snaploom.storage.entries import Entry, parse_entry
+from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.records import Records
+from snaploom.storage.state import EMPTY, FolderState, fold
+
+
+class FaultKind(StrEnum):
+    """What is wrong."""
+
+    LOG = "LOG"
+    """The manifest log has a gap, or an entry that cannot be."""
+    CHECKPOINT = "CHECKPOINT"
+    """A checkpoint is not what the entries give; readers ignore one that is broken."""
+    DOCUMENT = "DOCUMENT"
+    """A schema or data model is absent, or is not what its name says."""
+    FILE = "FILE"
+    """A published file is absent, has another size, or cannot be read."""
+    ROWS = "ROWS"
+    """A snapshot has another number of rows than was published."""
+    SCHEMA = "SCHEMA"
+    """Files have other columns or types than were published."""
+    ROOT_KEY = "ROOT_KEY"
+    """A key of the root occurs twice, or is NULL."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that is not as it was published."""
+
+    kind: FaultKind
+    """What it is."""
+    place: str
+    """Key in the folder, or the folder of a snapshot."""
+    message: str
+    """What was found, for people."""
+    snapshot: EpochNanos | None = None
+    """The snapshot concerned, where it is one."""
+
+    @property
+    def document(self) -> JsonValue:
+        """For programs."""
+        when = None if self.snapshot is None else format_instant(self.snapshot)
+        return {
+            "kind": self.kind.value,
+            "place": self.place,
+            "snapshot": when,
+            "message": self.message,
+        }
+
+    def __str__(self) -> str:
+        return f"{self.kind.value}  {self.place}: {self.message}"
+
+
+def check_log(store: ObjectStore) -> Iterator[Fault]:
+    """Faults of the manifest log and its checkpoints; after a gap nothing more can be judged."""
+    numbers = sorted(_numbers(store, layout.MANIFEST))
+    marks = set(_numbers(store, layout.CHECKPOINTS))
+    state, waiting = EMPTY, list[Entry]()
+    for expected, number in enumerate(numbers, start=1):
+        key = layout.manifest_key(expected)
+        if number != expected:
+            missing = number - expected
+            yield Fault(FaultKind.LOG, key, f"{missing} entries are missing before {number}")
+            return
+        try:
+            waiting.append(parse_entry(store.get(key), key))
+            if number in marks or number == numbers[-1]:
+                state, waiting = fold(state, waiting), []
+        except StorageError as error:
+            yield Fault(FaultKind.LOG, key, f"{error.message}: {error.found}")
+            return
+        if number in marks:
+            yield from _checkpoint(store, state)
+    for number in sorted(marks):
+        if number > len(numbers):
+            told = f"it is of an entry after the last one, {len(numbers)}"
+            yield Fault(FaultKind.CHECKPOINT, layout.checkpoint_key(number), told)
+
+
+def _numbers(store: ObjectStore, prefix: str) -> list[int]:
+    numbers = (layout.sequence_of(info.key) for info in store.list(prefix))
+    return [number for number in numbers if number is not None]
+
+
+def _checkpoint(store: ObjectStore, state: FolderState) -> Iterator[Fault]:
+    key = layout.checkpoint_key(state.seq)
+    try:
+        told = parse_checkpoint(store.get(key), state.seq, Records())
+    except ObjectNotFound:
+        return  # a newer one took its place meanwhile
+    except (ValueError, ValidationError) as error:
+        yield Fault(FaultKind.CHECKPOINT, key, str(error).splitlines()[0])
+        return
+    if told != state:
+        yield Fault(FaultKind.CHECKPOINT, key, "it tells another state than the entries up to it")
+
+
+def check_files(store: ObjectStore, state: FolderState) -> Iterator[Fault]:
+    """Faults of documents and files of the live snapshots, as far as listing tells."""
+    sizes: Mapping[str, int] = {info.key: info.size for info in store.list(layout.DATA)}
+    documents = {layout.schema_key(version.schema_hash) for version in state.timeline}
+    documents |= {layout.data_model_key(version.model_hash) for version in state.timeline}
+    for key in sorted(documents):
+        yield from _document(store, key)
+    for record in state.snapshots:
+        for file in record.files:
+            found = sizes.get(file.path)
+            if found is None:
+                yield Fault(FaultKind.FILE, file.path, "it is not there", record.time)
+            elif found != file.bytes:
+                told = f"it has {found:,} bytes, and had {file.bytes:,} when it was published"
+                yield Fault(FaultKind.FILE, file.path, told, record.time)
+
+
+def _document(store: ObjectStore, key: str) -> Iterator[Fault]:
+    try:
+        content = store.get(key)
+    except ObjectNotFound:
+        yield Fault(FaultKind.DOCUMENT, key, "it is not there")
+        return
+    if f"/{layout.content_hash(content)}." not in key:
+        yield Fault(FaultKind.DOCUMENT, key, "its content is not what its name says")

@@ -1,0 +1,130 @@
+"""Corrected versions, spans of history, going on after failures, and samples, by the commands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import duckdb
+import pytest
+from support.shop import FIRST_DAY, NOW, ORDERS, SECOND_DAY, Shop, Told, snaploom
+
+from snaploom.reader import read
+
+pytestmark = pytest.mark.spark
+
+THIRD_DAY = "2024-05-03"
+
+
+@pytest.fixture
+def shop(spark, tmp_path: Path) -> Shop:
+    """One day of orders and customers."""
+    return Shop(tmp_path).with_data()
+
+
+def restated(shop: Shop, *options: object, day: str = FIRST_DAY) -> Told:
+    when = ("--time", f"{day}T00:00:00Z", "--now", NOW)
+    return snaploom("restate", "wide", "-f", shop.write(), *when, *options)
+
+
+def backfilled(shop: Shop, first: str, end: str, *options: object) -> Told:
+    span = ("--from", f"{first}T00:00:00Z", "--to", f"{end}T00:00:00Z", "--now", NOW)
+    return snaploom("backfill", "wide", "-f", shop.write(), *span, *options)
+
+
+def amounts(spark, shop: Shop, manifest: int | None = None) -> Sequence[float]:
+    frame = read(spark, str(shop.published), manifest=manifest)
+    return sorted(row.amount for row in frame.select("data.amount").collect())
+
+
+def test_restated_snapshot_is_read_instead_of_the_old_one_which_stays(spark, shop) -> None:
+    assert shop.run().code == 0
+    old = snaploom("snapshots", shop.published, "-o", "json").document["sequence"]
+    shop.day("orders", [{**row, "amount": 1.0, "tax": 2} for row in ORDERS[:2]])
+    told = restated(shop, "--acknowledge-readers", "--reason", "wrong prices", "-o", "json")
+    assert told.code == 0, told.err
+    (published,) = told.document["snapshots"]
+    assert (published["rows"], published["replaces"]) == (2, old)
+    assert amounts(spark, shop) == [1.0, 1.0]
+    assert amounts(spark, shop, old) == [5.0, 7.5, 9.0]
+    listed = snaploom("snapshots", shop.published, "-o", "json").document
+    assert [one["reason"] for one in listed["snapshots"]] == ["wrong prices"]
+    assert [one["rule"] for one in listed["tombstones"]] == ["RESTATED"]
+    assert "wrong prices" in snaploom("snapshots", shop.published).out
+    assert shop.run("-o", "json").document["snapshots"] == []
+
+
+def test_restatement_that_fails_leaves_the_published_version(spark, shop) -> None:
+    shop.run()
+    before = snaploom("snapshots", shop.published, "-o", "json").document
+    shop.set("wide", "checks", [{"name": "c", "expression": "count(*) > 9"}])
+    told = restated(shop, "--acknowledge-readers")
+    assert (told.code, "CHECK_FAILED" in told.out) == (1, True)
+    assert snaploom("snapshots", shop.published, "-o", "json").document == before
+
+
+def test_what_is_not_published_cannot_be_restated(spark, shop) -> None:
+    shop.run()
+    assert restated(shop).code == 2
+    told = restated(shop, "--acknowledge-readers", day=SECOND_DAY)
+    assert (told.code, "no snapshot 2024-05-02T00:00:00Z is live" in told.out) == (1, True)
+
+
+def test_backfill_publishes_its_span_a_few_at_a_time(spark, shop) -> None:
+    for day in (SECOND_DAY, THIRD_DAY):
+        shop.day("orders", ORDERS, day)
+        shop.day("customers", ORDERS[:1], day)
+    first = backfilled(shop, FIRST_DAY, THIRD_DAY, "--limit", 1)
+    assert (first.code, shop.published_times()) == (0, ["2024-05-01T00:00:00Z"])
+    assert "1 snapshot due; nothing is published yet" in first.err
+    estimate = backfilled(shop, FIRST_DAY, THIRD_DAY, "--estimate", "-o", "json").document
+    assert (estimate["snapshots"], estimate["rows"]) == (1, 3)
+    assert "1 snapshot due; about 3 rows" in backfilled(shop, FIRST_DAY, THIRD_DAY).err
+    assert shop.published_times() == ["2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z"]
+
+
+def test_span_without_a_time_in_it_is_refused(shop) -> None:
+    assert backfilled(shop, SECOND_DAY, FIRST_DAY).code == 2
+
+
+def test_keep_going_leaves_later_snapshots_their_turn(spark, shop) -> None:
+    shop.day("orders", ORDERS, SECOND_DAY)
+    shop.day("customers", [{"customer_id": 10}, {"customer_id": 10}], SECOND_DAY)
+    shop.day("orders", ORDERS, THIRD_DAY)
+    shop.day("customers", [{"customer_id": 10}], THIRD_DAY)
+    told = shop.run("--keep-going")
+    assert (told.code, "ROWS_MULTIPLIED" in told.out) == (1, True)
+    assert shop.published_times() == ["2024-05-01T00:00:00Z", "2024-05-03T00:00:00Z"]
+
+
+def test_sample_is_the_same_share_of_keys_in_every_snapshot(spark, shop, tmp_path) -> None:
+    shop.set("wide", "dataModel.rootDataSource.rootKey", ["order_id"])
+    for day in (FIRST_DAY, SECOND_DAY):
+        shop.day("orders", [{"order_id": n, "customer_id": 10} for n in range(400)], day)
+        shop.day("customers", [{"customer_id": 10}], day)
+    assert shop.run("--sample", 0.25, "--to", tmp_path / "few").code == 0
+    assert not shop.published.exists()
+    files = f"{tmp_path}/few/data/*/*.parquet"
+    by_day = duckdb.sql(
+        f"SELECT list_sort(list(data.order_id)) FROM read_parquet('{files}', filename=true) "
+        "GROUP BY regexp_extract(filename, 'epoch=[0-9]+')"
+    ).fetchall()
+    assert len(by_day) == 2
+    assert by_day[0] == by_day[1]
+    assert 60 < len(by_day[0][0]) < 140
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--sample", "0.5"), "--to"),
+        (("--sample", "0.5", "--to", "{out}/elsewhere"), "rootKey"),
+        (("--sample", "0.5", "--to", "{out}/wide/below"), "folder"),
+    ],
+)
+def test_sample_that_would_not_be_one_is_refused(shop, tmp_path, options, told) -> None:
+    if "below" in options[-1]:
+        shop.set("wide", "dataModel.rootDataSource.rootKey", ["order_id"])
+    outcome = shop.run(*(option.format(out=tmp_path) for option in options))
+    assert (outcome.code, told in outcome.err) == (2, True)
+    assert not shop.published.exists()
