@@ -1,0 +1,135 @@
+"""`snaploom check`: sound folders have no fault, and every kind of damage is one."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from support.shop import ORDERS, SECOND_DAY, Shop, Told, snaploom
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def published(spark, tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    """Two snapshots that no test changes."""
+    shop = Shop(tmp_path_factory.mktemp("sound")).with_data()
+    shop.day("orders", ORDERS, SECOND_DAY)
+    shop.day("customers", ORDERS[:1], SECOND_DAY)
+    shop.set("wide", "dataModel.rootDataSource.rootKey", ["order_id"])
+    assert shop.run().code == 0
+    return shop
+
+
+@pytest.fixture
+def folder(published: Shop, tmp_path: Path) -> Path:
+    """A copy of the published folder, to be damaged."""
+    return Path(shutil.copytree(published.published, tmp_path / "wide"))
+
+
+def kinds(told: Told) -> list[str]:
+    assert told.code == int(bool(told.document["faults"]))
+    return [fault["kind"] for fault in told.document["faults"]]
+
+
+def checked(folder: Path, *options: object) -> Told:
+    return snaploom("check", folder, "-o", "json", *options)
+
+
+def a_file(folder: Path) -> Path:
+    return sorted(folder.glob("data/*/*.parquet"))[0]
+
+
+def without_checksum(path: Path) -> Path:
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    return path
+
+
+def test_what_is_whole_has_no_fault(published) -> None:
+    told = snaploom("check", "wide", "-f", published.write(), "-o", "json")
+    assert (told.code, told.document["faults"], told.document["snapshots"]) == (0, [], 2)
+    assert "2 snapshots, no fault" in snaploom("check", published.published, "--files-only").out
+
+
+def test_output_that_never_ran_has_no_fault(shop_without_run) -> None:
+    told = snaploom("check", "wide", "-f", shop_without_run.write(), "-o", "json")
+    assert (told.code, told.document["snapshots"]) == (0, 0)
+
+
+@pytest.fixture
+def shop_without_run(tmp_path: Path) -> Shop:
+    return Shop(tmp_path)
+
+
+def test_missing_and_shortened_files_are_named_without_spark(folder) -> None:
+    first, second = sorted(folder.glob("data/*/*.parquet"))
+    first.unlink()
+    second.write_bytes(second.read_bytes()[:-1])
+    told = checked(folder, "--files-only")
+    assert kinds(told) == ["FILE", "FILE"]
+    assert [f["place"] for f in told.document["faults"]] == [
+        str(path.relative_to(folder)) for path in (first, second)
+    ]
+    assert kinds(checked(folder, "--files-only", "--snapshot", "2024-05-02T00:00:00Z")) == ["FILE"]
+
+
+def test_file_of_the_right_size_that_cannot_be_read_is_found(spark, folder) -> None:
+    path = without_checksum(a_file(folder))
+    path.write_bytes(b"\0" * path.stat().st_size)
+    told = checked(folder)
+    assert kinds(told) == ["FILE"]
+    assert told.document["faults"][0]["place"] == str(path.relative_to(folder))
+
+
+def test_other_rows_and_columns_are_found(spark, folder) -> None:
+    path = without_checksum(a_file(folder))
+    size = path.stat().st_size
+    table = pq.read_table(path)
+    pq.write_table(table.slice(1).drop_columns(["customers"]), path, store_schema=False)
+    manifest = sorted(folder.glob("metadata/manifest/*.json"))[1]
+    now = path.stat().st_size
+    manifest.write_text(manifest.read_text().replace(f'"bytes":{size}', f'"bytes":{now}'))
+    assert kinds(checked(folder)) == ["ROWS", "SCHEMA"]
+
+
+def test_key_that_occurs_twice_is_found(spark, published, folder) -> None:
+    path = without_checksum(a_file(folder))
+    size = path.stat().st_size
+    table = pq.read_table(path)
+    pq.write_table(table.take([0, 0, 1]), path)
+    now = path.stat().st_size
+    manifest = sorted(folder.glob("metadata/manifest/*.json"))[1]
+    manifest.write_text(manifest.read_text().replace(f'"bytes":{size}', f'"bytes":{now}'))
+    moved = Shop(folder.parent, published.documents)
+    moved.set("wide", "outputFolder.folderUri", f"file://{folder}/")
+    told = snaploom("check", "wide", "-f", moved.write(), "-o", "json")
+    assert kinds(told) == ["ROOT_KEY"]
+    assert "in 2 rows" in told.document["faults"][0]["message"]
+
+
+def test_gap_in_the_log_is_found(folder) -> None:
+    entries = sorted(folder.glob("metadata/manifest/*.json"))
+    entries[1].unlink()
+    (folder / "metadata/_latest").unlink()
+    told = checked(folder, "--files-only")
+    assert kinds(told) == ["LOG"]
+
+
+def test_entry_that_is_damaged_is_a_fault(folder) -> None:
+    sorted(folder.glob("metadata/manifest/*.json"))[1].write_text("{}")
+    assert kinds(checked(folder)) == ["LOG"]
+
+
+@pytest.mark.parametrize("name", ["schema", "datamodel"])
+def test_document_that_is_not_what_its_name_says_is_found(folder, name) -> None:
+    path = next(p for p in folder.glob(f"metadata/{name}/*.json") if "merged" not in p.name)
+    path.write_text("{}")
+    assert kinds(checked(folder, "--files-only")) == ["DOCUMENT"]
+    path.unlink()
+    assert kinds(checked(folder, "--files-only")) == ["DOCUMENT"]
+
+
+def test_time_that_is_not_published_is_refused(folder) -> None:
+    assert checked(folder, "--snapshot", "2020-01-01T00:00:00Z").code == 2
