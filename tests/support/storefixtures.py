@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.hdfsserver import running_hdfs
 from support.s3servers import S3Server, running_moto, running_versitygw
 
 
@@ -20,3 +21,10 @@ def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     folder: Path = tmp_path_factory.mktemp("moto")
     with running_moto(folder) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URI of an HDFS, without a `/` at its end."""
+    with running_hdfs(tmp_path_factory.mktemp("hdfs")) as uri:
+        yield uri

@@ -17,6 +17,7 @@ EXPLAIN_INDEX = "snaploom.jobs.indexing:explain_query"
 ADVISE = "snaploom.jobs.indexadvice:advise_files"
 SORT = "snaploom.jobs.indexadvice:sort_files"
 SORT_SNAPSHOTS = "snaploom.jobs.snapshotsort:sort_snapshots"
+OPEN_PLACE = "snaploom.jobs.folders:open_place"
 FAILURES = "snaploom.cli.failures:tell_failure"
 
 READER = {

@@ -19,6 +19,7 @@ from whenever import Instant
 
 from snaploom.engine.conform import conform_frame
 from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS
+from snaploom.engine.hadoopstore import hadoop_stores
 from snaploom.models.outputfolder import DataFormat
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom.storage import history, layout
@@ -126,7 +127,7 @@ def _refuse_both(at: Time | None, between: tuple[Time, Time] | None) -> None:
 
 
 def _open(folder: str, manifest: int | None) -> tuple[Folder, FolderState, FolderSettings]:
-    opened = open_folder(open_store(folder, create=False))
+    opened = open_folder(open_store(folder, create=False, others=hadoop_stores()))
     state = opened.log.read(manifest)
     return opened, state, history.refuse_empty(state, opened.store.uri)
 

@@ -13,13 +13,12 @@ from rich.table import Table
 
 import snaploom
 from snaploom.cli.console import OutputForm, print_json, result_console
-from snaploom.cli.options import Form, Now, folder_uri, instant_of
+from snaploom.cli.options import Form, Now, folder_uri, instant_of, open_named
 from snaploom.models.times import NANOS_PER_MICROSECOND, now
 from snaploom.storage.folder import open_folder
 from snaploom.storage.gc import Garbage, Verdict, collect_garbage, find_garbage
 from snaploom.storage.layout import new_run_id
 from snaploom.storage.run import Run
-from snaploom.storage.stores import open_store
 
 DEFAULT_GRACE = timedelta(hours=1)
 """The default of `outputFolder.readerGrace`."""
@@ -45,7 +44,7 @@ def gc(
     run that could still publish it. Files that Snaploom did not write are listed and kept.
     """
     moment = instant_of(now_text)
-    opened = open_folder(open_store(folder_uri(folder), create=False))
+    opened = open_folder(open_named(folder_uri(folder)))
     nanos = int(grace / timedelta(microseconds=1)) * NANOS_PER_MICROSECOND
     found = find_garbage(opened.store, opened.log.read(), moment, nanos)
     removed: Sequence[Garbage] = ()

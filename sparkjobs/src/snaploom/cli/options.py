@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from snaploom.cli.console import OutputForm
 from snaploom.errors import FolderNotWritable
+from snaploom.lazy import OPEN_PLACE, resolve
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.times import EpochNanos, now, parse_instant
+from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.stores import StoreOpener, open_store
 
 Files = Annotated[
     list[Path],
@@ -102,6 +105,20 @@ def folder_uri(place: str) -> str:
     """The URI of a folder as a person names it: a relative path of a folder counts from here."""
     path = Path(place)
     return f"{path.absolute()}/" if path.is_dir() else place
+
+
+def open_named(uri: str) -> ObjectStore:
+    """The store of a folder that is there; Spark is started where nothing else knows the scheme.
+
+    Raises:
+        StorageError: as `open_store`.
+    """
+    return open_store(uri, create=False, others=_by_hadoop)
+
+
+def _by_hadoop(uri: str, create: bool) -> ObjectStore:
+    opener = cast(StoreOpener, resolve(OPEN_PLACE))
+    return opener(uri, create)
 
 
 @contextmanager

@@ -8,14 +8,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from snaploom.cli.options import folder_uri
+from snaploom.cli.options import folder_uri, open_named
 from snaploom.jobs.declarations import read_declarations
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.storage.folder import is_unused, open_folder
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.state import EMPTY, FolderState
-from snaploom.storage.stores import open_store
 
 PLACE = "OUTPUT_OR_FOLDER"
 """Name of the argument in usage and messages."""
@@ -49,10 +48,10 @@ def published_state(
     """
     if files:
         spec = read_declarations(list(files)).bundle(place).output.spec
-        store = open_store(spec.output_folder.folder_uri, create=False)
+        store = open_named(spec.output_folder.folder_uri)
         # An output that never ran has no folder yet, which is no fault.
         return store, EMPTY if is_unused(store) else open_folder(store).log.read(manifest)
-    store = open_store(_folder(place), create=False)
+    store = open_named(_folder(place))
     return store, open_folder(store).log.read(manifest)
 
 

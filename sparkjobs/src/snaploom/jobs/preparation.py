@@ -14,6 +14,7 @@ from snaploom.engine.sources.opening import open_source
 from snaploom.engine.sources.port import SourceReader
 from snaploom.jobs.declarations import refuse
 from snaploom.jobs.estimating import Estimate, estimate_of
+from snaploom.jobs.folders import open_place
 from snaploom.jobs.schemahistory import compare_structure
 from snaploom.jobs.sight import Sight
 from snaploom.jobs.sparkfailures import translated
@@ -31,7 +32,6 @@ from snaploom.storage.fixedsettings import folder_identity, folder_settings
 from snaploom.storage.folder import inspect_folder
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.state import FolderState
-from snaploom.storage.stores import open_store
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def estimate(prepared: Prepared) -> Estimate:
 
 def folder_store(output: OutputDataset, *, create: bool = False) -> ObjectStore:
     """The store of an output's folder."""
-    return open_store(output.spec.output_folder.folder_uri, create=create)
+    return open_place(output.spec.output_folder.folder_uri, create, output.spec.run)
 
 
 def published_state(state: FolderState) -> PublishedState:

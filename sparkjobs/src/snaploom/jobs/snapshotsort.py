@@ -33,7 +33,6 @@ from snaploom.storage.objectstore import self_test
 from snaploom.storage.replacement import Rewrite, replace_version
 from snaploom.storage.run import Run
 from snaploom.storage.state import FolderState
-from snaploom.storage.stores import open_store
 
 _SHOWN = 5
 """Snapshot times in a message: enough to recognise their form."""
@@ -166,7 +165,7 @@ class _Sorter:
 
 
 def _open(place: PublishedPlace) -> Folder:
-    store = open_store(place.folder, create=False)
+    store = open_place(place.folder, create=False)
     if place.output is not None and not is_unused(store):
         inspect_folder(
             store,

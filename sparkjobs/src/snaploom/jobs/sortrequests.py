@@ -21,7 +21,7 @@ from snaploom.skipping.advice.sorting import Rewritten, SortRequest
 from snaploom.skipping.statements.syntax import Properties
 from snaploom.storage import layout
 from snaploom.storage.folder import open_folder
-from snaploom.storage.stores import UnsupportedStore, open_store
+from snaploom.storage.stores import UnsupportedStore
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def place_of_folder(uri: str, settings: Properties) -> PublishedPlace | None:
     places = [folder, *([folder.removesuffix(data)] if folder.endswith(data) else [])]
     for place in places:
         try:
-            open_folder(open_store(place, create=False))
+            open_folder(open_place(place, create=False))
         except (FolderNotOurs, UnsupportedStore):
             continue
         return PublishedPlace(place, settings=settings)

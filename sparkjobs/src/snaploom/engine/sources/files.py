@@ -118,7 +118,7 @@ def _matches(spark: SparkSession, glob: str, resource: str) -> list[ListedFile]:
         path, file_system = _open(spark, glob)
         statuses = file_system.globStatus(path)
         # Null rather than empty where a glob without wildcards matches nothing.
-        return [] if statuses is None else list(_describe(spark, statuses))
+        return [] if statuses is None else list(describe(spark, statuses))
     except (Py4JError, PySparkException) as error:
         cause = translate(error)
         raise SourceNotReadable(
@@ -138,8 +138,8 @@ def _open(spark: SparkSession, uri: str) -> tuple[JavaObject, JavaObject]:
     return path, path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
 
 
-def _describe(spark: SparkSession, statuses: JavaArray) -> Iterator[ListedFile]:
-    """Statuses of the JVM as plain data.
+def describe(spark: SparkSession, statuses: JavaArray) -> Iterator[ListedFile]:
+    """Statuses of Hadoop's file systems as plain data.
 
     Every question to the JVM costs about 0.1 ms, so thousands of statuses are asked for in one
     text. Its form is not promised, and a path may contain anything, the look of a status included:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from pyspark.sql import SparkSession
 
+from snaploom.engine.hadoopstore import hadoop_stores
 from snaploom.engine.sources.files import ListedFile, exists
 from snaploom.storage import layout
 from snaploom.storage.folder import open_folder
@@ -27,7 +28,7 @@ def only_live(spark: SparkSession, files: Sequence[ListedFile]) -> tuple[ListedF
         StorageError: the manifest cannot be read.
     """
     folders = {match["folder"] for match in _published(files)}
-    live = {folder: _live_keys(folder) for folder in folders if _is_ours(spark, folder)}
+    live = {folder: _live_keys(spark, folder) for folder in folders if _is_ours(spark, folder)}
     return tuple(file for file in files if _is_live(file, live))
 
 
@@ -39,8 +40,9 @@ def _is_ours(spark: SparkSession, folder: str) -> bool:
     return exists(spark, folder + layout.MARKER)
 
 
-def _live_keys(folder: str) -> frozenset[str]:
-    return open_folder(open_store(folder, create=False)).log.read().live_files
+def _live_keys(spark: SparkSession, folder: str) -> frozenset[str]:
+    store = open_store(folder, create=False, others=hadoop_stores(spark))
+    return open_folder(store).log.read().live_files
 
 
 def _is_live(file: ListedFile, live: dict[str, frozenset[str]]) -> bool:

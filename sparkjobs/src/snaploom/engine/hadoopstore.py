@@ -1,0 +1,321 @@
+"""Folders of HDFS, and of every file system that Spark's Hadoop client knows, as object stores.
+
+Put-if-absent is a finished temporary file that is renamed without overwriting: one operation of
+HDFS's name node, which refuses it when the name is taken. `FileSystem.rename` will not do, for it
+moves *into* a directory of that name; `FileContext.rename` does what it says. On other systems it
+is as atomic as their own rename is: the self-test sees that they refuse, not that they always do.
+
+Everything goes through the JVM of the Spark session, with its configuration, credentials included.
+Names are taken literally; HDFS itself has none with a colon.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from snaploom.engine.sources.files import ListedFile, describe
+from snaploom.errors import (
+    FolderNotOurs,
+    FolderNotWritable,
+    ObjectAlreadyExists,
+    ObjectNotFound,
+    SnaploomError,
+    StorageError,
+)
+from snaploom.models.times import NANOS_PER_MICROSECOND, EpochNanos
+from snaploom.planning.hadoopuris import hadoop_uri
+from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectInfo, check_key, check_prefix
+from snaploom.storage.stores import StoreOpener, UnsupportedStore
+
+RACES_WITH_PRUNING = 20
+"""How often a directory is made again when others remove it for being empty; two processes that
+collide need one or two rounds."""
+
+_CLOSING = ("dfs.client.block.write.locateFollowingBlock.initial.delay.ms", "20")
+"""A file is closed when the name node has heard of its last block, which takes a few milliseconds;
+by default the client waits 400 before it asks again: at every entry of the log."""
+
+_NANOS_PER_MILLI = 1000 * NANOS_PER_MICROSECOND
+_ABSENT = ("java.io.FileNotFoundException", "org.apache.hadoop.fs.ParentNotDirectoryException")
+_TAKEN = "org.apache.hadoop.fs.FileAlreadyExistsException"
+_REFUSALS = (
+    "org.apache.hadoop.security.AccessControlException",
+    "org.apache.hadoop.hdfs.protocol.DSQuotaExceededException",
+    "org.apache.hadoop.hdfs.protocol.NSQuotaExceededException",
+    "org.apache.hadoop.hdfs.server.namenode.SafeModeException",
+)
+"""Exceptions by which a file system says that it will not take a write."""
+
+
+def hadoop_stores(spark: SparkSession | None = None) -> StoreOpener:
+    """What `open_store` takes to open folders that only Hadoop's client knows.
+
+    Args:
+        spark: the session; omitted, the one that runs when a folder is opened.
+    """
+
+    def opener(uri: str, create: bool) -> HadoopObjectStore:
+        if spark is None and SparkContext._active_spark_context is None:
+            raise UnsupportedStore(
+                f"only Hadoop's client can open {uri}, and no Spark session runs",
+                hint="start a Spark session first",
+            )
+        return HadoopObjectStore(spark or SparkSession.Builder().getOrCreate(), uri, create=create)
+
+    return opener
+
+
+class HadoopObjectStore:
+    """Objects as files below one directory of a Hadoop file system."""
+
+    def __init__(self, spark: SparkSession, uri: str, *, create: bool) -> None:
+        """Open a directory, making it if asked.
+
+        Raises:
+            UnsupportedStore: no file system for the scheme.
+            FolderNotOurs: a file is in its place.
+            FolderNotWritable: it cannot be made.
+        """
+        self._spark = spark
+        self._jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]  # set once it runs
+        path = self._jvm.org.apache.hadoop.fs.Path(hadoop_uri(uri).rstrip("/") + "/")
+        configuration = spark._jsparkSession.sessionState().newHadoopConf()
+        configuration.setIfUnset(*_CLOSING)
+        try:
+            self._files = path.getFileSystem(configuration)
+            self._root = self._files.makeQualified(path)
+            self._context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(
+                self._root.toUri(), configuration
+            )
+        except Py4JJavaError as error:
+            raise UnsupportedStore(
+                f"Hadoop's client has no file system for {uri}",
+                found=_sentence(error),
+                expected="a scheme that Spark can read and write",
+                hint="add the jar of its client to the classpath of Spark",
+            ) from None
+        self._uri = str(self._root.toString()).rstrip("/") + "/"
+        with self._told("", writing=create):
+            if self._files.exists(self._root) and self._files.getFileStatus(self._root).isFile():
+                raise FolderNotOurs(
+                    "a file is where the folder should be",
+                    found=self._uri,
+                    expected="a folder, or nothing yet",
+                    hint="name another folder; the file was not touched",
+                )
+            if create:
+                self._files.mkdirs(self._root)
+
+    @property
+    def uri(self) -> str:
+        """URI of the folder, with the name node that answers for it."""
+        return self._uri
+
+    def put_if_absent(self, key: str, data: bytes) -> None:
+        """Write a temporary file and rename it, which fails when the name is taken."""
+        target = self._path(key)
+        with self._temporary(data) as temporary, self._told(key, writing=True):
+            self._in_directory(target, lambda: self._rename(temporary, target, "NONE"))
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write a temporary file and rename it over its name."""
+        target = self._path(key)
+        with self._temporary(data) as temporary, self._told(key, writing=True):
+            self._in_directory(target, lambda: self._rename(temporary, target, "OVERWRITE"))
+
+    def get(self, key: str) -> bytes:
+        """Read a whole file."""
+        path = self._path(key)
+        with self._told(key, writing=False):
+            stream = self._files.open(path)
+            try:
+                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+            finally:
+                stream.close()
+
+    def head(self, key: str) -> ObjectInfo | None:
+        """Ask the name node."""
+        path = self._path(key)
+        try:
+            with self._told(key, writing=False):
+                status = self._files.getFileStatus(path)
+                if status.isDirectory():
+                    return None
+                return _info(key, int(status.getLen()), int(status.getModificationTime()))
+        except ObjectNotFound:
+            return None
+
+    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+        """Walk directories, each listed by one request."""
+        check_prefix(prefix)
+        waiting = [self._uri + prefix]
+        while waiting:
+            for found in self._listed(waiting.pop()):
+                if found.folder:
+                    waiting.append(f"{found.uri}/")
+                else:
+                    key = found.uri.removeprefix(self._uri)
+                    yield _info(key, found.length, found.modified)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete files, then the directories that this leaves empty."""
+        parents: set[str] = set()
+        for key in keys:
+            path = self._path(key)
+            with suppress(ObjectNotFound), self._told(key, writing=True):
+                self._files.delete(path, False)
+            parents.add(key.rpartition("/")[0])
+        for parent in parents:
+            self._remove_empty(parent)
+
+    def move_if_absent(self, source: str, target: str) -> None:
+        """Rename to the new name, which fails when it is taken."""
+        origin, path = self._path(source), self._path(target)
+        if self.head(source) is None:
+            raise ObjectNotFound(f"{self._uri}{source} does not exist")
+        with self._told(target, writing=True):
+            self._in_directory(path, lambda: self._rename(origin, path, "NONE"))
+        self._remove_empty(source.rpartition("/")[0])
+
+    def prune(self, prefix: str) -> None:
+        """Remove empty directories, deepest first."""
+        check_prefix(prefix)
+        folders = [prefix]
+        for folder in folders:  # it grows under way
+            listed = self._listed(self._uri + folder)
+            folders += [f"{f.uri.removeprefix(self._uri)}/" for f in listed if f.folder]
+        for folder in reversed(folders):
+            self._remove_if_empty(folder.rstrip("/"))
+        self._remove_empty(prefix.rstrip("/").rpartition("/")[0])
+
+    def _path(self, key: str) -> JavaObject:
+        check_key(key)
+        # The three parts of a Path as they are: parsed from one text, a colon would make a scheme.
+        root = self._root.toUri()
+        path = f"{root.getPath().rstrip('/')}/{key}"
+        return self._jvm.org.apache.hadoop.fs.Path(root.getScheme(), root.getAuthority(), path)
+
+    @contextmanager
+    def _temporary(self, data: bytes) -> Iterator[JavaObject]:
+        key = f"{TEMPORARY_PREFIX}{secrets.token_hex(16)}"
+        path = self._path(key)
+        try:
+            with self._told(key, writing=True):
+                self._in_directory(path, lambda: self._write_new(path, data))
+            yield path
+        finally:
+            with suppress(Py4JError):
+                self._files.delete(path, False)
+
+    def _write_new(self, path: JavaObject, data: bytes) -> None:
+        stream = self._files.create(path, False)
+        try:
+            stream.write(bytearray(data))
+        finally:
+            stream.close()
+
+    def _rename(self, source: JavaObject, target: JavaObject, how: str) -> None:
+        options = getattr(self._jvm.org.apache.hadoop.fs, "Options$Rename")
+        gateway = self._spark.sparkContext._gateway
+        array = gateway.new_array(options, 1)  # type: ignore[union-attr]
+        array[0] = getattr(options, how)
+        self._context.rename(source, target, array)
+
+    def _in_directory(self, path: JavaObject, operation: Callable[[], None]) -> None:
+        """Make the parent as needed; again when another process prunes it in between."""
+        for _ in range(RACES_WITH_PRUNING):
+            try:
+                operation()
+            except Py4JJavaError as error:
+                if not _is(error, *_ABSENT):
+                    raise
+                self._files.mkdirs(path.getParent())
+            else:
+                return
+        operation()
+
+    def _listed(self, folder: str) -> Sequence[ListedFile]:
+        path = self._root if folder == self._uri else self._path(folder[len(self._uri) : -1])
+        try:
+            with self._told(folder.removeprefix(self._uri), writing=False):
+                listed = list(describe(self._spark, self._files.listStatus(path)))
+        except ObjectNotFound:
+            return []
+        # A file of this name lists itself.
+        return [found for found in listed if found.uri.startswith(folder)]
+
+    def _remove_empty(self, key: str) -> None:
+        # A directory with a leading dot is a place of work: Spark may be about to make one in it.
+        while key and not key.rpartition("/")[2].startswith("."):
+            if not self._remove_if_empty(key):
+                return
+            key = key.rpartition("/")[0]
+
+    def _remove_if_empty(self, key: str) -> bool:
+        if not key:
+            return False
+        path = self._path(key)
+        try:
+            # Not recursive: refused where there is anything in it.
+            is_directory = bool(self._files.getFileStatus(path).isDirectory())
+            return is_directory and bool(self._files.delete(path, False))
+        except Py4JJavaError:
+            return False
+
+    @contextmanager
+    def _told(self, key: str, *, writing: bool) -> Iterator[None]:
+        try:
+            yield
+        except Py4JJavaError as error:
+            raise _failure(error, f"{self._uri}{key}", writing) from None
+        except PySparkException as error:  # what PySpark makes of an IllegalArgumentException
+            reason = str(error).splitlines()[0]
+            raise StorageError(f"{self._uri}{key} cannot be used", found=reason) from None
+        except Py4JError as error:
+            raise StorageError(f"Spark stopped while {self._uri}{key} was used") from error
+
+
+def _info(key: str, length: int, modified: int) -> ObjectInfo:
+    return ObjectInfo(key, length, EpochNanos(modified * _NANOS_PER_MILLI), None)
+
+
+def _failure(error: Py4JJavaError, place: str, writing: bool) -> SnaploomError:
+    # HDFS forbids to look below a file, rather than to find nothing there.
+    if _is(error, *_ABSENT) or "(is not a directory)" in str(error.java_exception):
+        return ObjectNotFound(f"{place} does not exist")
+    if _is(error, _TAKEN):
+        return ObjectAlreadyExists(f"{place} exists already")
+    if writing and _is(error, *_REFUSALS):
+        return FolderNotWritable(
+            f"{place} refuses writes",
+            found=_sentence(error),
+            expected="a folder that this user may write to, with room for the data",
+            hint="check permissions, quotas, and that the name node has left its safe mode",
+        )
+    verb = "writing" if writing else "reading"
+    return StorageError(f"{verb} {place} failed", found=_sentence(error))
+
+
+def _is(error: Py4JJavaError, *names: str) -> bool:
+    """Whether a Java exception, or what it wraps from the server, is of one of the classes."""
+    thrown = error.java_exception
+    while thrown is not None:
+        if str(thrown.getClass().getName()) in names:
+            return True
+        thrown = thrown.getCause()
+    return False
+
+
+def _sentence(error: Py4JJavaError) -> str:
+    thrown = error.java_exception
+    name = str(thrown.getClass().getSimpleName())
+    message = str(thrown.getMessage() or "").splitlines()
+    return f"{name}: {message[0][:300]}" if message else name
