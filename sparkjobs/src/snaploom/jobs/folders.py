@@ -1,4 +1,4 @@
-"""Folders of any scheme, for whoever may start Spark: `hdfs:` and its like need Spark's JVM (D20)."""
+"""Folders of any scheme, for whoever may start Spark: `hdfs:` and its like need its JVM (D20)."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 import snaploom
 from snaploom.errors import SnapshotChanged, SortNotPossible
 from snaploom.jobs.events import Event, Warned
+from snaploom.jobs.folders import open_place
 from snaploom.jobs.indexing import follow_publication
 from snaploom.jobs.indexsession import in_session
 from snaploom.jobs.interruption import Interruption

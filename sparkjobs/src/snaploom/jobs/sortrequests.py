@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from snaploom.errors import FolderNotOurs
 from snaploom.jobs.declarations import Declarations, refuse
+from snaploom.jobs.folders import open_place
 from snaploom.jobs.indexrequests import IndexedPlace
 from snaploom.jobs.indextargets import index_names, places_on_publish
 from snaploom.jobs.interruption import Interruption
