@@ -27,6 +27,7 @@ COMMANDS = (
     ("init", "snaploom.cli.init:init", "Write a small model to start from."),
     ("validate", "snaploom.cli.validate:validate", "Check declarations, without touching data."),
     ("plan", "snaploom.cli.plan:plan", "Show the join tree, and what a run would publish."),
+    ("diff", "snaploom.cli.diff:diff", "Tell what changed declarations would do."),
     ("run", "snaploom.cli.run:run", "Weave and publish every snapshot that is due."),
     ("restate", "snaploom.cli.restate:restate", "Publish a corrected version of a snapshot."),
     ("backfill", "snaploom.cli.backfill:backfill", "Publish what is due in a span of history."),

@@ -1,0 +1,233 @@
+"""What changed declarations would do to an output, before anything runs; pure data.
+
+Compared are two Bundles, or one with what is published: the declarations field by field, the join
+tree, the shape of the output that follows from it, and what of that contradicts history. Types of
+columns are known from data only; they are compared when a snapshot is woven.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic import JsonValue
+
+from snaploom.models.resource import Resource
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.compatibility import (
+    Structure,
+    StructureConflict,
+    StructureNode,
+    merge_structures,
+)
+
+_EMPTY = ("{}", "[]")
+_SECRET = ".fromPlaintext."
+_SHOWN = 200
+"""Characters of a value in a line for people."""
+
+
+class Area(StrEnum):
+    """What a difference is about."""
+
+    DECLARATION = "DECLARATION"
+    """A field of a resource."""
+    PLAN = "PLAN"
+    """The join tree, or how sources are read."""
+    SCHEMA = "SCHEMA"
+    """The fields of the output."""
+    HISTORY = "HISTORY"
+    """What is published already."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that would be otherwise."""
+
+    area: Area
+    """What it is about."""
+    subject: str
+    """Field of the output, or field path of a resource."""
+    before: str
+    """As it is; empty where there is nothing."""
+    after: str
+    """As it would be; empty where nothing would be left."""
+    effect: str
+    """What follows, for people."""
+    is_refused: bool = False
+    """Whether a run would refuse it."""
+
+    @property
+    def document(self) -> JsonValue:
+        """For programs."""
+        return {
+            "area": self.area.value,
+            "subject": self.subject,
+            "before": self.before,
+            "after": self.after,
+            "effect": self.effect,
+            "refused": self.is_refused,
+        }
+
+    def __str__(self) -> str:
+        sign = "~" if self.before and self.after else "+" if self.after else "-"
+        values = " -> ".join(_short(value) for value in (self.before, self.after) if value)
+        head = f"{'!' if self.is_refused else sign} {self.area.value:<11} {self.subject}"
+        return f"{head}: {values}\n    {self.effect}" if self.effect else f"{head}: {values}"
+
+
+def declared_differences(before: Bundle, after: Bundle) -> tuple[Difference, ...]:
+    """Fields of resources that differ, and what each does in general."""
+    old, new = _declared(before), _declared(after)
+    return tuple(
+        Difference(
+            Area.DECLARATION,
+            path,
+            _shown(path, old.get(path, "")),
+            _shown(path, new.get(path, "")),
+            effect_of(path),
+        )
+        for path in sorted(old.keys() | new.keys())
+        if old.get(path) != new.get(path) and not _is_filled(path, old, new)
+    )
+
+
+def _is_filled(path: str, old: Mapping[str, str], new: Mapping[str, str]) -> bool:
+    """Whether something empty on one side has members on the other, which are told instead."""
+    if (old.get(path) or new.get(path)) not in _EMPTY:
+        return False
+    members = old if path in new else new
+    return any(each.startswith((f"{path}.", f"{path}[")) for each in members)
+
+
+def _shown(path: str, value: str) -> str:
+    """A value, unless it is the one secret that a declaration may have (ruling D41)."""
+    return "(hidden)" if value and _SECRET in path else value
+
+
+def tree_differences(before: Structure, after: Structure) -> tuple[Difference, ...]:
+    """What is joined otherwise, and the fields of the output that come and go by it."""
+    found: list[Difference] = []
+    for name in sorted(before.keys() | after.keys()):
+        found.extend(_of_field(before.get(name), after.get(name)))
+    return tuple(found)
+
+
+def history_differences(
+    published: Structure, after: Structure, *, is_refused: bool
+) -> tuple[Difference, ...]:
+    """What of a join tree contradicts everything that was ever published.
+
+    Args:
+        published: what the next snapshot has to continue.
+        after: the structure of the tree.
+        is_refused: whether contradictions are (`incompatibleSchema: FAIL`).
+    """
+    conflicts = merge_structures(published, after).conflicts
+    return tuple(_contradiction(conflict, is_refused=is_refused) for conflict in conflicts)
+
+
+def _contradiction(conflict: StructureConflict, *, is_refused: bool) -> Difference:
+    effect = (
+        "refused: a field is joined and grouped as it was for ever; give it a new fieldName, or "
+        "publish to a new folder"
+        if is_refused
+        else "snapshots before and after cannot be read together (incompatibleSchema: WARN)"
+    )
+    subject = f"{conflict.field_name}: {conflict.aspect}"
+    return Difference(Area.HISTORY, subject, conflict.expected, conflict.found, effect, is_refused)
+
+
+def _of_field(before: StructureNode | None, after: StructureNode | None) -> Iterator[Difference]:
+    if before is None and after is not None:
+        yield Difference(Area.PLAN, after.field_name, "", _edge(after), "one more join")
+        effect = "snapshots that are published already have no such field: NULL when read together"
+        yield Difference(Area.SCHEMA, after.field_name, "", _shape(after), effect)
+    elif after is None and before is not None:
+        yield Difference(Area.PLAN, before.field_name, _edge(before), "", "one join less")
+        effect = "new snapshots do without the field: NULL when read together with older ones"
+        yield Difference(Area.SCHEMA, before.field_name, _shape(before), "", effect)
+    elif before is not None and after is not None:
+        if _edge(before) != _edge(after):
+            effect = "its rows are found in another way"
+            yield Difference(Area.PLAN, after.field_name, _edge(before), _edge(after), effect)
+        if _shape(before) != _shape(after):
+            effect = "queries over the field have to change"
+            yield Difference(Area.SCHEMA, after.field_name, _shape(before), _shape(after), effect)
+
+
+def _edge(node: StructureNode) -> str:
+    grouped = f", grouped by {', '.join(node.group_by)}" if node.group_by else ""
+    parent = node.parent or "the root"
+    return f"{node.source} joined to {parent} by {node.relationship}{grouped}"
+
+
+def _shape(node: StructureNode) -> str:
+    place = f"{node.parent}.{node.field_name}" if node.parent else node.field_name
+    return f"{place} {'ARRAY<STRUCT<...>>' if node.group_by else 'STRUCT<...>'}"
+
+
+_EFFECTS = (
+    ("spec.outputFolder.folderUri", "publishes to another folder, from the first interval on"),
+    ("spec.outputFolder.snapshotAutoDelete", "applied to all snapshots after the next publication"),
+    ("spec.outputFolder.readerGrace", "applied by the next gc"),
+    ("spec.outputFolder", "for snapshots that are published from now on"),
+    ("spec.dataModel.rootDataSource.snapshotFilter", "other snapshots become due; published ones "
+     "stay"),
+    ("spec.dataModel.rootDataSource.rootKey", "checked for snapshots that are published from now "
+     "on"),
+    ("spec.checks", "checked for snapshots that are published from now on"),
+    ("spec.run", "how and when jobs run; rows stay as they are"),
+    ("metadata", ""),
+)  # fmt: skip
+"""What a change does, by the beginning of its path; the first that fits."""
+
+
+def effect_of(path: str) -> str:
+    """What a change at a path does, in general."""
+    identity, _, field = path.partition(" ")
+    if identity.startswith("OutputDataset/"):
+        for beginning, effect in _EFFECTS:
+            if field.startswith(beginning):
+                return effect
+    return "snapshots woven from now on; published ones stay until they are restated"
+
+
+def _declared(bundle: Bundle) -> dict[str, str]:
+    resources: Iterable[Resource] = (
+        bundle.output,
+        *bundle.data_sources,
+        *bundle.data_relationships,
+        *bundle.metadata_applicators,
+        *bundle.field_transformers,
+    )
+    found: dict[str, str] = {}
+    for resource in resources:
+        for path, value in _leaves("spec", resource.dump().get("spec")):
+            found[f"{resource.identity} {path}"] = value
+    return found
+
+
+def _leaves(path: str, value: JsonValue) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping) and value:
+        for name, member in value.items():
+            yield from _leaves(f"{path}.{name}", member)
+    elif isinstance(value, list) and value:
+        for index, member in enumerate(value):
+            yield from _leaves(f"{path}[{_key(member, index)}]", member)
+    else:
+        yield path, str(value)
+
+
+def _key(member: JsonValue, index: int) -> str:
+    """What tells a member of a list from others: its name, where it has one, else its place."""
+    if isinstance(member, Mapping):
+        for name in ("fieldName", "name"):
+            if isinstance(member.get(name), str):
+                return str(member[name])
+    return str(index)
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= _SHOWN else f"{value[: _SHOWN - 3]}..."

@@ -1,0 +1,125 @@
+"""`snaploom diff`: what changed declarations would do, found without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.declarations import Raw, document, spoilt
+from support.folders import a_run, agrees, day, writes
+from support.shop import NOW, Shop, Told, snaploom
+
+from snaploom.jobs.declarations import read_declarations
+from snaploom.jobs.preparation import model_nodes
+from snaploom.planning.plan import plan_offline
+from snaploom.storage.fixedsettings import folder_identity, folder_settings
+from snaploom.storage.folder import prepare_folder
+from snaploom.storage.publication import SnapshotTarget, publish
+from snaploom.storage.stores import open_store
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path)
+
+
+def published(shop: Shop, days: int = 1) -> Shop:
+    """The output with some snapshots whose files nobody reads."""
+    bundle = read_declarations([shop.write()]).bundle("wide")
+    plan, output = plan_offline(bundle), bundle.output
+    store = open_store(output.spec.output_folder.folder_uri, create=True)
+    folder = prepare_folder(store, folder_settings(output), folder_identity(output), a_run())
+    for number in range(days):
+        target = SnapshotTarget(day(number), f"day={number}", plan.hash, model_nodes(plan.tree))
+        publish(folder, a_run(), target, writes(store), agrees)
+    return shop
+
+
+def diff(shop: Shop, *options: object) -> Told:
+    return snaploom("diff", "wide", "-f", shop.write(), "--now", NOW, "-o", "json", *options)
+
+
+def areas(told: Told) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for one in told.document["differences"]:
+        found.setdefault(one["area"], []).append(one["subject"])
+    return found
+
+
+def changed(shop: Shop, name: str, path: str, value: Any) -> Shop:
+    documents = [
+        spoilt(raw, f"spec.{path}", value) if raw["metadata"]["name"] == name else raw
+        for raw in shop.documents
+    ]
+    return Shop(shop.folder, documents)
+
+
+def test_what_is_published_by_the_same_declarations_stays_the_same(shop) -> None:
+    told = diff(published(shop))
+    assert (told.code, told.document["same"], told.document["differences"]) == (0, True, [])
+    assert "nothing would change" in snaploom("diff", "wide", "-f", shop.write()).out
+
+
+def test_output_that_never_ran_would_publish_everything(shop) -> None:
+    told = diff(shop)
+    assert (told.code, areas(told)) == (1, {"HISTORY": ["snapshots"]})
+
+
+def test_another_source_is_a_join_and_a_field_more(shop) -> None:
+    published(shop)
+    shop.documents.append(document("DataSource", "regions", shop.raw("customers")["spec"]))
+    keys: Raw = shop.raw("customer-id")["spec"]["representations"][0]
+    keys["dataSources"].append("regions")
+    exclusions = [{"dataSourceSet": ["customers", "regions"]}]
+    model = shop.raw("wide")["spec"]["dataModel"]
+    model["otherDataSources"].append({"dataSource": "regions", "fieldName": "regions"})
+    model["dataRelationships"][0]["exclusions"] = exclusions
+    told = diff(shop)
+    assert (told.code, told.document["refused"]) == (1, False)
+    assert areas(told) == {"PLAN": ["regions", "hash"], "SCHEMA": ["regions"]}
+
+
+def test_what_history_forbids_is_marked_as_refused(shop) -> None:
+    published(shop)
+    shop.other(transformations={"groupBy": {"fieldNames": ["customer_id"]}})
+    shop.set("wide", "outputFolder.dataFormat", "AVRO")
+    told = diff(shop)
+    refused = {one["subject"] for one in told.document["differences"] if one["refused"]}
+    assert refused == {"spec.outputFolder.dataFormat", "customers: groupBy"}
+    assert "customers ARRAY<STRUCT<...>>" in [o["after"] for o in told.document["differences"]]
+    shop.set("wide", "outputFolder.incompatibleSchema", "WARN")
+    told = diff(shop)
+    refused = {one["subject"] for one in told.document["differences"] if one["refused"]}
+    assert refused == {"spec.outputFolder.dataFormat"}
+
+
+def test_retention_tells_what_it_would_delete(shop) -> None:
+    published(shop, days=3)
+    shop.set("wide", "outputFolder.snapshotAutoDelete", {"maxOldSnapshots": 0})
+    (found,) = diff(shop).document["differences"]
+    assert found["before"] == "2020-01-01T00:00:00Z, 2020-01-02T00:00:00Z"
+    assert found["effect"].startswith("2 of 3 snapshots")
+
+
+def test_two_sets_of_files_are_compared_field_by_field(shop, tmp_path) -> None:
+    old = Shop(tmp_path / "old", shop.documents).write()
+    new = changed(shop, "orders", "hdfsLike.formatOptions", {"header": "true"})
+    new = changed(new, "wide", "run.suspend", True)
+    told = diff(new, "--against", old)
+    assert areas(told) == {
+        "DECLARATION": [
+            "DataSource/orders spec.hdfsLike.formatOptions.header",
+            "OutputDataset/wide spec.run.suspend",
+        ],
+        "PLAN": ["hash"],
+    }
+    assert diff(Shop(shop.folder, shop.documents), "--against", old).code == 0
+
+
+def test_folder_of_somebody_else_is_a_warning(shop) -> None:
+    shop.published.mkdir(parents=True)
+    (shop.published / "theirs.txt").write_text("x")
+    told = diff(shop)
+    assert (told.code, told.document["same"]) == (0, True)
+    assert "cannot be read" in told.document["warnings"][0]
