@@ -90,6 +90,10 @@ constraints: install ## Pin today's versions in .ci/constraints.txt
 bench-join: install java ## Compare weaving with hand-written PySpark
 	$(BIN)/python benchmarks/join.py
 
+.PHONY: bench-publication
+bench-publication: install ## Open and commit to histories of up to 100,000 snapshots
+	$(BIN)/python benchmarks/publication.py
+
 .PHONY: bench-skipping
 bench-skipping: install java ## Compare skipping with plain Spark, Delta and Iceberg
 	$(BIN)/python benchmarks/skipping.py

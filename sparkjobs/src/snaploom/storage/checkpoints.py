@@ -9,7 +9,6 @@ read in a tenth of a second); of those published last it has the whole record, t
 
 from __future__ import annotations
 
-import heapq
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -154,7 +153,7 @@ def _lines(state: FolderState) -> dict[int, bytes]:
         (version.seq for version in state.versions.values()),
         (ended.published_seq for ended in state.ended),
     )
-    newest = sorted(heapq.nlargest(RECORDS_KEPT, published))
+    newest = sorted(published)[-RECORDS_KEPT:]
     found = ((seq, state.records.line(seq)) for seq in newest)
     return {seq: line for seq, line in found if line is not None}
 

@@ -101,6 +101,10 @@ class SnapshotRecord(ApiModel):
     spark_version: str = ""
     """Version of Spark."""
 
+    def has(self, key: str) -> bool:
+        """Whether a file is one of it."""
+        return any(file.path == key for file in self.files)
+
 
 class TombstoneRecord(ApiModel):
     """One snapshot version that is no longer live; its files go when grace has passed."""
@@ -119,6 +123,10 @@ class TombstoneRecord(ApiModel):
     """When, by the clock of who ended it."""
     files: tuple[FileRecord, ...] = ()
     """Exactly the files that may be removed (ruling D28)."""
+
+    def has(self, key: str) -> bool:
+        """Whether a file is one of it."""
+        return any(file.path == key for file in self.files)
 
 
 class ModelNode(ApiModel):

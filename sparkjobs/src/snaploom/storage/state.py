@@ -19,7 +19,6 @@ from snaploom.storage.entries import (
     Claim,
     Configure,
     Entry,
-    FileRecord,
     FolderIdentity,
     FolderSettings,
     ModelNode,
@@ -130,12 +129,12 @@ class FolderState:
     def is_live(self, key: str) -> bool:
         """Whether a reader of this state may open a file."""
         found = self._live_in.get(partition_of(key), ())
-        return any(key in _paths(self.records.live(version).files) for version in found)
+        return any(self.records.live(version).has(key) for version in found)
 
     def tombstone_of(self, key: str) -> TombstoneRecord | None:
         """The tombstone by which a file is dead, if there is one."""
         tombstones = map(self.records.tombstone, self._ended_in.get(partition_of(key), ()))
-        return next((one for one in tombstones if key in _paths(one.files)), None)
+        return next((one for one in tombstones if one.has(key)), None)
 
     @cached_property
     def _live_in(self) -> Mapping[str, Sequence[Version]]:
@@ -286,10 +285,6 @@ def tombstone_of(
         deleted_at=deleted_at,
         files=record.files,
     )
-
-
-def _paths(files: Iterable[FileRecord]) -> set[str]:
-    return {file.path for file in files}
 
 
 def _contradiction(entry: Entry, found: str) -> ManifestCorrupt:

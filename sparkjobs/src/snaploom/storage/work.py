@@ -146,11 +146,13 @@ class Work:
 
     def is_committed(self, state: FolderState) -> bool:
         """Whether an entry up to this state is ours, also if what it published has ended since."""
+        record = state.live.get(self.time)
         if self.promoted:
             # Names are never used twice, so that one of them tells for all.
+            ended = (t for t in state.ended if t.time == self.time)
+            versions = (record, *map(state.records.tombstone, ended))
             name = self.promoted[0]
-            return state.is_live(name) or state.tombstone_of(name) is not None
-        record = state.live.get(self.time)
+            return any(version is not None and version.has(name) for version in versions)
         return record is not None and record.run_id == self.run.run_id and not record.files
 
     def discard(self) -> None:
