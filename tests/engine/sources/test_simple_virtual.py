@@ -1,20 +1,14 @@
 """A simple virtual source is a query over its alias, whatever the session or the disk holds."""
 
-import json
-
 import pytest
 from pyspark.sql import functions as sf
 from support.sources import NOW, a_source, by_field, files, reader, rows_at, snapshot_times
+from support.virtualsources import HOSTILE, over
 
-from snaploom.engine.sources.opening import SourceNotBuilt
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.times import parse_instant
 
 pytestmark = pytest.mark.spark
-
-
-def over(query, alias="src", source="raw"):
-    return {"simpleVirtual": {"dataSource": source, "alias": alias, "dataQuery": query}}
 
 
 @pytest.fixture
@@ -75,29 +69,12 @@ def test_a_view_of_the_same_name_is_neither_read_nor_touched(spark, raw):
         spark.catalog.dropTempView("src")
 
 
-@pytest.mark.parametrize(
-    ("query", "named"),
-    [
-        ("select * from other", "other"),
-        ("select * from src join secret on true", "secret"),
-        ("select * from parquet.`/etc`", "parquet"),
-        ("select * from src where id in (select id from global_temp.src)", "global_temp"),
-        ("select * from spark_catalog.default.src", "spark_catalog"),
-        ("select 1 from src; drop table src", "found 2"),
-        ("table secret", "must be a SELECT"),
-        ("insert into src select 1", "must be a SELECT"),
-        ("select * from range(3)", "RANGE"),
-        ("select * from identifier('secret')", "secret"),
-        ("select reflect('java.lang.System', 'exit', 1) from src", "reflect"),
-        ("select id) union (select id", "cannot be parsed"),
-        ("select * from src where", "cannot be parsed"),
-    ],
-)
+@pytest.mark.parametrize(("query", "named"), HOSTILE.items())
 def test_nothing_but_the_alias_can_be_read(spark, raw, query, named):
     with pytest.raises(SourceSchemaInvalid) as caught:
         reader(spark, over(query), raw).read(FIRST)
 
-    assert named in str(caught.value)
+    assert named.lower() in str(caught.value).lower()
     assert caught.value.path == "spec.simpleVirtual.dataQuery"
 
 
@@ -143,34 +120,6 @@ def test_the_fingerprint_follows_files_and_query(spark, raw):
     assert len(prints) == 2
     again = reader(spark, over("select id from src"), raw).read(FIRST).fingerprint
     assert again in prints
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {
-            "jdbc": {
-                "driver": "H2",
-                "database": "x",
-                "credentials": {"fromEnvironment": {"userVariable": "U", "passwordVariable": "P"}},
-                "tableReference": "t",
-                "snapshot": {"fromReadTime": {}},
-            }
-        },
-        {
-            "complexVirtual": {
-                "dataSources": [{"dataSource": "raw", "alias": "src"}],
-                "snapshotQuery": "select 1",
-                "dataQuery": "select {{ SNAPSHOT | UNIX_SECONDS }}",
-            }
-        },
-    ],
-)
-def test_what_is_not_built_yet_says_so(spark, raw, spec):
-    with pytest.raises(SourceNotBuilt, match="not read yet") as caught:
-        reader(spark, spec, raw)
-
-    assert json.dumps(next(iter(spec))).strip('"') in str(caught.value.path)
 
 
 def test_it_works_over_a_source_without_history(spark, tmp_path):

@@ -12,12 +12,6 @@ from snaploom.planning.bundling import bundle_for
 from snaploom.planning.validation.unsupported import unsupported
 from snaploom.planning.validation.validator import validate
 
-APPLICATOR = document(
-    "MetadataApplicator",
-    "m",
-    {"fieldSelectors": [{"coordinateIncludeRegex": "a"}], "metadata": {"k": "v"}},
-)
-
 
 @pytest.mark.parametrize(
     ("change", "value"),
@@ -46,17 +40,6 @@ def test_retention_rules_are_built() -> None:
     change = {"outputFolder.snapshotAutoDelete": rules}
     resources = parsed([*model()[:-1], output(**change)])
     assert unsupported(bundle_for("OutputDataset", "wide", resources)) == ()
-
-
-def test_only_what_the_output_reads_matters() -> None:
-    raws = [*model(), APPLICATOR, files("unread", metadataApplicators=["m"])]
-    assert unsupported(bundle_for("OutputDataset", "wide", parsed(raws))) == ()
-    raws[0] = files("customer", metadataApplicators=["m"])
-    (error,) = unsupported(bundle_for("OutputDataset", "wide", parsed(raws)))
-    assert (error.resource, error.path) == (
-        "DataSource/customer",
-        "spec.hdfsLike.metadataApplicators",
-    )
 
 
 def test_of_an_index_only_what_is_not_built_is_refused() -> None:

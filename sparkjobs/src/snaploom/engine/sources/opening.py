@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from snaploom.engine.sources.complexvirtual import ComplexVirtualReader
 from snaploom.engine.sources.hdfslike import open_hdfs_like
 from snaploom.engine.sources.port import SourceReader
 from snaploom.engine.sources.shaping import ShapedReader
@@ -69,11 +70,17 @@ class Sources:
         if spec.simple_virtual is not None:
             below = self.reader(spec.simple_virtual.data_source)
             return SimpleVirtualReader(self._spark, name, spec.simple_virtual, below)
+        if spec.complex_virtual is not None:
+            read = {
+                source.alias: self.reader(source.data_source)
+                for source in spec.complex_virtual.data_sources
+            }
+            return ComplexVirtualReader(self._spark, name, spec.complex_virtual, read, self._now)
         raise SourceNotBuilt(
             "this kind of source can be declared but not read yet",
             resource=f"DataSource/{name}",
             path=f"spec.{DataSourceSpec.variant_of(spec)}",
-            expected="hdfsLike or simpleVirtual",
+            expected="hdfsLike, simpleVirtual or complexVirtual",
         )
 
 

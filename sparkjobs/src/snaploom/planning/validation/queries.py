@@ -80,7 +80,8 @@ def function_findings(parsed: exp.Expr, owner: Resource, path: str) -> Findings:
     return (
         make_finding(
             "SL151",
-            f"the function {called[0]} is not allowed: it calls any Java method",
+            f"the function {called[0]} is not allowed: queries may call Spark's own functions, but "
+            "none that calls any Java method or reads a file",
             resource=owner.identity,
             path=path,
             found=", ".join(called),

@@ -16,8 +16,12 @@ import sqlglot
 from sqlglot import TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
 
-FORBIDDEN_FUNCTIONS = frozenset({"reflect", "java_method", "try_reflect"})
-"""Functions that call any method on the classpath."""
+FORBIDDEN_FUNCTIONS = frozenset(
+    {"reflect", "java_method", "try_reflect", "from_protobuf", "to_protobuf"}
+)
+"""Functions that call any method on the classpath, or read a file that the query names."""
+_BUILTIN = ("system.builtin", "builtin")
+"""Where Spark's own functions are; whatever is elsewhere somebody has made."""
 _GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline, exp.Stack, exp.Unnest)
 _GENERATOR_NAMES = frozenset(
     {"json_tuple", "stack", "inline", "inline_outer", "explode_outer", "posexplode_outer"}
@@ -122,16 +126,46 @@ def _reason(error: ParseError, lines_before: int) -> str:
 
 
 def forbidden_functions(parsed: exp.Expr) -> tuple[str, ...]:
-    """Names of functions that no query may call."""
+    """Names of functions that no query may call: dangerous ones, and those of a schema."""
     called = {call.name.casefold() for call in parsed.find_all(exp.Anonymous)}
-    return tuple(sorted(called & FORBIDDEN_FUNCTIONS))
+    qualified = (dot for dot in parsed.find_all(exp.Dot) if isinstance(dot.expression, exp.Func))
+    places = {dot.expression.name: dot.this.sql(dialect="spark") for dot in qualified}
+    made = {
+        f"{place}.{name}"
+        for name, place in places.items()
+        if place.replace("`", "").casefold() not in _BUILTIN
+    }
+    return tuple(sorted((called & FORBIDDEN_FUNCTIONS) | made))
 
 
 def tables_read(parsed: exp.Expr) -> tuple[str, ...]:
-    """Tables that a query reads, names of its own WITH clauses left out."""
-    own = {cte.alias_or_name.casefold() for cte in parsed.find_all(exp.CTE)}
-    names = dict.fromkeys(_table_name(table) for table in parsed.find_all(exp.Table))
-    return tuple(name for name in names if name.casefold() not in own)
+    """Tables that a query reads, names of its own WITH clauses left out where they are in sight."""
+    tables = (table for table in parsed.find_all(exp.Table) if not _is_own(table))
+    return tuple(dict.fromkeys(_table_name(table) for table in tables))
+
+
+def _is_own(table: exp.Table) -> bool:
+    """Whether a table is the name of a WITH clause that is in sight where it stands."""
+    around: list[exp.Expr] = [table]
+    while around[-1].parent is not None:
+        around.append(around[-1].parent)
+    name = _table_name(table).casefold()
+    clauses = (node.args.get("with_") for node in around)
+    return any(
+        cte.alias_or_name.casefold() == name
+        for clause in clauses
+        if isinstance(clause, exp.With)
+        for cte in _in_sight(clause, around)
+    )
+
+
+def _in_sight(clause: exp.With, around: list[exp.Expr]) -> list[exp.Expr]:
+    """The names of a clause that one of its own definitions, or the query behind it, can read."""
+    names: list[exp.Expr] = clause.expressions
+    position = next((i for i, cte in enumerate(names) if any(cte is node for node in around)), None)
+    if position is None:
+        return names
+    return names[: position + 1] if clause.recursive else names[:position]
 
 
 def _table_name(table: exp.Table) -> str:
@@ -159,6 +193,14 @@ def columns_besides(parsed: exp.Expr, name: str) -> tuple[str, ...]:
     """Columns that an expression reads, but for one and what is inside it."""
     read = columns_read(parsed).names
     return tuple(sorted(path for path in read if path.casefold().split(".")[0] != name))
+
+
+def beyond_query(parsed: exp.Expr) -> tuple[str, ...]:
+    """What a query may have nowhere: programs that rows are sent through, and other versions."""
+    programs = ["TRANSFORM ... USING"] if parsed.find(exp.QueryTransform) else []
+    tables = parsed.find_all(exp.Table)
+    versions = ["AS OF"] if any(t.args.get("version") or t.args.get("when") for t in tables) else []
+    return (*programs, *versions)
 
 
 def beyond_simple(parsed: exp.Expr) -> tuple[str, ...]:

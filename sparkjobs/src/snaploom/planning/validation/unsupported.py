@@ -54,12 +54,8 @@ def _settings(resource: Resource) -> Iterator[tuple[str, str]]:
 
 def _of_source(source: DataSource) -> Iterator[tuple[str, str]]:
     variant = DataSource.variant_of(source.spec)
-    if variant in ("jdbc", "complexVirtual"):
+    if variant == "jdbc":
         yield f"spec.{variant}", f"reading a {variant} source"
-    if source.spec.variant.metadata_applicators:
-        yield f"spec.{variant}.metadataApplicators", "applying metadata"
-    if source.spec.variant.field_transformers:
-        yield f"spec.{variant}.fieldTransformers", "transforming fields"
 
 
 def _of_index(index: SkippingIndex) -> Iterator[tuple[str, str]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import networkx as nx
 from sqlglot import exp
 
@@ -11,6 +9,12 @@ from snaploom.models.codes import make_finding
 from snaploom.models.datasource import ComplexVirtual, DataSource, SimpleVirtual
 from snaploom.models.finding import Finding
 from snaploom.planning.validation.fields import Findings, duplicate_findings
+from snaploom.planning.validation.placeholders import (
+    PLACEHOLDER,
+    PLACEHOLDER_FORMATS,
+    is_placeholder,
+    misplaced,
+)
 from snaploom.planning.validation.queries import (
     clause_findings,
     function_findings,
@@ -18,16 +22,10 @@ from snaploom.planning.validation.queries import (
     table_findings,
 )
 from snaploom.planning.validation.scope import Scope
-from snaploom.planning.validation.sql import beyond_simple, parse_query
+from snaploom.planning.validation.sql import beyond_query, beyond_simple, parse_query
 
-PLACEHOLDER = re.compile(r"\{\{(?P<inside>.*?)\}\}", re.DOTALL)
-"""A placeholder in a query."""
-PLACEHOLDER_FORMATS = ("UNIX_SECONDS", "UNIX_MILLISECONDS")
-"""Formats in which `{{ SNAPSHOT | FORMAT }}` puts the snapshot time."""
 INTERVAL_COLUMNS = ("interval_start", "interval_end")
 """Columns that a snapshotQuery returns."""
-
-_INSIDE = re.compile(r"\s*SNAPSHOT\s*\|\s*(?P<format>[A-Za-z0-9_]+)\s*")
 
 
 def simple_findings(spec: SimpleVirtual, owner: DataSource, scope: Scope) -> Findings:
@@ -71,7 +69,7 @@ def _simple_query(spec: SimpleVirtual, owner: DataSource, path: str) -> Findings
     parsed, findings = parsed_or_findings(parse_query, spec.data_query, owner, path)
     if parsed is None:
         return findings
-    beyond = beyond_simple(parsed)
+    beyond = (*beyond_simple(parsed), *beyond_query(parsed))
     return (
         *clause_findings(
             beyond, f"SELECT, WHERE and GROUP BY over {spec.alias}", owner, path,
@@ -155,12 +153,20 @@ def _data_query(
         findings.append(
             _placeholder_finding("dataQuery must say where the snapshot time goes", "", owner, path)
         )
-    for placeholder in placeholders:
-        form = _INSIDE.fullmatch(placeholder["inside"])
-        if form is None or form["format"] not in PLACEHOLDER_FORMATS:
-            findings.append(
-                _placeholder_finding("this is not a placeholder", placeholder[0], owner, path)
-            )
+    findings.extend(
+        _placeholder_finding("this is not a placeholder", placeholder[0], owner, path)
+        for placeholder in placeholders
+        if not is_placeholder(placeholder)
+    )
+    findings.extend(
+        _placeholder_finding(
+            "a placeholder is a number by itself: it may not stand in text, in a quoted name, in a "
+            "comment, or at the end of a word",
+            found, owner, path,
+            hint="compare numbers, or make text of it: `string({{ SNAPSHOT | UNIX_SECONDS }})`",
+        )
+        for found in misplaced(spec.data_query)
+    )  # fmt: skip
     text = PLACEHOLDER.sub("0", spec.data_query)
     return (*findings, *_query(text, aliases, owner, path)[1])
 
@@ -175,6 +181,7 @@ def _query(
         statement = parsed.key.upper()
         return parsed, clause_findings([statement], "a SELECT", owner, path)
     return parsed, (
+        *clause_findings(beyond_query(parsed), "SELECT over the aliases", owner, path),
         *function_findings(parsed, owner, path),
         *table_findings(parsed, aliases, owner, path),
     )

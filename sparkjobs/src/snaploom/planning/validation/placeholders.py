@@ -1,0 +1,61 @@
+"""`{{ SNAPSHOT | FORMAT }}` in queries: where it may stand, and the number that takes its place.
+
+A placeholder is a number by itself. It is replaced as a token of the query, by a BIGINT literal in
+parentheses; inside text, a quoted name, a comment, or glued to a word it is refused, so that
+nothing is ever pasted into what somebody else delimits.
+"""
+
+from __future__ import annotations
+
+import re
+
+import sqlglot
+from sqlglot.errors import SqlglotError
+
+from snaploom.models.times import NANOS_PER_MILLISECOND, NANOS_PER_SECOND, EpochNanos
+
+PLACEHOLDER = re.compile(r"\{\{(?P<inside>.*?)\}\}", re.DOTALL)
+"""Anything in the form of a placeholder."""
+
+_UNITS = {"UNIX_SECONDS": NANOS_PER_SECOND, "UNIX_MILLISECONDS": NANOS_PER_MILLISECOND}
+PLACEHOLDER_FORMATS = tuple(_UNITS)
+"""Formats in which the snapshot time can be asked for."""
+
+_INSIDE = re.compile(r"\s*SNAPSHOT\s*\|\s*(?P<format>[A-Za-z0-9_]+)\s*")
+_MARKER = "snaploom_placeholder"
+
+
+def is_placeholder(match: re.Match[str]) -> bool:
+    """Whether what has the form of a placeholder says a known format."""
+    inside = _INSIDE.fullmatch(match["inside"])
+    return inside is not None and inside["format"] in _UNITS
+
+
+def misplaced(query: str) -> tuple[str, ...]:
+    """Placeholders of a query that do not stand by themselves; empty where it cannot be read."""
+    marker = _MARKER
+    while marker in query:
+        marker += "_"
+    found = list(PLACEHOLDER.finditer(query))
+    numbers = iter(range(len(found)))
+    text = PLACEHOLDER.sub(lambda _match: f"{marker}{next(numbers)}z", query)
+    try:
+        tokens = {token.text for token in sqlglot.tokenize(text, read="spark") if _is_word(token)}
+    except SqlglotError:
+        return ()
+    return tuple(m[0] for number, m in enumerate(found) if f"{marker}{number}z" not in tokens)
+
+
+def bound(query: str, snapshot: EpochNanos) -> str:
+    """The query with a snapshot time in place of its placeholders, all of which are valid."""
+
+    def literal(match: re.Match[str]) -> str:
+        inside = _INSIDE.fullmatch(match["inside"])
+        assert inside is not None  # validation refuses the others
+        return f"({snapshot // _UNITS[inside['format']]}L)"
+
+    return PLACEHOLDER.sub(literal, query)
+
+
+def _is_word(token: sqlglot.tokens.Token) -> bool:
+    return token.token_type is sqlglot.TokenType.VAR
