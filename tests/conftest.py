@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
+from support.databases import driver_jars
 from support.sparksession import make_session
 
 # The same examples in every run: what passed here passes there, and a failure can be seen again.
@@ -22,7 +23,7 @@ settings.register_profile(
 )
 settings.load_profile("repeatable")
 
-pytest_plugins = ["support.clusterfixtures", "support.storefixtures"]
+pytest_plugins = ["support.clusterfixtures", "support.storefixtures", "support.databasefixtures"]
 
 # Only the first compiler of the JVM, here and in processes that tests start: most plans of tests
 # run once, and are over before the second compiler pays (a third of the processor time, measured
@@ -47,6 +48,7 @@ def _needs_cluster(item: pytest.Item) -> bool:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One Spark for all tests of a process; starting it takes seconds."""
-    session = make_session(tmp_path_factory.mktemp("spark"))
+    drivers = {"spark.driver.extraClassPath": f"{driver_jars()}/*"}
+    session = make_session(tmp_path_factory.mktemp("spark"), drivers)
     yield session
     session.stop()

@@ -69,7 +69,7 @@ REFUSED_IN_CLUSTERS = [
         document(
             "DataSource", "a",
             {"jdbc": {k: v for k, v in JDBC.items() if k not in ("host", "database")}
-             | {"url": "jdbc:h2:mem:x;INIT=RUNSCRIPT"}},
+             | {"url": "jdbc:postgresql:x?socketFactory=y"}},
         ),
         "SL144", "spec.jdbc.url", id="URL of a database",
     ),

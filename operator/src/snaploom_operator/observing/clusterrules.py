@@ -33,7 +33,7 @@ def _of_source(source: DataSource) -> tuple[Finding, ...]:
     if jdbc is None:
         return ()
     findings = []
-    if jdbc.credentials.from_plaintext is not None:
+    if jdbc.credentials is not None and jdbc.credentials.from_plaintext is not None:
         findings.append(_password(source, "spec.jdbc.credentials.fromPlaintext"))
     if jdbc.url is not None:
         findings.append(

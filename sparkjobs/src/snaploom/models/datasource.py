@@ -116,6 +116,19 @@ class JdbcDriver(StrEnum):
     """DuckDB; `database` is a file."""
 
 
+class IsolationLevel(StrEnum):
+    """What a session sees of what others write meanwhile."""
+
+    READ_COMMITTED = "READ_COMMITTED"
+    """What was committed when each statement began."""
+    REPEATABLE_READ = "REPEATABLE_READ"
+    """The same rows whenever it asks."""
+    SERIALIZABLE = "SERIALIZABLE"
+    """As if nobody else was at work."""
+    SNAPSHOT = "SNAPSHOT"
+    """What was committed when the session began."""
+
+
 class FromPlaintext(ApiModel):
     """Credentials in the spec itself: for a laptop only, refused by a cluster (ruling D41)."""
 
@@ -183,10 +196,11 @@ class Jdbc(ApiModel):
     """A whole JDBC URL; only where the settings allow one."""
     driver_class: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = None
     """Class of the driver; omitted, the usual one."""
-    credentials: Credentials
-    """Where user name and password come from."""
+    credentials: Credentials | None = None
+    """Where user name and password come from; omitted for databases that know no users."""
     table_reference: Annotated[str, StringConstraints(min_length=1, max_length=1024)]
-    """The table, as the database names it."""
+    """The table, as the database names it: letter for letter, with its schema and a point in
+    front; a name that contains a point stands in double quotes."""
     table_predicates: Annotated[
         tuple[Annotated[str, StringConstraints(min_length=1, max_length=4096)], ...],
         MaxLen(1000),
@@ -194,6 +208,13 @@ class Jdbc(ApiModel):
     ] = ()
     """Conditions that split the table for parallel reading; together they must cover all rows, and
     no row may meet two."""
+    check_predicates: bool = True
+    """Whether the database counts, once a run, that each row meets exactly one predicate."""
+    fetch_size: Annotated[int, Ge(1), Le(1_000_000)] = 1000
+    """Rows that the driver fetches at once: more need more memory, and fewer round trips."""
+    isolation_level: IsolationLevel | None = None
+    """What is seen of what others write meanwhile; omitted, all reads of a run see the table at
+    one moment where the database can do that (PostgreSQL), else the database's usual level."""
     snapshot: SnapshotSettings
     """How snapshots are told apart."""
     schema_fields: Annotated[tuple[SchemaField, ...], MaxLen(2000), Atomic] | None = None

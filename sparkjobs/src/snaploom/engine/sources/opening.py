@@ -10,20 +10,14 @@ from pyspark.sql import SparkSession
 
 from snaploom.engine.sources.complexvirtual import ComplexVirtualReader
 from snaploom.engine.sources.hdfslike import open_hdfs_like
+from snaploom.engine.sources.jdbc import open_jdbc
+from snaploom.engine.sources.jdbctable import DatabaseTable
 from snaploom.engine.sources.port import SourceReader
 from snaploom.engine.sources.shaping import ShapedReader
 from snaploom.engine.sources.virtual import SimpleVirtualReader
-from snaploom.errors import SourceError
 from snaploom.models.datasource import DataSourceSpec
 from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
-
-
-class SourceNotBuilt(SourceError):
-    """A kind of source that this version declares and cannot read yet."""
-
-    reason = "NotSupported"
-    exit_code = 2
 
 
 class Sources:
@@ -41,18 +35,20 @@ class Sources:
         self._bundle = bundle
         self._now = now
         self._opened: dict[str, SourceReader] = {}
+        self._tables: list[DatabaseTable] = []
         self._applicators = {item.name: item for item in bundle.metadata_applicators}
         self._transformers = {item.name: item for item in bundle.field_transformers}
 
     def reader(self, name: str) -> SourceReader:
-        """The reader of one source; nothing is listed or read yet.
-
-        Raises:
-            SourceNotBuilt: the source is, or reads, a `jdbc` one.
-        """
+        """The reader of one source; nothing is listed or read yet."""
         if name not in self._opened:
             self._opened[name] = self._shaped(name)
         return self._opened[name]
+
+    def close(self) -> None:
+        """Let go of databases; frames of their tables cannot be read any more."""
+        for table in self._tables:
+            table.close()
 
     def _shaped(self, name: str) -> SourceReader:
         spec = self._bundle.source(name).spec
@@ -67,21 +63,19 @@ class Sources:
     def _open(self, name: str, spec: DataSourceSpec) -> SourceReader:
         if spec.hdfs_like is not None:
             return open_hdfs_like(self._spark, name, spec.hdfs_like, self._now)
+        if spec.jdbc is not None:
+            table = DatabaseTable(self._spark, f"DataSource/{name}", spec.jdbc, self._now)
+            self._tables.append(table)
+            return open_jdbc(name, table)
         if spec.simple_virtual is not None:
             below = self.reader(spec.simple_virtual.data_source)
             return SimpleVirtualReader(self._spark, name, spec.simple_virtual, below)
-        if spec.complex_virtual is not None:
-            read = {
-                source.alias: self.reader(source.data_source)
-                for source in spec.complex_virtual.data_sources
-            }
-            return ComplexVirtualReader(self._spark, name, spec.complex_virtual, read, self._now)
-        raise SourceNotBuilt(
-            "this kind of source can be declared but not read yet",
-            resource=f"DataSource/{name}",
-            path=f"spec.{DataSourceSpec.variant_of(spec)}",
-            expected="hdfsLike, simpleVirtual or complexVirtual",
-        )
+        assert spec.complex_virtual is not None  # guaranteed by one_of
+        read = {
+            source.alias: self.reader(source.data_source)
+            for source in spec.complex_virtual.data_sources
+        }
+        return ComplexVirtualReader(self._spark, name, spec.complex_virtual, read, self._now)
 
 
 def open_source(spark: SparkSession, bundle: Bundle, name: str, now: EpochNanos) -> SourceReader:

@@ -22,7 +22,7 @@ from pyspark.sql import types as spark
 from whenever import Date
 
 from snaploom.engine.failures import translate
-from snaploom.engine.fields import Found, find_field
+from snaploom.engine.fields import Found, find_field, quote
 from snaploom.engine.sources.instants import (
     EXPECTED,
     NotAnInstant,
@@ -65,12 +65,24 @@ class SnapshotColumn:
     """`Kind/name` of the source."""
     settings: FromFieldValue
     field: Found
+    source: str
+    """Path of the source's variant, such as `spec.hdfsLike`."""
 
     @classmethod
     def find(
-        cls, schema: spark.StructType, settings: FromFieldValue, resource: str
+        cls,
+        schema: spark.StructType,
+        settings: FromFieldValue,
+        resource: str,
+        source: str = "spec.hdfsLike",
     ) -> SnapshotColumn:
         """The declared field in a schema.
+
+        Args:
+            schema: of the data.
+            settings: what is declared.
+            resource: `Kind/name` of the source.
+            source: path of its variant.
 
         Raises:
             SourceSchemaInvalid: there is no such field.
@@ -82,38 +94,46 @@ class SnapshotColumn:
                 "the snapshot field is neither a column of the data nor captured by "
                 "sourceUriPrefix",
                 resource=resource,
-                path=_PATH + "fieldName",
+                path=f"{source}.{_FIELD}.fieldName",
                 found=f"columns {', '.join(schema.names)}",
                 expected=settings.field_name,
                 hint="correct fieldName; write a column whose own name contains a dot in backticks",
             )
-        column = cls(resource, settings, found)
+        column = cls(resource, settings, found, source)
         column._reading()
         return column
 
-    def values(self, frame: DataFrame) -> Mapping[EpochNanos, tuple[RawValue, ...]]:
+    def values(
+        self, frame: DataFrame, rows: str | None = None
+    ) -> Mapping[EpochNanos, tuple[RawValue, ...]]:
         """The raw values of every snapshot; one pass over the column.
+
+        Args:
+            frame: the data; or its values, with the number of rows of each.
+            rows: column with that number, where there is one.
 
         Raises:
             SnapshotValueInvalid: rows have NULL, or a value that is not of its format.
             SourceError: the files cannot be read.
         """
         reading = self._reading()
-        counted = frame.select(reading.raw.alias("value")).groupBy("value").count()
+        weight = sf.lit(1) if rows is None else sf.col(quote(rows))
+        weighted = frame.select(reading.raw.alias("value"), weight.alias("rows"))
+        counted = weighted.groupBy("value").agg(sf.sum("rows").cast("bigint"))
         try:
-            rows = counted.limit(MOST_VALUES + 1).collect()
+            found = counted.limit(MOST_VALUES + 1).collect()
         except (PySparkException, Py4JError) as error:
-            raise translate(error, resource=self.resource, path=_PATH + "fieldName") from error
-        if len(rows) > MOST_VALUES:
+            raise translate(error, resource=self.resource, path=self._at("fieldName")) from error
+        if len(found) > MOST_VALUES:
             raise SnapshotValueInvalid(
                 f"column {self.field.path} has more than {MOST_VALUES:,} different values",
                 resource=self.resource,
-                path=_PATH + "fieldName",
+                path=self._at("fieldName"),
                 expected="a column that is equal in all rows of a snapshot",
             )
         by_instant: dict[EpochNanos, list[RawValue]] = defaultdict(list)
         invalid: list[tuple[RawValue | None, int]] = []
-        for value, count in rows:
+        for value, count in found:
             try:
                 by_instant[_converted(reading, value)].append(value)
             except NotAnInstant:
@@ -155,11 +175,14 @@ class SnapshotColumn:
         raise SnapshotValueInvalid(
             f"column {self.field.path} has a type that {time_format} cannot read",
             resource=self.resource,
-            path=_PATH + "timeFormat",
+            path=self._at("timeFormat"),
             found=data_type.simpleString(),
             expected=_ACCEPTED[time_format],
             hint="choose the timeFormat of this column, or declare its type in schemaFields",
         )
+
+    def _at(self, name: str) -> str:
+        return f"{self.source}.{_FIELD}.{name}"
 
     def _as_declared(self, value: RawValue) -> EpochNanos:
         return instant_of(value, self.settings)
@@ -186,14 +209,14 @@ class SnapshotColumn:
             f"{rows:,} row{' has' if rows == 1 else 's have'} a snapshot value in column "
             f"{self.field.path} that cannot be read",
             resource=self.resource,
-            path=_PATH + "fieldName",
+            path=self._at("fieldName"),
             found=", ".join([*quoted, *more]),
             expected=f"{EXPECTED[self.settings.time_format]} ({self.settings.time_format})",
             hint="correct the data or timeFormat; rows are never left out silently",
         )
 
 
-_PATH = "spec.hdfsLike.snapshot.fromFieldValue."
+_FIELD = "snapshot.fromFieldValue"
 _ACCEPTED = {
     TimeFormat.ISO8601_DATE: "string or date",
     TimeFormat.ISO8601_DATE_TIME: "string",

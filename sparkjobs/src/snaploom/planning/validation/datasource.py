@@ -10,7 +10,8 @@ from snaploom.models.datasource import (
     SimpleVirtual,
 )
 from snaploom.planning.validation.fields import Findings
-from snaploom.planning.validation.physical import hdfs_like_findings, jdbc_findings
+from snaploom.planning.validation.jdbc import jdbc_findings
+from snaploom.planning.validation.physical import hdfs_like_findings
 from snaploom.planning.validation.scope import Scope
 from snaploom.planning.validation.virtual import complex_findings, simple_findings
 

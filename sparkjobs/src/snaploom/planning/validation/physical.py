@@ -1,4 +1,4 @@
-"""Physical sources: prefix and globs fit, the snapshot field can tell a time, credentials."""
+"""Physical sources: prefix and globs fit, the snapshot field can tell a time."""
 
 from __future__ import annotations
 
@@ -29,37 +29,7 @@ def hdfs_like_findings(spec: HdfsLike, owner: DataSource) -> Findings:
         *findings,
         *_globs(spec, prefix, owner),
         *schema_findings(spec.schema_fields or (), owner, "spec.hdfsLike.schemaFields"),
-        *_snapshot(spec, owner, "spec.hdfsLike", prefix),
-    )
-
-
-def jdbc_findings(spec: Jdbc, owner: DataSource) -> Findings:
-    """Everything that is wrong with one jdbc source by itself."""
-    findings: list[Finding] = []
-    if spec.credentials.from_plaintext is not None:
-        findings.append(
-            make_finding(
-                "SL143",
-                "the password stands in the declaration itself; clusters refuse that",
-                resource=owner.identity,
-                path="spec.jdbc.credentials.fromPlaintext",
-                hint="use fromEnvironment, or fromSecret in a cluster",
-            )
-        )
-    if spec.url is not None:
-        findings.append(
-            make_finding(
-                "SL144",
-                "a JDBC URL is accepted only where the operator's settings allow one",
-                resource=owner.identity,
-                path="spec.jdbc.url",
-                hint="use driver, host, port, database and options",
-            )
-        )
-    return (
-        *findings,
-        *schema_findings(spec.schema_fields or (), owner, "spec.jdbc.schemaFields"),
-        *_snapshot(spec, owner, "spec.jdbc", None),
+        *snapshot_findings(spec, owner, "spec.hdfsLike", prefix),
     )
 
 
@@ -132,9 +102,10 @@ def _globs(spec: HdfsLike, prefix: UriPrefix | None, owner: DataSource) -> Findi
     )
 
 
-def _snapshot(
+def snapshot_findings(
     spec: HdfsLike | Jdbc, owner: DataSource, path: str, prefix: UriPrefix | None
 ) -> Findings:
+    """What is wrong with the field that tells the snapshot, as far as declarations tell."""
     by_field = spec.snapshot.from_field_value
     if by_field is None:
         return ()

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from snaploom.models.codes import make_finding
-from snaploom.models.datasource import DataSource
 from snaploom.models.finding import Finding, Severity
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.outputfolder import ColumnMetadata, DataFormat
+from snaploom.models.outputfolder import DataFormat
 from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.planning.bundle import Bundle
@@ -43,19 +42,10 @@ def unsupported_in(resources: Iterable[Resource], severity: Severity) -> tuple[F
 
 
 def _settings(resource: Resource) -> Iterator[tuple[str, str]]:
-    if isinstance(resource, DataSource):
-        yield from _of_source(resource)
-    elif isinstance(resource, OutputDataset):
-        yield from _of_model(resource)
+    if isinstance(resource, OutputDataset):
         yield from _of_folder(resource)
     elif isinstance(resource, SkippingIndex):
         yield from _of_index(resource)
-
-
-def _of_source(source: DataSource) -> Iterator[tuple[str, str]]:
-    variant = DataSource.variant_of(source.spec)
-    if variant == "jdbc":
-        yield f"spec.{variant}", f"reading a {variant} source"
 
 
 def _of_index(index: SkippingIndex) -> Iterator[tuple[str, str]]:
@@ -67,20 +57,9 @@ def _of_index(index: SkippingIndex) -> Iterator[tuple[str, str]]:
         yield path, "reading the credentials of OpenSearch but from environment variables"
 
 
-def _of_model(output: OutputDataset) -> Iterator[tuple[str, str]]:
-    if output.spec.run.checkpoint_uri is not None:
-        yield "spec.run.checkpointUri", "sharing subtrees between snapshots"
-
-
 def _of_folder(output: OutputDataset) -> Iterator[tuple[str, str]]:
     folder, path = output.spec.output_folder, "spec.outputFolder"
     if folder.data_format is DataFormat.ICEBERG:
         yield f"{path}.dataFormat", "publishing as ICEBERG"
-    if folder.column_metadata is ColumnMetadata.MANIFEST:
-        yield f"{path}.columnMetadata", "keeping metadata of columns in the manifest only"
-    if folder.target_file_size_mib is not None:
-        yield f"{path}.targetFileSizeMiB", "aiming at a size of files"
-    if folder.cluster_by:
-        yield f"{path}.clusterBy", "clustering rows in files"
     if folder.register_table is not None:
         yield f"{path}.registerTable", "registering snapshots in a catalog"

@@ -1,0 +1,233 @@
+"""One table of a database during one run: looked at once, then read by Spark in parallel.
+
+In PostgreSQL all reads of a run see the table at one moment: a transaction of ours exports its
+snapshot and stays open, and every connection of Spark's begins by importing it. So partitions fit
+together, whatever is written meanwhile, and a task that is tried again reads the same rows.
+Other databases promise that for one statement at most, which is one partition.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from functools import cached_property
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from snaploom.engine.sources.jdbcconnection import JdbcAddress, JdbcConnection, connect
+from snaploom.engine.sources.jdbcfailures import refused
+from snaploom.engine.sources.jdbclogin import login_of
+from snaploom.engine.sources.schemas import check_schema
+from snaploom.errors import SourceError, SourceSchemaInvalid
+from snaploom.models.datasource import IsolationLevel, Jdbc, JdbcDriver
+from snaploom.models.times import EpochNanos
+from snaploom.planning.databases import DATABASES, Database, properties_of, url_of
+from snaploom.planning.tablenames import table_parts
+
+ALLOW_URL_VARIABLE = "SNAPLOOM_ALLOW_JDBC_URL"
+"""Environment variable of the driver that allows `url` when it is `true`."""
+ROWS = "snaploom_rows"
+"""Column of `DatabaseTable.values_of` with the number of rows."""
+
+_SAME_MOMENT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+_NO_LIMIT = "SET LOCAL idle_in_transaction_session_timeout = 0"
+"""The transaction that holds the moment does nothing while Spark reads."""
+_EXPORT = "SELECT pg_export_snapshot(), txid_current_snapshot()"
+
+
+class UrlNotAllowed(SourceError):
+    """A source gives a whole JDBC URL, and nobody has allowed that."""
+
+    reason = "UrlNotAllowed"
+    exit_code = 2
+
+
+@dataclass(frozen=True)
+class _Session:
+    """What is known once the database was asked."""
+
+    connection: JdbcConnection
+    first_statement: str
+    """What every connection of Spark's begins with; empty for nothing."""
+    moment: str
+    """Tells this state of the database from others."""
+
+
+@dataclass(frozen=True)
+class DatabaseTable:
+    """The table of one `jdbc` source; nothing is opened before it is needed."""
+
+    spark: SparkSession
+    resource: str
+    """`Kind/name` of the source."""
+    declared: Jdbc
+    now: EpochNanos
+    """The instant of the run."""
+
+    @cached_property
+    def database(self) -> Database:
+        """What is known of databases of its kind."""
+        return DATABASES[self.declared.driver]
+
+    def look(self) -> None:
+        """Make sure that the table is there and may be read.
+
+        Raises:
+            SourceError: it is not, or the database cannot be reached.
+        """
+        _ = self._session
+
+    def read(self, condition: str = "") -> DataFrame:
+        """The rows that meet a condition, or all; nothing but the schema is read yet.
+
+        Raises:
+            SourceError: the table cannot be read, or predicates do not split it.
+        """
+        self._check_predicates()
+        predicates = self.declared.table_predicates or (("",) if condition else ())
+        both = [" AND ".join(f"({c})" for c in (p, condition) if c) for p in predicates]
+        frame = self._frame(self._table, both)
+        check_schema(frame.schema, self.resource, "spec.jdbc.tableReference")
+        return frame
+
+    def values_of(self, column: str, *, is_time: bool) -> DataFrame:
+        """Every value of a column, and how many rows have it; grouped by the database.
+
+        Args:
+            column: its name, letter for letter.
+            is_time: whether it is a date or a timestamp.
+
+        Raises:
+            SourceError: the table cannot be read.
+        """
+        name = self.database.quoted(column)
+        value = self.database.finite.format(column=name) if is_time else name
+        rows = self.database.quoted(ROWS)
+        grouped = (
+            f"SELECT {value} AS {name}, COUNT(*) AS {rows} FROM {self._table} GROUP BY {value}"
+        )
+        return self._frame(f"({grouped}) {self.database.quoted('snaploom_values')}", [])
+
+    @cached_property
+    def schema_frame(self) -> DataFrame:
+        """All of the table, for its schema only.
+
+        Raises:
+            SourceError: the table cannot be read.
+        """
+        return self._frame(self._table, [])
+
+    def fingerprint(self, condition: str = "") -> str:
+        """A hash that changes whenever the rows of a condition may have changed.
+
+        PostgreSQL tells whether anything was written since; elsewhere every run has its own.
+        """
+        read = [self._address.url, self._table, condition, self._session.moment]
+        return hashlib.sha256(json.dumps(read).encode()).hexdigest()
+
+    def close(self) -> None:
+        """Let go of the connection, and of the moment that it holds; frames cannot be read then."""
+        if "_session" in self.__dict__:
+            self._session.connection.close()
+
+    @cached_property
+    def _table(self) -> str:
+        return ".".join(map(self.database.quoted, table_parts(self.declared.table_reference)))
+
+    @cached_property
+    def _address(self) -> JdbcAddress:
+        declared = self.declared
+        if declared.url is not None and os.environ.get(ALLOW_URL_VARIABLE) != "true":
+            raise UrlNotAllowed(
+                "a JDBC URL is not allowed here: it can carry options by which drivers run code",
+                resource=self.resource,
+                path="spec.jdbc.url",
+                expected="driver, host, port, database and options",
+                hint=f"set {ALLOW_URL_VARIABLE}=true for this process if you trust its author",
+            )
+        return JdbcAddress(
+            self.resource,
+            declared.driver_class or self.database.driver_class,
+            declared.url or url_of(declared),
+            properties_of(declared),
+            login_of(declared.credentials, os.environ, self.resource),
+        )
+
+    @cached_property
+    def _session(self) -> _Session:
+        connection = connect(self.spark, self._address)
+        try:
+            session = self._begun(connection)
+            # In PostgreSQL this also keeps others from changing its columns while we read.
+            connection.run(f"SELECT 1 FROM {self._table} WHERE 1 = 0")
+        except BaseException:
+            connection.close()
+            raise
+        return session
+
+    def _begun(self, connection: JdbcConnection) -> _Session:
+        level = self.declared.isolation_level
+        if self.declared.driver is JdbcDriver.POSTGRESQL and level != IsolationLevel.READ_COMMITTED:
+            connection.begin()
+            connection.run(_SAME_MOMENT)
+            connection.run(_NO_LIMIT)
+            ((exported, moment),) = connection.run(_EXPORT, "spec.jdbc.isolationLevel")
+            return _Session(
+                connection, f"{_SAME_MOMENT}; SET TRANSACTION SNAPSHOT '{exported}'", str(moment)
+            )
+        statement = "" if level is None else self.database.isolation[level]
+        words = "" if level is None else level.value.replace("_", " ")
+        return _Session(connection, statement.format(level=words), str(self.now))
+
+    def _frame(self, table: str, predicates: list[str]) -> DataFrame:
+        session = self._session
+        options = {
+            **self._address.properties,
+            "driver": self._address.driver_class,
+            "fetchsize": str(self.declared.fetch_size),
+            # Times without a zone stay so, instead of being read in the zone of this machine.
+            "preferTimestampNTZ": "true",
+        }
+        if session.first_statement:
+            options["sessionInitStatement"] = session.first_statement
+        reader = self.spark.read
+        url = self._address.url
+        try:
+            if not predicates:
+                return reader.jdbc(url, table, properties=options)
+            return reader.jdbc(url, table, predicates=predicates, properties=options)
+        except (PySparkException, Py4JError) as error:
+            raise refused(error, self.resource, self._address.login) from None
+
+    def _check_predicates(self) -> None:
+        if self.declared.check_predicates and len(self.declared.table_predicates) > 0:
+            _ = self._counted
+
+    @cached_property
+    def _counted(self) -> None:
+        """One pass in the database, once: how many predicates does each row meet?"""
+        met = " + ".join(
+            f"CASE WHEN ({predicate}) THEN 1 ELSE 0 END"
+            for predicate in self.declared.table_predicates
+        )
+        none, several, rows = (
+            f"COALESCE(SUM(CASE WHEN met {rule} THEN 1 ELSE 0 END), 0)"
+            for rule in ("= 0", "> 1", ">= 0")
+        )
+        path = "spec.jdbc.tablePredicates"
+        each = f"(SELECT {met} AS met FROM {self._table}) counted"
+        statement = f"SELECT {none}, {several}, {rows} FROM {each}"
+        ((left_out, twice, total),) = self._session.connection.run(statement, path)
+        if (left_out, twice) != ("0", "0"):
+            raise SourceSchemaInvalid(
+                "the predicates do not split the table into parts",
+                resource=self.resource,
+                path=path,
+                found=f"of {total} rows, {left_out} meet none and {twice} meet more than one",
+                expected="exactly one predicate for every row, those with NULL included",
+                hint="cover NULL by a predicate such as `id IS NULL`, and let bounds not overlap",
+            )

@@ -1,0 +1,259 @@
+"""What is known of each kind of database: address, names, literals, and what a source may ask for.
+
+A resource says host, port and database, never a URL: a URL can carry options by which drivers run
+code, read files or send credentials elsewhere (`INIT` of H2, `socketFactory` of PostgreSQL,
+`autoDeserialize` of MySQL). So options are those listed here and no others; each was looked up in
+its driver's own documentation and names a time, an encoding, a kind of encryption or a way to show
+values. What is switched off in `fixed` is what a hostile server could otherwise ask the driver for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote as percent_encoded
+
+from snaploom.models.datasource import IsolationLevel, Jdbc, JdbcDriver
+
+HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*")
+"""A name or an address: nothing that ends one part of a URL and begins another."""
+_SERVICE = re.compile(r"[A-Za-z0-9_.$#-]+")
+_FILE = re.compile(r"[^;?:\x00-\x1f]+")
+"""A path: no scheme of the driver's own in front, and no options behind."""
+
+_STANDARD = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {level}"
+_OF_SESSION = "SET SESSION TRANSACTION ISOLATION LEVEL {level}"
+_OF_CONNECTION = "SET TRANSACTION ISOLATION LEVEL {level}"
+
+_READ_COMMITTED = IsolationLevel.READ_COMMITTED
+_REPEATABLE_READ = IsolationLevel.REPEATABLE_READ
+_SERIALIZABLE = IsolationLevel.SERIALIZABLE
+_SNAPSHOT = IsolationLevel.SNAPSHOT
+
+
+@dataclass(frozen=True)
+class Database:
+    """One kind of database."""
+
+    driver_class: str
+    """Class of its driver."""
+    address: str
+    """The URL, with `{host}`, `{port}` and `{database}`."""
+    port: int | None
+    """Port where none is given; None for a database that is a file."""
+    options: frozenset[str]
+    """Options that a source may give."""
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    """Options that every connection has."""
+    database_option: str | None = None
+    """Option that names the database, where the URL does not."""
+    database_form: re.Pattern[str] | None = None
+    """What the name of a database must be, where it cannot be escaped."""
+    quotes: tuple[str, str] = ('"', '"')
+    """What a name begins and ends with."""
+    is_backslash_special: bool = False
+    """Whether a backslash escapes what follows in a text."""
+    isolation: Mapping[IsolationLevel, str] = field(default_factory=dict)
+    """Statement that a session begins with, by isolation level; empty text for none."""
+    date: str = "DATE '{text}'"
+    """Literal of a date."""
+    local_time: str = "TIMESTAMP '{text}'"
+    """Literal of a timestamp without time zone."""
+    instant: str = "TIMESTAMP WITH TIME ZONE '{text}+00:00'"
+    """Literal of a timestamp with time zone, of a time in UTC."""
+    finite: str = "{column}"
+    """A column of dates or timestamps in which endless ones, which Spark cannot hold, are NULL."""
+    why_not: str = ""
+    """Why this version does not read it; empty where it does."""
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the database is a file, without host and port."""
+        return self.port is None
+
+    def quoted(self, name: str) -> str:
+        """A name as it stands in a statement."""
+        first, last = self.quotes
+        return f"{first}{name.replace(last, last * 2)}{last}"
+
+    def text(self, value: str) -> str:
+        """A text as it stands in a statement."""
+        escaped = value.replace("'", "''")
+        return "'" + (escaped.replace("\\", "\\\\") if self.is_backslash_special else escaped) + "'"
+
+
+def _options(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+DATABASES: Mapping[JdbcDriver, Database] = {
+    JdbcDriver.POSTGRESQL: Database(
+        driver_class="org.postgresql.Driver",
+        address="jdbc:postgresql://{host}:{port}/{database}",
+        port=5432,
+        options=_options(
+            "ApplicationName channelBinding connectTimeout currentSchema gssEncMode "
+            "hostRecheckSeconds loadBalanceHosts loginTimeout prepareThreshold socketTimeout "
+            "sslcert sslkey sslmode sslrootcert stringtype targetServerType tcpKeepAlive"
+        ),
+        fixed={"tcpKeepAlive": "true"},
+        isolation={_READ_COMMITTED: "", _REPEATABLE_READ: ""},
+        instant="TIMESTAMP WITH TIME ZONE '{text}+00'",
+        finite="CASE WHEN isfinite({column}) THEN {column} END",
+    ),
+    JdbcDriver.MYSQL: Database(
+        driver_class="com.mysql.cj.jdbc.Driver",
+        address="jdbc:mysql://{host}:{port}/{database}",
+        port=3306,
+        options=_options(
+            "characterEncoding connectTimeout connectionCollation connectionTimeZone "
+            "forceConnectionTimeZoneToSession socketTimeout sslMode tcpKeepAlive tinyInt1isBit "
+            "tlsVersions useCompression yearIsDateType zeroDateTimeBehavior"
+        ),
+        # Without a cursor this driver ignores the fetch size and takes the whole table at once.
+        fixed={
+            "useCursorFetch": "true",
+            "allowLoadLocalInfile": "false",
+            "allowUrlInLocalInfile": "false",
+            "autoDeserialize": "false",
+        },
+        quotes=("`", "`"),
+        is_backslash_special=True,
+        isolation={
+            _READ_COMMITTED: _OF_SESSION,
+            _REPEATABLE_READ: _OF_SESSION,
+            _SERIALIZABLE: _OF_SESSION,
+        },
+        instant="TIMESTAMP '{text}+00:00'",
+    ),
+    JdbcDriver.MARIADB: Database(
+        driver_class="org.mariadb.jdbc.Driver",
+        address="jdbc:mariadb://{host}:{port}/{database}",
+        port=3306,
+        options=_options(
+            "connectTimeout enabledSslProtocolSuites socketTimeout sslMode tcpKeepAlive "
+            "tinyInt1isBit useCompression yearIsDateType"
+        ),
+        # Instants are compared as text in the zone of the session, which is UTC therefore.
+        fixed={"allowLocalInfile": "false", "timezone": "UTC"},
+        quotes=("`", "`"),
+        is_backslash_special=True,
+        isolation={
+            _READ_COMMITTED: _OF_SESSION,
+            _REPEATABLE_READ: _OF_SESSION,
+            _SERIALIZABLE: _OF_SESSION,
+        },
+        instant="TIMESTAMP '{text}'",
+    ),
+    JdbcDriver.SQLSERVER: Database(
+        driver_class="com.microsoft.sqlserver.jdbc.SQLServerDriver",
+        address="jdbc:sqlserver://{host}:{port}",
+        port=1433,
+        options=_options(
+            "applicationIntent applicationName encrypt hostNameInCertificate lockTimeout "
+            "loginTimeout multiSubnetFailover packetSize queryTimeout socketTimeout "
+            "trustServerCertificate"
+        ),
+        database_option="databaseName",
+        quotes=("[", "]"),
+        isolation={
+            _READ_COMMITTED: _OF_CONNECTION,
+            _REPEATABLE_READ: _OF_CONNECTION,
+            _SERIALIZABLE: _OF_CONNECTION,
+            _SNAPSHOT: _OF_CONNECTION,
+        },
+        date="CAST('{text}' AS date)",
+        local_time="CAST('{text}' AS datetime2(7))",
+        instant="CAST('{text} +00:00' AS datetimeoffset(7))",
+    ),
+    JdbcDriver.ORACLE: Database(
+        driver_class="oracle.jdbc.OracleDriver",
+        address="jdbc:oracle:thin:@//{host}:{port}/{database}",
+        port=1521,
+        options=_options(
+            "oracle.jdbc.ReadTimeout oracle.jdbc.timezoneAsRegion oracle.net.CONNECT_TIMEOUT "
+            "oracle.net.crypto_checksum_client oracle.net.encryption_client "
+            "oracle.net.keepAlive oracle.net.ssl_server_dn_match oracle.net.ssl_version"
+        ),
+        database_form=_SERVICE,
+        isolation={_READ_COMMITTED: ""},
+        instant="TIMESTAMP '{text} +00:00'",
+    ),
+    JdbcDriver.SQLITE: Database(
+        driver_class="org.sqlite.JDBC",
+        address="jdbc:sqlite:{database}",
+        port=None,
+        options=frozenset(),
+        database_form=_FILE,
+        why_not="Spark takes its INTEGER for 32 bits, and reads 1099511627776 as 0",
+    ),
+    JdbcDriver.H2: Database(
+        driver_class="org.h2.Driver",
+        address="jdbc:h2:{database}",
+        port=None,
+        options=_options("ACCESS_MODE_DATA LOCK_TIMEOUT NETWORK_TIMEOUT"),
+        # A wrong path is an error instead of a new, empty database.
+        fixed={"IFEXISTS": "TRUE"},
+        database_form=_FILE,
+        isolation={
+            _READ_COMMITTED: _STANDARD,
+            _REPEATABLE_READ: _STANDARD,
+            _SERIALIZABLE: _STANDARD,
+            _SNAPSHOT: _STANDARD,
+        },
+    ),
+    JdbcDriver.DUCKDB: Database(
+        driver_class="org.duckdb.DuckDBDriver",
+        address="jdbc:duckdb:{database}",
+        port=None,
+        options=_options("memory_limit threads"),
+        fixed={"duckdb.read_only": "true", "autoinstall_known_extensions": "false"},
+        database_form=_FILE,
+    ),
+}
+"""Everything that this version knows about databases."""
+
+_H2_SERVER, _H2_FILE, _H2_PORT = "tcp://{host}:{port}/", "file:", 9092
+
+
+def is_server(declared: Jdbc) -> bool:
+    """Whether a source names a host, or a kind of database that needs one."""
+    return declared.host is not None or not DATABASES[declared.driver].is_file
+
+
+def has_host(driver: JdbcDriver) -> bool:
+    """Whether there are servers of this kind."""
+    return driver is JdbcDriver.H2 or not DATABASES[driver].is_file
+
+
+def url_of(declared: Jdbc) -> str:
+    """The JDBC URL of a source that names its database; no secret is in it.
+
+    Host and database are as validation has found them: they cannot break out of their place.
+    """
+    database = DATABASES[declared.driver]
+    name = declared.database or ""
+    if declared.driver is JdbcDriver.H2:
+        port = declared.port or _H2_PORT
+        server = _H2_SERVER.format(host=_host(declared), port=port)
+        start = _H2_FILE if declared.host is None else server
+        return database.address.format(database=start + name)
+    encoded = name if database.database_form is not None else percent_encoded(name, safe="")
+    return database.address.format(
+        host=_host(declared), port=declared.port or database.port, database=encoded
+    )
+
+
+def properties_of(declared: Jdbc) -> dict[str, str]:
+    """Options of every connection of a source, without user and password."""
+    database = DATABASES[declared.driver]
+    named = {}
+    if database.database_option is not None and declared.database is not None:
+        named[database.database_option] = declared.database
+    return {**declared.options, **named, **database.fixed}
+
+
+def _host(declared: Jdbc) -> str:
+    host = declared.host or ""
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,193 @@
+"""Tables of databases: an address that stays an address, options that are known, whole conditions.
+
+The rules guard what is put into a URL or a statement later. Engine and validation read the same
+table of databases, so that nothing is allowed here and refused there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from sqlglot import TokenType, tokenize
+from sqlglot.errors import SqlglotError
+
+from snaploom.models.codes import make_finding
+from snaploom.models.datasource import DataSource, Jdbc, JdbcDriver
+from snaploom.models.finding import Finding
+from snaploom.planning.databases import DATABASES, HOST, has_host
+from snaploom.planning.tablenames import MOST_PARTS, TableNameInvalid, table_parts
+from snaploom.planning.validation.fields import Findings
+from snaploom.planning.validation.physical import schema_findings, snapshot_findings
+
+_DIALECTS = {
+    JdbcDriver.POSTGRESQL: "postgres",
+    JdbcDriver.MYSQL: "mysql",
+    JdbcDriver.MARIADB: "mysql",
+    JdbcDriver.SQLSERVER: "tsql",
+    JdbcDriver.ORACLE: "oracle",
+    JdbcDriver.SQLITE: "sqlite",
+    JdbcDriver.H2: "postgres",
+    JdbcDriver.DUCKDB: "duckdb",
+}
+"""By whose rules the texts and names of a condition end; that of H2 are PostgreSQL's."""
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
+_LOGIN = re.compile(
+    r"(?:^|[?;&,(])\s*(?:user|username|uid|password|pwd)\s*=|//[^/]*@|:[^:/@]*/[^@]*@", re.I
+)
+"""What gives a user or a password in a URL: of most drivers, then of Oracle's."""
+
+
+def jdbc_findings(spec: Jdbc, owner: DataSource) -> Findings:
+    """Everything that is wrong with one jdbc source by itself."""
+    return (
+        *_credentials(spec, owner),
+        *_address(spec, owner),
+        *_options(spec, owner),
+        *_table(spec, owner),
+        *_predicates(spec, owner),
+        *schema_findings(spec.schema_fields or (), owner, "spec.jdbc.schemaFields"),
+        *snapshot_findings(spec, owner, "spec.jdbc", None),
+    )
+
+
+def _address(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
+    database = DATABASES[spec.driver]
+    if database.why_not:
+        yield _connection(
+            owner, "driver", f"tables of {spec.driver} are not read", spec.driver.value,
+            "another kind of database", database.why_not,
+        )  # fmt: skip
+    if spec.url is not None:
+        yield from _url(spec.url, spec.driver, owner)
+        return
+    if spec.host is None and not database.is_file:
+        yield _connection(owner, "host", "this kind of database needs a host", "none", "host")
+    if spec.host is not None and not has_host(spec.driver):
+        yield _connection(
+            owner, "host", "this kind of database is a file, and has no host", spec.host, "no host"
+        )
+    elif spec.host is not None and HOST.fullmatch(spec.host) is None:
+        yield _connection(
+            owner, "host", "this is not the name or address of a host", spec.host,
+            "letters, digits, points and hyphens, or an address",
+        )  # fmt: skip
+    form = database.database_form
+    if form is not None and form.fullmatch(spec.database or "") is None:
+        yield _connection(
+            owner, "database", "this cannot be the name of such a database", spec.database or "",
+            "a path without ':', ';' and '?'" if database.is_file else "the name of a service",
+        )  # fmt: skip
+
+
+def _url(url: str, driver: JdbcDriver, owner: DataSource) -> Iterator[Finding]:
+    yield make_finding(
+        "SL144",
+        "a JDBC URL is accepted only where whoever runs this allows one",
+        resource=owner.identity,
+        path="spec.jdbc.url",
+        hint="use driver, host, port, database and options; or set SNAPLOOM_ALLOW_JDBC_URL=true",
+    )
+    start = DATABASES[driver].address.split(":")[:2]
+    if url.split(":")[:2] != start:
+        yield _connection(
+            owner, "url", "the URL is not one of this driver", "another beginning", ":".join(start)
+        )
+    if _LOGIN.search(url):
+        yield _connection(
+            owner, "url", "a user or password stands in the URL", "not shown",
+            "a URL without them", "use credentials",
+        )  # fmt: skip
+
+
+def _options(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
+    allowed = DATABASES[spec.driver].options
+    for name in sorted(set(spec.options) - allowed):
+        yield make_finding(
+            "SL146",
+            f"this option is not among those that are allowed for {spec.driver}",
+            resource=owner.identity,
+            path=f"spec.jdbc.options.{name}",
+            found=name,
+            expected=", ".join(sorted(allowed)) or "no options",
+            hint="options of drivers can run code or read files; whoever runs this may allow a url",
+        )
+    levels = DATABASES[spec.driver].isolation
+    if spec.isolation_level is not None and spec.isolation_level not in levels:
+        yield _connection(
+            owner, "isolationLevel", f"{spec.driver} has no such level", spec.isolation_level.value,
+            ", ".join(levels) or "none",
+        )  # fmt: skip
+
+
+def _credentials(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
+    if spec.credentials is None:
+        if not DATABASES[spec.driver].is_file:
+            yield _connection(
+                owner, "credentials", "this kind of database asks who connects", "none",
+                "fromEnvironment or fromSecret",
+            )  # fmt: skip
+    elif spec.credentials.from_plaintext is not None:
+        yield make_finding(
+            "SL143",
+            "the password stands in the declaration itself; clusters refuse that",
+            resource=owner.identity,
+            path="spec.jdbc.credentials.fromPlaintext",
+            hint="use fromEnvironment, or fromSecret in a cluster",
+        )
+
+
+def _table(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
+    try:
+        table_parts(spec.table_reference)
+    except TableNameInvalid as error:
+        yield _connection(
+            owner, "tableReference", f"this is not the name of a table: {error}",
+            spec.table_reference, f"up to {MOST_PARTS} names, with points between them",
+            "put a name that contains a point into double quotes; for a query use simpleVirtual",
+        )  # fmt: skip
+
+
+def _predicates(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
+    for index, predicate in enumerate(spec.table_predicates):
+        fault = _fault(predicate, spec.driver)
+        if fault:
+            yield make_finding(
+                "SL147",
+                f"this is not one condition: {fault}",
+                resource=owner.identity,
+                path=f"spec.jdbc.tablePredicates[{index}]",
+                found=predicate,
+                expected="what may stand behind WHERE, such as mod(id, 4) = 0",
+            )
+
+
+def _fault(predicate: str, driver: JdbcDriver) -> str:
+    """Why a condition would not end where its parentheses end; empty when it does."""
+    try:
+        tokens = tokenize(predicate, read=_DIALECTS[driver])
+    except SqlglotError:
+        return "its quotes do not match"
+    depth = 0
+    for token in tokens:
+        if token.comments or token.token_type in (TokenType.SEMICOLON, TokenType.HINT):
+            return "it has a comment, a hint or a semicolon"
+        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        if depth < 0:
+            break
+    return "its parentheses do not match" if depth else "" if tokens else "it is empty"
+
+
+def _connection(
+    owner: DataSource, field: str, message: str, found: str, expected: str, hint: str = ""
+) -> Finding:
+    return make_finding(
+        "SL145",
+        message,
+        resource=owner.identity,
+        path=f"spec.jdbc.{field}",
+        found=found,
+        expected=expected,
+        hint=hint,
+    )

@@ -1,0 +1,30 @@
+"""Sources in databases, and an end to the connections that they hold."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from support.sources import INDEX, NOW, a_source
+
+from snaploom.engine.sources.opening import Sources
+from snaploom.engine.sources.port import SourceReader
+from snaploom.planning.bundle import Bundle
+
+Opening = Callable[[dict[str, Any]], SourceReader]
+
+
+@pytest.fixture
+def opened(spark: SparkSession) -> Iterator[Opening]:
+    """Opens sources as one run each does, and closes them all."""
+    runs: list[Sources] = []
+
+    def open_one(spec: dict[str, Any]) -> SourceReader:
+        runs.append(
+            Sources(spark, Bundle(skipping_index=INDEX, data_sources=(a_source(spec),)), NOW)
+        )
+        return runs[-1].reader("orders")
+
+    yield open_one
+    for run in runs:
+        run.close()

@@ -1,0 +1,50 @@
+"""Tables of an embedded database: H2 in a file."""
+
+from datetime import datetime
+
+import pytest
+from support.databases import in_h2, make_h2
+from support.sources import NOW, by_field, rows_at, snapshot_times
+
+from snaploom.errors import SourceNotReadable
+
+pytestmark = pytest.mark.spark
+
+TABLE = """
+CREATE TABLE ORDERS (ID BIGINT, AT TIMESTAMP(9), "Na""me" VARCHAR);
+INSERT INTO ORDERS VALUES (1099511627776, '2024-01-01 00:00:00.123456789', 'a'),
+  (2, '2024-01-02 00:00:00', NULL);
+"""
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
+    file = tmp_path_factory.mktemp("h2") / "shop"
+    make_h2(file, TABLE)
+    return file
+
+
+@pytest.mark.parametrize("level", [None, "READ_COMMITTED", "SNAPSHOT"])
+def test_rows_are_read_in_parts(database, opened, level):
+    settings = {"tablePredicates": ["ID > 9", "ID <= 9"]} | (
+        {"isolationLevel": level} if level else {}
+    )
+    assert rows_at(opened(in_h2(database, "PUBLIC.ORDERS", **settings)), NOW) == [
+        (2, datetime(2024, 1, 2), None),
+        (2**40, datetime(2024, 1, 1, 0, 0, 0, 123456), "a"),
+    ]
+
+
+def test_times_finer_than_those_of_spark_lose_no_row(database, opened):
+    source = opened(in_h2(database, "ORDERS", snapshot=by_field("at", "TIMESTAMP")))
+    assert {time: rows_at(source, time) for time in snapshot_times(source)} == {
+        1_704_067_200_123_456_000: [(2**40, "a")],
+        1_704_153_600_000_000_000: [(2, None)],
+    }
+
+
+def test_file_that_is_not_there_is_not_made(tmp_path, opened):
+    with pytest.raises(SourceNotReadable) as caught:
+        opened(in_h2(tmp_path / "none", "ORDERS")).listing()
+    assert caught.value.path == "spec.jdbc.database"
+    assert list(tmp_path.iterdir()) == []

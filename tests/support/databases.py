@@ -1,0 +1,56 @@
+"""Databases for tests: where their drivers are, how a source names them, and H2 in a file."""
+
+import functools
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from support.postgresserver import PASSWORD, USER, Postgres
+from support.sources import READ_TIME
+
+JARS = Path(__file__).parents[2] / ".ci" / "jars"
+LOGIN = {"fromPlaintext": {"user": USER, "password": PASSWORD}}
+
+
+@functools.cache
+def driver_jars() -> Path:
+    """Folder with the drivers' jars; fetched when they are not there."""
+    found = subprocess.run([JARS, "jdbc"], check=True, stdout=subprocess.PIPE, text=True)
+    return Path(found.stdout.strip())
+
+
+def in_postgres(server: Postgres, table: str, **settings: Any) -> dict[str, Any]:
+    """The spec of a source in PostgreSQL; read as one snapshot unless `snapshot` says otherwise."""
+    declared = {
+        "driver": "POSTGRESQL",
+        "host": "127.0.0.1",
+        "port": server.port,
+        "database": "postgres",
+        "credentials": LOGIN,
+        "tableReference": table,
+        "snapshot": READ_TIME,
+        **settings,
+    }
+    return {"jdbc": {name: value for name, value in declared.items() if value is not None}}
+
+
+def in_h2(file: Path, table: str, **settings: Any) -> dict[str, Any]:
+    """The spec of a source in an H2 file."""
+    declared = {
+        "driver": "H2",
+        "database": str(file),
+        "tableReference": table,
+        "snapshot": READ_TIME,
+        **settings,
+    }
+    return {"jdbc": declared}
+
+
+def make_h2(file: Path, sql: str) -> None:
+    """Carry out statements in an H2 file, new or not, as a user without a name."""
+    script = file.with_suffix(".sql")
+    script.write_text(sql, encoding="utf-8")
+    command = ["java", "-cp", f"{driver_jars()}/*", "org.h2.tools.RunScript"]
+    subprocess.run(
+        [*command, "-url", f"jdbc:h2:file:{file}", "-script", str(script)], check=True, text=True
+    )
