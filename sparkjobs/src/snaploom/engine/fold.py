@@ -12,10 +12,11 @@ unique in the whole tree: nothing can clash with a source's names, and none need
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_, or_
+from typing import Protocol
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
@@ -81,7 +82,12 @@ class Weave:
         return tuple(node for node in self.nodes if node.parent_number == number)
 
 
-def fold(weave: Weave, probe: Probe, on_join: JoinListener | None = None) -> DataFrame:
+def fold(
+    weave: Weave,
+    probe: Probe,
+    on_join: JoinListener | None = None,
+    shared: Shared | None = None,
+) -> DataFrame:
     """Weave the nested frame: the root's `data`, then its children sorted by field name.
 
     Nothing runs yet. Every row of the root is in the result exactly once, provided that the counts
@@ -90,24 +96,69 @@ def fold(weave: Weave, probe: Probe, on_join: JoinListener | None = None) -> Dat
     Raises:
         SourceSchemaInvalid: Spark refuses a key expression, or a source's columns clash.
     """
-    folded: dict[int, DataFrame] = {}
+    shared = shared or NothingShared()
+    folded = _recalled(weave, shared)
+    below = _below(weave, folded)
+    joins = len(weave.joins) - len(below)
     sides: dict[int, Side] = {}
     joined = 0
     for node in reversed(weave.nodes):
+        if node.number in below:
+            continue
         side = sides[node.number] = Side(weave, node)
+        if node.number in folded:
+            continue
         frame = side.base()
         if side.children:
             frame = probe.at(Point(node.number, is_out=False), frame, side.in_counters())
         for child in side.children:
             joined += 1
             if on_join is not None:
-                on_join(joined, len(weave.joins), child)
+                on_join(joined, joins, child)
             right = folded.pop(child.number)
             frame = frame.join(right, side.condition(child, sides[child.number]), "left")
         frame = side.packed(frame)
         frame = probe.at(Point(node.number, is_out=True), frame, side.out_counters())
-        folded[node.number] = side.grouped(frame)
+        folded[node.number] = shared.keep(node.number, side.grouped(frame))
     return folded[0]
+
+
+def _recalled(weave: Weave, shared: Shared) -> dict[int, DataFrame]:
+    found = ((node.number, shared.recall(node.number)) for node in weave.joins)
+    return {number: frame for number, frame in found if frame is not None}
+
+
+def _below(weave: Weave, tops: Collection[int]) -> frozenset[int]:
+    """Numbers of everything that hangs on some nodes."""
+    below: set[int] = set()
+    for node in weave.joins:
+        if node.parent_number in tops or node.parent_number in below:
+            below.add(node.number)
+    return frozenset(below)
+
+
+class Shared(Protocol):
+    """Subtrees that other snapshots have as well (`snaploom.engine.subtrees`)."""
+
+    def recall(self, number: int) -> DataFrame | None:
+        """The folded subtree of a node, where another snapshot has left it."""
+        ...
+
+    def keep(self, number: int, frame: DataFrame) -> DataFrame:
+        """Take note of a folded subtree; return the frame to go on with."""
+        ...
+
+
+class NothingShared:
+    """A snapshot that is woven for itself."""
+
+    def recall(self, number: int) -> DataFrame | None:
+        """Nothing."""
+        return None
+
+    def keep(self, number: int, frame: DataFrame) -> DataFrame:
+        """The frame itself."""
+        return frame
 
 
 class Side:

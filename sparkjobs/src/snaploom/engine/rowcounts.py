@@ -9,7 +9,7 @@ that neither a lost nor a doubled metric can publish multiplied rows or refuse g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
@@ -17,6 +17,7 @@ from pyspark.sql import functions as sf
 from snaploom.engine.fold import JoinListener, Side, Weave, fold
 from snaploom.engine.probes import Counts, Observing, Point, Recording
 from snaploom.engine.retries import await_listeners, ran_exactly_once
+from snaploom.engine.subtrees import FoldedSubtree, SnapshotSubtrees
 from snaploom.errors import RowsMultiplied, SourceNotReadable
 from snaploom.models.report import JoinMeasure
 from snaploom.planning.tree import JoinNode
@@ -43,15 +44,23 @@ class RowCounts:
     """One a join, in breadth-first order."""
     confirmed: bool
     """Whether exact queries had a part in it."""
+    remembered: Mapping[str, FoldedSubtree] = field(default_factory=dict)
+    """Subtrees that later snapshots may take from memory, by signature."""
 
 
 class Weaving:
     """One snapshot being woven: the frame to write, and the counts that come with writing it."""
 
-    def __init__(self, weave: Weave, on_join: JoinListener | None = None) -> None:
+    def __init__(
+        self,
+        weave: Weave,
+        on_join: JoinListener | None = None,
+        subtrees: SnapshotSubtrees | None = None,
+    ) -> None:
         self.weave = weave
         self._observing = Observing(_too_many_leaves(weave))
-        self.frame = fold(weave, self._observing, on_join)
+        self._subtrees = subtrees
+        self.frame = fold(weave, self._observing, on_join, subtrees)
 
     def settle(
         self, spark: SparkSession, job_group: str, rows_written: Callable[[], int]
@@ -76,6 +85,8 @@ class Weaving:
         for point in self._observing.observations:
             if point not in counts:
                 counts[point] = exact.count(point)
+        if self._subtrees is not None:
+            counts |= self._subtrees.counts
         mismatches = [node for node in self._internal() if not _is_even(counts, node)]
         for node in mismatches:
             exact.refuse_multiplied(node)
@@ -92,7 +103,13 @@ class Weaving:
                 expected="sources that stay as they are while a snapshot is woven",
                 hint="run again",
             )
-        return RowCounts(rows, self._measures(counts), bool(exact.queries))
+        fresh = {} if self._subtrees is None else self._subtrees.remember(counts)
+        return RowCounts(rows, self._measures(counts), bool(exact.queries), fresh)
+
+    def drop(self) -> None:
+        """Let go of what was kept for other snapshots, since this one comes to nothing."""
+        if self._subtrees is not None:
+            self._subtrees.drop()
 
     def _internal(self) -> list[JoinNode]:
         return [node for node in self.weave.nodes if self.weave.children(node.number)]

@@ -1,0 +1,211 @@
+"""Folded subtrees that several snapshots share: folded once, counted once, and remembered.
+
+The first snapshot that has such a subtree folds it as always, and Spark keeps its rows (in memory,
+then on the disks of executors) while they pass by; the counts that prove its joins are observed in
+that job. Later ones take rows and counts from memory, so that the proof covers every join of every
+snapshot as before. Exact counts, where they are needed, never use what is remembered.
+
+What a subtree is, its signature says: its nodes, their keys, the snapshot and fingerprint of each
+source, and its schema. Anything else is another subtree.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pyspark import StorageLevel
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from snaploom.engine.fold import Weave
+from snaploom.engine.keys import KeyPart
+from snaploom.engine.probes import Counts, Point
+from snaploom.storage.layout import content_hash
+
+
+@dataclass(frozen=True)
+class FoldedSubtree:
+    """A subtree as its parent joins it."""
+
+    frame: DataFrame
+    """Its packed rows beside the key."""
+    counts: Mapping[Point, Counts]
+    """What was counted inside it."""
+
+
+Recall = Callable[[str], FoldedSubtree | None]
+"""Looks for a subtree outside this run, by signature."""
+
+
+class SubtreeMemory:
+    """The subtrees that one run remembers, by signature."""
+
+    def __init__(self, plan_hash: str, recall: Recall | None = None) -> None:
+        """Nothing is remembered yet.
+
+        Args:
+            plan_hash: covers the declarations of every source and relationship.
+            recall: where else to look.
+        """
+        self._plan_hash = plan_hash
+        self._recall = recall
+        self._known: dict[str, FoldedSubtree] = {}
+        self._names: dict[int, str] = {}
+
+    def for_snapshot(
+        self, weave: Weave, kept: Mapping[int, int], fingerprints: Mapping[str, str]
+    ) -> SnapshotSubtrees:
+        """What one snapshot shares with others.
+
+        Args:
+            weave: the snapshot.
+            kept: from `recurring_subtrees`.
+            fingerprints: time and fingerprint of each source's snapshot, by field name.
+        """
+        included = {node.number for node in weave.nodes}
+        signatures: dict[int, str] = {}
+        for number, name in kept.items():
+            if number in included:
+                signature = subtree_signature(weave, number, fingerprints, self._plan_hash)
+                signatures[number] = self._names[name] = signature
+        return SnapshotSubtrees(self, weave, signatures)
+
+    def find(self, signature: str) -> FoldedSubtree | None:
+        """What is remembered under a signature."""
+        if signature not in self._known and self._recall is not None:
+            found = self._recall(signature)
+            if found is not None:
+                self._known[signature] = found
+        return self._known.get(signature)
+
+    def remember(self, signature: str, subtree: FoldedSubtree) -> None:
+        """Remember a subtree whose counts are proved."""
+        self._known[signature] = subtree
+
+    def forget_all_but(self, names: Collection[int]) -> None:
+        """Let go of what no later snapshot shares.
+
+        Args:
+            names: what later snapshots share, from `recurring_subtrees`.
+        """
+        for name in self._names.keys() - set(names):
+            subtree = self._known.pop(self._names.pop(name), None)
+            if subtree is not None:
+                let_go(subtree.frame)
+
+
+class SnapshotSubtrees:
+    """What one snapshot takes from memory, and gives to it."""
+
+    def __init__(self, memory: SubtreeMemory, weave: Weave, signatures: Mapping[int, str]) -> None:
+        """Look up what is remembered.
+
+        Args:
+            memory: of the run.
+            weave: the snapshot.
+            signatures: of the subtrees that it shares, by the number of their top.
+        """
+        self._memory = memory
+        self._weave = weave
+        self._signatures = signatures
+        self._recalled: dict[int, FoldedSubtree] = {}
+        self._pending: dict[int, DataFrame] = {}
+        below: set[int] = set()
+        for node in weave.joins:
+            if node.parent_number in below or node.parent_number in self._recalled:
+                below.add(node.number)
+            elif node.number in signatures:
+                found = memory.find(signatures[node.number])
+                if found is not None:
+                    self._recalled[node.number] = found
+
+    def recall(self, number: int) -> DataFrame | None:
+        """The subtree below and at a node, where it is remembered."""
+        found = self._recalled.get(number)
+        return None if found is None else found.frame
+
+    def keep(self, number: int, frame: DataFrame) -> DataFrame:
+        """The frame to go on with: one whose rows Spark keeps, where snapshots share it."""
+        if number not in self._signatures:
+            return frame
+        kept = self._pending[number] = frame.persist(StorageLevel.MEMORY_AND_DISK)
+        return kept
+
+    @property
+    def counts(self) -> dict[Point, Counts]:
+        """What was counted in the subtrees that were recalled."""
+        return {
+            point: counts
+            for found in self._recalled.values()
+            for point, counts in found.counts.items()
+        }
+
+    def remember(self, counts: Mapping[Point, Counts]) -> dict[str, FoldedSubtree]:
+        """Remember what was kept, now that its counts are proved; all of it by signature."""
+        fresh: dict[str, FoldedSubtree] = {}
+        for number, frame in self._pending.items():
+            inside = subtree_numbers(self._weave, number)
+            own = {point: found for point, found in counts.items() if point.number in inside}
+            subtree = FoldedSubtree(frame, own)
+            fresh[self._signatures[number]] = subtree
+            self._memory.remember(self._signatures[number], subtree)
+        self._pending.clear()
+        return fresh
+
+    def drop(self) -> None:
+        """Let go of what was kept for a snapshot that came to nothing."""
+        for frame in self._pending.values():
+            let_go(frame)
+        self._pending.clear()
+
+
+def let_go(frame: DataFrame) -> None:
+    """Let Spark forget the rows of a frame; Spark that is gone has forgotten them."""
+    with suppress(PySparkException, OSError):
+        frame.unpersist()
+
+
+def subtree_numbers(weave: Weave, top: int) -> frozenset[int]:
+    """Numbers of a node and everything below it."""
+    found = {top}
+    for node in weave.joins:
+        if node.parent_number in found:
+            found.add(node.number)
+    return frozenset(found)
+
+
+def subtree_signature(
+    weave: Weave, top: int, fingerprints: Mapping[str, str], plan_hash: str
+) -> str:
+    """A hash that is equal only for subtrees with equal rows.
+
+    Args:
+        weave: the snapshot.
+        top: number of the subtree's top.
+        fingerprints: time and fingerprint of each source's snapshot, by field name.
+        plan_hash: covers the declarations of every source and relationship.
+    """
+    inside = subtree_numbers(weave, top)
+    nodes = [
+        [
+            node.number,
+            node.parent_number,
+            node.field_name,
+            node.source,
+            list(node.group_by),
+            fingerprints[node.field_name],
+            weave.frames[node.field_name].schema.json(),
+            [] if node.number == top else [_identity(p) for p in weave.keys[node.number].left],
+            [_identity(part) for part in weave.keys[node.number].right],
+        ]
+        for node in weave.nodes
+        if node.number in inside
+    ]
+    return content_hash(json.dumps([plan_hash, nodes], separators=(",", ":")).encode())
+
+
+def _identity(part: KeyPart) -> list[str]:
+    return [part.expression, "" if part.cast is None else part.cast.json()]

@@ -1,0 +1,65 @@
+"""Which subtrees of the join tree recur from snapshot to snapshot, so that each is folded once.
+
+In a backlog, sources that change rarely give the same snapshot to many snapshots of the root
+(`join.md` section 4, "Reuse"). A subtree recurs when all of its sources do. It is worth keeping at
+its top; a part of it is kept by itself only where it recurs more often than what it is a part of.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from snaploom.models.times import EpochNanos
+from snaploom.planning.tree import JoinTree
+
+Visit = Mapping[str, EpochNanos]
+"""The snapshots that one snapshot is woven from: times by field name, the root's included."""
+
+
+def recurring_subtrees(tree: JoinTree, visits: Sequence[Visit]) -> tuple[Mapping[int, int], ...]:
+    """For each visit, the subtrees to keep: what they recur as, by the number of their top.
+
+    Args:
+        tree: the join tree.
+        visits: what is woven, in the order of work. A source that is missing, and what hangs on
+            it, is left out of its visit.
+
+    Returns:
+        Equal values in two visits mean the same subtree of the same snapshots.
+    """
+    names: dict[tuple[int, EpochNanos, tuple[int, ...]], int] = {}
+    found = [_subtrees(tree, visit, names) for visit in visits]
+    uses = Counter(name for visit in found for name in visit.values())
+    return tuple(_kept(tree, visit, uses) for visit in found)
+
+
+def _subtrees(
+    tree: JoinTree, visit: Visit, names: dict[tuple[int, EpochNanos, tuple[int, ...]], int]
+) -> dict[int, int]:
+    """A name for the subtree of every node but the root, children first."""
+    included = {0}
+    for node in tree.joins:
+        if node.parent_number in included and node.field_name in visit:
+            included.add(node.number)
+    parts: dict[int, list[int]] = {}
+    found: dict[int, int] = {}
+    for node in reversed(tree.joins):
+        if node.number in included:
+            below = tuple(parts.pop(node.number, ()))
+            name = names.setdefault((node.number, visit[node.field_name], below), len(names))
+            found[node.number] = name
+            parts.setdefault(node.parent_number, []).append(name)
+    return found
+
+
+def _kept(tree: JoinTree, found: Mapping[int, int], uses: Mapping[int, int]) -> dict[int, int]:
+    kept: dict[int, int] = {}
+    most = {0: 1}
+    for node in tree.joins:
+        if node.number in found:
+            name, above = found[node.number], most[node.parent_number]
+            if uses[name] > above:
+                kept[node.number] = name
+            most[node.number] = max(uses[name], above)
+    return kept

@@ -1,0 +1,197 @@
+"""Folded subtrees in a folder of their own, so that the next run need not fold them again (N14).
+
+```
+<sha256>.json                         one subtree: what it is, its counts, and exactly its files
+<sha256>.used                         touched whenever a run takes it
+<sha256>/<run>-<attempt>/part-….parquet
+```
+
+The hash covers everything that its rows depend on, so that a change of a source, a declaration or a
+version gives another name; what the document says must agree as well, to the size of every file,
+or it is not believed. It is a cache: nothing is lost with it. A subtree that no run took for some
+time is removed; its document goes first.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Annotated
+
+from annotated_types import Ge
+from pydantic import ValidationError
+
+from snaploom.errors import ObjectAlreadyExists, ObjectNotFound
+from snaploom.models.base import ApiModel
+from snaploom.models.times import EpochNanos
+from snaploom.storage import layout
+from snaploom.storage.entries import FileRecord, Name
+from snaploom.storage.objectstore import ObjectStore
+
+SUBTREE_FORMAT = 1
+"""Format of a subtree's document; another one is not believed."""
+KEPT_FOR = 14 * 24 * 3600 * 1_000_000_000
+"""Nanoseconds after which a subtree that no run took is removed: two weeks span the gaps of what
+runs daily or weekly; what runs less often folds again, as it would without."""
+
+_NAME = re.compile(r"([0-9a-f]{64})(\.json|\.used|/.+)")
+_log = logging.getLogger(__name__)
+
+
+class SubtreeCounts(ApiModel):
+    """What was counted at one place inside a subtree."""
+
+    number: Annotated[int, Ge(0)]
+    """Number of the node."""
+    is_out: bool
+    """After its joins, rather than before."""
+    counts: dict[str, int]
+    """Numbers by name."""
+
+
+class SubtreeDocument(ApiModel):
+    """One folded subtree."""
+
+    format: int = SUBTREE_FORMAT
+    """Format of this document."""
+    signature: Name
+    """Its name."""
+    tool_version: str
+    """Version of Snaploom that folded it."""
+    spark_version: str
+    """Version of Spark that did."""
+    columns: Name
+    """Its schema, as `StructType.json()` gives it."""
+    counts: tuple[SubtreeCounts, ...]
+    """The proof of its joins."""
+    files: tuple[FileRecord, ...]
+    """Its files, and no others."""
+
+
+class SubtreeStore:
+    """The subtrees in one folder."""
+
+    def __init__(self, store: ObjectStore, versions: tuple[str, str]) -> None:
+        """Nothing is read yet.
+
+        Args:
+            store: of the folder.
+            versions: of Snaploom and of Spark.
+        """
+        self._store = store
+        self._versions = versions
+
+    @property
+    def uri(self) -> str:
+        """URI of the folder."""
+        return self._store.uri
+
+    def find(self, signature: str) -> SubtreeDocument | None:
+        """A subtree that can be believed, and is in use from here on; None when there is none."""
+        try:
+            document = SubtreeDocument.model_validate_json(
+                self._store.get(_document_key(signature)), by_alias=True, by_name=False
+            )
+        except (ObjectNotFound, ValidationError):
+            return None
+        if not self._agrees(document, signature):
+            return None
+        self._store.put(_used_key(signature), b"")
+        return document
+
+    def folder(self, signature: str, run_id: str) -> str:
+        """URI of a folder that nobody else writes to."""
+        return f"{self._store.uri}{signature}/{run_id}-{layout.new_attempt()}/"
+
+    def commit(
+        self,
+        signature: str,
+        uri: str,
+        columns: str,
+        counts: Mapping[tuple[int, bool], Mapping[str, int]],
+    ) -> None:
+        """Make what was written believable; where another run was faster, remove it.
+
+        Args:
+            signature: of the subtree.
+            uri: from `folder`.
+            columns: its schema, as `StructType.json()` gives it.
+            counts: by number of the node, and whether they were taken after its joins.
+        """
+        files = self._files(uri.removeprefix(self._store.uri))
+        document = SubtreeDocument(
+            signature=signature,
+            tool_version=self._versions[0],
+            spark_version=self._versions[1],
+            columns=columns,
+            counts=tuple(
+                SubtreeCounts(number=number, is_out=is_out, counts=dict(found))
+                for (number, is_out), found in counts.items()
+            ),
+            files=files,
+        )
+        self._store.put(_used_key(signature), b"")
+        try:
+            text = document.dump_json().encode() + b"\n"
+            self._store.put_if_absent(_document_key(signature), text)
+        except ObjectAlreadyExists:
+            if self.find(signature) is None:
+                self._store.put(_document_key(signature), text)
+            else:
+                self._store.delete([file.path for file in files])
+
+    def remove_unused(self, kept_for: int = KEPT_FOR) -> int:
+        """Remove what no run took for some time, by the store's own clock; how many subtrees.
+
+        Call it after this run has taken or written one: the newest mark tells the time.
+
+        Args:
+            kept_for: nanoseconds.
+        """
+        keys: dict[str, list[str]] = defaultdict(list)
+        newest: dict[str, EpochNanos] = {}
+        for info in self._store.list(""):
+            match = _NAME.fullmatch(info.key)
+            if match:
+                keys[match[1]].append(info.key)
+                newest[match[1]] = max(newest.get(match[1], info.modified), info.modified)
+        present = max(newest.values(), default=EpochNanos(0))
+        unused = [name for name, time in newest.items() if present - time > kept_for]
+        for name in unused:
+            self._store.delete([_document_key(name)])
+            self._store.delete(keys[name])
+            self._store.prune(f"{name}/")
+        return len(unused)
+
+    def _agrees(self, document: SubtreeDocument, signature: str) -> bool:
+        versions = (document.tool_version, document.spark_version)
+        if (document.format, document.signature, versions) != (
+            SUBTREE_FORMAT,
+            signature,
+            self._versions,
+        ):
+            return False
+        for file in document.files:
+            info = self._store.head(file.path)
+            if info is None or info.size != file.bytes:
+                _log.warning("%s%s is not as it was written", self._store.uri, file.path)
+                return False
+        return True
+
+    def _files(self, prefix: str) -> tuple[FileRecord, ...]:
+        found = [
+            FileRecord(path=info.key, bytes=info.size)
+            for info in self._store.list(prefix)
+            if layout.is_data_file(info.key.rsplit("/", 1)[-1])
+        ]
+        return tuple(sorted(found, key=lambda file: file.path))
+
+
+def _document_key(signature: str) -> str:
+    return f"{signature}.json"
+
+
+def _used_key(signature: str) -> str:
+    return f"{signature}.used"
