@@ -361,6 +361,20 @@ def test_one_run_may_publish_several_snapshots_at_once(folder: Folder) -> None:
     assert_clean(folder)
 
 
+def test_record_that_lost_its_number_is_not_taken_for_the_winners(folder: Folder) -> None:
+    """Two threads of a process may share a log: what one thought of entry 2 is not what it is."""
+    rivals = iter([0])
+
+    def overtaken(state: FolderState, record: SnapshotRecord) -> None:
+        for number in rivals:
+            published(folder, number)
+
+    publish(folder, a_run(), a_target(1), writes(folder.store), overtaken)
+    state = folder.log.read()
+    assert [(record.time, record.seq) for record in state.snapshots] == [(day(0), 2), (day(1), 3)]
+    assert dict(state.live) == dict(open_folder(folder.store).log.read().live)
+
+
 def test_snapshot_that_was_deleted_can_be_published_again_under_new_names(folder: Folder) -> None:
     first = published(folder).record
 

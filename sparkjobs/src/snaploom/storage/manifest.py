@@ -38,7 +38,7 @@ from snaploom.storage.entries import (
 )
 from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
 from snaploom.storage.records import Records
-from snaploom.storage.state import EMPTY, FolderState, apply, fold
+from snaploom.storage.state import EMPTY, FolderState, apply_unwritten, fold
 
 COMMIT_ATTEMPTS = 100
 """Lost races before a commit gives up. Every lost race is another writer's success, so that only
@@ -128,9 +128,11 @@ class ManifestLog:
             entry = build(state)
             if entry is None:
                 return state
-            committed = apply(state, entry)
+            committed = apply_unwritten(state, entry)
             self._refuse_removed(state)
             if self._put(entry):
+                if isinstance(entry, Publish | Replace):
+                    committed.records.remember(entry.snapshot)
                 self._known = committed
                 self._after_commit(committed)
                 return committed

@@ -82,7 +82,7 @@ class Records:
         self._lines: dict[int, bytes] = {}
 
     def remember(self, record: SnapshotRecord) -> None:
-        """Keep a record of an entry that was read or is about to be written."""
+        """Keep the record of an entry that is written."""
         self._parsed[record.seq] = record
 
     def remember_line(self, seq: int, line: bytes) -> None:

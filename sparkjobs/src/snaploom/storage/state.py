@@ -189,7 +189,21 @@ def fold(state: FolderState, entries: Iterable[Entry]) -> FolderState:
     folding = _Folding(state)
     for entry in entries:
         folding.add(entry)
-    return folding.result()
+    return folding.result(is_written=True)
+
+
+def apply_unwritten(state: FolderState, entry: Entry) -> FolderState:
+    """The state after an entry that is about to be written, and may lose to another one.
+
+    Its record is in no state until it is told to `records.remember`: the number may become that of
+    another record.
+
+    Raises:
+        ManifestCorrupt: as `apply`.
+    """
+    folding = _Folding(state)
+    folding.add(entry)
+    return folding.result(is_written=False)
 
 
 class _Folding:
@@ -199,13 +213,17 @@ class _Folding:
         self._state = state
         # The state before the first entry is shared by all folders, their records are not.
         self._records = Records() if state.records is EMPTY.records else state.records
+        self._new: dict[int, SnapshotRecord] = {}
         self._versions = dict(state.versions)
         self._ended = list(state.ended)
         self._revoked = set(state.revoked)
         self._claims = dict(state.claims)
         self._models = {version.model_hash: version for version in state.models}
 
-    def result(self) -> FolderState:
+    def result(self, *, is_written: bool) -> FolderState:
+        if is_written:
+            for record in self._new.values():
+                self._records.remember(record)
         return replace(
             self._state,
             versions=self._versions,
@@ -249,7 +267,7 @@ class _Folding:
         if record.time in self._versions:
             raise _contradiction(entry, f"{format_instant(record.time)} is live already")
         self._versions[record.time] = Version.of(record)
-        self._records.remember(record)
+        self._new[record.seq] = record
         version = DataModelVersion(record.model_hash, entry.seq, model)
         self._models.setdefault(record.model_hash, version)
 
@@ -258,13 +276,16 @@ class _Folding:
         if (
             version is None
             or version.seq != ended.published_seq
-            or self._records.live(version).files != ended.files
+            or self._record(version).files != ended.files
         ):
             raise _contradiction(entry, f"it ends {format_instant(ended.time)}, which is not live")
         if ended.seq != entry.seq:
             raise _contradiction(entry, "its tombstone names another entry")
         del self._versions[ended.time]
         self._ended.append(Ended.of(ended))
+
+    def _record(self, version: Version) -> SnapshotRecord:
+        return self._new.get(version.seq) or self._records.live(version)
 
     def _configure(self, entry: Configure) -> None:
         if self._state.settings not in (None, entry.settings):
