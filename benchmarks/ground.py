@@ -29,7 +29,7 @@ LEASES = "leases"
 WRITES = ("create", "update", "patch", "delete")
 PATIENCE = 1800.0
 """Seconds after which what is waited for never comes."""
-LOOKS = 0.5
+LOOKS = 1.0
 """Seconds between two looks at the operator's metrics, each of which costs it some work."""
 AT_ONCE = 16
 """Requests under way, of whoever applies objects."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from support.faultystore import Killed
 
-from snaploom_operator.cluster.port import ApiResource, Change, Cluster, Listing
+from snaploom_operator.cluster.port import ApiResource, Change, Cluster, Listing, Page
 from snaploom_operator.errors import ApiUnavailable
 from snaploom_operator.objects import JsonObject
 
@@ -84,6 +84,15 @@ class FaultyCluster:
             self._call("list", resource, namespace),
             lambda: self.inner.list(resource, namespace=namespace, selector=selector),
         )
+
+    async def pages(
+        self, resource: ApiResource, *, namespace: str | None = None, selector: str = ""
+    ) -> AsyncGenerator[Page, None]:
+        """A fault "after" breaks the list when its first page was seen."""
+        fault = await self._begin(self._call("list", resource, namespace))
+        async for page in self.inner.pages(resource, namespace=namespace, selector=selector):
+            yield page
+            self._end(fault)
 
     async def get(self, resource: ApiResource, namespace: str, name: str) -> JsonObject:
         return await self._do(

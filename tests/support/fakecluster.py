@@ -21,7 +21,7 @@ from support.fakeselectors import selects
 
 from snaploom.models.times import EpochNanos, format_instant, now
 from snaploom_operator.cluster import resources as kinds
-from snaploom_operator.cluster.port import ApiResource, Change, ChangeType, Listing
+from snaploom_operator.cluster.port import ApiResource, Change, ChangeType, Listing, Page
 from snaploom_operator.errors import (
     NamespaceTerminating,
     ObjectChanged,
@@ -36,6 +36,8 @@ from snaploom_operator.objects import JsonObject
 Raw = dict[str, Any]
 Subscriber = Callable[[ApiResource, Change], None]
 
+PAGE = 2
+"""Objects of a page."""
 CLUSTER_WIDE = (kinds.NAMESPACES, kinds.VALIDATING_WEBHOOKS)
 BUILT_IN = (
     kinds.CONFIG_MAPS,
@@ -147,6 +149,14 @@ class FakeCluster:
         found = (stored[key] for key in sorted(stored) if namespace in (None, key[0]))
         items = tuple(_copy(raw) for raw in found if is_wanted(_labels(raw)))
         return Listing(items, str(self._version))
+
+    async def pages(
+        self, resource: ApiResource, *, namespace: str | None = None, selector: str = ""
+    ) -> AsyncGenerator[Page, None]:
+        listing = await self.list(resource, namespace=namespace, selector=selector)
+        for start in range(0, max(1, len(listing.items)), PAGE):
+            items = listing.items[start : start + PAGE]
+            yield Page(items, listing.resource_version, is_first=start == 0)
 
     async def get(self, resource: ApiResource, namespace: str, name: str) -> JsonObject:
         return _copy(self._stored(resource, namespace, name))

@@ -14,7 +14,6 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from snaploom.models.common import Condition
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import LatestSnapshot
 from snaploom.models.resource import Resource
@@ -154,10 +153,7 @@ class StateCollector(Collector):
         rows = GaugeMetricFamily(
             "snaploom_snapshot_rows", "Rows of the newest snapshot.", labels=["namespace", "name"]
         )
-        for ref in self._store.refs():
-            content = self._store.get(ref)
-            if content is None:
-                continue
+        for ref, content in self._store.resources():
             tally[ref.kind, _ready(content)] += 1
             latest = _latest(content)
             if latest is not None:
@@ -178,12 +174,12 @@ def _single(name: str, text: str, value: float) -> Metric:
 
 def _ready(content: Resource | Refused) -> str:
     """The reason of its condition Ready; empty before it was looked at."""
-    found: tuple[Condition, ...] = ()
     status = getattr(content, "status", None)
     if status is not None:
-        found = status.conditions
-    ready = (condition for condition in found if condition.type == ConditionType.READY)
-    return next((condition.reason for condition in ready), "")
+        for condition in status.conditions:
+            if condition.type == ConditionType.READY:
+                return str(condition.reason)
+    return ""
 
 
 def _latest(content: Resource | Refused) -> LatestSnapshot | None:

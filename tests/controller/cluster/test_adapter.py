@@ -99,6 +99,14 @@ async def test_list_that_expires_between_pages_begins_again(cluster, api):
     assert (names(listing.items), listing.resource_version) == (["b"], "9")
 
 
+async def test_pages_say_where_the_list_began_again(cluster, api):
+    first = a_page([a_config_map("a")], "7", "next")
+    again = (a_page([a_config_map("b")], "9", "next"), a_page([a_config_map("c")], "9"))
+    api.answers(first, failing(410, "Expired"), *again)
+    seen = [(names(page.items), page.is_first) async for page in cluster.pages(CONFIG_MAPS)]
+    assert seen == [(["a"], True), (["b"], True), (["c"], False)]
+
+
 async def test_list_that_expires_again_and_again_is_asked_for_in_one_piece(cluster, api):
     first = a_page([a_config_map("a")], "7", "next")
     script = [first, failing(410, "Expired")] * adapters.PAGED_TRIES

@@ -45,6 +45,15 @@ async def test_nobody_sees_who_manages_which_field(cluster, room):
     assert all("managedFields" not in item["metadata"] for item in listed)
 
 
+async def test_pages_are_the_list(cluster, room):
+    for name in ("a", "b", "c"):
+        await cluster.create(CONFIG_MAPS, room, a_config_map(name))
+    listing = await cluster.list(CONFIG_MAPS, namespace=room)
+    pages = [page async for page in cluster.pages(CONFIG_MAPS, namespace=room)]
+    assert tuple(item for page in pages for item in page.items) == listing.items
+    assert [page.is_first for page in pages] == [True] + [False] * (len(pages) - 1)
+
+
 @pytest.mark.parametrize("resource", [CONFIG_MAPS, TRANSFORMERS])
 async def test_listed_objects_say_their_kind(cluster, room, resource):
     make = a_config_map if resource == CONFIG_MAPS else a_transformer

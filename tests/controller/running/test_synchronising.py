@@ -1,5 +1,6 @@
 """Lists and watches together: nothing is missed, and what is known wakes nobody."""
 
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -73,16 +74,17 @@ async def test_what_vanished_unheard_of_is_forgotten_by_the_next_list() -> None:
 async def test_what_is_newer_than_the_list_is_not_taken_for_vanished() -> None:
     harness = await started()
     await harness.apply(files("customer"))
-    store, listing = harness.operator.store, harness.fake.list
-    before = await listing(OURS["DataSource"])
+    store, pages = harness.operator.store, harness.fake.pages
+    before = [page async for page in pages(OURS["DataSource"])]
     await harness.apply(files("address"))
-    harness.fake.list = lambda *_, **__: _answer(before)  # type: ignore[method-assign]
+    harness.fake.pages = lambda *_, **__: _told(before)  # type: ignore[method-assign]
     await harness.operator.synchroniser._list(harness.operator.synchroniser._kinds["DataSource"])
     assert store.get(Ref("DataSource", "default", "address")) is not None
 
 
-async def _answer(listing: Any) -> Any:
-    return listing
+async def _told(pages: list[Any]) -> AsyncGenerator[Any, None]:
+    for page in pages:
+        yield page
 
 
 async def test_a_cluster_without_a_spark_operator_stalls_runs_until_there_is_one() -> None:
@@ -150,6 +152,21 @@ async def test_a_watch_that_begins_anew_has_its_kind_listed(
     synchroniser.feed(None, address)
     await synchroniser.list_what_began_anew()
     assert harness.operator.store.get(CUSTOMER) is None
+
+
+async def test_a_watch_that_begins_anew_and_tells_of_all_is_believed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    harness = await started()
+    await harness.apply(*model())
+    await harness.wait_for(WIDE, is_ready)
+    synchroniser = harness.operator.synchroniser
+    monkeypatch.setattr("snaploom_operator.watching.synchronising.RELISTED_PAUSE", 0.0)
+    for stored in harness.fake.all(OURS["DataSource"]):
+        synchroniser.feed(None, stored)
+    harness.fake.remove_kind(OURS["DataSource"])  # a list would fail, and be logged
+    await synchroniser.list_what_began_anew()
+    assert not [line for line in caplog.messages if "is not listed" in line]
 
 
 async def test_changes_that_no_watch_told_of_are_counted() -> None:

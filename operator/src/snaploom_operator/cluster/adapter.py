@@ -8,13 +8,14 @@ import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import JsonValue
 
 from snaploom_operator.cluster.connection import connect
 from snaploom_operator.cluster.failures import failure_of
-from snaploom_operator.cluster.port import ApiResource, Change, ChangeType, Listing
+from snaploom_operator.cluster.port import ApiResource, Change, ChangeType, Listing, Page
 from snaploom_operator.cluster.requests import Observer, Request, Requests
 from snaploom_operator.errors import (
     ApiUnavailable,
@@ -56,29 +57,37 @@ class KubernetesCluster:
         self, resource: ApiResource, *, namespace: str | None = None, selector: str = ""
     ) -> Listing:
         """See `Cluster.list`."""
+        items: list[JsonObject] = []
+        version = ""
+        async for page in self.pages(resource, namespace=namespace, selector=selector):
+            if page.is_first:
+                items.clear()
+            items += page.items
+            version = page.resource_version
+        return Listing(tuple(items), version)
+
+    async def pages(
+        self, resource: ApiResource, *, namespace: str | None = None, selector: str = ""
+    ) -> AsyncGenerator[Page, None]:
+        """See `Cluster.pages`."""
         request = Request("list", resource, namespace, query=_selected(selector))
         for _ in range(PAGED_TRIES):
+            following = ""
             try:
-                return await self._list_in_pages(request)
+                while True:
+                    answer = await self._requests.send(self._paged(request, following))
+                    yield _page(resource, answer, is_first=not following)
+                    following = text_in(mapping_in(answer, "metadata"), "continue")
+                    if not following:
+                        return
             except WatchExpired:
                 _log.debug("the list of %s expired between its pages", resource.plural)
-        answer = await self._requests.send(request)
-        return Listing(_items(resource, answer), _version_of(answer))
+        yield _page(resource, await self._requests.send(request), is_first=True)
 
-    async def _list_in_pages(self, request: Request) -> Listing:
-        items: tuple[JsonObject, ...] = ()
-        following = ""
-        while True:
-            query = (*request.query, ("limit", str(self._page)))
-            if following:
-                query = (*query, ("continue", following))
-            answer = await self._requests.send(
-                Request("list", request.resource, request.namespace, query=query)
-            )
-            items += _items(request.resource, answer)
-            following = text_in(mapping_in(answer, "metadata"), "continue")
-            if not following:
-                return Listing(items, _version_of(answer))
+    def _paged(self, request: Request, following: str) -> Request:
+        limit = ("limit", str(self._page))
+        where = (("continue", following),) if following else ()
+        return replace(request, query=(*request.query, limit, *where))
 
     async def get(self, resource: ApiResource, namespace: str, name: str) -> JsonObject:
         """See `Cluster.get`."""
@@ -202,14 +211,14 @@ def _change(request: Request, line: bytes) -> Change:
     return Change(ChangeType(text_in(event, "type")), _read(request.resource, stored))
 
 
-def _items(resource: ApiResource, answer: JsonObject) -> tuple[JsonObject, ...]:
+def _page(resource: ApiResource, answer: JsonObject, *, is_first: bool) -> Page:
     items = answer.get("items")
     found = items if isinstance(items, list) else []
-    return tuple(_read(resource, item) for item in found if isinstance(item, dict))
-
-
-def _version_of(answer: JsonObject) -> str:
-    return text_in(mapping_in(answer, "metadata"), "resourceVersion")
+    return Page(
+        tuple(_read(resource, item) for item in found if isinstance(item, dict)),
+        text_in(mapping_in(answer, "metadata"), "resourceVersion"),
+        is_first,
+    )
 
 
 def _read(resource: ApiResource, stored: JsonObject) -> JsonObject:

@@ -42,6 +42,14 @@ class Listing:
     resource_version: str
 
 
+@dataclass(frozen=True)
+class Page(Listing):
+    """Some objects of a kind, as of the same moment as the others of its list."""
+
+    is_first: bool
+    """Whether the list begins with it, or begins again: what came before is of another moment."""
+
+
 class ChangeType(StrEnum):
     """What happened to an object, in the words of the API."""
 
@@ -70,7 +78,17 @@ class Cluster(Protocol):
     async def list(
         self, resource: ApiResource, *, namespace: str | None = None, selector: str = ""
     ) -> Listing:
-        """Every object of a kind, in pages; None for all namespaces.
+        """Every object of a kind; None for all namespaces.
+
+        Raises:
+            ResourceUnknown: the cluster has no such kind.
+        """
+        ...
+
+    def pages(
+        self, resource: ApiResource, *, namespace: str | None = None, selector: str = ""
+    ) -> AsyncGenerator[Page, None]:
+        """The same page by page, so that the objects of a large kind are never held at once.
 
         Raises:
             ResourceUnknown: the cluster has no such kind.

@@ -9,7 +9,6 @@ nothing: no connection was made, or the server asked for patience.
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
@@ -23,6 +22,7 @@ from kubernetes.aio.client import ApiClient
 from kubernetes.aio.client.rest import RESTResponse
 from kubernetes.aio.config import ConfigException
 from pydantic import JsonValue
+from pydantic_core import from_json
 
 from snaploom_operator.cluster.failures import Asked, failure_of
 from snaploom_operator.cluster.port import ApiResource
@@ -243,7 +243,7 @@ def _translating(request: Request) -> Iterator[None]:
 
 def _parsed(request: Request, body: bytes) -> JsonObject:
     try:
-        result: JsonValue = json.loads(body)
+        result: JsonValue = from_json(body)  # in half of json's time; lists are most of a start
     except ValueError as error:
         raise ApiUnavailable(f"{request.asked}: the answer is no JSON") from error
     if not isinstance(result, dict):

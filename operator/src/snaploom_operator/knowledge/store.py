@@ -137,6 +137,11 @@ class Store:
         """Every resource of ours; None for all namespaces."""
         return tuple(self._entries if namespace is None else self._in_namespace.get(namespace, ()))
 
+    def resources(self) -> Iterator[tuple[Ref, Resource | Refused]]:
+        """Every resource of ours as it was last seen."""
+        for ref, entry in self._entries.items():
+            yield ref, entry.content
+
     def known_refs(self, kind: str) -> Iterator[tuple[Ref, int, str]]:
         """Key, version and UID of every object of a kind, children included."""
         for entry in self._entries.values():

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from snaploom.models.run import Submitter
-from snaploom_operator.cluster.port import Cluster, Listing
+from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.errors import ClusterError, ResourceUnknown
 from snaploom_operator.knowledge.references import ref_of, version_of
 from snaploom_operator.knowledge.store import Store
@@ -29,7 +29,7 @@ DELETED = "DELETED"
 AT_ONCE = 100
 """Objects that are taken in before others get their turn: parsing them takes some 50 ms."""
 RELISTED_PAUSE = 5.0
-"""Seconds after a watch began anew until its kind is listed: it tells of all its objects first."""
+"""Seconds after a watch that began anew told its last object: it says nothing of their end."""
 LATE = 2.0
 """Seconds that a watch may be behind before what it has not told of counts as missed."""
 JITTER = 0.2
@@ -75,7 +75,7 @@ class Synchroniser:
         self._told_at: dict[str, float] = {}
         self._fed_at: dict[str, float] = {}
         self._missed_at: dict[str, float] = {}
-        self._to_list: set[str] = set()
+        self._told_anew: dict[str, set[Ref]] = {}
         self._relisted = asyncio.Event()
 
     @property
@@ -102,8 +102,7 @@ class Synchroniser:
         else:
             woken = self._store.put(stored)
         if type_ is None and self._store.is_synced:
-            self._to_list.add(ref.kind)
-            self._relisted.set()
+            self._note_told(ref)
         if self._store.is_synced:
             self._queue.add_all(woken)
 
@@ -149,19 +148,33 @@ class Synchroniser:
             if await self._resynchronise() or await self.is_a_watch_dead():
                 begin_watches_anew()
 
+    def _note_told(self, ref: Ref) -> None:
+        """Remember what a watch tells when it begins; it tells of nothing twice."""
+        told = self._told_anew.setdefault(ref.kind, set())
+        if ref in told:  # it began once more
+            told.clear()
+        told.add(ref)
+        self._relisted.set()
+
     async def list_what_began_anew(self) -> None:
-        """Wait until a watch began anew, and list its kind: what vanished it cannot tell."""
+        """Wait until a watch began anew, and list its kind if it left out what we know."""
         await self._relisted.wait()
-        await asyncio.sleep(RELISTED_PAUSE)
-        self._relisted.clear()
-        kinds, self._to_list = self._to_list, set()
-        for key in kinds & self._kinds.keys():
+        while self._relisted.is_set():
+            self._relisted.clear()
+            await asyncio.sleep(RELISTED_PAUSE)
+        anew, self._told_anew = self._told_anew, {}
+        for key, told in anew.items():
+            if key not in self._kinds or self._is_all_told(key, told):
+                continue
             try:
                 woken = await self._list(self._kinds[key])
             except ClusterError as error:
                 _log.warning("%s is not listed: %s", key, error.message)
             else:
                 self._queue.add_all(woken or ())
+
+    def _is_all_told(self, key: str, told: set[Ref]) -> bool:
+        return all(ref in told for ref, _, _ in self._store.known_refs(key))
 
     async def is_a_watch_dead(self) -> bool:
         """Whether a watch says nothing of changes that a list found, though it was given time."""
@@ -186,29 +199,35 @@ class Synchroniser:
         for place in self._places:
             namespace = None if watched.resource.kind == "Namespace" else place
             try:
-                listing = await self._cluster.list(
-                    watched.resource, namespace=namespace, selector=watched.selector
-                )
+                woken |= await self._take_in(watched, namespace)
             except ResourceUnknown:
                 if watched.submitter is None:
                     raise
                 self._drop_all(watched)
                 return None
-            woken |= await self._take_in(watched, namespace, listing)
         self._told_at[watched.key] = self._clock()
         return woken
 
-    async def _take_in(self, watched: Watched, namespace: str | None, listing: Listing) -> set[Ref]:
+    async def _take_in(self, watched: Watched, namespace: str | None) -> set[Ref]:
+        """List one kind in one place, page by page: raw objects take much memory."""
         woken: set[Ref] = set()
         listed: set[Ref] = set()
+        version = ""
         news = 0
-        for number, stored in enumerate(listing.items, start=1):
-            listed.add(ref_of(stored))
-            news += not self._store.is_known(stored)
-            woken |= self._store.put(stored)
-            if number % AT_ONCE == 0:
-                await asyncio.sleep(0)
-        gone = self._vanished(watched, namespace, listed, _version(listing))
+        pages = self._cluster.pages(
+            watched.resource, namespace=namespace, selector=watched.selector
+        )
+        async for page in pages:
+            version = page.resource_version
+            if page.is_first:
+                listed.clear()
+            for number, stored in enumerate(page.items, start=1):
+                listed.add(ref_of(stored))
+                news += not self._store.is_known(stored)
+                woken |= self._store.put(stored)
+                if number % AT_ONCE == 0:
+                    await asyncio.sleep(0)
+        gone = self._vanished(watched, namespace, listed, _number(version))
         for ref in gone:
             woken |= self._store.remove(ref)
         behind = self._clock() - self._told_at.get(watched.key, self._clock())
@@ -238,5 +257,5 @@ class Synchroniser:
         return self._submitters - absent
 
 
-def _version(listing: Listing) -> int:
-    return version_of({"metadata": {"resourceVersion": listing.resource_version}})
+def _number(resource_version: str) -> int:
+    return version_of({"metadata": {"resourceVersion": resource_version}})
