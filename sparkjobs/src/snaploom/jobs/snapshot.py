@@ -24,6 +24,7 @@ from snaploom.jobs.events import JoinPlanned
 from snaploom.jobs.job import Job
 from snaploom.jobs.preparation import Prepared, model_nodes
 from snaploom.jobs.schemahistory import SchemaHistory, compare_structure
+from snaploom.jobs.shaping import Shaping
 from snaploom.jobs.sharing import Sharing
 from snaploom.jobs.sight import Sight
 from snaploom.jobs.sparkfailures import translated
@@ -212,17 +213,26 @@ class SnapshotWeaver:
     ) -> tuple[StructType, RowCounts, tuple[CheckResult, ...]]:
         folder = self.output.spec.output_folder
         expectations = Expectations(self.output, weaving.frame)
-        schema = write_frame(expectations.frame, uri, folder.data_format, folder.data_compression)
+        shaping = Shaping(self._spark, self.output, self.folder.store, weaving.frame.schema)
+        place = shaping.place(uri)
+        schema = write_frame(
+            expectations.frame,
+            place,
+            folder.data_format,
+            folder.data_compression,
+            column_metadata=folder.column_metadata,
+        )
         counts = weaving.settle(
             self._spark,
             self.job.group.name,
-            lambda: count_written(self._spark, uri, folder.data_format, schema),
+            lambda: count_written(self._spark, place, folder.data_format, schema),
         )
         checks = expectations.settle(
             self._spark,
             self.job.group.name,
-            lambda: read_files(self._spark, [uri], folder.data_format, schema),
+            lambda: read_files(self._spark, [place], folder.data_format, schema),
         )
+        shaping.arrange(uri, schema, counts.rows)
         return schema, counts, checks
 
     def _revalidate(self, state: FolderState, record: SnapshotRecord) -> None:

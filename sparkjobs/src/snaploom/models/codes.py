@@ -354,6 +354,11 @@ CODES = (
         "false.",
         "Follow the message.",
     ),
+    _error(
+        "SL189", "Column not of the output",
+        "`clusterBy` names a column that the output does not have.",
+        "Write columns of the root as data.column, and those of others as fieldName.data.column.",
+    ),
     _either(
         "SL190", "Not built yet",
         "This version of Snaploom knows the setting but cannot carry it out. An error for plan "
@@ -391,6 +396,12 @@ CODES = (
         "SL304", "Join tree too deep",
         "A source lies further from the root than maxDepth allows.",
         "Raise maxDepth, or relate the source to one that is nearer to the root.",
+    ),
+    _warning(
+        "SL305", "Relationship never used",
+        "A relationship could join sources of the output, but the join tree has better ways to all "
+        "of them.",
+        "Remove it, or lower its antiPriority where it is meant to be used.",
     ),
     _error(
         "SL305", "Partition shared",

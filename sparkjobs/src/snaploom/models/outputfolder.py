@@ -167,7 +167,8 @@ class OutputFolder(ApiModel):
     )
     """Size of files to aim at, in MiB; omitted, as many files as Spark's last stage has tasks."""
     cluster_by: Annotated[tuple[ColumnName, ...], MaxLen(16), Unique] = ()
-    """Columns by which rows are brought together in files."""
+    """Columns of the output, such as `data.country`, by which rows are brought together in files:
+    in their order for one, along a Hilbert curve for two to eight."""
     snapshot_catchup_mode: CatchupMode = CatchupMode.OLDEST_FIRST
     """Order in which a backlog is worked off."""
     snapshot_format: SnapshotFormat

@@ -45,3 +45,11 @@ def test_what_cannot_is_one_finding(expression: str, code: str, told: str) -> No
     (finding,) = found(expression)
     assert (finding.code, finding.path) == (code, "spec.checks[0].expression")
     assert told in finding.found
+
+
+def test_clustering_by_what_the_output_does_not_have_is_a_finding() -> None:
+    columns = ["data.customer_id", "ADDRESS.data.city", "city"]
+    change = {"outputFolder.clusterBy": columns}
+    (finding,) = validate(parsed([*model()[:-1], output(**change)]))
+    assert (finding.code, finding.path) == ("SL189", "spec.outputFolder.clusterBy[2]")
+    assert finding.hint.endswith("data.city")

@@ -16,11 +16,8 @@ from snaploom.planning.validation.validator import validate
 @pytest.mark.parametrize(
     ("change", "value"),
     [
-        ("run.checkpointUri", "/tmp/x"),
         ("outputFolder.dataFormat", "ICEBERG"),
         ("outputFolder.columnMetadata", "MANIFEST"),
-        ("outputFolder.targetFileSizeMiB", 128),
-        ("outputFolder.clusterBy", ["a"]),
         ("outputFolder.registerTable", {"name": "t"}),
     ],
 )

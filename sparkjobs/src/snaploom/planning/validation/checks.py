@@ -1,4 +1,4 @@
-"""Expectations (`checks[]`) of an output, as far as they can be judged without data."""
+"""Columns that `checks[]` and `clusterBy` name, as far as they can be judged without data."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ _TRUE_OR_FALSE = frozenset({exp.DataType.Type.BOOLEAN, exp.DataType.Type.UNKNOWN
 
 def check_findings(output: OutputDataset) -> Findings:
     """Everything that is wrong with the expectations of an output."""
-    others = output.spec.data_model.other_data_sources
-    fields = (DATA, *(other.field_name for other in others))
+    fields = _fields(output)
     findings: list[Finding] = []
     for index, check in enumerate(output.spec.checks):
         path = f"spec.checks[{index}].expression"
@@ -31,6 +30,29 @@ def check_findings(output: OutputDataset) -> Findings:
             findings.extend(_not_of_output(output, parsed, fields, path))
             findings.extend(_not_boolean(output, parsed, check.expression, path))
     return tuple(findings)
+
+
+def cluster_findings(output: OutputDataset) -> Findings:
+    """Columns of `clusterBy` that the output does not have."""
+    fields = _fields(output)
+    known = {field.casefold() for field in fields}
+    return tuple(
+        make_finding(
+            "SL189",
+            "the output has no such column",
+            resource=output.identity,
+            path=f"spec.outputFolder.clusterBy[{index}]",
+            found=name,
+            expected=f"columns below {', '.join(fields)}",
+            hint=f"for a column of the root, write {DATA}.{name}",
+        )
+        for index, name in enumerate(output.spec.output_folder.cluster_by)
+        if name.partition(".")[0].strip("`").casefold() not in known
+    )
+
+
+def _fields(output: OutputDataset) -> tuple[str, ...]:
+    return (DATA, *(other.field_name for other in output.spec.data_model.other_data_sources))
 
 
 def _not_of_output(

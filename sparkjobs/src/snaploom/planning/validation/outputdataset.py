@@ -6,7 +6,7 @@ from snaploom.loading.names import did_you_mean
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding
 from snaploom.models.outputdataset import OutputDataset, SourceExclusion, UsedRelationship
-from snaploom.planning.validation.checks import check_findings
+from snaploom.planning.validation.checks import check_findings, cluster_findings
 from snaploom.planning.validation.fields import Findings, duplicate_findings, run_findings
 from snaploom.planning.validation.outputfolder import folder_findings
 from snaploom.planning.validation.scope import Scope
@@ -28,6 +28,7 @@ def output_findings(output: OutputDataset, scope: Scope) -> Findings:
         *filter_findings(output, scope),
         *folder_findings(output),
         *check_findings(output),
+        *cluster_findings(output),
         *run_findings(output.spec.run, output),
     )
 
