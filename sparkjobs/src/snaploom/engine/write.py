@@ -65,9 +65,16 @@ def write_options(data_format: DataFormat, compression: DataCompression) -> Writ
 
 
 def write_frame(
-    frame: DataFrame, uri: str, data_format: DataFormat, compression: DataCompression
+    frame: DataFrame,
+    uri: str,
+    data_format: DataFormat,
+    compression: DataCompression,
+    *,
+    into_existing: bool = False,
 ) -> spark.StructType:
-    """Write a frame into a folder that does not exist yet; returns the schema as the files have it.
+    """Write a frame into a folder of its own; returns the schema as the files have it.
+
+    The folder must not exist yet, unless `into_existing` says that it does.
 
     Errors of the job itself (a broken source file, a full disk) pass through.
 
@@ -76,9 +83,9 @@ def write_frame(
     """
     refuse_unwritable(frame.schema, data_format)
     how = write_options(data_format, compression)
-    writer = frame.write.format(how.format).options(**how.options).mode("error")
+    writer = frame.write.format(how.format).options(**how.options)
     try:
-        writer.save(uri)
+        writer.mode("append" if into_existing else "error").save(uri)
     except AnalysisException as refusal:
         if not (refusal.getCondition() or "").startswith("UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE"):
             raise
