@@ -62,6 +62,9 @@ class MemoryStage(FakeHarness):
         self.clock.elapsed += seconds  # at once: jobs are to be played on the way of nothing
         await self._outliving(self.settle())
 
+    async def restart(self) -> None:
+        await self._outliving(super().restart())
+
     def release(self) -> None:
         self.double.release()
 
@@ -83,7 +86,7 @@ class MemoryStage(FakeHarness):
             try:
                 await work
             except (Killed, ClusterError):
-                work = self.restart()
+                work = super().restart()
             else:
                 work = None
 

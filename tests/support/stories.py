@@ -44,6 +44,8 @@ class Stage(Protocol):
 
     async def pass_time(self, seconds: float) -> None: ...
 
+    async def restart(self) -> None: ...
+
     def release(self) -> None: ...
 
 
@@ -132,9 +134,9 @@ def _fails_first() -> Chooser:
     return in_turn(fails(broken), completes())
 
 
-def _twice() -> Chooser:
+def _twice(first: Callable[[Script], Script] = tuple) -> Chooser:
     second = published("2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z", sequence=2)
-    return in_turn(completes(published(sequence=1)), completes(second))
+    return in_turn(first(completes(published(sequence=1))), completes(second))
 
 
 async def _publish(stage: Stage) -> None:
@@ -217,6 +219,17 @@ async def _resume(stage: Stage) -> None:
     await stage.wait_for(WIDE, has_published(3))
 
 
+async def _restart(stage: Stage) -> None:
+    await stage.apply(*wide())
+    await stage.wait_for(WIDE, has_reason("RunRunning"))
+    await stage.restart()
+    stage.release()
+    await stage.wait_for(WIDE, has_published(1))
+    await stage.restart()
+    await stage.apply(files("customer", format="orc"))
+    await stage.wait_for(WIDE, has_published(3))
+
+
 STORIES = {
     "publish": Story(_publish, completes, runs=1),
     "retry": Story(_retry, _fails_first, runs=2),
@@ -226,7 +239,8 @@ STORIES = {
     "delete": Story(_delete, lambda: in_turn(completes(), completes(removed())), runs=2),
     "adopt": Story(_adopt, lambda: _held(completes()), runs=1),
     "resume": Story(_resume, _twice, runs=2),
+    "restart": Story(_restart, lambda: _twice(_held), runs=2),
 }
 """All of them: a publication, a retry after a failure, a replacement, a tick of the schedule, the
 refresh of an index after a publication, a deletion with its data, an adoption after the status was
-lost, and a rest."""
+lost, a rest, and operators that follow each other."""

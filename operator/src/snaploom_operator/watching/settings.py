@@ -11,9 +11,11 @@ from typing import Any
 
 import kopf
 
-from snaploom_operator.objects import FINALIZER
 from snaploom_operator.watching.kinds import Watched
 
+KOPF_FINALIZER = "snaploom.io/kopf"
+"""A finalizer that no object ever has: kopf takes away its own where no handler of it asks for it,
+so that it must not be the one that holds outputs until their data is deleted."""
 IDLE_SECONDS = 0.1
 """Without an event, after which a task that kopf makes for an object ends. It costs memory for as
 long as it lives, the object included, and ours are done in microseconds."""
@@ -33,7 +35,7 @@ def kopf_settings(kinds: Iterable[Watched]) -> kopf.OperatorSettings:
     """Settings for watching kinds."""
     settings = kopf.OperatorSettings()
     # Nothing is stored by kopf, wherever it might be.
-    settings.persistence.finalizer = FINALIZER
+    settings.persistence.finalizer = KOPF_FINALIZER
     settings.persistence.progress_storage = kopf.MultiProgressStorage([])
     settings.persistence.diffbase_storage = _NoDifferences()
     # Our recorder counts equal events together; kopf would post one object a call.
