@@ -17,8 +17,7 @@ SnaploomError
 │   ├── SnapshotValueInvalid  a snapshot value is NULL or cannot be parsed
 │   ├── SourceSchemaInvalid   columns that clash, or a query that Spark refuses
 │   ├── SnapshotMissing       no snapshot in the window, and the mode is ERROR
-│   ├── FieldMissing          a join or groupBy field is absent, and the mode is ERROR
-│   └── SourceNotBuilt        declared, and not built yet (snaploom.engine.sources.opening)
+│   └── FieldMissing          a join or groupBy field is absent, and the mode is ERROR
 ├── RowsMultiplied            a join met a right key twice
 ├── PublicationError
 │   ├── FolderNotOurs         not empty, and not made by Snaploom
@@ -29,6 +28,7 @@ SnaploomError
 │   ├── CheckFailed           the woven rows are not what is expected of them
 │   ├── CheckInvalid          an expectation that cannot be measured on them
 │   ├── SnapshotChanged       what was to be replaced is not live any more
+│   ├── ClockBehind           before the newest entry of the log (snaploom.jobs.clocks)
 │   └── RunRevoked            another run took this run's files away (ruling D27)
 ├── StorageError
 │   ├── ObjectNotFound

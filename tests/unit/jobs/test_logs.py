@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import pytest
 from py4j.java_gateway import GatewayClient
 from py4j.protocol import ERROR, Py4JNetworkError
 
-from snaploom.jobs.logs import silence_py4j
+import snaploom
+from snaploom.jobs.logs import AREAS, silence_py4j
 
 
 class ResetConnection:
@@ -52,3 +54,16 @@ def test_other_warnings_on_the_root_logger_still_pass(untouched_loggers, caplog)
     silence_py4j()
     logging.getLogger().warning("the disk is nearly full")
     assert caplog.messages == ["the disk is nearly full"]
+
+
+def test_every_module_logs_in_one_of_the_areas() -> None:
+    package = Path(snaploom.__file__).parent
+    loggers = {
+        ".".join(path.relative_to(package.parent).with_suffix("").parts)
+        for path in package.rglob("*.py")
+        if "getLogger(__name__)" in path.read_text("utf-8")
+    }
+    assert loggers
+    assert [name for name in loggers if not name.startswith(tuple(AREAS))] == []
+    page = (Path(__file__).parents[3] / "docs/how-to/logs.md").read_text("utf-8").casefold()
+    assert all(f"| `{name}` | {told.casefold()} |" in page for name, told in AREAS.items())

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from snaploom.jobs.events import Tell, Warned
 
 LOGGER = "snaploom"
-"""Parent of the loggers of all our modules."""
+"""Parent of the loggers of all our modules, and of nobody else's (N4)."""
+
+AREAS: Mapping[str, str] = {
+    "snaploom.storage": "The folder of an output: its log, what is published, replaced and removed",
+    "snaploom.engine": "Reading sources and weaving",
+    "snaploom.jobs": "What a run does around it",
+    "snaploom.skipping": "Skipping indexes: in sessions of users, and while they are built",
+}
+"""One named logger for each area, with what it tells; modules log below the one of theirs."""
 
 
 def silence_py4j() -> None:

@@ -8,6 +8,7 @@ next run (`join.md` section 2.6). What is known to fail fails before anything is
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
@@ -20,6 +21,7 @@ from snaploom.errors import (
     SnapshotMissing,
     StorageError,
 )
+from snaploom.jobs.clocks import check_clock, never_before, newest_moment
 from snaploom.jobs.events import RunEstimated, SnapshotStarted
 from snaploom.jobs.job import Job
 from snaploom.jobs.preparation import Prepared, estimate, folder_store, prepare
@@ -54,9 +56,13 @@ def weave_output(spark: SparkSession, bundle: Bundle, job: Job) -> Report:
     try:
         job.interruption.check()
         job.group.enter(spark, f"{run.run_id}-plan", f"{output.identity}: listing sources")
-        prepared = prepare(spark, bundle, job.now, job.limit, record.sight, job.options.selection)
-        _estimate(prepared, job)
-        _visit(spark, prepared, run, job, record)
+        wanted = job.options.selection
+        with prepare(spark, bundle, job.now, job.limit, record.sight, wanted) as prepared:
+            for message in check_clock(bundle, prepared.state, job.clock()):
+                record.warn(message)
+            clock = never_before(job.clock, newest_moment(prepared.state))
+            _estimate(prepared, job)
+            _visit(spark, prepared, replace(run, clock=clock), job, record)
     except SnaploomError as error:
         record.stop(_reason_behind(job, error))
     return record.report()

@@ -108,6 +108,15 @@ class JoinGraph:
         members = (self.vertices[source] for source in link.keys if source in self.vertices)
         return [v for v in members if v.source != self.root.source and link.fits_grouping(v)]
 
+    def joins_anything(self, link: Link) -> bool:
+        """Whether the link has an arc at all."""
+        members = [source for source in link.keys if source in self.vertices]
+        return any(
+            parent != child.source and not link.separates(parent, child.source)
+            for child in self.targets(link)
+            for parent in members
+        )
+
     def arcs(self) -> Iterator[tuple[Vertex, Vertex, Link]]:
         """Every arc, one by one: for drawing small graphs; planning never needs it."""
         for link in self.links:

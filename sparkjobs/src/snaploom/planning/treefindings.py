@@ -23,6 +23,8 @@ UNREACHABLE_TOLERATED = "SL303"
 """No path leads to a source whose pathMissingMode is CONTINUE_WARN."""
 TOO_DEEP = "SL304"
 """The tree is deeper than maxDepth."""
+NEVER_USED = "SL305"
+"""A relationship could join sources of the output, and joins none in the tree."""
 NO_UNIQUE_TREE = frozenset({AMBIGUOUS, UNREACHABLE})
 """When every error is one of these, the caller raises `NoUniqueJoinTree`."""
 
@@ -31,11 +33,12 @@ LISTED = 20
 
 
 def tree_findings(output: OutputDataset, graph: JoinGraph, tree: JoinTree) -> tuple[Finding, ...]:
-    """Every finding about the tree, in the order ties, unreachable sources, depth."""
+    """Every finding about the tree, in the order ties, unreachable sources, depth, unused."""
     return (
         *_ties(output, graph, tree),
         *_unreachable(output, graph, tree),
         *_depth(output, graph, tree),
+        *_never_used(output, graph, tree),
     )
 
 
@@ -162,6 +165,32 @@ def _depth(output: OutputDataset, graph: JoinGraph, tree: JoinTree) -> list[Find
             if deepest <= 32  # the model's upper bound of maxDepth
             else "add a relationship that shortens the chain; maxDepth may be 32 at most",
         )
+    ]
+
+
+def _never_used(output: OutputDataset, graph: JoinGraph, tree: JoinTree) -> list[Finding]:
+    """Relationships whose every way lost against another; told once the tree is decided (X9)."""
+    if tree.ties or tree.unreachable:
+        return []
+    used = {node.relationship for node in tree.joins}
+    unused = {
+        link.name for link in graph.links if link.name not in used and graph.joins_anything(link)
+    }
+    positions = enumerate(output.spec.data_model.data_relationships)
+    return [
+        Finding(
+            code=NEVER_USED,
+            severity=Severity.WARNING,
+            resource=output.identity,
+            path=f"spec.dataModel.dataRelationships[{index}]",
+            message=f"DataRelationship/{relationship.name} is never used: every source that it "
+            "could join is joined by another, on a shorter or cheaper way",
+            found="no join by it",
+            expected="relationships that the join tree uses",
+            hint="remove it, or lower its antiPriority; 'snaploom graph' draws it dashed",
+        )
+        for index, relationship in positions
+        if relationship.name in unused
     ]
 
 
