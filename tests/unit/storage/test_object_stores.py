@@ -15,6 +15,7 @@ from support.objectstoresuite import keys, wins
 from support.s3servers import BUCKET, S3Server, environment_of
 
 from snaploom.errors import StoreNotSafe
+from snaploom.storage.folder import is_unused
 from snaploom.storage.local import LocalObjectStore
 from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectStore, self_test
 from snaploom.storage.obstore_adapter import ObstoreObjectStore
@@ -74,6 +75,22 @@ def test_one_of_four_processes_wins_in_every_round(tmp_path: Path) -> None:
     for me, numbers in won.items():
         assert all(store.get(f"race/{n}/x") == b"%d" % me * 10_000 for n in numbers)
     assert keys(store, TEMPORARY_PREFIX) == set()
+
+
+@pytest.mark.parametrize("name", ["versitygw", "moto"])
+def test_objects_that_mark_folders_are_no_objects(
+    name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server: S3Server = request.getfixturevalue(name)
+    for variable, value in server.environment.items():
+        monkeypatch.setenv(variable, value)
+    base = secrets.token_hex(8)
+    for key in (f"{base}/data/", f"{base}/data/.staging/r/a/"):
+        server.put(key)
+    store = open_store(f"s3://{BUCKET}/{base}/", create=True)
+    store.put("data/empty", b"")
+    assert keys(store) == keys(store, "data/") == {"data/empty"}
+    assert is_unused(open_store(f"s3://{BUCKET}/{base}/data/.staging/", create=True))
 
 
 def test_folders_that_others_empty_do_not_disturb_writers(tmp_path: Path) -> None:

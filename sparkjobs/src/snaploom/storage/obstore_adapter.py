@@ -88,13 +88,15 @@ class ObstoreObjectStore:
         return ObjectInfo(key, found["size"], _nanos(found["last_modified"]), found["e_tag"])
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
-        """List page by page."""
+        """List page by page; empty objects by which Hadoop's client marks folders are none."""
         check_prefix(prefix)
         with self._told(prefix, writing=False):
             for page in obstore.list(self._backend, prefix=prefix or None):
                 for found in page:
-                    modified = _nanos(found["last_modified"])
-                    yield ObjectInfo(found["path"], found["size"], modified, found["e_tag"])
+                    key, modified = found["path"], _nanos(found["last_modified"])
+                    # `a/` is listed as `a`, and is then not to be had under that name.
+                    if found["size"] or self.head(key) is not None:
+                        yield ObjectInfo(key, found["size"], modified, found["e_tag"])
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete many in one request; one by one where an absent key ends the others' deletion."""
