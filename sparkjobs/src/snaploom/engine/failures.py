@@ -26,7 +26,8 @@ from snaploom.errors import (
 )
 
 # PySpark logs every refused query with its stack trace; what it means is in the error.
-logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+for _name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+    logging.getLogger(_name).setLevel(logging.CRITICAL)
 
 LONGEST_MESSAGE = 600
 """Characters of Spark's text that are kept: enough for the sentence, not for a plan."""

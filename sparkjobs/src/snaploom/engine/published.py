@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark
 
+from snaploom.engine.columnmetadata import without_metadata
 from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS
-from snaploom.models.outputfolder import DataFormat
+from snaploom.models.outputfolder import ColumnMetadata, DataFormat
 
 _LITERAL_PATHS = {"__globPaths__": "false"}
 """Spark's own option: brackets and stars in a path are letters."""
@@ -32,6 +33,15 @@ def read_files(
     options = {**READ_OPTIONS[data_format], **_LITERAL_PATHS, **_WHOLE_FILES}
     reader = session.read.format(SPARK_FORMATS[data_format]).options(**options).schema(schema)
     return reader.load(list(uris))
+
+
+def column_metadata_of(session: SparkSession, uri: str, data_format: DataFormat) -> ColumnMetadata:
+    """Where the metadata of columns is kept, as a published file shows; only Parquet has any."""
+    if data_format is not DataFormat.PARQUET:
+        return ColumnMetadata.BOTH
+    options = {**_LITERAL_PATHS, **_WHOLE_FILES}
+    schema = session.read.format(SPARK_FORMATS[data_format]).options(**options).load(uri).schema
+    return ColumnMetadata.MANIFEST if schema == without_metadata(schema) else ColumnMetadata.BOTH
 
 
 def under_schema(frame: DataFrame, schema: spark.StructType) -> DataFrame:

@@ -13,10 +13,16 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark
 
+from snaploom.engine.columnmetadata import relabelled, without_metadata
 from snaploom.engine.formats import JSON_OPTIONS, SPARK_FORMATS
 from snaploom.engine.outputschema import refuse_unwritable
 from snaploom.errors import SourceSchemaInvalid
-from snaploom.models.outputfolder import UNWRITABLE, DataCompression, DataFormat
+from snaploom.models.outputfolder import (
+    UNWRITABLE,
+    ColumnMetadata,
+    DataCompression,
+    DataFormat,
+)
 
 _CODECS: Mapping[DataFormat, Mapping[DataCompression, str]] = {
     DataFormat.PARQUET: {
@@ -70,11 +76,13 @@ def write_frame(
     data_format: DataFormat,
     compression: DataCompression,
     *,
+    column_metadata: ColumnMetadata = ColumnMetadata.BOTH,
     into_existing: bool = False,
 ) -> spark.StructType:
-    """Write a frame into a folder of its own; returns the schema as the files have it.
+    """Write a frame into a folder of its own; returns the schema with which to read it.
 
-    The folder must not exist yet, unless `into_existing` says that it does.
+    The folder must not exist yet, unless `into_existing` says that it does. With `column_metadata`
+    MANIFEST the files hold no metadata of columns, the schema that is returned does (ruling D9).
 
     Errors of the job itself (a broken source file, a full disk) pass through.
 
@@ -83,7 +91,10 @@ def write_frame(
     """
     refuse_unwritable(frame.schema, data_format)
     how = write_options(data_format, compression)
-    writer = frame.write.format(how.format).options(**how.options)
+    stored = frame
+    if column_metadata is ColumnMetadata.MANIFEST:
+        stored = relabelled(frame, without_metadata(frame.schema))
+    writer = stored.write.format(how.format).options(**how.options)
     try:
         writer.mode("append" if into_existing else "error").save(uri)
     except AnalysisException as refusal:

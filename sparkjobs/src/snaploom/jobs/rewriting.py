@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from snaploom.engine.published import read_files, under_schema
+from snaploom.engine.published import column_metadata_of, read_files, under_schema
 from snaploom.engine.retries import await_tasks
 from snaploom.engine.write import write_frame
 from snaploom.errors import IndexNotPossible, SortNotPossible
@@ -65,7 +65,13 @@ class Rewriting:
         ordered = sorted_frame(frame, self.clustering, self.request, size, before.rows)
         compression = DataCompression(self.settings.data_compression)
         try:
-            write_frame(under_schema(ordered, self.schema), uri, data_format, compression)
+            write_frame(
+                under_schema(ordered, self.schema),
+                uri,
+                data_format,
+                compression,
+                column_metadata=column_metadata_of(self.session, files[0], data_format),
+            )
         except BaseException:
             # Tasks outlive the job that failed; what they write must not come after the cleaning.
             await_tasks(self.session, TASK_PATIENCE)
