@@ -35,12 +35,14 @@ def read_files(
     return reader.load(list(uris))
 
 
-def column_metadata_of(session: SparkSession, uri: str, data_format: DataFormat) -> ColumnMetadata:
-    """Where the metadata of columns is kept, as a published file shows; only Parquet has any."""
-    if data_format is not DataFormat.PARQUET:
+def column_metadata_of(
+    session: SparkSession, uris: Sequence[str], data_format: DataFormat
+) -> ColumnMetadata:
+    """Where the metadata of columns is kept, as the first file shows; only Parquet's has any."""
+    if data_format is not DataFormat.PARQUET or not uris:
         return ColumnMetadata.BOTH
     options = {**_LITERAL_PATHS, **_WHOLE_FILES}
-    schema = session.read.format(SPARK_FORMATS[data_format]).options(**options).load(uri).schema
+    schema = session.read.format(SPARK_FORMATS[data_format]).options(**options).load(uris[0]).schema
     return ColumnMetadata.MANIFEST if schema == without_metadata(schema) else ColumnMetadata.BOTH
 
 

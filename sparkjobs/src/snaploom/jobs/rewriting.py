@@ -70,7 +70,7 @@ class Rewriting:
                 uri,
                 data_format,
                 compression,
-                column_metadata=column_metadata_of(self.session, files[0], data_format),
+                column_metadata=column_metadata_of(self.session, files, data_format),
             )
         except BaseException:
             # Tasks outlive the job that failed; what they write must not come after the cleaning.

@@ -77,7 +77,7 @@ class SourceQuery:
         )
         escaped = text.replace("{", "{{").replace("}", "}}")
         whole = f"WITH {expressions} SELECT * FROM (\n{escaped}\n)"
-        return self.spark.sql(whole, **named)
+        return self.spark.sql(whole, None, **named)
 
     def _refuse_text(self, text: str) -> None:
         try:

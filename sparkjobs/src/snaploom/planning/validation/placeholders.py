@@ -11,6 +11,7 @@ import re
 
 import sqlglot
 from sqlglot.errors import SqlglotError
+from sqlglot.tokens import Token
 
 from snaploom.models.times import NANOS_PER_MILLISECOND, NANOS_PER_SECOND, EpochNanos
 
@@ -57,5 +58,5 @@ def bound(query: str, snapshot: EpochNanos) -> str:
     return PLACEHOLDER.sub(literal, query)
 
 
-def _is_word(token: sqlglot.tokens.Token) -> bool:
+def _is_word(token: Token) -> bool:
     return token.token_type is sqlglot.TokenType.VAR
