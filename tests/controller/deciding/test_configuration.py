@@ -13,6 +13,8 @@ from snaploom.models.finding import Finding, Severity
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom_operator.actions import RemoveFinalizer
 from snaploom_operator.decide.deciding import AGAIN_AFTER_FAULT, decide
+from snaploom_operator.decide.faults import GRACE_SECONDS
+from snaploom_operator.decide.instants import later
 from snaploom_operator.objects import Ref
 from snaploom_operator.observed import ObservedResource, Unparsable
 
@@ -63,6 +65,18 @@ def test_wrong_declarations_stall_with_the_fix(raw: Raw) -> None:
     }
     assert decision.status.conditions[0].message == "spec.a: bad; mend"
     assert [note.reason for note in decision.notes] == ["Invalid"]
+
+
+def test_missing_reference_stalls_only_when_it_does_not_arrive() -> None:
+    missing = WRONG.model_copy(update={"code": "SL130"})
+    observed = seen(relationship("r", (["a", "b"], [key("id")])), missing)
+    first = decide(observed, SETTINGS)
+    assert told(first)["Reconciling"] == ("True", "ReferenceMissing")
+    assert (first.notes, first.requeue_after) == ((), GRACE_SECONDS)
+    kept = observed.resource.model_copy(update={"status": first.status})
+    second = decide(replace(observed, resource=kept, now=later(NOW, GRACE_SECONDS)), SETTINGS)
+    assert told(second)["Stalled"] == ("True", "ReferenceMissing")
+    assert [note.reason for note in second.notes] == ["ReferenceMissing"]
 
 
 def test_source_tells_what_the_last_run_saw_and_keeps_it() -> None:

@@ -29,6 +29,8 @@ from snaploom.models.report import LatestSnapshot
 from snaploom.models.run import LastRun, Submitter
 from snaploom_operator.actions import Create, Delete, Ensure
 from snaploom_operator.decide.deciding import decide
+from snaploom_operator.decide.faults import GRACE_SECONDS
+from snaploom_operator.decide.instants import later
 from snaploom_operator.decide.settings import DecideSettings
 from snaploom_operator.objects import ApplicationState
 from snaploom_operator.observed import ObservedOutput, OwnedConfigMap, Refusal
@@ -69,8 +71,6 @@ def published(last: LastRun, age: float = -50, **run: Any) -> ObservedOutput:
     ("findings", "faulty", "reason"),
     [
         pytest.param([finding("SL113")], (), "Invalid", id="wrong by itself"),
-        pytest.param([finding("SL130")], (), "ReferenceMissing", id="something is not there"),
-        pytest.param([], ("DataSource/a",), "ReferenceNotReady", id="something else is wrong"),
         pytest.param([finding("SL301")], (), "TreeAmbiguous", id="a tie"),
         pytest.param([finding("SL302")], (), "SourceUnreachable", id="no way to a source"),
         pytest.param(
@@ -92,9 +92,31 @@ def test_what_is_wrong_stalls_with_the_fix(
     is_about_tree = reason in ("TreeAmbiguous", "SourceUnreachable")
     assert conditions["Validated"] == (("True", "Valid") if is_about_tree else ("False", reason))
     assert conditions.get("Planned") == (("False", reason) if is_about_tree else None)
-    message = decision.status.conditions[0].message
-    assert ("mend it" in message) or ("DataSource/a" in message)
+    assert "mend it" in decision.status.conditions[0].message
     assert reason in [note.reason for note in decision.notes]
+
+
+@pytest.mark.parametrize(
+    ("findings", "faulty", "reason"),
+    [
+        pytest.param((finding("SL130"),), (), "ReferenceMissing", id="something is not there"),
+        pytest.param((), ("DataSource/a",), "ReferenceNotReady", id="something else is wrong"),
+    ],
+)
+def test_what_may_still_arrive_is_waited_for_before_it_is_told(
+    findings: tuple[Finding, ...], faulty: tuple[str, ...], reason: str
+) -> None:
+    observed = replace(published(an_end()), findings=findings, faulty=faulty, bundle=None)
+    first = decide(observed, SETTINGS)
+    assert told(first)["Ready"] == told(first)["Validated"] == ("False", reason)
+    assert told(first)["Reconciling"] == ("True", reason)
+    assert (first.notes, first.requeue_after) == ((), GRACE_SECONDS)
+    kept = observed.resource.model_copy(update={"status": first.status})
+    late = replace(observed, resource=kept, now=later(observed.now, GRACE_SECONDS))
+    second = decide(late, SETTINGS)
+    assert told(second)["Stalled"] == ("True", reason)
+    assert "Reconciling" not in told(second)
+    assert [note.reason for note in second.notes] == [reason]
 
 
 def test_stalling_is_told_once() -> None:

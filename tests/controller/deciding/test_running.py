@@ -23,9 +23,11 @@ from support.observing import (
     told,
     with_status,
 )
+from support.sources import a_source
 
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentPhase, CurrentRun, LastPhase, RunAction, Trigger
+from snaploom.planning.secretvariables import secret_keys
 from snaploom_operator.actions import Create, Delete
 from snaploom_operator.decide.deciding import decide
 from snaploom_operator.decision import Decision
@@ -523,3 +525,19 @@ def test_run_that_is_being_stopped_is_left_alone_while_paused() -> None:
     status = OutputDatasetStatus(current_run=a_run("Ending", stopping="StartTimeout"))
     paused = an_output(status, {ANNOTATION_PAUSED: "true"})
     assert not decided(observing(paused, applications=(an_application(),))).actions
+
+
+def test_driver_gets_the_secrets_that_sources_name() -> None:
+    observed = flying(a_run("Submitting"))
+    assert observed.bundle is not None
+    table = {
+        "driver": "POSTGRESQL", "host": "db", "database": "d", "tableReference": "t",
+        "credentials": {"fromSecret": {"name": "shop-db"}}, "snapshot": {"fromReadTime": {}},
+    }  # fmt: skip
+    sources = (*observed.bundle.data_sources[1:], a_source({"jdbc": table}, "more"))
+    bundle = observed.bundle.model_copy(update={"data_sources": sources})
+    created = [a for a in decided(replace(observed, bundle=bundle)).actions if type(a) is Create]
+    written = str([one.manifest for one in created])
+    for key in secret_keys(bundle):
+        assert written.count(key.variable) == 1
+    assert len(secret_keys(bundle)) == 2

@@ -8,7 +8,8 @@ from snaploom.models.datasource import DataSource, DataSourceStatus
 from snaploom.models.fieldtransformer import FieldTransformer, FieldTransformerStatus
 from snaploom.models.metadataapplicator import MetadataApplicator, MetadataApplicatorStatus
 from snaploom_operator.conditions import ConditionType, Reason, Told, follow
-from snaploom_operator.decide.faults import Fault, fault_of, validated
+from snaploom_operator.decide.faults import Fault, fault_of, stalls_at, validated
+from snaploom_operator.decide.instants import seconds_until
 from snaploom_operator.decide.noting import stalled_notes
 from snaploom_operator.decision import Decision
 from snaploom_operator.observed import ObservedResource
@@ -20,20 +21,28 @@ def decide_configuration(observed: ObservedResource, resource: Configuration) ->
     """What is to be said about a DataSource or another resource that others refer to."""
     fault = fault_of(observed)
     before = resource.status.conditions if resource.status is not None else ()
-    told = (*_readiness(fault), validated(observed, fault))
+    stalls = stalls_at(fault, before, observed.now)
+    told = (*_readiness(fault, is_stalled=stalls is None), validated(observed, fault))
     conditions = follow(before, told, resource.metadata.generation, observed.now)
     said = ResourceStatus(observed_generation=resource.metadata.generation, conditions=conditions)
     return Decision(
-        status=_status(observed, resource, said), notes=stalled_notes(before, conditions)
+        status=_status(observed, resource, said),
+        notes=stalled_notes(before, conditions),
+        requeue_after=seconds_until((stalls,), observed.now),
     )
 
 
-def _readiness(fault: Fault | None) -> tuple[Told, ...]:
+def _readiness(fault: Fault | None, *, is_stalled: bool) -> tuple[Told, ...]:
     if fault is None:
         return (Told(ConditionType.READY, True, Reason.VALID, "the declarations are valid"),)
     return (
         Told(ConditionType.READY, False, fault.reason, fault.message),
-        Told(ConditionType.STALLED, True, fault.reason, fault.message),
+        Told(
+            ConditionType.STALLED if is_stalled else ConditionType.RECONCILING,
+            True,
+            fault.reason,
+            fault.message,
+        ),
     )
 
 

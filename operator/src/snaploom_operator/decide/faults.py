@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from snaploom.models.common import Condition
 from snaploom.models.finding import Finding, errors_of
+from snaploom.models.times import EpochNanos, format_instant
 from snaploom_operator.conditions import ConditionType, Reason, Told
+from snaploom_operator.decide.instants import is_past, known_instant, later
 from snaploom_operator.observed import ObservedResource
 
 MISSING = "SL130"
@@ -15,6 +18,11 @@ AMBIGUOUS = "SL301"
 UNREACHABLE = "SL302"
 LISTED = 5
 """Findings that a message shows before it says how many more there are."""
+GRACE_SECONDS = 10.0
+"""How long what is referred to may be missing before that is a fault: a folder of declarations
+is applied one by one, in the order of file names, and takes seconds."""
+_ARRIVING = frozenset({Reason.REFERENCE_MISSING, Reason.REFERENCE_NOT_READY})
+"""Reasons that another resource can mend, which may be on its way."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,29 @@ def fault_of(observed: ObservedResource) -> Fault | None:
         if groups[reason]:
             return Fault(reason, findings_text(groups[reason]), is_about_tree=True)
     return None
+
+
+def stalls_at(
+    fault: Fault | None, before: Iterable[Condition], now: EpochNanos
+) -> EpochNanos | None:
+    """When a fault makes a resource stall; None when it does so at once, or there is none.
+
+    Until then the resource is Reconciling, for the same reason, and no event is told.
+
+    Args:
+        fault: why it cannot be worked with.
+        before: the conditions of the status observed.
+        now: the present.
+    """
+    if fault is None or fault.reason not in _ARRIVING:
+        return None
+    since = {condition.type: condition.last_transition_time for condition in before}
+    if ConditionType.STALLED in since:
+        return None
+    start = since.get(ConditionType.RECONCILING, format_instant(now))
+    if is_past(start, GRACE_SECONDS, now):
+        return None
+    return later(known_instant(start) or now, GRACE_SECONDS)
 
 
 def validated(observed: ObservedResource, fault: Fault | None) -> Told:

@@ -10,7 +10,7 @@ from snaploom.models.times import format_instant
 from snaploom_operator.conditions import ConditionType, Reason, Told, follow
 from snaploom_operator.decide.ageing import expires_at, overdue_text
 from snaploom_operator.decide.facts import with_published
-from snaploom_operator.decide.faults import Fault, fault_of, validated
+from snaploom_operator.decide.faults import Fault, fault_of, stalls_at, validated
 from snaploom_operator.decide.following import Step
 from snaploom_operator.decide.instants import seconds_until
 from snaploom_operator.decide.noting import stale_notes, stalled_notes
@@ -42,7 +42,12 @@ def decide_output(observed: ObservedOutput, settings: DecideSettings) -> Decisio
     told = (*readiness(after, _standing(after, status), fault), *_others(observed, broken, status))
     conditions = follow(before.conditions, told, resource.metadata.generation, observed.now)
     upcoming = next_run_at(after, status.current_run)
-    wakes = (*step.wakes, upcoming, expires_at(resource.spec.run, _published_at(status)))
+    wakes = (
+        *step.wakes,
+        upcoming,
+        expires_at(resource.spec.run, _published_at(status)),
+        stalls_at(fault, before.conditions, observed.now),
+    )
     return Decision(
         status=status.model_copy(
             update={

@@ -14,7 +14,7 @@ from snaploom.models.times import format_instant
 from snaploom_operator.conditions import ConditionType, Reason, Told
 from snaploom_operator.decide.departing import is_stuck
 from snaploom_operator.decide.due import is_worth_a_tick, retry_at
-from snaploom_operator.decide.faults import Fault
+from snaploom_operator.decide.faults import Fault, stalls_at
 from snaploom_operator.decide.running import next_run_at
 from snaploom_operator.decide.view import RunView
 
@@ -34,7 +34,8 @@ def readiness(view: RunView, standing: Standing, fault: Fault | None) -> tuple[T
     """The conditions that runs decide.
 
     Args:
-        view: the resource with the status that is about to be written, conditions apart.
+        view: the resource with the status that is about to be written; its conditions are those
+            observed.
         standing: of what was published or built.
         fault: why no run can be started.
     """
@@ -46,7 +47,9 @@ def _ready(view: RunView, standing: Standing, fault: Fault | None) -> tuple[Told
         return _departing(view)
     fault = fault or _name_taken(view)
     if fault is not None:
-        return _stalls(fault.reason, fault.message)
+        before = view.owner.status.conditions if view.owner.status is not None else ()
+        tell = _stalls if stalls_at(fault, before, view.now) is None else _reconciles
+        return tell(fault.reason, fault.message)
     if view.is_realised:
         return _realised(view, standing)
     return _unrealised(view)

@@ -14,7 +14,7 @@ from snaploom.models.skippingindex import (
 from snaploom.models.times import format_instant
 from snaploom_operator.conditions import ConditionType, Reason, Told, follow
 from snaploom_operator.decide.ageing import expires_at, overdue_text
-from snaploom_operator.decide.faults import fault_of, validated
+from snaploom_operator.decide.faults import fault_of, stalls_at, validated
 from snaploom_operator.decide.following import Step
 from snaploom_operator.decide.instants import seconds_until
 from snaploom_operator.decide.noting import stale_notes, stalled_notes
@@ -52,7 +52,12 @@ def decide_index(observed: ObservedIndex, settings: DecideSettings) -> Decision:
     )
     conditions = follow(before.conditions, told, resource.metadata.generation, observed.now)
     upcoming = next_run_at(after, status.current_run)
-    wakes = (*step.wakes, upcoming, expires_at(resource.spec.run, status.last_refreshed))
+    wakes = (
+        *step.wakes,
+        upcoming,
+        expires_at(resource.spec.run, status.last_refreshed),
+        stalls_at(fault, before.conditions, observed.now),
+    )
     return Decision(
         status=status.model_copy(
             update={

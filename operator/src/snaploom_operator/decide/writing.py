@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from snaploom.errors import SnaploomError
 from snaploom.models.run import CurrentRun
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.secretvariables import secret_keys
 from snaploom_operator.actions import Create, Delete
 from snaploom_operator.cluster.resources import CONFIG_MAPS
 from snaploom_operator.conditions import Reason
@@ -28,7 +30,7 @@ def creations(
     form = settings.forms[view.submitter]
     try:
         bundled = bundle_config_map(view.owner, current.name, bundle)
-        application = form.manifest(_request(view, current, settings))
+        application = form.manifest(_request(view, current, settings, bundle))
     except SnaploomError as error:
         return Fault(_reason(error.reason), str(error))
     return Create(CONFIG_MAPS, bundled), Create(form.resource, application)
@@ -45,7 +47,9 @@ def config_map_deletion(config_map: OwnedConfigMap, namespace: str) -> Delete:
     return Delete(CONFIG_MAPS, namespace, config_map.name, config_map.uid)
 
 
-def _request(view: RunView, current: CurrentRun, settings: DecideSettings) -> RunRequest:
+def _request(
+    view: RunView, current: CurrentRun, settings: DecideSettings, bundle: Bundle
+) -> RunRequest:
     return RunRequest(
         owner=view.owner,
         name=current.name,
@@ -56,6 +60,7 @@ def _request(view: RunView, current: CurrentRun, settings: DecideSettings) -> Ru
         spark=merged_settings(view.settings.spark, settings.spark),
         bundle=bundle_name(current.name),
         report=report_name(current.name),
+        secrets=secret_keys(bundle),
     )
 
 

@@ -1,0 +1,54 @@
+"""A folder of declarations that is applied in any order ends in the same state, and quietly."""
+
+import itertools
+import random
+
+import yaml
+from support.examples import REPOSITORY
+from support.operatorharness import FakeHarness, is_ready
+
+from snaploom_operator.cluster.resources import OURS, SPARK_APPLICATIONS
+
+FLIGHTS = REPOSITORY / "examples" / "flights"
+ORDERS = 20
+
+
+def declarations():
+    texts = [path.read_text("utf-8") for path in sorted(FLIGHTS.glob("*.yaml"))]
+    return [*itertools.chain.from_iterable(map(yaml.safe_load_all, texts))]
+
+
+async def applied(order):
+    """Apply declarations one by one, with the operator at work in between."""
+    harness = FakeHarness()
+    await harness.start()
+    for raw in order:
+        await harness.apply(raw)
+        await harness.settle()
+    for identity in ("OutputDataset/flights-wide", "SkippingIndex/flights-wide"):
+        await harness.wait_for(identity, is_ready)
+    await harness.settle()
+    return harness
+
+
+def state_of(harness):
+    """What every status says, without times, versions and names of runs."""
+    said = {}
+    for stored in itertools.chain.from_iterable(map(harness.fake.all, OURS.values())):
+        status = stored["status"]
+        conditions = {(c["type"], c["status"], c["reason"]) for c in status["conditions"]}
+        kept = ("plan", "usedBy", "realised", "snapshotCount", "state")
+        facts = {key: status.get(key) for key in kept}
+        said[stored["kind"], stored["metadata"]["name"]] = (conditions, facts)
+    return said, len(harness.fake.all(SPARK_APPLICATIONS))
+
+
+async def test_any_order_ends_in_the_same_state_and_tells_nobody_of_what_was_yet_to_come():
+    wanted = state_of(await applied(declarations()))
+    for seed in range(ORDERS):
+        order = declarations()
+        random.Random(seed).shuffle(order)
+        harness = await applied(order)
+        assert state_of(harness) == wanted, seed
+        told = {str(note.reason) for _, note in harness.notes.found}
+        assert told == {"RunStarted", "RunSucceeded"}, seed
