@@ -11,6 +11,7 @@ from support.sparkcrds import judge_of
 
 from snaploom.models.run import RunAction, SparkSettings, Submitter
 from snaploom.models.times import parse_instant
+from snaploom.planning.secretvariables import SecretKey
 from snaploom_operator.errors import SparkSettingsRefused
 from snaploom_operator.objects import ApplicationState
 from snaploom_operator.settings import OperatorSettings
@@ -133,6 +134,18 @@ def test_only_the_driver_sees_bundle_and_token(form: ApplicationForm) -> None:
         [{"name": "snaploom-bundle", "configMap": {"name": f"{RUN}-bundle", "optional": False}}],
         [],
     ]
+
+
+@every_spark_form
+def test_secrets_reach_the_driver_by_reference_alone(form: ApplicationForm) -> None:
+    key = SecretKey("shop-db", "password")
+    manifest = written(form, a_request(secrets=(key,)))
+    driver, executor = (t["spec"]["containers"][0] for t in templates(form, manifest))
+    reference = {"secretKeyRef": {"name": "shop-db", "key": "password"}}
+    assert driver["env"] == [{"name": key.variable, "valueFrom": reference}]
+    assert "env" not in executor
+    judge_pod(templates(form, manifest)[0])
+    assert schema_faults(form, manifest) == []
 
 
 @every_spark_form

@@ -1,9 +1,11 @@
+import pytest
 import yaml
 from pyspark.sql import SparkSession
 from support.enabling import last
 from support.indexdoors import Lake
 
 from snaploom.cli.main import run_command
+from snaploom.planning.secretvariables import SecretKey
 from snaploom.skipping.spark.enable import enable
 from snaploom.skipping.stores.bases import open_base
 
@@ -39,8 +41,8 @@ def test_a_resource_keeps_its_index_in_a_cluster(
     assert not open_base(cluster).index(f"file:{lake.data}").read().exists
 
 
-def test_a_secret_is_refused_before_anything_is_done(
-    spark: SparkSession, lake: Lake, capsys: object
+def test_a_secret_that_is_not_there_is_told_before_anything_is_done(
+    spark: SparkSession, lake: Lake, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = {
         "openSearch": {
@@ -52,3 +54,4 @@ def test_a_secret_is_refused_before_anything_is_done(
     path = lake.declare(store=store)
     assert yaml.safe_load(path.read_text())["spec"]["store"] == store
     assert run_command(["index", "apply", "-f", str(path)]) != 0
+    assert SecretKey("search", "username").variable in capsys.readouterr().err

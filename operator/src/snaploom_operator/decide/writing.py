@@ -10,7 +10,7 @@ from snaploom_operator.actions import Create, Delete
 from snaploom_operator.cluster.resources import CONFIG_MAPS
 from snaploom_operator.conditions import Reason
 from snaploom_operator.decide.faults import Fault
-from snaploom_operator.decide.instants import known_instant
+from snaploom_operator.instants import known_instant
 from snaploom_operator.decide.settings import DecideSettings
 from snaploom_operator.decide.view import RunView
 from snaploom_operator.manifests.configmaps import bundle_config_map, bundle_name, report_name
@@ -60,7 +60,7 @@ def _request(
         spark=merged_settings(view.settings.spark, settings.spark),
         bundle=bundle_name(current.name),
         report=report_name(current.name),
-        secrets=secret_keys(bundle),
+        secrets=secret_keys(bundle, current.action),
     )
 
 

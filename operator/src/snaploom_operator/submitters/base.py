@@ -9,6 +9,7 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import RunAction, SparkSettings, Submitter, Trigger
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import EpochNanos
+from snaploom.planning.secretvariables import SecretKey
 from snaploom_operator.cluster.port import ApiResource
 from snaploom_operator.objects import Application, JsonObject
 
@@ -31,6 +32,8 @@ class RunRequest:
     """Name of the ConfigMap with the Bundle."""
     report: str
     """Name of the ConfigMap that the job writes its Report to."""
+    secrets: tuple[SecretKey, ...] = ()
+    """Keys of Secrets that its driver gets as environment variables."""
 
 
 class ApplicationForm(Protocol):

@@ -3,7 +3,8 @@
 Everything is in the templates, so that nothing depends on a webhook that changes pods. Both kinds
 of pods pass the Pod Security Standard `restricted`: no root, no capabilities, the runtime's seccomp
 profile, and a root file system that cannot be written, with empty folders where Spark writes. Only
-the driver gets the token of its service account: executors need none.
+the driver gets the token of its service account, and the keys of Secrets that sources name:
+executors need neither, and Spark hands them what a connection needs.
 """
 
 from __future__ import annotations
@@ -38,16 +39,27 @@ def driver_template(request: RunRequest) -> dict[str, JsonValue]:
         "configMap": {"name": request.bundle, "optional": False},
     }
     mount: JsonValue = {"name": _BUNDLE_VOLUME, "mountPath": BUNDLE_FOLDER, "readOnly": True}
-    return _template(request, DRIVER, [volume], [mount])
+    secrets: list[JsonValue] = [
+        {
+            "name": key.variable,
+            "valueFrom": {"secretKeyRef": {"name": key.secret, "key": key.key}},
+        }
+        for key in request.secrets
+    ]
+    return _template(request, DRIVER, [volume], [mount], secrets)
 
 
 def executor_template(request: RunRequest) -> dict[str, JsonValue]:
     """The template of the executors' pods."""
-    return _template(request, EXECUTOR, [], [])
+    return _template(request, EXECUTOR, [], [], [])
 
 
 def _template(
-    request: RunRequest, role: str, volumes: list[JsonValue], mounts: list[JsonValue]
+    request: RunRequest,
+    role: str,
+    volumes: list[JsonValue],
+    mounts: list[JsonValue],
+    secrets: list[JsonValue],
 ) -> dict[str, JsonValue]:
     asked = request.spark.pod_template or PodTemplate()
     taken = {normal_path(mount.mount_path) for mount in asked.volume_mounts}
@@ -66,7 +78,7 @@ def _template(
             "runAsNonRoot": True,
         },
         "resources": {},
-        **_given(env=_dumped(asked.env), envFrom=_dumped(asked.env_from)),
+        **_given(env=[*_dumped(asked.env), *secrets], envFrom=_dumped(asked.env_from)),
     }
     spec: dict[str, JsonValue] = {
         "automountServiceAccountToken": role == DRIVER,

@@ -74,6 +74,12 @@ _RULES = (
         "a folder refuses writes",
     ),
     _rule(
+        r"\b(?:PSQLException|SQL\w*Exception|JdbcSQL\w+): ",
+        SourceNotReadable,
+        "the database did not answer a read that it had begun: look at it, and run again",
+        "a table that stays, and a database that answers, while it is read",
+    ),
+    _rule(
         r"\[FAILED_READ_FILE\.PARQUET_COLUMN_DATA_TYPE_MISMATCH\]",
         SourceSchemaInvalid,
         "the file's type differs from the declared or inferred one: correct schemaFields, or "

@@ -1,26 +1,36 @@
-"""Several outputs in one session, one after the other: `snaploom run`, and a cluster's job."""
+"""Several outputs in one session: `snaploom run`, and a cluster's job."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import Lock
+
+from pyspark.sql import SparkSession
 
 from snaploom.jobs.estimating import Estimate
-from snaploom.jobs.events import TasksDone, Tell, Warned
+from snaploom.jobs.events import OfOutput, TasksDone, Tell, Warned
 from snaploom.jobs.indexing import follow_publication
 from snaploom.jobs.indexrequests import IndexedPlace
 from snaploom.jobs.interruption import Interruption, hearing_signals, run_interruptibly
-from snaploom.jobs.job import Job
+from snaploom.jobs.job import Job, JobGroup
 from snaploom.jobs.logs import told_as_events
+from snaploom.jobs.parallel import in_parallel
 from snaploom.jobs.preparation import Prepared, estimate, prepare
 from snaploom.jobs.runoptions import AS_DECLARED, RunOptions
 from snaploom.jobs.session import build_session, configured
+from snaploom.jobs.sparkfailures import translated
 from snaploom.jobs.weaving import weave_output
 from snaploom.models.report import Report
 from snaploom.models.times import EpochNanos, now
 from snaploom.planning.bundle import Bundle
+from snaploom.planning.dependence import upstream_outputs
 from snaploom.planning.plan import RunPlan
 from snaploom.planning.selection import EVERYTHING, Selection
 
+POOL = "spark.scheduler.pool"
+"""Property of a thread: the pool in which its jobs are scheduled."""
 NO_INDEXES: Mapping[str, Sequence[IndexedPlace]] = {}
 
 
@@ -34,9 +44,10 @@ def weave_outputs(
     indexes: Mapping[str, Sequence[IndexedPlace]] = NO_INDEXES,
     options: RunOptions = AS_DECLARED,
 ) -> tuple[Report, ...]:
-    """Weave outputs one after the other; an interruption ends the current one cleanly.
+    """Weave outputs, several at a time where that is asked for; an interruption ends all cleanly.
 
-    A failed output does not keep the others from their turn; an interruption does.
+    A failed output does not keep the others from their turn; an interruption does. An output that
+    reads what another one publishes has its turn after it.
 
     Args:
         bundles: the outputs.
@@ -60,47 +71,87 @@ def weave_outputs(
         limit=limit,
         options=options,
     )
+    by_name = {bundle.output.name: bundle for bundle in bundles}
+    watch = _Watch(tell, on_tick)
 
     def work() -> tuple[Report, ...]:
         interruption.check()
         spark = build_session("snaploom", bundles[0].output.spec.run)
         for bundle in bundles[1:]:
             _warn_of_other_settings(bundles[0], bundle, tell)
-        reports: list[Report] = []
-        for bundle in bundles:
-            reports.append(weave_output(spark, bundle, job))
-            if reports[-1].snapshots:
-                places = indexes.get(bundle.output.name, ())
-                follow_publication(spark, reports[-1].run_id, places, job)
-            if interruption.is_requested:
-                break
-        return tuple(reports)
+        reports = in_parallel(
+            tuple(by_name),
+            _read_first(bundles),
+            options.parallel,
+            lambda name: _weave_one(spark, by_name[name], job, watch),
+            lambda: not interruption.is_requested,
+        )
+        for name, report in reports.items():
+            if report.snapshots:
+                # Indexes change settings of the session, so that nothing else may run meanwhile.
+                with watch.watching(job):
+                    follow_publication(spark, report.run_id, indexes.get(name, ()), job)
+        return tuple(reports.values())
 
-    watch = _Watch(job, on_tick)
     with told_as_events(tell):
         return run_interruptibly(work, interruption, watch.cancel, watch.tick)
+
+
+def _read_first(bundles: Sequence[Bundle]) -> Mapping[str, frozenset[str]]:
+    """By output, the others whose folders it reads."""
+    outputs = [bundle.output for bundle in bundles]
+    return {
+        bundle.output.name: frozenset(read.name for read in upstream_outputs(bundle, outputs))
+        for bundle in bundles
+    }
+
+
+def _weave_one(spark: SparkSession, bundle: Bundle, job: Job, watch: _Watch) -> Report:
+    name = bundle.output.name
+    own = replace(job, group=JobGroup())
+    if job.options.parallel > 1:
+        own = replace(own, tell=lambda event: job.tell(OfOutput(name, event)))
+    with translated():
+        spark.sparkContext.setLocalProperty(POOL, name)
+    with watch.watching(own):
+        return weave_output(spark, bundle, own)
 
 
 class _Watch:
     """What the main thread does while the work goes on."""
 
-    def __init__(self, job: Job, on_tick: Callable[[], None]) -> None:
-        self._job = job
+    def __init__(self, tell: Tell, on_tick: Callable[[], None]) -> None:
+        self._tell = tell
         self._on_tick = on_tick
         self._is_cancelled = False
+        self._jobs: tuple[Job, ...] = ()
+        self._lock = Lock()
+
+    @contextmanager
+    def watching(self, job: Job) -> Iterator[None]:
+        """The Spark jobs of a run are cancelled and counted, as long as the block lasts."""
+        with self._lock:
+            self._jobs = (*self._jobs, job)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._jobs = tuple(other for other in self._jobs if other is not job)
 
     def cancel(self) -> None:
         if not self._is_cancelled:
             self._is_cancelled = True
-            self._job.tell(
+            self._tell(
                 Warned("interrupted: stopping and cleaning up; interrupt again to leave at once")
             )
-        self._job.group.cancel()
+        for job in self._jobs:
+            job.group.cancel()
 
     def tick(self) -> None:
-        progress = self._job.group.progress()
-        if progress.total:
-            self._job.tell(TasksDone(progress.done, progress.total))
+        for job in self._jobs:
+            progress = job.group.progress()
+            if progress.total:
+                job.tell(TasksDone(progress.done, progress.total))
         self._on_tick()
 
 
@@ -133,7 +184,8 @@ def _looked_ahead(
         interruption.check()
         spark = build_session("snaploom plan", bundle.output.spec.run)
         job.group.enter(spark, "plan", f"{bundle.output.identity}: listing sources")
-        return prepare(spark, bundle, moment, limit, selection=selection)
+        with prepare(spark, bundle, moment, limit, selection=selection) as prepared:
+            return prepared
 
     with hearing_signals() as interruption:
         job = Job(now=moment, clock=now, tell=lambda event: None, interruption=interruption)

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from snaploom.engine.sources.opening import open_source
+from snaploom.engine.sources.opening import Sources
 from snaploom.engine.sources.port import SourceReader
 from snaploom.jobs.declarations import refuse
 from snaploom.jobs.estimating import Estimate, estimate_of
@@ -46,6 +47,7 @@ class Prepared:
     """What the folder held when the plan was made."""
 
 
+@contextmanager
 def prepare(
     spark: SparkSession,
     bundle: Bundle,
@@ -53,8 +55,8 @@ def prepare(
     limit: int | None = None,
     sight: Sight | None = None,
     selection: Selection = EVERYTHING,
-) -> Prepared:
-    """Look at folder and sources, and plan.
+) -> Iterator[Prepared]:
+    """Look at folder and sources, and plan; what sources hold is let go at the end of the block.
 
     Args:
         spark: the session.
@@ -82,16 +84,15 @@ def prepare(
     )
     sight.state = state
     compare_structure(output, state, offline.tree)
-    readers = {
-        node.source: open_source(spark, bundle, node.source, now) for node in offline.tree.nodes
-    }
-    listings: dict[str, SourceSnapshots] = {}
-    for name, reader in readers.items():
-        listings[name] = _listing(reader)
-        sight.see_listing(name, listings[name])
-    plan = plan_run(bundle, listings, published_state(state), now, limit, selection)
-    refuse(plan.findings)
-    return Prepared(bundle, plan, readers, state)
+    with closing(Sources(spark, bundle, now)) as sources:
+        readers = {node.source: sources.reader(node.source) for node in offline.tree.nodes}
+        listings: dict[str, SourceSnapshots] = {}
+        for name, reader in readers.items():
+            listings[name] = _listing(reader)
+            sight.see_listing(name, listings[name])
+        plan = plan_run(bundle, listings, published_state(state), now, limit, selection)
+        refuse(plan.findings)
+        yield Prepared(bundle, plan, readers, state)
 
 
 def estimate(prepared: Prepared) -> Estimate:

@@ -26,6 +26,7 @@ from snaploom.jobs.events import RunEstimated, SnapshotStarted
 from snaploom.jobs.job import Job
 from snaploom.jobs.preparation import Prepared, estimate, folder_store, prepare
 from snaploom.jobs.record import RunRecord, SessionFacts
+from snaploom.jobs.registration import TableRegistration
 from snaploom.jobs.retention import delete_old_snapshots
 from snaploom.jobs.session import told_settings
 from snaploom.jobs.sharing import Sharing
@@ -38,7 +39,7 @@ from snaploom.planning.availability import Action
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import PlannedSnapshot
 from snaploom.storage.fixedsettings import folder_identity, folder_settings
-from snaploom.storage.folder import Folder, prepare_folder
+from snaploom.storage.folder import Folder, open_folder, prepare_folder
 from snaploom.storage.layout import new_run_id
 from snaploom.storage.publication import AlreadyPublished
 from snaploom.storage.run import Run
@@ -85,6 +86,9 @@ def _visit(spark: SparkSession, prepared: Prepared, run: Run, job: Job, record: 
             record.leave_out(planned, SnapshotReason.EARLIER_FAILURE, message)
     elif due:
         _weave(due, spark, prepared, run, job, record)
+    elif prepared.state.timeline:
+        output = prepared.bundle.output
+        _register(spark, output, open_folder(folder_store(output)), record)
 
 
 def _weave(
@@ -120,6 +124,7 @@ def _weave(
                 record.give_up(_given_up(due[index:], job, behind), behind, reason)
                 if not _goes_on(job, behind):
                     break
+        _register(spark, output, folder, record)
     sharing.close()
     _see_newest(folder, record)
 
@@ -190,6 +195,29 @@ def _delete_old(weaver: SnapshotWeaver, record: RunRecord, coming: Sequence[Epoc
         return
     for time in gone:
         record.warn(f"deleted snapshot {format_instant(time)} (snapshotAutoDelete)")
+
+
+def _register(
+    spark: SparkSession, output: OutputDataset, folder: Folder, record: RunRecord
+) -> None:
+    """Bring the catalog table up to date; what is published is, whatever comes of it."""
+    if output.spec.output_folder.register_table is None:
+        return
+    registration = TableRegistration(spark, output, folder)
+    is_first = record.registered is None
+    try:
+        state = folder.log.read()
+        if state.timeline:
+            record.registered = registration.bring_up_to(state)
+    except SnaploomError as error:
+        record.registered = None
+        record.warn(f"the table is not up to date, which the next run mends: {error.message}")
+        return
+    if is_first and registration.is_private:
+        record.warn(
+            "the session's catalog is kept in memory, so that nobody else sees the table "
+            "(spark.sql.catalogImplementation: hive)"
+        )
 
 
 def _see_newest(folder: Folder, record: RunRecord) -> None:

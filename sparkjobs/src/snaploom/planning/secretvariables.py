@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from snaploom.models.datasource import Credentials
+from snaploom.models.run import RunAction
 from snaploom.planning.bundle import Bundle
 
 _PREFIX = "SNAPLOOM_SECRET_"
@@ -43,13 +44,17 @@ def user_and_password(credentials: Credentials) -> tuple[SecretKey, SecretKey] |
     return SecretKey(named.name, named.user_key), SecretKey(named.name, named.password_key)
 
 
-def secret_keys(bundle: Bundle) -> tuple[SecretKey, ...]:
-    """Every key that a run needs, each once, in one order."""
-    return tuple(sorted({key for found in _credentials(bundle) for key in _keys(found)}))
+def secret_keys(bundle: Bundle, action: RunAction = RunAction.RUN) -> tuple[SecretKey, ...]:
+    """Every key that a run needs, each once, in one order.
+
+    A run that deletes reads no source: it must not wait for a Secret that went before it.
+    """
+    found = _credentials(bundle, action)
+    return tuple(sorted({key for credentials in found for key in _keys(credentials)}))
 
 
-def _credentials(bundle: Bundle) -> Iterator[Credentials | None]:
-    for source in bundle.data_sources:
+def _credentials(bundle: Bundle, action: RunAction) -> Iterator[Credentials | None]:
+    for source in bundle.data_sources if action is RunAction.RUN else ():
         if source.spec.jdbc is not None:
             yield source.spec.jdbc.credentials
     index = bundle.skipping_index

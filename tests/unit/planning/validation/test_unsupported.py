@@ -18,7 +18,6 @@ from snaploom.planning.validation.validator import validate
     [
         ("outputFolder.dataFormat", "ICEBERG"),
         ("outputFolder.columnMetadata", "MANIFEST"),
-        ("outputFolder.registerTable", {"name": "t"}),
     ],
 )
 def test_settings_that_are_not_built_are_refused(change: str, value: Any) -> None:
@@ -40,7 +39,8 @@ def test_retention_rules_are_built() -> None:
 
 
 def test_of_an_index_only_what_is_not_built_is_refused() -> None:
-    search = {"host": "search", "auth": "BASIC", "credentials": {"fromSecret": {"name": "s"}}}
+    login = {"fromPlaintext": {"user": "u", "password": "p"}}
+    search = {"host": "search", "auth": "BASIC", "credentials": login}
     spec = {
         "target": {"dataSource": "customer"},
         "indexes": [{"type": "MIN_MAX", "column": "a", "keyLabel": "k"}],
@@ -50,7 +50,7 @@ def test_of_an_index_only_what_is_not_built_is_refused() -> None:
     resources = parsed([files("customer"), document("SkippingIndex", "i", spec)])
     errors = unsupported(bundle_for("SkippingIndex", "i", resources))
     assert [(error.code, error.path) for error in errors] == [
-        ("SL190", "spec.store.openSearch.credentials.fromSecret")
+        ("SL190", "spec.store.openSearch.credentials.fromPlaintext")
     ]
 
 

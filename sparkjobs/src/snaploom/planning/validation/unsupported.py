@@ -51,15 +51,13 @@ def _settings(resource: Resource) -> Iterator[tuple[str, str]]:
 def _of_index(index: SkippingIndex) -> Iterator[tuple[str, str]]:
     cluster = index.spec.store.open_search
     credentials = None if cluster is None else cluster.credentials
-    if credentials is not None and credentials.from_environment is None:
-        source = "fromSecret" if credentials.from_secret is not None else "fromPlaintext"
-        path = f"spec.store.openSearch.credentials.{source}"
-        yield path, "reading the credentials of OpenSearch but from environment variables"
+    if credentials is not None and credentials.from_plaintext is not None:
+        # Queries find the index by a URI that is stored, and a password cannot be in it.
+        path = "spec.store.openSearch.credentials.fromPlaintext"
+        yield path, "reading the credentials of OpenSearch from the declaration itself"
 
 
 def _of_folder(output: OutputDataset) -> Iterator[tuple[str, str]]:
     folder, path = output.spec.output_folder, "spec.outputFolder"
     if folder.data_format is DataFormat.ICEBERG:
         yield f"{path}.dataFormat", "publishing as ICEBERG"
-    if folder.register_table is not None:
-        yield f"{path}.registerTable", "registering snapshots in a catalog"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 from snaploom.errors import IndexNotPossible
+from snaploom.models.datasource import Credentials
 from snaploom.models.skippingindex import OpenSearchAuth, OpenSearchStore
+from snaploom.planning.secretvariables import user_and_password
 
 SCHEME = "opensearch"
 """Scheme of such URIs."""
@@ -23,20 +25,28 @@ def uri_of_store(store: OpenSearchStore) -> str:
     """The URI of a declared store.
 
     Raises:
-        IndexNotPossible: its credentials are not in environment variables.
+        IndexNotPossible: its credentials stand in the declaration.
     """
     options = {"scheme": store.scheme, "auth": store.auth.value.lower()}
     if store.region is not None:
         options["region"] = store.region
     if store.auth is OpenSearchAuth.BASIC and store.credentials is not None:
-        variables = store.credentials.from_environment
-        if variables is None:
-            raise IndexNotPossible(
-                "user and password of OpenSearch are read from environment variables only",
-                found="credentials from elsewhere",
-                expected="credentials.fromEnvironment",
-            )
-        options[USERNAME_VARIABLE] = variables.user_variable
-        options[PASSWORD_VARIABLE] = variables.password_variable
+        options[USERNAME_VARIABLE], options[PASSWORD_VARIABLE] = _variables(store.credentials)
     host = f"[{store.host}]" if ":" in store.host else store.host
     return f"{SCHEME}://{host}:{store.port}?{urlencode(options)}"
+
+
+def _variables(credentials: Credentials) -> tuple[str, str]:
+    """The variables of user name and password: queries read them later, wherever they run."""
+    keys = user_and_password(credentials)
+    if keys is not None:
+        user, password = keys
+        return user.variable, password.variable
+    declared = credentials.from_environment
+    if declared is None:
+        raise IndexNotPossible(
+            "user and password of OpenSearch are read from environment variables",
+            found="credentials in the declaration itself",
+            expected="credentials.fromEnvironment or credentials.fromSecret",
+        )
+    return declared.user_variable, declared.password_variable

@@ -1,0 +1,114 @@
+"""A table of a real PostgreSQL as the root of an output, with files joined to it."""
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from support.clusterjobs import ClusterJob
+from support.commands import end, snaploom_command
+from support.databases import driver_jars, in_postgres
+from support.declarations import document
+from support.loom import Loom, ids
+from support.postgresserver import PASSWORD, USER, Postgres
+from support.sources import by_field
+
+from snaploom.models.report import Report, RunPhase
+from snaploom.planning.secretvariables import secret_keys
+
+pytestmark = pytest.mark.spark
+
+IN_SECRET = {"fromSecret": {"name": "shop-db", "userKey": "login", "passwordKey": "secret"}}
+BY_DAY = by_field("at", "ISO8601_DATE")
+SPLIT = ["id % 2 = 0", "id % 2 = 1"]
+CONNECTIONS = "SELECT count(*) FROM pg_stat_activity WHERE usename = current_user"
+
+
+@pytest.fixture
+def loom(tmp_path: Path, postgres: Postgres) -> Loom:
+    postgres.run(
+        """DROP TABLE IF EXISTS shop_order;
+           CREATE TABLE shop_order AS SELECT id::bigint, date '2024-01-01' + id % 2 AS at,
+             'order ' || id AS note FROM generate_series(0, 5) id"""
+    )
+    loom = Loom(tmp_path)
+    for day in (1, 2):
+        loom.write("customer", day, ids(0, 1, 9))
+    loom.join("customer")
+    loom.sources.remove("order")
+    return from_table(loom, postgres)
+
+
+def from_table(loom: Loom, postgres: Postgres, **settings: Any) -> Loom:
+    usual = {"snapshot": BY_DAY, "tablePredicates": SPLIT, "credentials": IN_SECRET}
+    table = in_postgres(postgres, "public.shop_order", **usual | settings)
+    loom.more = [document("DataSource", "order", table)]
+    return loom
+
+
+def give_secrets(loom: Loom, monkeypatch: pytest.MonkeyPatch, password: str = PASSWORD) -> None:
+    values = {"login": USER, "secret": password}
+    for key in secret_keys(loom.bundle()):
+        monkeypatch.setenv(key.variable, values[key.key])
+
+
+def published(loom: Loom) -> list[tuple[Any, ...]]:
+    files = [str(loom.out / name) for name in loom.state().live_files]
+    query = "SELECT data.id, data.note, customer.data.id FROM read_parquet($1) ORDER BY 1"
+    return duckdb.execute(query, [files]).fetchall()
+
+
+EXPECTED = [(key, f"order {key}", key if key < 2 else None) for key in range(6)]
+
+
+def test_rows_of_the_table_are_woven_by_a_job_that_has_secrets(
+    spark, postgres, loom, tmp_path, monkeypatch
+):
+    give_secrets(loom, monkeypatch)
+    before = postgres.run(CONNECTIONS)
+    code, report = ClusterJob(tmp_path).run(loom.bundle())
+    assert (code, report.phase, loom.live_days()) == (0, RunPhase.SUCCEEDED, [1, 2])
+    assert published(loom) == EXPECTED
+    assert postgres.run(CONNECTIONS) == before
+    files = (path for path in tmp_path.rglob("*") if path.is_file())
+    assert not [path for path in files if PASSWORD.encode() in path.read_bytes()]
+
+
+def test_password_that_is_refused_ends_the_run_with_a_reason(
+    spark, postgres, loom, tmp_path, monkeypatch, capfd
+):
+    give_secrets(loom, monkeypatch, password="not this one")
+    code, report = ClusterJob(tmp_path).run(loom.bundle())
+    assert (code, report.phase, report.reason) == (1, RunPhase.FAILED, "CredentialsRefused")
+    told = "".join(capfd.readouterr()) + report.dump_json()
+    assert "password authentication failed" in told
+    assert "not this one" not in told
+    assert not loom.out.exists()
+
+
+def test_table_that_vanishes_while_it_is_read_fails_the_snapshot(
+    spark, postgres, loom, monkeypatch
+):
+    from_table(loom, postgres, isolationLevel="READ_COMMITTED", checkPredicates=False)
+    give_secrets(loom, monkeypatch)
+
+    def vanish(point: object) -> None:
+        postgres.run("DROP TABLE IF EXISTS shop_order")
+
+    report: Report = loom.weave(spark, reached=vanish).report
+    assert report.phase is RunPhase.FAILED
+    assert 'relation "public.shop_order" does not exist' in (report.message or "")
+    assert report.reason == "SourceNotReadable"
+
+
+def test_command_line_takes_drivers_from_sparks_jars(postgres, loom, tmp_path):
+    login = {"fromPlaintext": {"user": USER, "password": PASSWORD}}
+    from_table(loom, postgres, credentials=login)
+    jars = ",".join(map(str, driver_jars().glob("*.jar")))
+    loom.spec = {"run": {"spark": {"sparkConf": {"spark.jars": jars}}}}
+    process = snaploom_command("run", "wide", "-f", str(loom.save()), folder=tmp_path / "process")
+    code, out, err = end(process, tmp_path / "process")
+    assert (code, loom.live_days()) == (0, [1, 2])
+    assert published(loom) == EXPECTED
+    assert "SL143" in err
+    assert PASSWORD not in out + err
