@@ -11,7 +11,6 @@ import re
 
 import sqlglot
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token
 
 from snaploom.models.times import NANOS_PER_MILLISECOND, NANOS_PER_SECOND, EpochNanos
 
@@ -41,10 +40,11 @@ def misplaced(query: str) -> tuple[str, ...]:
     numbers = iter(range(len(found)))
     text = PLACEHOLDER.sub(lambda _match: f"{marker}{next(numbers)}z", query)
     try:
-        tokens = {token.text for token in sqlglot.tokenize(text, read="spark") if _is_word(token)}
+        read = sqlglot.tokenize(text, read="spark")
     except SqlglotError:
         return ()
-    return tuple(m[0] for number, m in enumerate(found) if f"{marker}{number}z" not in tokens)
+    words = {token.text for token in read if token.token_type is sqlglot.TokenType.VAR}
+    return tuple(m[0] for number, m in enumerate(found) if f"{marker}{number}z" not in words)
 
 
 def bound(query: str, snapshot: EpochNanos) -> str:
@@ -56,7 +56,3 @@ def bound(query: str, snapshot: EpochNanos) -> str:
         return f"({snapshot // _UNITS[inside['format']]}L)"
 
     return PLACEHOLDER.sub(literal, query)
-
-
-def _is_word(token: Token) -> bool:
-    return token.token_type is sqlglot.TokenType.VAR
