@@ -46,10 +46,10 @@ class OperatorProcess:
         """All that it wrote so far."""
         return self._file.read_text()
 
-    def await_output(self, text: str) -> None:
-        """Wait until it wrote a text."""
+    def await_output(self, text: str, times: int = 1) -> None:
+        """Wait until it wrote a text so many times."""
         deadline = time.monotonic() + DEADLINE
-        while text not in self.output:
+        while self.output.count(text) < times:
             assert self.process.poll() is None, self.output
             assert time.monotonic() < deadline, self.output
             time.sleep(0.05)

@@ -17,15 +17,21 @@ from prometheus_client.registry import Collector
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import LatestSnapshot
 from snaploom.models.resource import Resource
-from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, parse_instant
+from snaploom.models.run import LastPhase
+from snaploom.models.skippingindex import SkippingIndex
+from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
 from snaploom_operator.conditions import ConditionType
+from snaploom_operator.instants import known_instant
 from snaploom_operator.knowledge.parsing import Refused
 from snaploom_operator.knowledge.store import Store
 from snaploom_operator.objects import Ref
+from snaploom_operator.recoveries import Recoveries
 from snaploom_operator.workqueue import WorkQueue
 
 PASS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """Seconds: a pass without a request takes one millisecond, one with several some ten."""
+RUN_BUCKETS = (10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 14_400.0, 43_200.0)
+"""Seconds: from a small job, of which most is its start, to half a day."""
 REQUEST_BUCKETS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
 
 
@@ -53,6 +59,8 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
+        self.recoveries = Recoveries(registry)
+        """What happened from outside."""
         self._passes = Histogram(
             "snaploom_reconcile_seconds",
             "Duration of a look at one resource.",
@@ -82,6 +90,25 @@ class Metrics:
         self._restarts = Counter(
             "snaploom_watch_restarts", "Times that all watches were begun anew.", registry=registry
         )
+        self._runs = Histogram(
+            "snaploom_run_seconds",
+            "Duration of a run that ended.",
+            ["kind", "phase"],
+            buckets=RUN_BUCKETS,
+            registry=registry,
+        )
+        self._run_failures = Counter(
+            "snaploom_run_failures",
+            "Runs that did not end well, by reason.",
+            ["kind", "reason"],
+            registry=registry,
+        )
+        self._events = Counter(
+            "snaploom_events",
+            "Events about resources, by what became of them.",
+            ["outcome"],
+            registry=registry,
+        )
 
     def passed(self, kind: str, outcome: Outcome, seconds: float) -> None:
         """A pass ended."""
@@ -94,6 +121,10 @@ class Metrics:
     def requested(self, verb: str, resource: str, code: int, seconds: float) -> None:
         """A request was answered; code 0 for none."""
         self._requests.labels(verb, resource, str(code)).observe(seconds)
+        if code:
+            self.recoveries.answered()
+        else:
+            self.recoveries.not_answered()
 
     def missed(self, kind: str, count: int) -> None:
         """A list found changes that no watch had told of."""
@@ -102,6 +133,17 @@ class Metrics:
     def restarted(self) -> None:
         """All watches were begun anew."""
         self._restarts.inc()
+
+    def run_ended(self, kind: str, phase: str, reason: str, seconds: float | None) -> None:
+        """A run ended; a reason where not well, no seconds where its end was not seen."""
+        if seconds is not None:
+            self._runs.labels(kind, phase).observe(seconds)
+        if phase != LastPhase.SUCCEEDED:
+            self._run_failures.labels(kind, reason).inc()
+
+    def posted(self, outcome: str) -> None:
+        """An event was written, counted up, left out, or could not be written."""
+        self._events.labels(outcome).inc()
 
 
 class StateCollector(Collector):
@@ -153,19 +195,32 @@ class StateCollector(Collector):
         rows = GaugeMetricFamily(
             "snaploom_snapshot_rows", "Rows of the newest snapshot.", labels=["namespace", "name"]
         )
+        size = GaugeMetricFamily(
+            "snaploom_snapshot_bytes", "Size of the newest snapshot.", labels=["namespace", "name"]
+        )
+        covered = GaugeMetricFamily(
+            "snaploom_index_covered_ratio",
+            "Share of the target's files that queries may skip: those that the index knows.",
+            labels=["namespace", "name"],
+        )
         for ref, content in self._store.resources():
             tally[ref.kind, _ready(content)] += 1
             latest = _latest(content)
             if latest is not None:
-                age = (self._clock() - parse_instant(latest.published_at)) / NANOS_PER_SECOND
+                since = known_instant(latest.published_at) or self._clock()
+                age = (self._clock() - since) / NANOS_PER_SECOND
                 snapshots.add_metric([ref.namespace, ref.name], max(0.0, age))
                 rows.add_metric([ref.namespace, ref.name], latest.rows)
+                size.add_metric([ref.namespace, ref.name], latest.bytes)
+            share = _covered(content)
+            if share is not None:
+                covered.add_metric([ref.namespace, ref.name], share)
         resources = GaugeMetricFamily(
             "snaploom_resources", "Resources by the reason of Ready.", labels=["kind", "reason"]
         )
         for (kind, reason), count in sorted(tally.items()):
             resources.add_metric([kind, reason], count)
-        yield from (resources, snapshots, rows)
+        yield from (resources, snapshots, rows, size, covered)
 
 
 def _single(name: str, text: str, value: float) -> Metric:
@@ -186,3 +241,12 @@ def _latest(content: Resource | Refused) -> LatestSnapshot | None:
     if not isinstance(content, OutputDataset) or content.status is None:
         return None
     return content.status.latest_snapshot
+
+
+def _covered(content: Resource | Refused) -> float | None:
+    """The share of files that an index knows as they are; None without an index, or files."""
+    if not isinstance(content, SkippingIndex) or content.status is None:
+        return None
+    files = content.status.files
+    total = 0 if files is None else files.indexed + files.stale + files.missing
+    return None if files is None or total == 0 else files.indexed / total

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 from support.controllerobjects import Raw
 from support.fakecluster import FakeCluster
 
@@ -15,6 +16,7 @@ from snaploom_operator.certificates.keeping import CertificateKeeper
 from snaploom_operator.certificates.wanted import Held, decoded_bundle, held_in
 from snaploom_operator.cluster.resources import SECRETS, VALIDATING_WEBHOOKS
 from snaploom_operator.errors import ObjectMissing
+from snaploom_operator.metrics import Metrics
 from snaploom_operator.settings import AdmissionSettings, OperatorSettings
 
 NAMESPACE = "snaploom-system"
@@ -29,8 +31,13 @@ class Ground:
         self.cluster = FakeCluster(namespaces=[NAMESPACE])
         self.time = START
         self.expiries: list[float] = []
+        self.metrics = Metrics(CollectorRegistry())
         self.keeper = CertificateKeeper(
-            self.cluster, SETTINGS, self.expiries.append, clock=lambda: self.time
+            self.cluster,
+            SETTINGS,
+            self.expiries.append,
+            self.metrics.recoveries.certificate_renewed,
+            clock=lambda: self.time,
         )
 
     async def install(self, webhooks: int = 2) -> None:
@@ -118,6 +125,10 @@ async def test_a_renewal_never_serves_what_is_not_trusted(ground: Ground) -> Non
             served.add(held.certificate)
             assert held.authorities == before  # published in an earlier step
     assert len(served) >= 4
+    renewals = ground.metrics.registry.get_sample_value(
+        "snaploom_webhook_certificate_renewals_total"
+    )
+    assert renewals == len(served)
 
 
 async def test_what_somebody_changed_is_put_right(ground: Ground) -> None:

@@ -1,6 +1,7 @@
 """Events are posted once, counted when repeated, and never stand in the way."""
 
 import pytest
+from prometheus_client import CollectorRegistry
 from support.badapi import Fault, FaultyCluster, first
 from support.clusters import TRANSFORMERS, a_transformer
 
@@ -11,6 +12,7 @@ from snaploom_operator.conditions import Reason
 from snaploom_operator.decision import EventType, Note
 from snaploom_operator.errors import ApiUnavailable, TooManyRequests
 from snaploom_operator.metadata import Metadata
+from snaploom_operator.metrics import Metrics
 from snaploom_operator.objects import Ref
 
 STARTED = Note(EventType.NORMAL, Reason.RUN_STARTED, "run ods-wide-1 is decided: the spec changed")
@@ -52,6 +54,16 @@ async def test_posted_event_says_what_it_is_about(cluster, room, resource):
     assert event["note"] == STARTED.message
     assert event["reportingInstance"] == "operator-1"
     assert event.get("series") is None
+
+
+async def test_events_that_cannot_be_written_are_counted(cluster, room, resource):
+    metrics = Metrics(CollectorRegistry())
+    away = FaultyCluster(cluster, first(9, Fault(ApiUnavailable("away")), kind="Event"))
+    stored = Metadata.of(resource)
+    ref = Ref(resource["kind"], stored.namespace, stored.name)
+    await EventRecorder(away, "operator-1", metrics.posted).record(ref, stored.uid, STARTED)
+    labels = {"outcome": "failed"}
+    assert metrics.registry.get_sample_value("snaploom_events_total", labels) == 1.0
 
 
 async def test_repeated_event_is_counted_in_one_object(cluster, room, resource):

@@ -41,7 +41,7 @@ def test_probes_and_metrics_are_answered(
     started: OperatorProcess, kubectl: Kubectl, namespace: str
 ) -> None:
     assert started.get("health", "/healthz") == started.get("health", "/readyz") == "ok\n"
-    assert "snaploom_queue_depth" in started.get("metrics", "/metrics")
+    assert "snaploom_leader 1.0" in started.get("metrics", "/metrics")
 
 
 def test_logs_are_json_that_names_the_resource(

@@ -91,3 +91,7 @@ async def test_events_are_posted_once(harness: RealHarness) -> None:
         return await normal() == ["RunStarted", "RunSucceeded"]
 
     await until(are_posted)
+    registry, labels = harness.operator.metrics.registry, {"outcome": "new"}
+    posted = registry.get_sample_value("snaploom_events_total", labels)
+    assert posted is not None
+    assert posted >= 2

@@ -196,3 +196,6 @@ async def test_a_watch_that_says_nothing_of_what_a_list_found_is_dead(
     if comes_late:
         synchroniser.feed("ADDED", harness.fake.all(OURS["DataSource"])[0])
     assert await synchroniser.is_a_watch_dead() is not comes_late
+    registry, labels = harness.operator.metrics.registry, {"kind": "DataSource"}
+    deaths = registry.get_sample_value("snaploom_watch_deaths_total", labels)
+    assert deaths == (None if comes_late else 1.0)

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
-from support.declarations import model
+from support.controllerobjects import stored
+from support.declarations import document, model
+from support.jobdouble import JobDouble
+from support.jobscripts import completes, fails, in_turn
 from support.operatorharness import FakeHarness, is_ready
 
 from snaploom_operator.objects import Ref
@@ -81,6 +84,35 @@ async def test_state_is_told_as_of_now() -> None:
     passes = value("snaploom_reconcile_seconds_count", kind="OutputDataset", outcome="changed")
     assert passes is not None
     assert passes > 0
+
+
+async def test_runs_that_ended_are_told_of() -> None:
+    harness = FakeHarness(double=lambda cluster: JobDouble(cluster, in_turn(fails(), completes())))
+    await harness.start()
+    await harness.apply(*model())
+    await harness.wait_for("OutputDataset/wide", is_ready)
+    registry = harness.operator.metrics.registry
+    kind = {"kind": "OutputDataset"}
+    failures = {**kind, "reason": "SourceNotReadable"}
+    assert registry.get_sample_value("snaploom_run_failures_total", failures) == 1.0
+    for phase in ("Failed", "Succeeded"):
+        labels = {**kind, "phase": phase}
+        assert registry.get_sample_value("snaploom_run_seconds_count", labels) == 1.0
+
+
+async def test_how_much_an_index_covers_is_told() -> None:
+    harness = FakeHarness()
+    files = {"indexed": 3, "stale": 1, "missing": 0}
+    spec = {
+        "target": {"outputDataset": "wide"},
+        "indexes": [{"type": "MIN_MAX", "column": "a"}],
+        "store": {"parquet": {"location": "/indexes"}},
+    }
+    index = stored(document("SkippingIndex", "narrow", spec), state="active", files=files)
+    harness.operator.store.put(index)
+    registry = harness.operator.metrics.registry
+    labels = {"namespace": "team", "name": "narrow"}
+    assert registry.get_sample_value("snaploom_index_covered_ratio", labels) == 0.75
 
 
 async def answered(application: Any, path: str) -> tuple[int, str]:

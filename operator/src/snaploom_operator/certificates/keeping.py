@@ -43,6 +43,7 @@ class CertificateKeeper:
         cluster: where they are.
         settings: how they are called.
         tell_expiry: told when the certificate in use ends, in seconds since 1970; for a metric.
+        tell_renewed: told that the certificate was renewed; for a metric.
         clock: the time.
         pause: how to wait.
     """
@@ -52,6 +53,7 @@ class CertificateKeeper:
         cluster: Cluster,
         settings: OperatorSettings,
         tell_expiry: Callable[[float], None] = lambda seconds: None,
+        tell_renewed: Callable[[], None] = lambda: None,
         clock: Callable[[], datetime] = _now,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -62,6 +64,7 @@ class CertificateKeeper:
             settings.admission.service, settings.namespace, settings.cluster_domain
         )
         self._tell_expiry = tell_expiry
+        self._tell_renewed = tell_renewed
         self._clock = clock
         self._pause = pause
 
@@ -95,11 +98,11 @@ class CertificateKeeper:
                 self._settings.certificate_secret,
                 {"metadata": _version(secret), "data": secret_data(wanted)},
             )
-            _log.info(
-                "the webhook's certificate was renewed"
-                if wanted.certificate != held.certificate
-                else "the webhook's next certificate was prepared"
-            )
+            if wanted.certificate != held.certificate:
+                _log.info("the webhook's certificate was renewed")
+                self._tell_renewed()
+            else:
+                _log.info("the webhook's next certificate was prepared")
         if configuration is not None and trusted not in (None, wanted.authorities):
             await self._trust(configuration, wanted.authorities)
         ends = expiry(wanted.certificate)

@@ -42,6 +42,7 @@ from snaploom_operator.metrics import Metrics, Outcome
 from snaploom_operator.objects import JsonObject, Ref
 from snaploom_operator.observed import ObservedResource, Refusal, Unparsable
 from snaploom_operator.observing.gather import Gatherer
+from snaploom_operator.process.endedruns import ended_run
 from snaploom_operator.process.logs import about
 from snaploom_operator.workqueue import LONGEST_BACKOFF, WorkQueue
 
@@ -221,6 +222,9 @@ class Controller:
             written = await write_status(done.owner or observed, decision.status, self._cluster)
         if written is not None:
             self._take_in(written)
+            ended = ended_run(_status_of(observed), decision.status)
+            if ended is not None:
+                self._metrics.run_ended(key.kind, ended.phase, ended.reason, ended.seconds)
         for note in decision.notes:
             level = logging.WARNING if note.type is EventType.WARNING else logging.INFO
             _log.log(level, "%s", note.message, extra=about(key, reason=note.reason))

@@ -102,7 +102,7 @@ async def running_operator(
         operator = Operator(
             cluster,
             settings,
-            EventRecorder(cluster, socket.gethostname()),
+            EventRecorder(cluster, socket.gethostname(), metrics.posted),
             metrics,
             is_local=place.is_local,
             clocks=clocks,
@@ -127,7 +127,14 @@ async def running_operator(
         if not place.is_local:
             leadership = Leadership(cluster, settings.namespace, LEASE, identity)
             lost = ClusterError("another operator took over, or the API server was away too long")
-            await stack.enter_async_context(leading(leadership, lambda: give_up(lost)))
+            leads = metrics.recoveries.leads
+
+            def on_lost() -> None:
+                leads(is_leader=False)
+                give_up(lost)
+
+            await stack.enter_async_context(leading(leadership, on_lost))
+            leads(is_leader=True)
         await operator.start()
         stack.push_async_callback(operator.stop)
         parts = [
@@ -217,7 +224,7 @@ async def _look_at_the_clock(operator: Operator) -> None:
         await asyncio.sleep(JUMP_LOOKS)
         jumped = operator.notice_jump()
         if jumped:
-            _log.warning("the clock was set by %.0f s; everything is looked at again", jumped)
+            operator.metrics.recoveries.clock_jumped(jumped)
 
 
 def _keeper(cluster: Cluster, settings: OperatorSettings, metrics: Metrics) -> CertificateKeeper:
@@ -226,7 +233,7 @@ def _keeper(cluster: Cluster, settings: OperatorSettings, metrics: Metrics) -> C
         "When the webhook's certificate ends, in seconds since 1970.",
         registry=metrics.registry,
     )
-    return CertificateKeeper(cluster, settings, ends.set)
+    return CertificateKeeper(cluster, settings, ends.set, metrics.recoveries.certificate_renewed)
 
 
 def _count(metrics: Metrics, exchange: Exchange) -> None:

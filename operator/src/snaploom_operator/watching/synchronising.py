@@ -163,7 +163,8 @@ class Synchroniser:
             self._relisted.clear()
             await asyncio.sleep(RELISTED_PAUSE)
         anew, self._told_anew = self._told_anew, {}
-        for key, told in anew.items():
+        for key, told in sorted(anew.items()):
+            self._metrics.recoveries.watch_began(key, len(told))
             if key not in self._kinds or self._is_all_told(key, told):
                 continue
             try:
@@ -182,8 +183,8 @@ class Synchroniser:
         if missed:
             await asyncio.sleep(LATE)
         dead = [key for key, at in missed.items() if self._fed_at.get(key, 0.0) < at]
-        if dead:
-            _log.warning("watches are dead: %s", ", ".join(sorted(dead)))
+        for key in sorted(dead):
+            self._metrics.recoveries.watch_died(key)
         return bool(dead)
 
     async def _resynchronise(self) -> bool:

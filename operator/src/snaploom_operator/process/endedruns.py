@@ -1,0 +1,45 @@
+"""Which run a status tells of as ended that the one before did not: for metrics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from snaploom.models.common import ResourceStatus
+from snaploom.models.outputdataset import OutputDatasetStatus
+from snaploom.models.run import LastPhase, LastRun
+from snaploom.models.skippingindex import SkippingIndexStatus
+from snaploom.models.times import NANOS_PER_SECOND, parse_instant
+
+
+@dataclass(frozen=True)
+class EndedRun:
+    """A run that ended."""
+
+    phase: LastPhase
+    reason: str
+    """Of a failure; empty for none."""
+    seconds: float | None
+    """How long it took; None where its end was not seen."""
+
+
+def ended_run(before: ResourceStatus | None, after: ResourceStatus) -> EndedRun | None:
+    """The run that ended between two statuses of one resource.
+
+    Args:
+        before: the status that was there; None for none.
+        after: the one that takes its place.
+    """
+    was, now = _last(before), _last(after)
+    if now is None or (was is not None and (was.id, was.attempt) == (now.id, now.attempt)):
+        return None
+    reason = now.reason if now.phase is not LastPhase.SUCCEEDED else ""
+    if now.finished_at is None:
+        return EndedRun(now.phase, reason, None)
+    nanos = parse_instant(now.finished_at) - parse_instant(now.started_at)
+    return EndedRun(now.phase, reason, max(0.0, nanos / NANOS_PER_SECOND))
+
+
+def _last(status: ResourceStatus | None) -> LastRun | None:
+    if isinstance(status, OutputDatasetStatus | SkippingIndexStatus):
+        return status.last_run
+    return None

@@ -1,0 +1,97 @@
+"""What happens to the operator from outside is survived, and told by metric and log."""
+
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
+from support.cluster import Cluster, ControlPlane
+from support.clusters import until
+from support.declarations import files
+from support.operatorharness import RealHarness, real_settings
+from support.operatorprocess import WORKS, OperatorProcess, operator_process
+from support.sparkcrds import install_spark_crds
+
+from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, now
+from snaploom_operator.cluster.resources import LEASES
+from snaploom_operator.metrics import Metrics
+from snaploom_operator.process.operating import Clocks
+from snaploom_operator.process.running import LEASE, Place, running_operator
+from snaploom_operator.recoveries import UNANSWERED
+
+
+def told(process: OperatorProcess) -> dict[str, float]:
+    """Values of metrics, by name and labels."""
+    families = text_string_to_metric_families(process.get("metrics", "/metrics"))
+    samples = (sample for family in families for sample in family.samples)
+    return {each.name + "".join(sorted(each.labels.values())): each.value for each in samples}
+
+
+def test_one_answer_that_is_lost_is_no_outage(caplog: pytest.LogCaptureFixture) -> None:
+    metrics = Metrics(CollectorRegistry())
+    for code in (200, *[0] * (UNANSWERED - 1), 503):
+        metrics.requested("get", "pods", code, 0.1)
+    assert metrics.registry.get_sample_value("snaploom_api_outages_total") == 0.0
+    assert not caplog.messages
+
+
+def test_an_api_server_that_was_away_is_told_of(
+    own_control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    plane = own_control_plane
+    install_spark_crds(plane.kubectl)
+    source = files("customer")
+    plane.kubectl.apply({**source, "metadata": {**source["metadata"], "namespace": "default"}})
+    with operator_process(tmp_path, plane.kubeconfig, "default", "--local") as process:
+        process.await_output(WORKS)
+        process.await_output("the watch of DataSource began, and told of 1 objects")
+        began = told(process)["snaploom_watch_beginnings_totalDataSource"]
+        plane.apiserver.kill()
+        process.await_output("the API server does not answer")
+        assert told(process)["snaploom_api_reachable"] == 0
+        plane.apiserver.start()
+        plane.await_ready()
+        process.await_output("the API server answers again")
+        after = told(process)
+        assert (after["snaploom_api_reachable"], after["snaploom_api_outages_total"]) == (1, 1)
+        process.await_output("the watch of DataSource began", times=2)
+        assert told(process)["snaploom_watch_beginnings_totalDataSource"] == began + 1
+
+
+async def test_a_lease_that_is_lost_is_told_of(
+    harness: RealHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry = harness.operator.metrics.registry
+    assert registry.get_sample_value("snaploom_leader") == 1.0
+    stolen = {"spec": {"holderIdentity": "somebody"}}
+    await harness.cluster.patch(LEASES, harness.namespace, LEASE, stolen)
+
+    async def is_lost() -> bool:
+        return registry.get_sample_value("snaploom_leader") == 0.0
+
+    await until(is_lost)
+    labels = {"change": "lost"}
+    assert registry.get_sample_value("snaploom_leadership_changes_total", labels) == 1.0
+    assert any("lost the lease" in line for line in caplog.messages)
+    assert harness.failures
+
+
+async def test_a_clock_that_is_set_is_told_of(
+    spark_plane: Cluster,
+    namespace: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr("snaploom_operator.process.running.JUMP_LOOKS", 0.01)
+    ahead = 0
+    clocks = Clocks(lambda: EpochNanos(now() + ahead * NANOS_PER_SECOND))
+    place = Place(spark_plane.kubeconfig)
+    async with running_operator(real_settings(namespace), place, pytest.fail, clocks) as running:
+        registry = running.operator.metrics.registry
+        ahead = 3600
+
+        async def is_told() -> bool:
+            return registry.get_sample_value("snaploom_clock_jumps_total") == 1.0
+
+        await until(is_told)
+    assert any("the clock was set by 3600 s" in line for line in caplog.messages)
