@@ -50,6 +50,10 @@ test-references: install java components ## Try our files on Xskipper itself, an
 unit: install ## Run the tests that need no Spark
 	$(BIN)/python -m pytest tests/unit
 
+.PHONY: prove
+prove: install java components ## Run the long forms of the proofs, for hours
+	SNAPLOOM_PROVE=1 $(BIN)/python -m pytest tests/publication/test_model.py
+
 .PHONY: lint
 lint: install ## Check format, style, types, layers and generated files
 	$(BIN)/ruff format --check .

@@ -1,0 +1,312 @@
+"""All interleavings of several actors on one store: breadth first, running the real code.
+
+An actor is any function of a store. What it does next follows from the answers it had so far, so
+it is run once for each sequence of answers that it can get, with those answers played back; from
+then on the step is looked up. A state of the whole is the content of the store, what each actor has
+heard, and which requests are still under way. Equal states are visited once.
+
+A crash is an actor that takes no further step: every state that is reached is also the state after
+any of the unfinished actors died there, so that what holds in all states holds after all crashes.
+Besides, requests may get lost, answers may get lost, and a request without answer may arrive later.
+
+Steps that no other actor can notice, or that always have the same answer, are taken at once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from snaploom.errors import ObjectAlreadyExists, ObjectNotFound, StorageError
+from snaploom.models.times import EpochNanos
+from snaploom.storage import layout
+from snaploom.storage.objectstore import ObjectInfo
+
+Call = tuple[str, str, bytes]
+"""Operation, key (or prefix), and data (or the target of a move)."""
+Answer = tuple[str, Hashable]
+Content = Mapping[str, bytes]
+WRITES = frozenset({"put_if_absent", "put", "delete", "move"})
+LOST: Answer = ("lost", None)
+
+
+def perform(content: Content, call: Call) -> tuple[Content, Answer]:
+    """What a store does with a call, and answers."""
+    operation, key, data = call
+    match operation:
+        case "get":
+            return content, ("bytes", content[key]) if key in content else ("absent", None)
+        case "head":
+            size = len(content[key]) if key in content else None
+            return content, ("size", size)
+        case "list":
+            found = tuple((k, len(v)) for k, v in content.items() if k.startswith(key))
+            return content, ("infos", tuple(sorted(found)))
+        case "put_if_absent" if key in content:
+            return content, ("exists", None)
+        case "put" | "put_if_absent":
+            return {**content, key: data}, ("done", None)
+        case "delete":
+            return {k: v for k, v in content.items() if k != key}, ("done", None)
+        case "move":
+            target = data.decode()
+            if key not in content:
+                return content, ("absent", None)
+            if target in content:
+                return content, ("exists", None)
+            moved = {k: v for k, v in content.items() if k != key}
+            return {**moved, target: content[key]}, ("done", None)
+    raise AssertionError(operation)
+
+
+class PlayedStore:
+    """Plays answers back, and then goes on with the content as if nobody else were there."""
+
+    uri = "memory:///"
+
+    def __init__(self, answers: Sequence[Answer], content: Content) -> None:
+        self._answers = deque(answers)
+        self._content = content
+        self.told: list[tuple[Call, Answer]] = []
+
+    def _ask(self, operation: str, key: str, data: bytes = b"") -> Hashable:
+        call = (operation, key, data)
+        if self._answers:
+            answer = self._answers.popleft()
+        else:
+            self._content, answer = perform(self._content, call)
+        self.told.append((call, answer))
+        match answer[0]:
+            case "absent":
+                raise ObjectNotFound(f"{key} does not exist")
+            case "exists":
+                raise ObjectAlreadyExists(f"{key} exists already")
+            case "lost":
+                raise StorageError(f"{operation} {key}: no answer")
+        return answer[1]
+
+    def get(self, key: str) -> bytes:
+        found = self._ask("get", key)
+        assert isinstance(found, bytes)
+        return found
+
+    def head(self, key: str) -> ObjectInfo | None:
+        size = self._ask("head", key)
+        return _info(key, size) if isinstance(size, int) else None
+
+    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+        found = self._ask("list", prefix)
+        assert isinstance(found, tuple)
+        return iter([_info(key, size) for key, size in found])
+
+    def put_if_absent(self, key: str, data: bytes) -> None:
+        self._ask("put_if_absent", key, data)
+
+    def put(self, key: str, data: bytes) -> None:
+        self._ask("put", key, data)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            self._ask("delete", key)
+
+    def move_if_absent(self, source: str, target: str) -> None:
+        self._ask("move", source, target.encode())
+
+    def prune(self, prefix: str) -> None:
+        return None
+
+
+def _info(key: str, size: int) -> ObjectInfo:
+    return ObjectInfo(key, size, EpochNanos(1), None)
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Somebody who works on the store, and how it ended."""
+
+    name: str
+    act: Callable[[PlayedStore], Hashable]
+
+
+@dataclass(eq=False)
+class _Heard:
+    """An actor after a sequence of answers: its next call, or its end."""
+
+    parent: _Heard | None
+    answer: Answer | None
+    call: Call | None = None
+    outcome: Hashable = None
+    after: dict[Answer, _Heard] = field(default_factory=dict)
+
+    def history(self) -> list[Answer]:
+        node, answers = self, []
+        while node.parent is not None:
+            assert node.answer is not None
+            answers.append(node.answer)
+            node = node.parent
+        return answers[::-1]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One state, as invariants see it."""
+
+    content: Content
+    outcomes: Mapping[str, Hashable]
+    """By name of each actor that has ended."""
+    is_over: bool
+    """Whether all have ended and nothing is under way."""
+    is_faultless: bool
+    """Whether nothing got lost on the way here."""
+
+
+@dataclass(frozen=True)
+class Explored:
+    """How much was looked at."""
+
+    states: int
+    steps: int
+    ends: int
+
+
+_State = tuple[int, tuple[_Heard, ...], tuple[Call, ...], int]
+
+
+class Explorer:
+    """Visits every state that the actors can bring about.
+
+    Args:
+        content: what the store holds at first.
+        actors: who works on it.
+        faults: how many requests or answers may get lost on the way to a state.
+        is_quiet: whether a call cannot be noticed by others, nor its answer changed by them.
+    """
+
+    def __init__(
+        self,
+        content: Content,
+        actors: Sequence[Actor],
+        faults: int,
+        is_quiet: Callable[[Call, Content], bool],
+    ) -> None:
+        self._contents: list[Content] = []
+        self._numbers: dict[frozenset[tuple[str, bytes]], int] = {}
+        self._done: dict[tuple[int, Call], tuple[int, Answer]] = {}
+        self._actors = actors
+        self._is_quiet = is_quiet
+        self._faults = faults
+        self._first = self._number(content)
+
+    def explore(self, check: Callable[[Seen], None]) -> Explored:
+        """Visit all states, and check each once."""
+        heard = tuple(_Heard(None, None) for _ in self._actors)
+        for number, node in enumerate(heard):
+            self._play(number, node, self._first)
+        start = self._settled((self._first, heard, (), self._faults))
+        visited, queue = {start}, deque([start])
+        steps = ends = 0
+        while queue:
+            state = queue.popleft()
+            seen = self._seen(state)
+            check(seen)
+            ends += seen.is_over
+            for following in self._following(state):
+                steps += 1
+                if following not in visited:
+                    visited.add(following)
+                    queue.append(following)
+        return Explored(len(visited), steps, ends)
+
+    def _following(self, state: _State) -> Iterator[_State]:
+        number, heard, under_way, faults = state
+        for at, call in enumerate(under_way):
+            arrived, _ = self._perform(number, call)
+            yield arrived, heard, under_way[:at] + under_way[at + 1 :], faults
+        for who, node in enumerate(heard):
+            call = node.call
+            if call is None:
+                continue
+            done, answer = self._perform(number, call)
+            yield self._told(state, who, done, answer, under_way, faults)
+            if faults and call[0] in WRITES:
+                left = faults - 1
+                yield self._told(state, who, done, LOST, under_way, left)
+                yield self._told(state, who, number, LOST, under_way, left)
+                later = tuple(sorted((*under_way, call)))
+                yield self._told(state, who, number, LOST, later, left)
+
+    def _told(
+        self, state: _State, who: int, number: int, answer: Answer, way: tuple[Call, ...], left: int
+    ) -> _State:
+        heard = list(state[1])
+        heard[who] = self._after(who, heard[who], answer, number)
+        return self._settled((number, tuple(heard), way, left))
+
+    def _settled(self, state: _State) -> _State:
+        """The state once everybody has taken the steps that nobody notices."""
+        number, heard, under_way, faults = state
+        nodes = list(heard)
+        for who, start in enumerate(nodes):
+            node = start
+            while node.call is not None and self._is_quiet(node.call, self._contents[number]):
+                number, answer = self._perform(number, node.call)
+                node = self._after(who, node, answer, number)
+            nodes[who] = node
+        return number, tuple(nodes), under_way, faults
+
+    def _after(self, who: int, node: _Heard, answer: Answer, number: int) -> _Heard:
+        if answer not in node.after:
+            following = node.after[answer] = _Heard(node, answer)
+            self._play(who, following, number)
+        return node.after[answer]
+
+    def _play(self, who: int, node: _Heard, number: int) -> None:
+        """Find what an actor does next, and what it would do if it were left alone from here on."""
+        history = node.history()
+        store = PlayedStore(history, self._contents[number])
+        outcome = self._actors[who].act(store)
+        for call, answer in store.told[len(history) :]:
+            node.call = call
+            if answer in node.after:
+                return
+            node.after[answer] = _Heard(node, answer)
+            node = node.after[answer]
+        node.outcome = outcome
+
+    def _perform(self, number: int, call: Call) -> tuple[int, Answer]:
+        if (number, call) not in self._done:
+            content, answer = perform(self._contents[number], call)
+            self._done[number, call] = self._number(content), answer
+        return self._done[number, call]
+
+    def _number(self, content: Content) -> int:
+        key = frozenset(content.items())
+        if key not in self._numbers:
+            self._numbers[key] = len(self._contents)
+            self._contents.append(content)
+        return self._numbers[key]
+
+    def _seen(self, state: _State) -> Seen:
+        number, heard, under_way, faults = state
+        ended = {
+            actor.name: node.outcome
+            for actor, node in zip(self._actors, heard, strict=True)
+            if node.call is None
+        }
+        is_over = not under_way and len(ended) == len(heard)
+        return Seen(self._contents[number], ended, is_over, faults == self._faults)
+
+
+def is_quiet(call: Call, content: Content) -> bool:
+    """Steps of the protocol that others do not notice.
+
+    Entries of the log never change once they are there; the marker neither; checkpoints are written
+    every 64 entries, which no run here reaches; documents are named by their content.
+    """
+    operation, key, _ = call
+    if operation == "get":
+        return key == layout.MARKER or (key.startswith(layout.MANIFEST) and key in content)
+    if operation == "list":
+        return key == layout.CHECKPOINTS
+    return key.startswith((layout.SCHEMAS, layout.DATA_MODELS))
