@@ -5,16 +5,19 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+from support.faultystore import FaultyStore
 from support.folders import DAY, IDENTITY, a_folder, a_run, day, now, published, replaced, rewrites
 
 from snaploom.errors import SnapshotChanged
 from snaploom.models.times import EpochNanos
 from snaploom.storage.folder import open_folder
 from snaploom.storage.gc import collect_garbage, find_garbage
+from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.publication import AlreadyPublished
 from snaploom.storage.removal import remove_folder
 from snaploom.storage.replacement import replace_version
@@ -33,17 +36,17 @@ def dies_at(point: CrashPoint | None) -> Callable[[CrashPoint], None]:
     return reached
 
 
-def publish_once(root: Path, point: CrashPoint | None) -> None:
+def publish_once(root: Path | str, point: CrashPoint | None) -> None:
     run = a_run(dies_at(point), start=now())
     published(a_folder(open_store(str(root), create=True), run), run=run)
 
 
-def replace_once(root: Path, point: CrashPoint | None) -> None:
+def replace_once(root: Path | str, point: CrashPoint | None) -> None:
     run = a_run(dies_at(point), start=now())
     replaced(open_folder(open_store(str(root), create=False)), run=run)
 
 
-def replace_many(root: Path, numbers: list[int], start: object, answers: object) -> None:
+def replace_many(root: Path | str, numbers: list[int], start: object, answers: object) -> None:
     """Replace what was live when all are ready; answer with (snapshot, own run, whether it won)."""
     folder = open_folder(open_store(str(root), create=False))
     versions = folder.log.read().live
@@ -61,7 +64,7 @@ def replace_many(root: Path, numbers: list[int], start: object, answers: object)
     answers.put(told)  # type: ignore[attr-defined]
 
 
-def collect_once(root: Path, point: CrashPoint | None) -> None:
+def collect_once(root: Path | str, point: CrashPoint | None) -> None:
     run = a_run(dies_at(point), start=now())
     folder = a_folder(open_store(str(root), create=True), run)
     tomorrow = EpochNanos(now() + DAY)
@@ -69,12 +72,12 @@ def collect_once(root: Path, point: CrashPoint | None) -> None:
     collect_garbage(folder, garbage, run)
 
 
-def remove_once(root: Path, point: CrashPoint | None) -> None:
+def remove_once(root: Path | str, point: CrashPoint | None) -> None:
     store = open_store(str(root), create=True)
     remove_folder(store, IDENTITY.output, a_run(dies_at(point), start=now()))
 
 
-def publish_many(root: Path, numbers: list[int], start: object, answers: object) -> None:
+def publish_many(root: Path | str, numbers: list[int], start: object, answers: object) -> None:
     """Publish snapshots when all are ready; answer with (snapshot, own run, run that won)."""
     store = open_store(str(root), create=True)
     start.wait(DEADLINE)  # type: ignore[attr-defined]
@@ -89,7 +92,9 @@ def publish_many(root: Path, numbers: list[int], start: object, answers: object)
 
 
 def exit_code(
-    target: Callable[[Path, CrashPoint | None], None], root: Path, point: CrashPoint | None
+    target: Callable[[Path | str, CrashPoint | None], None],
+    root: Path | str,
+    point: CrashPoint | None,
 ) -> int:
     """How a process ended that ran a function: minus the signal when it was killed."""
     process: BaseProcess = SPAWN.Process(target=target, args=(root, point))
@@ -97,3 +102,32 @@ def exit_code(
     process.join(DEADLINE)
     assert process.exitcode is not None, "it did not end in time"
     return process.exitcode
+
+
+class KilledAtWrite(FaultyStore):
+    """Its process is killed a few milliseconds after its n-th write has begun."""
+
+    def __init__(self, inner: ObjectStore, writes_left: int, seconds: float) -> None:
+        super().__init__(inner)
+        self._left = writes_left
+        self._seconds = seconds
+
+    def _do(self, operation: str, key: str, action: Callable[[], None]) -> None:
+        self._left -= operation in ("put_if_absent", "put", "move", "delete")
+        if self._left == 0:
+            threading.Timer(self._seconds, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        action()
+
+
+def work_a_day(store: ObjectStore, number: int) -> None:
+    """Collect what the dead left, publish a snapshot, and replace it."""
+    run = a_run(start=now())
+    folder = a_folder(store, run)
+    tomorrow = EpochNanos(now() + DAY)
+    collect_garbage(folder, find_garbage(folder.store, folder.log.read(), tomorrow, DAY // 2), run)
+    published(folder, number, run=run)
+    replaced(folder, number, run=run)
+
+
+def work_and_be_killed(root: str, number: int, writes_left: int, seconds: float) -> None:
+    work_a_day(KilledAtWrite(open_store(root, create=True), writes_left, seconds), number)

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark
 
 from snaploom.engine.columnmetadata import relabelled, without_metadata
+from snaploom.engine.committers import committer_options
 from snaploom.engine.formats import JSON_OPTIONS, SPARK_FORMATS
 from snaploom.engine.outputschema import refuse_unwritable
 from snaploom.errors import SourceSchemaInvalid
@@ -91,10 +92,11 @@ def write_frame(
     """
     refuse_unwritable(frame.schema, data_format)
     how = write_options(data_format, compression)
+    options = {**how.options, **committer_options(frame.sparkSession, uri)}
     stored = frame
     if column_metadata is ColumnMetadata.MANIFEST:
         stored = relabelled(frame, without_metadata(frame.schema))
-    writer = stored.write.format(how.format).options(**how.options)
+    writer = stored.write.format(how.format).options(**options)
     try:
         writer.mode("append" if into_existing else "error").save(uri)
     except AnalysisException as refusal:

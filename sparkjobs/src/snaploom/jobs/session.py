@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from snaploom.engine.settings import SESSION_SETTINGS
 from snaploom.errors import SnaploomError
 from snaploom.jobs.logs import silence_py4j
+from snaploom.jobs.s3a import s3a_settings
 from snaploom.models.run import RunSettings, spark_memory
 
 LAPTOP_SETTINGS: Mapping[str, str] = {
@@ -40,6 +41,10 @@ LAPTOP_SETTINGS: Mapping[str, str] = {
 RESULT_SETTINGS: Mapping[str, str] = {"spark.sql.session.timeZone": "UTC"}
 """What the result of a query depends on unless `run.spark` says otherwise: without it, `to_date` of
 a timestamp would give another day on a machine elsewhere."""
+
+SCHEDULING: Mapping[str, str] = {"spark.scheduler.mode": "FAIR"}
+"""Outputs that are woven at a time have a pool each, of which Spark serves all alike; jobs of one
+pool take turns as they would otherwise."""
 
 _THREAD = re.compile(r'^Exception in thread "[^"]*" (?:[\w.$]+: )?')
 
@@ -73,7 +78,7 @@ def build_session(name: str, run: RunSettings) -> SparkSession:
         SparkNotStarted: no Java, or a configuration that Spark refuses.
     """
     silence_py4j()
-    settings = dict(RESULT_SETTINGS)
+    settings = {**RESULT_SETTINGS, **SCHEDULING, **s3a_settings(os.environ)}
     if not _is_submitted():
         settings.update(LAPTOP_SETTINGS)
     settings.update(configured(run))

@@ -1,0 +1,60 @@
+"""How Spark's tasks commit files on S3, which has no rename.
+
+By default Spark writes a task's files elsewhere and renames them, which S3A does by copying. With
+the module `spark-hadoop-cloud` they are uploaded to where they belong, and become visible when the
+job commits (the magic committer). Either way they go into staging first; promotion is ours.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+_log = logging.getLogger(__name__)
+
+S3 = "s3a:"
+PROTOCOL = "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol"
+COMMITTERS: Mapping[str, str] = {
+    "spark.sql.sources.commitProtocolClass": PROTOCOL,
+    "spark.sql.parquet.output.committer.class": (
+        "org.apache.spark.internal.io.cloud.BindingParquetOutputCommitter"
+    ),
+}
+"""Settings by which each file system's own committer is asked for; others than S3A keep Spark's."""
+
+WRITE_OPTIONS: Mapping[str, str] = {"fs.s3a.committer.name": "magic"}
+
+WITHOUT_MODULE = (
+    "files are uploaded to S3 and then copied by Spark's tasks, once more than needed: the module "
+    "spark-hadoop-cloud is not on Spark's classpath"
+)
+"""What a write without the module is told with."""
+
+
+def committer_options(spark: SparkSession, uri: str) -> Mapping[str, str]:
+    """Options of a write into a folder; the session is told of the committers when it has them.
+
+    The settings stay in the session: taken back, they could be missing to a write of another
+    thread that is just planned.
+    """
+    if not uri.startswith(S3):
+        return {}
+    if not has_committers(spark):
+        _log.warning("%s", WITHOUT_MODULE)
+        return {}
+    for name, value in COMMITTERS.items():
+        spark.conf.set(name, value)
+    return WRITE_OPTIONS
+
+
+def has_committers(spark: SparkSession) -> bool:
+    """Whether the module `spark-hadoop-cloud` is on the classpath."""
+    jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]  # set once a session exists
+    try:
+        jvm.org.apache.spark.util.Utils.classForName(PROTOCOL, False, False)
+    except Py4JError:
+        return False
+    return True

@@ -1,0 +1,80 @@
+"""An output's whole life, with its sources and its folder in a bucket, and on HDFS."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import support
+from pyspark.sql import SparkSession
+from support.remoteloom import live, remote_shop
+from support.s3servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, environment_of
+
+from snaploom.engine.committers import PROTOCOL
+from snaploom.engine.hadoopstore import HadoopObjectStore
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+DEADLINE = 500
+"""Seconds for a process that starts Spark; it takes 20 alone."""
+
+
+@pytest.fixture(scope="module")
+def in_bucket(versitygw: S3Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What happened in a bucket, in a process whose Spark has S3A."""
+    folder = tmp_path_factory.mktemp("in-bucket")
+    command = [sys.executable, "-m", "support.remoteloom", f"s3://{BUCKET}/life", str(folder)]
+    tests = Path(support.__path__[0]).parent
+    with environment_of(versitygw):
+        done = subprocess.run(
+            command, cwd=tests, capture_output=True, text=True, timeout=DEADLINE, check=False
+        )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout) | {"printed": done.stdout + done.stderr}
+
+
+@pytest.fixture(scope="module")
+def on_hdfs(
+    spark: SparkSession, hdfs: str, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    """What happened on HDFS, with the Spark of the tests."""
+    base = f"{hdfs}/life"
+    store = HadoopObjectStore(spark, base, create=True)
+    return live(base, remote_shop(base, tmp_path_factory.mktemp("on-hdfs"), {}), store)
+
+
+@pytest.fixture(params=["in_bucket", "on_hdfs"])
+def life(request: pytest.FixtureRequest) -> dict[str, Any]:
+    facts: dict[str, Any] = request.getfixturevalue(request.param)
+    return facts
+
+
+def test_each_snapshot_is_published_once(life: dict[str, Any]) -> None:
+    assert life["published"] == [1, 0, 1]
+    assert [one["time"] for one in life["snapshots"]["snapshots"]] == ["2024-05-02T00:00:00Z"]
+    assert [one["time"] for one in life["snapshots"]["tombstones"]] == ["2024-05-01T00:00:00Z"]
+
+
+def test_published_rows_are_read(life: dict[str, Any]) -> None:
+    assert life["rows"] == [[1, "Ada"], [2, "Grace"]]
+
+
+def test_deleted_snapshot_is_collected_and_nothing_else_is_left(life: dict[str, Any]) -> None:
+    assert {item["kind"] for item in life["garbage"]["garbage"]} == {"TOMBSTONED"}
+    live_files = [file["path"] for one in life["snapshots"]["snapshots"] for file in one["files"]]
+    assert life["files"] == sorted(f"wide/{path}" for path in live_files)
+
+
+def test_files_in_a_bucket_are_committed_by_the_magic_committer(in_bucket: dict[str, Any]) -> None:
+    assert in_bucket["committer"] == PROTOCOL
+
+
+def test_nothing_that_is_printed_or_reported_has_a_key(in_bucket: dict[str, Any]) -> None:
+    told = in_bucket["text"] + in_bucket["printed"]
+    assert BUCKET in told
+    assert SECRET_KEY not in told
+    assert ACCESS_KEY not in told
