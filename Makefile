@@ -52,7 +52,7 @@ unit: install ## Run the tests that need no Spark
 
 .PHONY: prove
 prove: install java components ## Run the long forms of the proofs, for hours
-	SNAPLOOM_PROVE=1 $(BIN)/python -m pytest tests/publication/test_model.py
+	SNAPLOOM_PROVE=1 $(BIN)/python -m pytest tests/publication/test_model.py tests/publication/test_kill_s3.py
 
 .PHONY: lint
 lint: install ## Check format, style, types, layers and generated files
@@ -93,6 +93,10 @@ constraints: install ## Pin today's versions in .ci/constraints.txt
 .PHONY: bench-join
 bench-join: install java ## Compare weaving with hand-written PySpark
 	$(BIN)/python benchmarks/join.py
+
+.PHONY: bench-enumeration
+bench-enumeration: install java ## List the snapshots of a source of a million files
+	$(BIN)/python benchmarks/enumeration.py
 
 .PHONY: bench-publication
 bench-publication: install ## Open and commit to histories of up to 100,000 snapshots
