@@ -9,7 +9,7 @@ from support.pagecommands import run
 from support.pages import DOCS, Block, Command, blocks_of, commands_of, pattern_of
 from support.pagesession import IN_A_SESSION
 
-AFTER_TUTORIAL = ("read-without-snaploom", "recover", "sort-a-snapshot")
+AFTER_TUTORIAL = ("read-without-snaploom", "recover", "sort-a-snapshot", "correct-history")
 """How-tos that go on in the tutorial's folder."""
 ELSEWHERE = (*AFTER_TUTORIAL, *IN_A_SESSION)
 HOW_TO = [p for p in sorted((DOCS / "how-to").glob("*.md")) if p.stem not in ELSEWHERE]

@@ -24,6 +24,7 @@ from snaploom.jobs.sight import Sight
 from snaploom.models.finding import Finding, InvalidDeclarations
 from snaploom.models.report import (
     ManifestPointer,
+    RegisteredTable,
     Report,
     RunPhase,
     SnapshotReason,
@@ -71,6 +72,8 @@ class RunRecord:
         self._failed: list[Unpublished] = []
         self._stopped_by: SnaploomError | None = None
         self._cause: type[SnaploomError] | None = None
+        self.registered: RegisteredTable | None = None
+        """The catalog table, once it is up to date."""
 
     def plan(self, plan: RunPlan, due: int) -> None:
         """It is known what will be visited.
@@ -196,6 +199,7 @@ class RunRecord:
             snapshot_count=None if state is None else len(state.live),
             newest=None if state is None else newest_snapshot(state),
             published=() if state is None else published_snapshots(state),
+            registered=self.registered,
             session=dict(self._session.settings),
             tool_version=snaploom.__version__,
             spark_version=self._session.version,

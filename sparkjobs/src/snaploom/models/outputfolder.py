@@ -136,8 +136,13 @@ class SnapshotAutoDelete(ApiModel):
 class RegisterTable(ApiModel):
     """A catalog table in which every published snapshot is registered."""
 
-    name: Annotated[str, StringConstraints(min_length=1, max_length=512)]
-    """`catalog.database.table`, `database.table` or `table`."""
+    name: Annotated[
+        str,
+        StringConstraints(
+            min_length=1, max_length=512, pattern=r"^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+){0,2}$"
+        ),
+    ]
+    """`catalog.database.table`, `database.table` or `table`; made by the first publication."""
 
 
 class OutputFolder(ApiModel):

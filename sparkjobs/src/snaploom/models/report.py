@@ -265,6 +265,17 @@ class Progress(ApiModel):
     """The same for people."""
 
 
+class RegisteredTable(ApiModel):
+    """The catalog table of an output (`registerTable`), as a run left it."""
+
+    name: ShortText
+    """Its name."""
+    partitions: Count
+    """Snapshots in it."""
+    sequence: Count
+    """Sequence number of the manifest entry up to which it tells what is published."""
+
+
 class Report(ApiModel):
     """What a run did: written by the job, read by the operator and by `run -o json`."""
 
@@ -314,6 +325,8 @@ class Report(ApiModel):
     """The newest of them."""
     published: PublishedSnapshots = ()
     """The newest of them in short, newest first."""
+    registered: RegisteredTable | None = None
+    """The catalog table, where the output has one and it could be brought up to date."""
     index: IndexFacts | None = None
     """What a run of an index left."""
     removed: Removed | None = None

@@ -1,0 +1,76 @@
+"""Published snapshots as partitions of a catalog table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from support.loom import Loom, ids
+
+from snaploom.jobs.events import Warned
+
+pytestmark = pytest.mark.spark
+
+TABLE = "registered_wide"
+
+
+@pytest.fixture
+def loom(spark: SparkSession, tmp_path: Path) -> Iterator[Loom]:
+    """Two days of orders, to be registered."""
+    loom = Loom(tmp_path, folder={"registerTable": {"name": f"default.{TABLE}"}})
+    for day in (1, 2):
+        loom.write("order", day, ids(*range(day)))
+    yield loom
+    spark.sql(f"DROP TABLE IF EXISTS {TABLE}")
+
+
+def rows_by_day(spark: SparkSession) -> list[int]:
+    counted = spark.sql(f"SELECT count(*) FROM {TABLE} GROUP BY snapshot_epoch ORDER BY 1")
+    return [row[0] for row in counted.collect()]
+
+
+def test_snapshots_are_partitions_and_deleted_ones_are_none(spark, loom) -> None:
+    report = loom.weave(spark).report
+    assert rows_by_day(spark) == [1, 2]
+    assert (report.registered.partitions, report.registered.sequence) == (2, loom.state().seq)
+    loom.write("order", 3, ids(0, 1, 2))
+    loom.folder["snapshotAutoDelete"] = {"maxOldSnapshots": 1}
+    loom.weave(spark)
+    assert rows_by_day(spark) == [2, 3]
+
+
+def test_run_with_nothing_to_publish_mends_the_table(spark, loom) -> None:
+    loom.weave(spark)
+    spark.sql(f"DROP TABLE {TABLE}")
+    report = loom.weave(spark).report
+    assert (report.snapshots, report.registered.partitions) == ((), 2)
+    assert rows_by_day(spark) == [1, 2]
+
+
+def test_table_has_the_columns_of_all_snapshots(spark, loom) -> None:
+    loom.weave(spark)
+    loom.write("order", 3, [{"id": 9, "note": "new"}])
+    loom.weave(spark)
+    found = spark.sql(f"SELECT data.id, data.note FROM {TABLE} ORDER BY data.note DESC NULLS LAST")
+    assert [tuple(row) for row in found.take(2)] == [(9, "new"), (0, None)]
+
+
+@pytest.mark.parametrize("data_format", ["JSONL", "AVRO"])
+def test_times_as_text_and_other_formats_are_read_by_the_table(spark, loom, data_format) -> None:
+    loom.folder |= {"dataFormat": data_format, "dataCompression": "NONE"}
+    loom.folder["snapshotFormat"] = {"hivePartitioned": {"timestampFormat": "ISO8601_DATE_TIME"}}
+    assert loom.weave(spark).report.registered.partitions == 2
+    assert loom.weave(spark).report.registered.partitions == 2
+    found = spark.table(TABLE).select("snapshot_epoch").distinct().orderBy("snapshot_epoch")
+    assert [row[0] for row in found.collect()] == ["2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z"]
+
+
+def test_table_of_somebody_else_is_left_alone_and_publication_stands(spark, loom) -> None:
+    spark.range(1).write.saveAsTable(TABLE)
+    woven = loom.weave(spark)
+    assert woven.outcomes == {1: "PUBLISHED", 2: "PUBLISHED"}
+    assert woven.report.registered is None
+    assert any("not made for this output" in event.message for event in woven.told(Warned))
+    assert spark.table(TABLE).columns == ["id"]
