@@ -10,7 +10,7 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import RunAction, SparkSettings, Trigger
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import parse_instant
-from snaploom_operator.manifests.configmaps import bundle_name, report_name
+from snaploom_operator.manifests.configmaps import report_name
 from snaploom_operator.settings import OperatorSettings
 from snaploom_operator.submitters.base import RunRequest
 from snaploom_operator.submitters.merging import merged_settings
@@ -65,7 +65,7 @@ def a_request(
         "trigger": Trigger(declarations="d" * 16, token="by hand"),
         "started_at": parse_instant("2024-05-01T12:00:00.5Z"),
         "spark": spark,
-        "bundle": bundle_name(name),
+        "bundle": f"{name}-bundle",
         "report": report_name(name),
     }
     return RunRequest(**(facts | changes))

@@ -61,9 +61,10 @@ class Reason(StrEnum):
     INVALID = "Invalid"
     """The declarations are wrong by themselves."""
     REFERENCE_MISSING = "ReferenceMissing"
-    """Something that is referred to does not exist; it may still arrive."""
+    """Something that is referred to does not exist; it may still arrive, and for the first ten
+    seconds the resource is Reconciling rather than Stalled."""
     REFERENCE_NOT_READY = "ReferenceNotReady"
-    """Something that is referred to is wrong itself."""
+    """Something that is referred to is wrong itself; Stalled like the reason before."""
     TREE_AMBIGUOUS = "TreeAmbiguous"
     """Several join trees are equally good."""
     SOURCE_UNREACHABLE = "SourceUnreachable"

@@ -14,7 +14,7 @@ from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom_operator.actions import RemoveFinalizer
 from snaploom_operator.decide.deciding import AGAIN_AFTER_FAULT, decide
 from snaploom_operator.decide.faults import GRACE_SECONDS
-from snaploom_operator.decide.instants import later
+from snaploom_operator.instants import later
 from snaploom_operator.objects import Ref
 from snaploom_operator.observed import ObservedResource, Unparsable
 

@@ -21,6 +21,7 @@ from snaploom_operator.cluster.resources import CONFIG_MAPS, OURS
 from snaploom_operator.local.runner import LocalRunner, Pace, job_environment
 from snaploom_operator.manifests.configmaps import bundle_config_map
 from snaploom_operator.manifests.metadata import uid_of
+from snaploom_operator.metadata import Metadata
 from snaploom_operator.objects import Application, ApplicationState
 from snaploom_operator.submitters.forms import FORMS
 
@@ -61,8 +62,9 @@ async def submit(cluster: Cluster, namespace: str, documents: list[Raw]) -> str:
         created: Any = await cluster.create(OURS[raw["kind"]], namespace, raw)
         resources.append(KIND_BY_NAME[raw["kind"]].model.parse(created))
     bundle = bundle_for("OutputDataset", OUTPUT, resources)
-    request = a_request(bundle.output, name=RUN)
-    await cluster.create(CONFIG_MAPS, namespace, bundle_config_map(bundle.output, RUN, bundle))
+    bundled = bundle_config_map(bundle.output, RUN, bundle)
+    request = a_request(bundle.output, name=RUN, bundle=Metadata.of(bundled).name)
+    await cluster.create(CONFIG_MAPS, namespace, bundled)
     await cluster.create(CONFIG_MAPS, namespace, FORM.manifest(request))
     return uid_of(bundle.output)
 

@@ -46,10 +46,13 @@ def large(count: int, length: int = 0) -> Bundle:
     return bundle(files("customers"), *sources)
 
 
-def test_bundle_is_immutable_and_named_after_the_run() -> None:
+def test_bundle_is_immutable_and_named_after_the_run_and_what_it_holds() -> None:
     config_map = manifest_of(bundle())
     assert config_map["immutable"] is True
-    assert config_map["metadata"]["name"] == f"{RUN}-bundle"
+    name = config_map["metadata"]["name"]
+    assert name.startswith(f"{RUN}-bundle-")
+    assert name == manifest_of(bundle())["metadata"]["name"]
+    assert name != manifest_of(bundle(files("customers", format="orc")))["metadata"]["name"]
     assert config_map["metadata"]["labels"]["snaploom.io/role"] == "bundle"
 
 

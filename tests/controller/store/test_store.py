@@ -15,8 +15,9 @@ from support.controllerobjects import (
 )
 from support.declarations import document, files, model, output, simple, spoilt
 
-from snaploom.models.run import Submitter
+from snaploom.models.run import CurrentRun, Submitter
 from snaploom_operator.knowledge.parsing import Refused
+from snaploom_operator.knowledge.runqueue import RunQueue
 from snaploom_operator.knowledge.store import Store
 from snaploom_operator.objects import Ref
 from snaploom_operator.settings import Limits
@@ -234,3 +235,13 @@ def test_submitters_that_come_or_go_wake_what_can_run() -> None:
     store = filled()
     assert store.set_available(frozenset({Submitter.LOCAL})) == {key(OUTPUT)}
     assert store.set_available(frozenset({Submitter.LOCAL})) == frozenset()
+
+
+def test_run_that_waits_since_nobody_knows_when_is_taken_in_and_goes_first() -> None:
+    queue = RunQueue(Limits(runs=1))
+    run = {"phase": "Queued", "since": "2026-01-01T00:00:00Z", "startedAt": "2026-01-01T00:00:00Z"}
+    edited = run | {"startedAt": "2026-13-45T99:99:99Z"}
+    for name, told in (("usual", run), ("edited", edited)):
+        ref = Ref("OutputDataset", "default", name)
+        queue.put(ref, CurrentRun.parse({"name": name, "id": name, **told}))
+    assert {ref.name for ref in queue.next() if queue.place_of(ref).has_slot} == {"edited"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from snaploom.models.run import RunSettings
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.calendar import OutOfCalendar, plus
-from snaploom_operator.decide.instants import known_instant
+from snaploom_operator.instants import known_instant
 
 
 def expires_at(settings: RunSettings, since: str | None) -> EpochNanos | None:

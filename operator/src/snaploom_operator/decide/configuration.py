@@ -9,9 +9,9 @@ from snaploom.models.fieldtransformer import FieldTransformer, FieldTransformerS
 from snaploom.models.metadataapplicator import MetadataApplicator, MetadataApplicatorStatus
 from snaploom_operator.conditions import ConditionType, Reason, Told, follow
 from snaploom_operator.decide.faults import Fault, fault_of, stalls_at, validated
-from snaploom_operator.decide.instants import seconds_until
 from snaploom_operator.decide.noting import stalled_notes
 from snaploom_operator.decision import Decision
+from snaploom_operator.instants import seconds_until
 from snaploom_operator.observed import ObservedResource
 
 Configuration = DataSource | DataRelationship | MetadataApplicator | FieldTransformer

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from snaploom.models.run import LastPhase, LastRun, RunAction, Trigger
 from snaploom.models.times import EpochNanos
 from snaploom_operator.conditions import Reason
-from snaploom_operator.decide.instants import known_instant, later
 from snaploom_operator.decide.view import RunView
+from snaploom_operator.instants import known_instant, later
 
 DECLARED = frozenset({"Invalid", "NoUniqueJoinTree", "NotSupported", "IndexNotPossible"})
 """Reasons that lie in the declarations alone: neither time nor data mends them."""

@@ -9,7 +9,7 @@ from snaploom.models.common import Condition
 from snaploom.models.finding import Finding, errors_of
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom_operator.conditions import ConditionType, Reason, Told
-from snaploom_operator.decide.instants import is_past, known_instant, later
+from snaploom_operator.instants import is_past, known_instant, later
 from snaploom_operator.observed import ObservedResource
 
 MISSING = "SL130"

@@ -22,7 +22,6 @@ from snaploom_operator.actions import Action
 from snaploom_operator.conditions import Reason
 from snaploom_operator.decide.due import Due, changed
 from snaploom_operator.decide.faults import Fault
-from snaploom_operator.decide.instants import has_lasted, is_past, known_instant, later
 from snaploom_operator.decide.outcomes import Verdict, ending_note, last_run, stopped, verdict
 from snaploom_operator.decide.settings import DecideSettings
 from snaploom_operator.decide.sighting import (
@@ -35,6 +34,7 @@ from snaploom_operator.decide.sighting import (
 from snaploom_operator.decide.view import RunView
 from snaploom_operator.decide.writing import config_map_deletion, creations, deletion
 from snaploom_operator.decision import EventType, Note
+from snaploom_operator.instants import has_lasted, is_past, known_instant, later
 from snaploom_operator.naming import run_name
 from snaploom_operator.objects import Application
 from snaploom_operator.sizes import fit_text

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from snaploom.models.report import RunPhase
 from snaploom.models.times import EpochNanos
 from snaploom_operator.actions import Delete
-from snaploom_operator.decide.instants import known_instant
 from snaploom_operator.decide.settings import DecideSettings
 from snaploom_operator.decide.view import RunView
 from snaploom_operator.decide.writing import config_map_deletion, deletion
+from snaploom_operator.instants import known_instant
 from snaploom_operator.objects import Application, ApplicationState
 
 _MOST_AT_ONCE = 40

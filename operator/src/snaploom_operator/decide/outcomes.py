@@ -13,8 +13,8 @@ from snaploom.models.report import Report, RunPhase, Unpublished
 from snaploom.models.run import CurrentRun, LastPhase, LastRun
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom_operator.conditions import Reason
-from snaploom_operator.decide.instants import known_instant
 from snaploom_operator.decision import EventType, Note
+from snaploom_operator.instants import known_instant
 from snaploom_operator.sizes import fit_text, fit_texts
 
 _MESSAGE_BYTES = 1_000

@@ -12,7 +12,6 @@ from snaploom_operator.decide.ageing import expires_at, overdue_text
 from snaploom_operator.decide.facts import with_published
 from snaploom_operator.decide.faults import Fault, fault_of, stalls_at, validated
 from snaploom_operator.decide.following import Step
-from snaploom_operator.decide.instants import seconds_until
 from snaploom_operator.decide.noting import stale_notes, stalled_notes
 from snaploom_operator.decide.planned import plan_actions, plan_status
 from snaploom_operator.decide.readiness import Standing, readiness
@@ -20,6 +19,7 @@ from snaploom_operator.decide.running import live, next_run_at, view_of
 from snaploom_operator.decide.settings import DecideSettings
 from snaploom_operator.decide.view import RunView
 from snaploom_operator.decision import Decision
+from snaploom_operator.instants import seconds_until
 from snaploom_operator.observed import ObservedOutput
 
 

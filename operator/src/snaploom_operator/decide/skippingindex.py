@@ -16,7 +16,6 @@ from snaploom_operator.conditions import ConditionType, Reason, Told, follow
 from snaploom_operator.decide.ageing import expires_at, overdue_text
 from snaploom_operator.decide.faults import fault_of, stalls_at, validated
 from snaploom_operator.decide.following import Step
-from snaploom_operator.decide.instants import seconds_until
 from snaploom_operator.decide.noting import stale_notes, stalled_notes
 from snaploom_operator.decide.outputdataset import realised
 from snaploom_operator.decide.readiness import Standing, readiness
@@ -24,6 +23,7 @@ from snaploom_operator.decide.running import is_at_work, live, next_run_at, view
 from snaploom_operator.decide.settings import DecideSettings
 from snaploom_operator.decide.view import RunView
 from snaploom_operator.decision import Decision
+from snaploom_operator.instants import seconds_until
 from snaploom_operator.observed import ObservedIndex
 
 _REFRESHED = "the index was last refreshed"

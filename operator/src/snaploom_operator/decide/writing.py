@@ -10,10 +10,11 @@ from snaploom_operator.actions import Create, Delete
 from snaploom_operator.cluster.resources import CONFIG_MAPS
 from snaploom_operator.conditions import Reason
 from snaploom_operator.decide.faults import Fault
-from snaploom_operator.instants import known_instant
 from snaploom_operator.decide.settings import DecideSettings
 from snaploom_operator.decide.view import RunView
-from snaploom_operator.manifests.configmaps import bundle_config_map, bundle_name, report_name
+from snaploom_operator.instants import known_instant
+from snaploom_operator.manifests.configmaps import bundle_config_map, report_name
+from snaploom_operator.metadata import Metadata
 from snaploom_operator.objects import Application
 from snaploom_operator.observed import OwnedConfigMap
 from snaploom_operator.submitters.base import RunRequest
@@ -30,7 +31,8 @@ def creations(
     form = settings.forms[view.submitter]
     try:
         bundled = bundle_config_map(view.owner, current.name, bundle)
-        application = form.manifest(_request(view, current, settings, bundle))
+        name = Metadata.of(bundled).name
+        application = form.manifest(_request(view, current, settings, bundle, name))
     except SnaploomError as error:
         return Fault(_reason(error.reason), str(error))
     return Create(CONFIG_MAPS, bundled), Create(form.resource, application)
@@ -48,7 +50,7 @@ def config_map_deletion(config_map: OwnedConfigMap, namespace: str) -> Delete:
 
 
 def _request(
-    view: RunView, current: CurrentRun, settings: DecideSettings, bundle: Bundle
+    view: RunView, current: CurrentRun, settings: DecideSettings, bundle: Bundle, bundle_name: str
 ) -> RunRequest:
     return RunRequest(
         owner=view.owner,
@@ -58,7 +60,7 @@ def _request(
         trigger=current.trigger,
         started_at=known_instant(current.started_at) or view.now,
         spark=merged_settings(view.settings.spark, settings.spark),
-        bundle=bundle_name(current.name),
+        bundle=bundle_name,
         report=report_name(current.name),
         secrets=secret_keys(bundle, current.action),
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from snaploom.models.datasource import DataSource, LastSeen
-from snaploom.models.times import parse_instant
+from snaploom.models.times import EpochNanos
+from snaploom_operator.instants import known_instant
 from snaploom_operator.objects import FoundReport, Ref
 
 
@@ -47,7 +48,9 @@ class LastSeenIndex:
 
 def newer(look: LastSeen, other: LastSeen | None) -> bool:
     """Whether one look was taken after another."""
-    return other is None or (parse_instant(look.at), look.run) > (
-        parse_instant(other.at),
-        other.run,
-    )
+    return other is None or _age(look) > _age(other)
+
+
+def _age(look: LastSeen) -> tuple[EpochNanos, str]:
+    """What looks are ordered by; one whose time cannot be read comes before all others."""
+    return known_instant(look.at) or EpochNanos(0), look.run

@@ -11,7 +11,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from snaploom.models.run import CurrentPhase, CurrentRun
-from snaploom.models.times import EpochNanos, parse_instant
+from snaploom.models.times import EpochNanos
+from snaploom_operator.instants import known_instant
 from snaploom_operator.objects import Ref
 from snaploom_operator.observed import Queue
 from snaploom_operator.settings import Limits
@@ -69,7 +70,7 @@ class RunQueue:
         """
         waits = run is not None and run.phase is CurrentPhase.QUEUED and may_go
         flies = run is not None and run.phase is not CurrentPhase.QUEUED
-        place = _Place(parse_instant(run.started_at), ref) if run is not None and waits else None
+        place = _Place(_since(run), ref) if run is not None and waits else None
         if place == self._places.get(ref) and flies == (ref in self._flying):
             return False
         self._forget(ref)
@@ -127,3 +128,8 @@ class RunQueue:
         if ref in self._flying:
             self._flying.remove(ref)
             self._flying_in[ref.namespace] -= 1
+
+
+def _since(run: CurrentRun) -> EpochNanos:
+    """Since when a run waits; one whose status was edited so that nobody can tell goes first."""
+    return known_instant(run.started_at) or EpochNanos(0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 
@@ -34,9 +35,13 @@ _KEPT_METADATA = ("name", "namespace", "uid", "generation")
 and the annotation of `kubectl apply` repeats what a spec said once."""
 
 
-def bundle_name(run: str) -> str:
-    """Name of the ConfigMap with the Bundle of a run."""
-    return f"{run}-bundle"
+def bundle_name(run: str, text: str) -> str:
+    """Name of the ConfigMap with the Bundle of a run.
+
+    It follows from the content, so that what an operator left that died before the application was
+    created is found again where it is the same, and is never taken for what it is not.
+    """
+    return f"{run}-bundle-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def report_name(run: str) -> str:
@@ -72,7 +77,7 @@ def bundle_config_map(owner: Resource, run: str, bundle: Bundle) -> JsonObject:
             hint="put user name and password into a Secret, and name it in fromSecret",
         )
     text = _compact({key: _bare(value) for key, value in document.items()})
-    metadata = child_metadata(owner, bundle_name(run), run, role="bundle")
+    metadata = child_metadata(owner, bundle_name(run, text), run, role="bundle")
     content = _bundled(text)
     if content is None:
         raise BundleTooLarge(

@@ -19,8 +19,9 @@ from snaploom.models.finding import errors_of
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
-from snaploom.models.times import EpochNanos, parse_instant
+from snaploom.models.times import EpochNanos
 from snaploom.planning.dependence import upstream_outputs
+from snaploom_operator.instants import known_instant
 from snaploom_operator.knowledge.children import Child
 from snaploom_operator.knowledge.entries import Entry
 from snaploom_operator.knowledge.lastseen import newer
@@ -290,8 +291,7 @@ def _follows(index: SkippingIndex) -> bool:
 
 def _is_overdue(index: SkippingIndex, output: OutputDataset) -> bool:
     """Whether an output published something after an index was last refreshed."""
-    refreshed = index.status.last_refreshed if index.status is not None else None
     latest = output.status.latest_snapshot if output.status is not None else None
-    if refreshed is None or latest is None:
-        return False
-    return parse_instant(latest.published_at) > parse_instant(refreshed)
+    refreshed = known_instant(index.status.last_refreshed if index.status is not None else None)
+    published = known_instant(latest.published_at if latest is not None else None)
+    return refreshed is not None and published is not None and published > refreshed
