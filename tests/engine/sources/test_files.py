@@ -4,7 +4,13 @@ import os
 
 import pytest
 
-from snaploom.engine.sources.files import escape_glob, fingerprint, is_hidden, list_files
+from snaploom.engine.sources.files import (
+    escape_glob,
+    fingerprint,
+    is_hidden,
+    list_files,
+    split_glob,
+)
 from snaploom.errors import SourceNotReadable
 
 pytestmark = pytest.mark.spark
@@ -135,3 +141,28 @@ def test_five_thousand_files_are_listed(spark, tmp_path):
     touch(tmp_path, *(f"d={i % 50}/f{i}.csv" for i in range(5000)))
 
     assert len(listed(spark, tmp_path, "*/*")) == 5000
+
+
+@pytest.mark.parametrize(
+    ("glob", "parts"),
+    [
+        ("/a/*/b/*.csv", ("/a/*", "b/*.csv")),
+        ("s3a://b/{x,y}/?/c*", ("s3a://b/{x,y}", "?/c*")),
+        ("/a/[ab]*/c", None),
+        ("/a/b", None),
+        ("/a/{b/*,c}/*", None),
+    ],
+)
+def test_a_glob_is_split_after_its_first_wildcard(glob, parts):
+    assert split_glob(glob) == parts
+
+
+def test_folders_listed_at_the_same_time_give_what_one_question_gives(spark, tmp_path, monkeypatch):
+    touch(tmp_path, *(f"day={n}[{n % 3}]/{m}.csv" for n in range(20) for m in range(7)))
+    touch(tmp_path, "day=3[0]/_hidden.csv", "_other/x.csv", "file.csv")
+    at_once = listed(spark, tmp_path, "*/*", "day=1*/[0-3].*")
+    monkeypatch.setattr("snaploom.engine.sources.files.split_glob", lambda _glob: None)
+    monkeypatch.setattr("snaploom.engine.sources.files.TOLD_AT_ONCE", 3)
+
+    assert at_once == listed(spark, tmp_path, "*/*", "day=1*/[0-3].*")
+    assert len(at_once) == 140
