@@ -1,4 +1,7 @@
-"""`snaploom graph`: sources, keys, relationships and the chosen tree, as a picture."""
+"""`snaploom graph`: sources, keys, relationships and the chosen tree, as a picture.
+
+With a time, what was published then is drawn from its manifest; with two, the difference.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,19 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from snaploom.cli.console import message_console, print_findings, result_console
-from snaploom.cli.options import Files
+from snaploom.cli.options import Files, time_of
+from snaploom.cli.places import Place, published_state
 from snaploom.jobs.declarations import TREE_CODES, exit_code_of, read_declarations, refuse
-from snaploom.planning.drawing import dot, mermaid
-from snaploom.planning.picture import picture_of
+from snaploom.models.codes import make_finding
+from snaploom.models.finding import InvalidDeclarations
+from snaploom.planning.drawing import dot, mermaid, published_dot, published_mermaid
+from snaploom.planning.picture import picture_of, published_picture
 from snaploom.planning.plan import plan_offline
+from snaploom.planning.publishedmodel import PublishedModel, difference
 from snaploom.planning.svg import to_svg
+from snaploom.storage import history
+from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.state import FolderState
 
 
 class GraphForm(StrEnum):
@@ -25,16 +35,43 @@ class GraphForm(StrEnum):
 
 
 def graph(
-    name: Annotated[str, Parameter(name="OUTPUT", help="Name of the OutputDataset.")],
+    place: Place,
     /,
     *,
-    file: Files,
+    file: Files | None = None,
+    at: Annotated[
+        str | None,
+        Parameter(help="Draw what is published, as of the newest snapshot at this time or before."),
+    ] = None,
+    diff: Annotated[
+        tuple[str, str] | None,
+        Parameter(help="Two times: draw how what is published then differs."),
+    ] = None,
     output: Annotated[
         GraphForm,
         Parameter(name=["--output", "-o"], show_default=True, help="Form of the drawing."),
     ] = GraphForm.MERMAID,
 ) -> int:
-    """Draw how an output is joined together; data is not looked at."""
+    """Draw how an output is joined together, declared or published; data is not looked at."""
+    _refuse_confusion(file, at, diff)
+    if at is None and diff is None:
+        return _draw_declared(place, file or [], output)
+    store, state = published_state(place, file)
+    history.refuse_empty(state, store.uri)
+    if diff is None:
+        model = _model_at(store, state, at or "", "--at")
+    else:
+        model = difference(*(_model_at(store, state, time, "--diff") for time in diff))
+    drawing = {
+        GraphForm.MERMAID: lambda: published_mermaid(model),
+        GraphForm.DOT: lambda: published_dot(model),
+        GraphForm.SVG: lambda: to_svg(published_picture(model)),
+    }[output]()
+    result_console().print(drawing, markup=False, end="")
+    return 0
+
+
+def _draw_declared(name: str, file: Files, output: GraphForm) -> int:
     declarations = read_declarations(file)
     bundle = declarations.bundle(name)
     refuse(f for f in declarations.findings_for(bundle) if f.code not in TREE_CODES)
@@ -48,3 +85,27 @@ def graph(
     }[output]()
     result_console().print(drawing, markup=False, end="")
     return exit_code_of(findings)
+
+
+def _model_at(store: ObjectStore, state: FolderState, time: str, option: str) -> PublishedModel:
+    instant = time_of(time, option, "'snaploom snapshots' lists the times of snapshots")
+    return history.model_of(store.uri, state, history.snapshot_at(state, instant))
+
+
+def _refuse_confusion(file: Files | None, at: str | None, diff: tuple[str, str] | None) -> None:
+    if at is not None and diff is not None:
+        message, found, hint = "one time and two are asked for at once", "--at and --diff", ""
+    elif at is None and diff is None and not file:
+        message, found = "what is to be drawn is not said", "no files and no time"
+        hint = "add where the output is declared (-f PATH), or a time (--at TIME)"
+    else:
+        return
+    finding = make_finding(
+        "SL191",
+        message,
+        path="--at",
+        found=found,
+        expected="declarations, one time, or two",
+        hint=hint or "leave out one of them",
+    )
+    raise InvalidDeclarations([finding])

@@ -1,7 +1,8 @@
 """The graph of an output as Mermaid and DOT: sources, relationships with keys, the chosen tree.
 
 A relationship is a node of its own, joined to its sources by thin lines that carry the key, because
-as arcs between sources it would be k² lines. The chosen tree lies on top in bold arrows.
+as arcs between sources it would be k² lines. The chosen tree lies on top in bold arrows. Of what is
+published the manifest knows the tree alone, with the snapshots that went into it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from snaploom.planning.graph import JoinGraph
+from snaploom.planning.publishedmodel import Change, PublishedModel, PublishedNode
 from snaploom.planning.tree import JoinTree
 
 
@@ -135,6 +137,77 @@ def _dot_lines(drawn: Drawing) -> Iterator[str]:
     yield "}"
 
 
+def published_mermaid(model: PublishedModel) -> str:
+    """A published data model, or the difference of two, as a Mermaid flowchart."""
+    tree, nodes = model.tree()
+    lines = [
+        f"%% {model.title}: {model.caption}",
+        *(f"%% {note}" for note in model.notes),
+        "flowchart LR",
+        *(
+            f'  s{number}["{_mermaid_lines_of(node)}"]:::{_kind(number, node)}'
+            for number, node in nodes.items()
+        ),
+        *(
+            f'  s{node.parent_number} == "{_mermaid_text(_edge(nodes[node.number]))}" '
+            f"==> s{node.number}"
+            for node in tree.joins
+        ),
+        "  classDef root stroke-width:3px",
+        "  classDef same stroke-width:1px",
+        "  classDef added stroke:#15803d,stroke-width:3px",
+        "  classDef removed stroke:#b91c1c,stroke-width:3px,stroke-dasharray:4",
+        "  classDef changed stroke:#b45309,stroke-width:3px",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def published_dot(model: PublishedModel) -> str:
+    """The same in the DOT language of Graphviz."""
+    tree, nodes = model.tree()
+    colors = {
+        Change.SAME: "black", Change.ADDED: "darkgreen", Change.REMOVED: "red",
+        Change.CHANGED: "darkorange",
+    }  # fmt: skip
+    lines = [
+        "digraph published {",
+        f"  label={_dot_text(f'{model.title}: {model.caption}')};",
+        '  rankdir=LR; node [shape=box, fontname="sans-serif"]; edge [fontname="sans-serif"];',
+        *(
+            f"  s{number} [label={_dot_text(chr(10).join((*_told(node), *node.notes)))}, "
+            f"color={colors[node.change]}];"
+            for number, node in nodes.items()
+        ),
+        *(
+            f"  s{node.parent_number} -> s{node.number} "
+            f"[label={_dot_text(_edge(nodes[node.number]))}];"
+            for node in tree.joins
+        ),
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _told(node: PublishedNode) -> tuple[str, ...]:
+    name = node.field_name or node.source
+    shown = name if name == node.source else f"{name}: {node.source}"
+    found = f"left out: {node.left_out}" if node.left_out else node.taken
+    return tuple(filter(None, (shown, found)))
+
+
+def _mermaid_lines_of(node: PublishedNode) -> str:
+    return "<br/>".join(map(_mermaid_text, _told(node)))
+
+
+def _edge(node: PublishedNode) -> str:
+    grouped = f" [{', '.join(node.group_by)}]" if node.group_by else ""
+    return f"{node.relationship}{grouped}"
+
+
+def _kind(number: int, node: PublishedNode) -> str:
+    return "root" if number == 0 and node.change is Change.SAME else node.change.value
+
+
 def _label(source: DrawnSource) -> str:
     if source.field_name in ("", source.source):
         return source.source
@@ -154,4 +227,4 @@ def _mermaid_text(text: str) -> str:
 
 
 def _dot_text(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

@@ -1,6 +1,7 @@
 """What a drawing of a join tree shows: cards in columns by depth, and the lines between them.
 
-Pure data with positions, in pixels; `svg.py` renders it. The layout is that of a tidy tree: leaves
+The tree is a declared one, a published one, or the difference of two. Pure data with positions, in
+pixels; `svg.py` renders it. The layout is that of a tidy tree: leaves
 take the next free row, a parent stands in the middle of its children, so that no lines of the
 chosen tree ever cross. A line bends right behind its parent and runs straight into its child; its
 label stands on the straight part, so that labels lie in rows of their own and cover nothing.
@@ -8,7 +9,8 @@ label stands on the straight part, so that labels lie in rows of their own and c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from snaploom.models.datasource import (
     ComplexVirtual,
@@ -19,6 +21,7 @@ from snaploom.models.datasource import (
 )
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.graph import JoinGraph
+from snaploom.planning.publishedmodel import Change, PublishedModel, PublishedNode
 from snaploom.planning.tree import JoinNode, JoinTree
 
 CARD_WIDTH = 280
@@ -52,6 +55,18 @@ class Card:
     is_grouped: bool
     x: float
     y: float
+    mark: str = ""
+    """What became of it, in the difference of two snapshots: added, removed or changed."""
+
+
+@dataclass(frozen=True)
+class Face:
+    """What is written on a card."""
+
+    title: str
+    subtitle: str
+    note: str
+    mark: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,24 +100,51 @@ class Picture:
 def picture_of(bundle: Bundle, graph: JoinGraph, tree: JoinTree) -> Picture:
     """The drawing of an output's join tree, with the ways that were not taken."""
     labels = {node.number: _label(bundle, node) for node in tree.joins}
-    columns = _columns(tree, labels)
-    rows = _rows(tree)
+    faces = {node.number: _face(bundle, node) for node in tree.nodes}
+    drawn = _laid_out(f"OutputDataset/{bundle.output.name}", "", tree, faces, labels)
+    others = _alternatives(graph, tree, {card.number: card for card in drawn.cards})
+    return replace(
+        drawn,
+        caption=_caption(tree, bool(others)),
+        width=drawn.width + (BEND if others else 0),
+        lines=(*others, *drawn.lines),
+    )
+
+
+def published_picture(model: PublishedModel) -> Picture:
+    """The drawing of a published data model, or of the difference of two."""
+    tree, nodes = model.tree()
+    labels = {
+        number: (_cut(node.relationship, LABEL_LIMIT), _cut(node.matched, KEYS_LIMIT))
+        for number, node in nodes.items()
+        if number
+    }
+    faces = {number: _published_face(node) for number, node in nodes.items()}
+    return _laid_out(model.title, model.caption, tree, faces, labels)
+
+
+def _laid_out(
+    title: str,
+    caption: str,
+    tree: JoinTree,
+    faces: Mapping[int, Face],
+    labels: dict[int, tuple[str, str]],
+) -> Picture:
+    columns, rows = _columns(tree, labels), _rows(tree)
     cards = {
-        node.number: _card(bundle, node, columns[node.depth], rows[node.number])
+        node.number: _card(node, faces[node.number], columns[node.depth], rows[node.number])
         for node in tree.nodes
     }
-    chosen = [
-        Line(cards[node.parent_number], cards[node.number], *labels[node.number], True)
-        for node in tree.joins
-    ]
-    others = _alternatives(graph, tree, cards)
     return Picture(
-        title=f"OutputDataset/{bundle.output.name}",
-        caption=_caption(tree, bool(others)),
-        width=columns[-1] + CARD_WIDTH + MARGIN + (BEND if others else 0),
+        title=title,
+        caption=caption,
+        width=columns[-1] + CARD_WIDTH + MARGIN,
         height=TITLE_HEIGHT + 2 * MARGIN + _y(max(rows.values())) + CARD_HEIGHT,
         cards=tuple(cards.values()),
-        lines=(*others, *chosen),
+        lines=tuple(
+            Line(cards[node.parent_number], cards[node.number], *labels[node.number], True)
+            for node in tree.joins
+        ),
     )
 
 
@@ -154,22 +196,44 @@ def _y(row: float) -> float:
     return row * (CARD_HEIGHT + ROW_GAP)
 
 
-def _card(bundle: Bundle, node: JoinNode, x: float, row: float) -> Card:
-    source = bundle.source(node.source)
-    note = f"grouped by {', '.join(node.group_by)}" if node.group_by else ""
-    is_root = node.number == 0
-    named_alike = node.field_name == source.name
-    about = ("root",) if is_root else () if named_alike else (source.name,)
+def _card(node: JoinNode, face: Face, x: float, row: float) -> Card:
     return Card(
         number=node.number,
-        title=_cut(node.field_name or source.name, TITLE_LIMIT),
-        subtitle=_cut(" · ".join((*about, _variant(source))), SUBTITLE_LIMIT),
-        note=_cut(note, NOTE_LIMIT),
-        is_root=is_root,
+        title=_cut(face.title, TITLE_LIMIT),
+        subtitle=_cut(face.subtitle, SUBTITLE_LIMIT),
+        note=_cut(face.note, NOTE_LIMIT),
+        is_root=node.number == 0,
         is_grouped=bool(node.group_by),
         x=x,
         y=TITLE_HEIGHT + MARGIN + _y(row),
+        mark=face.mark,
     )
+
+
+def _face(bundle: Bundle, node: JoinNode) -> Face:
+    source = bundle.source(node.source)
+    named_alike = node.field_name == source.name
+    about = ("root",) if node.number == 0 else () if named_alike else (source.name,)
+    return Face(
+        node.field_name or source.name, " · ".join((*about, _variant(source))), _grouped(node)
+    )
+
+
+def _published_face(node: PublishedNode) -> Face:
+    if node.left_out:
+        note = f"left out: {node.left_out}"
+    elif node.notes:
+        note = ", ".join(node.notes)
+    else:
+        note = _grouped(node)
+    about = () if node.field_name in ("", node.source) else (node.source,)
+    mark = "" if node.change is Change.SAME else node.change.value
+    subtitle = " · ".join((*about, node.taken or mark or "no snapshot"))
+    return Face(node.field_name or node.source, subtitle, note, mark)
+
+
+def _grouped(node: JoinNode | PublishedNode) -> str:
+    return f"grouped by {', '.join(node.group_by)}" if node.group_by else ""
 
 
 def _variant(source: DataSource) -> str:

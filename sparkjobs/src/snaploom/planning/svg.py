@@ -22,6 +22,9 @@ text { font-family: 'Inter', 'Segoe UI', 'Helvetica Neue', Arial, sans-serif; fi
 .card { fill: #ffffff; stroke: #cbd5e1; stroke-width: 1.2; }
 .root { fill: #0f4c5c; stroke: #0f4c5c; }
 .root-text { fill: #ffffff; }
+.added { stroke: #15803d; stroke-width: 3; }
+.removed { stroke: #b91c1c; stroke-width: 3; stroke-dasharray: 6 5; }
+.changed { stroke: #b45309; stroke-width: 3; }
 .stack { fill: #f1f5f9; stroke: #cbd5e1; stroke-width: 1.2; }
 .name { font-size: 15px; font-weight: 600; }
 .source { font-size: 12px; fill: #6b7280; }
@@ -59,7 +62,7 @@ def _text(x: float, y: float, style: str, text: str) -> str:
 
 
 def _card(card: Card) -> str:
-    kind = "card root" if card.is_root else "card"
+    kind = " ".join(filter(None, ("card", "root" if card.is_root else "", card.mark)))
     parts = []
     if card.is_grouped:  # several rows become one array: a stack of cards
         parts.append(_rectangle(card.x + 5, card.y + 5, "stack"))

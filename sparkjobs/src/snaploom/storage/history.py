@@ -21,6 +21,7 @@ from snaploom.planning.compatibility import (
     structure_breaks,
     structure_from,
 )
+from snaploom.planning.publishedmodel import PublishedModel, PublishedNode
 from snaploom.planning.schemas import Field, Simple, Struct, parse_schema, schema_json
 from snaploom.planning.typemerge import merge_schemas, readable_with_first
 from snaploom.storage import layout
@@ -205,6 +206,33 @@ def absences(state: FolderState, records: Iterable[SnapshotRecord]) -> tuple[Abs
             for name in sorted(names.keys() - models[record.model_hash])
         )
     return tuple(found)
+
+
+def model_of(uri: str, state: FolderState, record: SnapshotRecord) -> PublishedModel:
+    """The data model of a snapshot, with what went into it."""
+    nodes = next(v.nodes for v in state.models if v.model_hash == record.model_hash)
+    taken = {source.field_name: source.time for source in record.sources}
+    reasons = {left.field_name: left.reason.value for left in record.excluded}
+    joins = {join.child: join for join in record.joins}
+    return PublishedModel(
+        title=f"OutputDataset/{state.identity.output}" if state.identity else uri,
+        caption=format_instant(record.time),
+        nodes=tuple(
+            PublishedNode(
+                node.field_name,
+                node.parent,
+                node.source,
+                node.relationship,
+                node.group_by,
+                taken=taken.get(node.field_name, ""),
+                left_out=reasons.get(node.field_name, ""),
+                matched=f"{joins[node.field_name].matched:,} of {joins[node.field_name].in_:,} rows"
+                if node.field_name in joins
+                else "",
+            )
+            for node in nodes
+        ),
+    )
 
 
 def structure_of(nodes: Iterable[ModelNode]) -> Structure:

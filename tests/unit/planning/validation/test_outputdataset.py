@@ -339,3 +339,21 @@ def test_faults_of_indexes(changes: Raw, code: str, path: str) -> None:
     raws = [files("customer"), document("SkippingIndex", "i", INDEX | changes)]
     told = [f for f in found(raws) if f[0] != "SL190"]
     assert told == [(code, "SkippingIndex/i", f"spec.{path}")]
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("file:///checkpoints/", []),
+        ("checkpoints", ["SL173"]),
+        ("file:///a/../checkpoints/", ["SL173"]),
+        ("file:///out/wide/checkpoints", ["SL174"]),
+        ("file:///out", ["SL174"]),
+    ],
+)
+def test_checkpoints_lie_apart_from_the_output(place: str, expected: list[str]) -> None:
+    changes = {"outputFolder.folderUri": "file:///out/wide/", "run.checkpointUri": place}
+    told = found(with_output(**changes))
+    assert [(code, path) for code, _, path in told] == [
+        (code, "spec.run.checkpointUri") for code in expected
+    ]

@@ -23,6 +23,7 @@ def folder_findings(output: OutputDataset) -> Findings:
     zone = partitioned.output_timezone if partitioned else "UTC"
     return (
         *_absolute(output),
+        *_checkpoints(output),
         *zone_findings(zone, output, f"{_FOLDER}.snapshotFormat.hivePartitioned.outputTimezone"),
         *_readable(output),
     )
@@ -41,6 +42,28 @@ def _absolute(output: OutputDataset) -> Findings:
             path=f"{_FOLDER}.folderUri",
             found=uri,
             expected="/folder/ or scheme://bucket/folder/",
+        ),
+    )
+
+
+def _checkpoints(output: OutputDataset) -> Findings:
+    uri = output.spec.run.checkpoint_uri
+    if uri is None:
+        return ()
+    path = "spec.run.checkpointUri"
+    if not _ABSOLUTE.match(uri) or {".", ".."} & set(uri.split("/")):
+        code, message = "SL173", "the folder must be absolute, without `.` and `..`"
+        expected = "/folder/ or scheme://bucket/folder/"
+    else:
+        own = comparable_folder(output.spec.output_folder.folder_uri)
+        place = comparable_folder(uri)
+        if not place.startswith(own) and not own.startswith(place):
+            return ()
+        code, message = "SL174", "checkpoints would lie in the output's folder, or around it"
+        expected = "a folder apart from the output's"
+    return (
+        make_finding(
+            code, message, resource=output.identity, path=path, found=uri, expected=expected
         ),
     )
 
