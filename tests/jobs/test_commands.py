@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pyarrow as pa
 import pytest
+import yaml
 from support.commands import DEADLINE, end, snaploom_command, start, wait_until
 from support.declarations import document, simple, spoilt
 from support.loom import OUTPUT, Loom, ids
@@ -98,6 +99,40 @@ def test_spark_submit_weaves_every_output_of_the_files(loom, tmp_path) -> None:
     ]
     assert "published 2024-01-02T00:00:00Z: 2 rows" in out
     assert reports[0]["session"]["spark.sql.session.timeZone"] == "UTC"
+
+
+def test_outputs_at_a_time_have_each_their_report_and_wait_for_what_they_read(
+    loom, tmp_path
+) -> None:
+    raws = loom.documents()
+    reading = spoilt(raws[0], "metadata.name", "woven")
+    data = f"{loom.uri}data/"
+    reading["spec"]["hdfsLike"] |= {
+        "sourceUriGlobs": [f"{data}*/*.parquet"],
+        "sourceUriPrefix": f"{data}snapshot_epoch={{epoch:LONG}}/",
+        "snapshot": {"fromFieldValue": {"fieldName": "epoch", "timeFormat": "UNIX_MILLISECONDS"}},
+    }
+    outputs = []
+    for name, root in (("after", "woven"), ("beside", "order")):
+        output = spoilt(raws[-1], "spec.outputFolder.folderUri", f"file://{tmp_path}/{name}/")
+        output["metadata"]["name"] = name
+        output["spec"]["dataModel"]["rootDataSource"]["dataSource"] = root
+        outputs.append(output)
+    file = tmp_path / "all.yaml"
+    file.write_text(yaml.safe_dump_all([*outputs, reading, *raws]), "utf-8")
+    arguments = ["run", "--all", "--parallel", "2", "-f", str(file), "--now", AT, "-o", "json"]
+    code, out, err = run(*arguments, folder=tmp_path / "run")
+    assert code == 0, err
+    assert [(r["output"], len(r["snapshots"])) for r in json.loads(out)] == [
+        ("after", 2),
+        ("beside", 2),
+        ("wide", 2),
+    ]
+    lines = err.splitlines()
+    assert "beside: published" in err
+    ends = [i for i, line in enumerate(lines) if line.startswith("wide: published")]
+    begins = [i for i, line in enumerate(lines) if line.startswith("after: 2 snapshots due")]
+    assert max(ends) < min(begins)
 
 
 def test_spark_submit_ends_with_the_exit_codes_of_run(loom, tmp_path) -> None:

@@ -23,6 +23,7 @@ from snaploom.jobs.events import (
     Event,
     IndexFollowed,
     JoinPlanned,
+    OfOutput,
     RunPlanned,
     SnapshotLeftOut,
     SnapshotPublished,
@@ -73,7 +74,7 @@ class _Plain:
 
 
 class _Live:
-    """One line that moves, with outcomes printed above it."""
+    """One line that moves, with outcomes printed above it; of several outputs, outcomes only."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -134,6 +135,8 @@ def _print(console: Console, event: Event, line: str | None) -> None:
 
 def _style(event: Event) -> str | None:
     match event:
+        case OfOutput(_, told):
+            return _style(told)
         case SnapshotPublished() | IndexFollowed():
             return "green"
         case SnapshotLeftOut():

@@ -45,12 +45,23 @@ def run(
         str | None,
         Parameter(help="Folder for what is woven of a sample, as a URI or absolute path."),
     ] = None,
+    parallel: Annotated[
+        int,
+        Parameter(
+            validator=Number(gte=1),
+            show_default=True,
+            help="Outputs to weave at a time, in one Spark session that serves them alike.",
+        ),
+    ] = 1,
     dry_run: Annotated[bool, Parameter(help="Show the plan instead of running it.")] = False,
     output: Form = OutputForm.TEXT,
 ) -> int:
-    """Weave and publish every snapshot that is due, one after the other."""
+    """Weave and publish every snapshot that is due; those of one output one after the other.
+
+    An output that reads what another one publishes is woven after it.
+    """
     moment = instant_of(now)
-    options = RunOptions(keep_going=keep_going, sample=sample)
+    options = RunOptions(keep_going=keep_going, sample=sample, parallel=parallel)
     if dry_run:
         declarations = read_declarations(file)
         chosen = _chosen(declarations, names, all_outputs)

@@ -85,6 +85,14 @@ class Warned:
     message: str
 
 
+@dataclass(frozen=True)
+class OfOutput:
+    """What one of several outputs tells that are woven at a time."""
+
+    output: str
+    event: Event
+
+
 Event = (
     RunPlanned
     | RunEstimated
@@ -95,6 +103,7 @@ Event = (
     | SnapshotLeftOut
     | IndexFollowed
     | Warned
+    | OfOutput
 )
 Tell = Callable[[Event], None]
 """Takes an event; must not raise and must not block."""

@@ -9,6 +9,7 @@ from snaploom.jobs.events import (
     Event,
     IndexFollowed,
     JoinPlanned,
+    OfOutput,
     RunEstimated,
     RunPlanned,
     SnapshotLeftOut,
@@ -26,10 +27,14 @@ class EventLines:
     def __init__(self) -> None:
         """Nothing was told yet."""
         self._place = ""
+        self._outputs: dict[str, EventLines] = {}
 
     def line(self, event: Event) -> str | None:
         """The line of an event; None for one that has none."""
         match event:
+            case OfOutput(output, told):
+                line = self._outputs.setdefault(output, EventLines()).line(told)
+                return of_output(output, told, line)
             case RunPlanned(output, snapshots, joins):
                 return (
                     f"{output}: {_number(snapshots, 'snapshot')} due, {_number(joins, 'join')} each"
@@ -44,9 +49,18 @@ class EventLines:
         return outcome_line(event)
 
 
+def of_output(output: str, event: Event, line: str | None) -> str | None:
+    """A line of one of several outputs; what is planned and estimated names it already."""
+    if line is None or isinstance(event, RunPlanned | RunEstimated):
+        return line
+    return f"{output}: {line}"
+
+
 def outcome_line(event: Event) -> str | None:
     """The line of an event that tells how something ended; None for the others."""
     match event:
+        case OfOutput(output, told):
+            return of_output(output, told, outcome_line(told))
         case SnapshotPublished(report):
             return f"published {report.time}: {report.rows:,} rows in {report.seconds:.1f} s"
         case SnapshotLeftOut(outcome, is_failure) if is_failure:

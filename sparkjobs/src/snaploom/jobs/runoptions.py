@@ -17,6 +17,8 @@ class RunOptions:
     """Whether a snapshot that fails leaves the later ones their turn."""
     sample: float | None = None
     """Share of the root's rows to weave, chosen by a hash of `rootKey`; None for all."""
+    parallel: int = 1
+    """How many outputs are woven at a time."""
     reason: str = ""
     """Why a snapshot is restated, for people."""
 
