@@ -128,3 +128,19 @@ def test_spark_does_not_print_a_stack_trace_of_its_own(spark, capfd):
 
 def test_a_long_message_is_cut_short():
     assert len(condense("x" * 5000)) == 600
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("Class org.apache.hadoop.fs.s3a.S3AFileSystem not found", "no client for this scheme"),
+        ('No FileSystem for scheme "gs"', "no client for this scheme"),
+        ("software.amazon.s3.analyticsaccelerator.request.ObjectClient", "no client"),
+        ("x: Forbidden (Service: S3, Status Code: 403, Request ID: 1)", "refuses Spark's"),
+    ],
+)
+def test_store_that_spark_cannot_use_is_told(said, message):
+    error = translate(RuntimeError(said))
+    assert isinstance(error, SourceNotReadable)
+    assert message in error.message
+    assert error.found == said

@@ -80,6 +80,21 @@ _RULES = (
         "a table that stays, and a database that answers, while it is read",
     ),
     _rule(
+        r"Class \S+FileSystem not found|No FileSystem for scheme|software[./]amazon[./]\S+$",
+        SourceNotReadable,
+        "add the jars of its client to Spark's classpath, in the version of Spark's own Hadoop: for "
+        "s3: hadoop-aws, spark-hadoop-cloud and Amazon's SDK",
+        "a scheme that this Spark can read and write",
+        "Spark has no client for this scheme, or a part of it",
+    ),
+    _rule(
+        r"AccessDeniedException|Status Code: 40[13]|SignatureDoesNotMatch|InvalidAccessKeyId",
+        SourceNotReadable,
+        "check the credentials in the environment of the process, and what they may do",
+        "credentials that the store accepts",
+        "the store refuses Spark's credentials",
+    ),
+    _rule(
         r"\[FAILED_READ_FILE\.PARQUET_COLUMN_DATA_TYPE_MISMATCH\]",
         SourceSchemaInvalid,
         "the file's type differs from the declared or inferred one: correct schemaFields, or "
