@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from pyspark.sql import DataFrame
 from support.loom import Loom, ids
 
+from snaploom.engine.expectations import Expectations
 from snaploom.jobs.events import Warned
 from snaploom.models.common import CheckMode
 
@@ -76,6 +79,27 @@ def test_a_warning_publishes_and_says_what_was_measured(spark, loom) -> None:
     assert told[0].measured == "1 rows break it"
     assert "cannot be measured" in told[1].measured
     assert len(woven.told(Warned)) == 2
+
+
+def test_counts_of_a_group_with_a_failed_task_are_taken_again(spark, loom, tmp_path) -> None:
+    """D30: tasks that failed may have added to what was observed."""
+    expect(loom, ("count(*) = 3", "FAIL"))
+    table = tmp_path / "sources/order/2024-01-01/part.parquet"
+    frame = spark.read.parquet(str(table)).selectExpr("struct(*) AS data")
+    asked = []
+    for group, broken in (("sound", "1"), ("suspect", "raise_error('no')")):
+        spark.sparkContext.setJobGroup(group, group)
+        expectations = Expectations(loom.bundle().output, frame)
+        expectations.frame.write.parquet(str(tmp_path / group))
+        with suppress(Exception):
+            spark.range(1).selectExpr(broken).collect()
+
+        def staged(group: str = group) -> DataFrame:
+            asked.append(group)
+            return spark.read.parquet(str(tmp_path / group))
+
+        assert [one.holds for one in expectations.settle(spark, group, staged)] == [True]
+    assert asked == ["suspect"]
 
 
 @pytest.mark.parametrize("expression", ["gone.data.id > 0", "data.amount + 1"])

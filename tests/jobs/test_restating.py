@@ -68,6 +68,10 @@ def test_what_is_not_published_cannot_be_restated(spark, shop) -> None:
     assert restated(shop).code == 2
     told = restated(shop, "--acknowledge-readers", day=SECOND_DAY)
     assert (told.code, "no snapshot 2024-05-02T00:00:00Z is live" in told.out) == (1, True)
+    shop.other(snapshot={"snapshotMissingMode": "SKIP_IGNORE"})
+    (shop.folder / "customers" / f"{FIRST_DAY}.parquet").unlink()
+    told = restated(shop, "--acknowledge-readers")
+    assert (told.code, "DataSource/customers has no snapshot" in told.out) == (1, True)
 
 
 def test_backfill_publishes_its_span_a_few_at_a_time(spark, shop) -> None:

@@ -8,6 +8,7 @@ from snaploom.cli.options import folder_uri
 from snaploom.cli.weaving import Elsewhere
 from snaploom.jobs.declarations import Declarations
 from snaploom.models.codes import make_finding
+from snaploom.models.common import CheckMode
 from snaploom.models.finding import Finding, InvalidDeclarations
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.planning.bundle import Bundle
@@ -55,7 +56,11 @@ def _moved(output: OutputDataset, folder: str) -> OutputDataset:
     place = output.spec.output_folder.model_copy(
         update={"folder_uri": folder, "register_table": None}
     )
-    spec = output.spec.model_copy(update={"output_folder": place})
+    # What is expected of all rows says nothing about some of them; it is still worth knowing.
+    checks = tuple(
+        check.model_copy(update={"mode": CheckMode.WARN}) for check in output.spec.checks
+    )
+    spec = output.spec.model_copy(update={"output_folder": place, "checks": checks})
     return output.model_copy(update={"spec": spec})
 
 

@@ -168,7 +168,8 @@ def _weave_one(
     """Weave one snapshot and record its outcome; a missing field whose mode is ERROR is left."""
     outcome = weaver.weave(planned, group)
     if isinstance(outcome, MissingField):
-        if not outcome.mode.skips:
+        is_restated = weaver.job.options.selection.restated is not None
+        if is_restated or not outcome.mode.skips:
             return outcome
         reason = SnapshotReason(outcome.reason.value)
         record.leave_out(planned, reason, outcome.message, warn=outcome.mode.warns)

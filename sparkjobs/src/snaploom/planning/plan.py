@@ -191,8 +191,10 @@ class _SnapshotPlanner:
             source = f"DataSource/{self.tree.root.source}"
             told = f"{source}, the root, has no snapshot at {format_instant(time)} any more"
             return self._planned(time, _not_restated(told))
+        found = availability(self.tree, self.rules, self.offered, time, self.now, zone)
+        # What was asked for by name is not skipped in silence.
         return self._planned(
-            time, availability(self.tree, self.rules, self.offered, time, self.now, zone)
+            time, _not_restated(found.message) if found.action is Action.SKIP else found
         )
 
     def findings(self, snapshots: Iterable[PlannedSnapshot]) -> tuple[Finding, ...]:
