@@ -2,7 +2,8 @@
 
 * by read time: everything there is, as one snapshot at the instant of the run;
 * by path: enumerated from the names of files alone, without opening one;
-* by column: enumerated by one pass over that column.
+* by column: enumerated from the footers of Parquet files whose row groups hold one value each, else
+  by one pass over that column.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from snaploom.engine.sources.files import fingerprint
 from snaploom.engine.sources.fileset import CapturedFile, FileSet, shown
+from snaploom.engine.sources.footers import constant_values
 from snaploom.engine.sources.instants import (
     EXPECTED,
     NotAnInstant,
@@ -142,7 +144,7 @@ class ColumnReader:
     settings: FromFieldValue
 
     def listing(self) -> SourceSnapshots:
-        """The distinct instants of the column; one pass over it, once.
+        """The distinct instants of the column: from footers where they tell, else by one pass.
 
         Raises:
             SnapshotValueInvalid: a row has NULL, or a value that is not of its format.
@@ -175,7 +177,16 @@ class ColumnReader:
     def _values(self) -> Mapping[EpochNanos, tuple[RawValue, ...]]:
         if not self.files.files:
             return {}
-        return self._column.values(self._frame)
+        return self._from_footers() or self._column.values(self._frame)
+
+    def _from_footers(self) -> Mapping[EpochNanos, tuple[RawValue, ...]] | None:
+        """What footers tell; options may make Spark read otherwise than they say."""
+        declared = self.files.declared
+        if declared.format.lower() != "parquet" or declared.format_options:
+            return None
+        files = [captured.file for captured in self.files.files]
+        told = constant_values(files, self._column.field)
+        return None if told is None else self._column.instants(told)
 
 
 def not_listed(name: str, snapshot: EpochNanos) -> SnapshotMissing:

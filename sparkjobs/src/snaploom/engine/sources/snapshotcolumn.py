@@ -9,7 +9,7 @@ can push the filter down to the files.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -140,6 +140,21 @@ class SnapshotColumn:
                 invalid.append((value, count))
         if invalid:
             raise self._invalid(invalid)
+        return {instant: tuple(sorted(by_instant[instant])) for instant in sorted(by_instant)}
+
+    def instants(
+        self, values: Collection[RawValue]
+    ) -> Mapping[EpochNanos, tuple[RawValue, ...]] | None:
+        """Raw values by snapshot; None where one is not of its format, or they are too many."""
+        reading = self._reading()
+        by_instant: dict[EpochNanos, list[RawValue]] = defaultdict(list)
+        try:
+            for value in values if len(values) <= MOST_VALUES else ():
+                by_instant[_converted(reading, value)].append(value)
+        except NotAnInstant:
+            return None
+        if not by_instant:
+            return None
         return {instant: tuple(sorted(by_instant[instant])) for instant in sorted(by_instant)}
 
     def select(self, frame: DataFrame, values: Sequence[RawValue]) -> DataFrame:
