@@ -18,9 +18,10 @@ from support.helmrelease import Release, Right, allowed
 
 from snaploom.models.crds import crd_name
 from snaploom.models.kinds import KINDS
-from snaploom_operator.process.running import LEASE
+from snaploom_operator.settings import OperatorSettings
 
 CERTIFICATE = "snaploom-webhook-certificate"
+LEASE = OperatorSettings().lease
 WITHOUT_CRDS: Raw = {"crds": {"enabled": False}}
 OURS = [f"{kind.plural}.snaploom.io" for kind in KINDS]
 VERBS = (

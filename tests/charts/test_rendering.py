@@ -115,6 +115,19 @@ def test_operator_reads_the_settings(case: int) -> None:
     assert settings.admission.protect_dependants == values["admission"]["protectDependants"]
 
 
+def test_every_release_has_a_lease_of_its_own_that_it_may_hold() -> None:
+    for release, lease in (("snaploom", "snaploom-operator"), ("other", "other-snaploom-operator")):
+        found = Rendered.of(WITHOUT_CRDS, release=release)
+        assert found.settings().lease == lease
+        named = [
+            rule["resourceNames"]
+            for role in found.of_kind("Role")
+            for rule in role["rules"]
+            if "leases" in rule["resources"] and "resourceNames" in rule
+        ]
+        assert named == [[lease]]
+
+
 @every_case
 def test_names_in_the_settings_are_those_of_objects(case: int) -> None:
     found, values = rendered(case), MATRIX[case]

@@ -2,6 +2,7 @@
 
 import time
 
+import psutil
 import pytest
 from support.cluster import SERVICE
 from support.clustercontainers import PAUSE
@@ -13,9 +14,16 @@ pytestmark = [pytest.mark.node, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    with running_cluster(tmp_path_factory.mktemp("node")) as found:
+    folder = tmp_path_factory.mktemp("node")
+    with running_cluster(folder) as found:
         found.install_crds()
         yield found
+    assert [command for command in commands() if str(folder) in command] == []
+
+
+def commands():
+    """What runs on this machine."""
+    return [" ".join(each.info["cmdline"] or ()) for each in psutil.process_iter(["cmdline"])]
 
 
 def a_pod(name, *arguments):

@@ -9,12 +9,13 @@ import subprocess
 import tarfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
+import psutil
 from support.cluster import READY_SECONDS
-from support.kubebox import Server
+from support.kubebox import PATIENCE, Server
 
 PAUSE = "snaploom.test/pause:1"
 """An image whose only program waits until it is told to end."""
@@ -52,6 +53,7 @@ def running_containerd(folder: Path) -> Iterator[None]:
     finally:
         _remove_containers(own)
         server.close_input()
+        _end_watchers(own)
         _unmount_below(folder)
 
 
@@ -61,6 +63,18 @@ def _remove_containers(own: Path) -> None:
     for container in listed:
         _ctr(own, "tasks", "delete", "--force", container)
         _ctr(own, "containers", "delete", container)
+
+
+def _end_watchers(own: Path) -> None:
+    """End what watches containers that began after they were listed, or did not let go."""
+    socket = str(own / "socket")
+    for process in psutil.process_iter(["cmdline"]):
+        if socket in " ".join(process.info["cmdline"] or ()):
+            with suppress(psutil.NoSuchProcess):
+                for child in process.children(recursive=True):
+                    child.kill()
+                process.kill()
+                process.wait(PATIENCE)
 
 
 def _unmount_below(folder: Path) -> None:

@@ -26,7 +26,7 @@ from snaploom_operator.cluster.resources import EVENTS, LEASES, NAMESPACES, OURS
 from snaploom_operator.errors import ObjectMissing
 from snaploom_operator.metadata import Metadata
 from snaploom_operator.process.operating import Clocks
-from snaploom_operator.process.running import LEASE, Place, Running, running_operator
+from snaploom_operator.process.running import Place, Running, running_operator
 
 Raw = dict[str, Any]
 DEADLINE = 120.0
@@ -95,11 +95,11 @@ class ProxiedStage(OperatorHarness):
         self._running = None
         self._failures.clear()
         try:
-            lease = await self.cluster.get(LEASES, self.namespace, LEASE)
+            lease = await self.cluster.get(LEASES, self.namespace, self._settings.lease)
         except ObjectMissing:
             return
         uid = Metadata.of(lease).uid
-        await self.cluster.delete(LEASES, self.namespace, LEASE, uid=uid)
+        await self.cluster.delete(LEASES, self.namespace, self._settings.lease, uid=uid)
 
     async def apply(self, *declarations: Any) -> None:
         await self._remember()

@@ -36,6 +36,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "snaploom.operator.account" -}}
 {{- default (printf "%s-operator" (include "snaploom.fullname" .)) .Values.operator.serviceAccount.name -}}
 {{- end -}}
+{{- define "snaploom.operator.lease" -}}
+{{- printf "%s-operator" (include "snaploom.fullname" .) -}}
+{{- end -}}
 {{- define "snaploom.webhook.account" -}}
 {{- default (printf "%s-webhook" (include "snaploom.fullname" .)) .Values.admission.serviceAccount.name -}}
 {{- end -}}

@@ -1,6 +1,7 @@
 {{/* The settings of operator and webhook, in the form of snaploom_operator.settings. */}}
 {{- define "snaploom.settings" -}}
 namespace: {{ .Release.Namespace }}
+lease: {{ include "snaploom.operator.lease" . }}
 watchNamespaces: {{ uniq .Values.watchNamespaces | toJson }}
 submitters: {{ .Values.operator.submitters | toJson }}
 workers: {{ .Values.operator.workers }}

@@ -72,6 +72,9 @@ class OperatorSettings(ApiModel):
 
     namespace: ResourceName = "snaploom-system"
     """Where the operator itself lives."""
+    lease: ResourceName = "snaploom-operator"
+    """Name of the Lease there, which the one of its processes holds that works. Every further
+    operator of the namespace has another one."""
     watch_namespaces: Annotated[tuple[ResourceName, ...], MaxLen(1000)] = ()
     """Namespaces to look after; empty for all."""
     submitters: Annotated[tuple[Submitter, ...], MaxLen(3)] = (Submitter.SPARK_OPERATOR,)

@@ -16,8 +16,9 @@ from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, now
 from snaploom_operator.cluster.resources import LEASES
 from snaploom_operator.metrics import Metrics
 from snaploom_operator.process.operating import Clocks
-from snaploom_operator.process.running import LEASE, Place, running_operator
+from snaploom_operator.process.running import Place, running_operator
 from snaploom_operator.recoveries import UNANSWERED
+from snaploom_operator.settings import OperatorSettings
 
 
 def told(process: OperatorProcess) -> dict[str, float]:
@@ -64,7 +65,7 @@ async def test_a_lease_that_is_lost_is_told_of(
     registry = harness.operator.metrics.registry
     assert registry.get_sample_value("snaploom_leader") == 1.0
     stolen = {"spec": {"holderIdentity": "somebody"}}
-    await harness.cluster.patch(LEASES, harness.namespace, LEASE, stolen)
+    await harness.cluster.patch(LEASES, harness.namespace, OperatorSettings().lease, stolen)
 
     async def is_lost() -> bool:
         return registry.get_sample_value("snaploom_leader") == 0.0

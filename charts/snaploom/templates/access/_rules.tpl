@@ -53,7 +53,7 @@
   verbs: ["create"]
 - apiGroups: ["coordination.k8s.io"]
   resources: ["leases"]
-  resourceNames: ["snaploom-operator"]
+  resourceNames: [{{ include "snaploom.operator.lease" . | quote }}]
   verbs: ["get", "patch"]
 {{- if include "snaploom.rotates" . }}
 - apiGroups: [""]

@@ -44,8 +44,6 @@ from snaploom_operator.settings import OperatorSettings
 from snaploom_operator.watching.login import connection_info
 from snaploom_operator.watching.watches import Watches
 
-LEASE = "snaploom-operator"
-"""Name of the Lease, in the operator's own namespace."""
 JUMP_LOOKS = 20.0
 """Seconds between two looks at whether the clock was set."""
 
@@ -125,7 +123,7 @@ async def running_operator(
         _log.info("health on port %d, metrics on port %d", *ports)
         await _reached(cluster, settings)
         if not place.is_local:
-            leadership = Leadership(cluster, settings.namespace, LEASE, identity)
+            leadership = Leadership(cluster, settings.namespace, settings.lease, identity)
             lost = ClusterError("another operator took over, or the API server was away too long")
             leads = metrics.recoveries.leads
 
