@@ -61,6 +61,18 @@ def test_report_and_manifest_tell_the_same(spark, loom) -> None:
     assert report.session["spark.sql.caseSensitive"] == "false"
 
 
+def test_null_keys_beyond_the_ratio_are_told_and_counted(spark, loom) -> None:
+    loom.join("customer", warnNullKeyRatio=0.5)
+    for day, keys in ((1, [None, 1]), (2, [None, 1, 2]), (3, [1])):
+        loom.write("order", day, pa.table({"id": pa.array(keys, pa.int64())}))
+        loom.write("customer", day, ids(1))
+    woven = loom.weave(spark)
+    told = "`customer`: 1 of 2 rows have a NULL join key (50.0%; warnNullKeyRatio is 0.5)"
+    assert [snapshot.warnings for snapshot in woven.report.snapshots] == [(told,), (), ()]
+    assert [event.message for event in woven.told(Warned)] == [f"2024-01-01T00:00:00Z: {told}"]
+    assert [record.joins[0].null_keys for record in loom.state().snapshots] == [1, 1, 0]
+
+
 def test_second_run_finds_nothing_to_do_and_touches_nothing(spark, loom) -> None:
     loom.weave(spark)
     before = everything(loom.out)

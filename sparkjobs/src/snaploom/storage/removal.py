@@ -284,7 +284,8 @@ def _record(store: ObjectStore) -> list[ObjectInfo]:
 
 
 def _is_document(key: str) -> bool:
-    return key == layout.MERGED_DATA_MODEL or _DOCUMENT.fullmatch(key) is not None
+    merged = (layout.MERGED_DATA_MODEL, layout.MERGED_SCHEMA)
+    return key in merged or _DOCUMENT.fullmatch(key) is not None
 
 
 def _left(store: ObjectStore) -> tuple[str, ...]:
