@@ -54,6 +54,10 @@ unit: install ## Run the tests that need no Spark
 prove: install java components ## Run the long forms of the proofs, for hours
 	SNAPLOOM_PROVE=1 $(BIN)/python -m pytest tests/publication/test_model.py tests/publication/test_kill_s3.py
 
+.PHONY: prove-operator
+prove-operator: install ## Tell every story of the operator with a fault at each call, for an hour
+	SNAPLOOM_PROVE=1 $(BIN)/python -m pytest tests/controller/faults --timeout=7200
+
 .PHONY: lint
 lint: install ## Check format, style, types, layers and generated files
 	$(BIN)/ruff format --check .
@@ -109,6 +113,10 @@ bench-skipping: install java ## Compare skipping with plain Spark, Delta and Ice
 .PHONY: bench-xskipper
 bench-xskipper: install java ## Compare builds and sizes with Xskipper itself
 	$(BIN)/python benchmarks/xskipper.py
+
+.PHONY: bench-jdbc
+bench-jdbc: install java components ## Compare reading a database with plain Spark
+	PYTHONPATH=tests $(BIN)/python benchmarks/databases.py
 
 .PHONY: bench-admission
 bench-admission: install ## Ask the webhook for reviews with 5,000 objects in view
