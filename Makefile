@@ -97,6 +97,7 @@ constraints: install ## Pin today's versions in .ci/constraints.txt
 .PHONY: bench-join
 bench-join: install java ## Compare weaving with hand-written PySpark
 	$(BIN)/python benchmarks/join.py
+	$(BIN)/python benchmarks/backfill.py
 
 .PHONY: bench-enumeration
 bench-enumeration: install java ## List the snapshots of a source of a million files
