@@ -19,11 +19,9 @@ from snaploom.errors import (
 )
 from snaploom.jobs.events import RunPlanned, SnapshotLeftOut, SnapshotPublished, Warned
 from snaploom.jobs.job import Job
-from snaploom.jobs.published import newest_snapshot, published_snapshots
 from snaploom.jobs.sight import Sight
 from snaploom.models.finding import Finding, InvalidDeclarations
 from snaploom.models.report import (
-    ManifestPointer,
     RegisteredTable,
     Report,
     RunPhase,
@@ -35,8 +33,7 @@ from snaploom.models.times import format_instant
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import PlannedSnapshot, RunPlan
 from snaploom.storage.entries import SnapshotRecord
-from snaploom.storage.fixedsettings import fixed_in
-from snaploom.storage.state import FolderState
+from snaploom.storage.published import manifest_pointer, newest_snapshot, published_snapshots
 
 LONGEST_MESSAGE = 32_768
 """Characters that the Report takes for one message."""
@@ -178,6 +175,7 @@ class RunRecord:
     def report(self) -> Report:
         """All of it, now that the run has ended."""
         state, cause = self.sight.state, self._cause
+        folder = self._output.spec.output_folder.folder_uri
         return Report(
             output=self._output.name,
             uid=self._output.metadata.uid or "",
@@ -190,7 +188,7 @@ class RunRecord:
             snapshots=tuple(self._published),
             skipped=tuple(self._skipped),
             failed=tuple(self._failed),
-            manifest=None if state is None else self._pointer(state),
+            manifest=None if state is None else manifest_pointer(folder, state),
             findings=self._findings,
             message=self._message(),
             reason="" if cause is None else cause.reason,
@@ -203,13 +201,6 @@ class RunRecord:
             session=dict(self._session.settings),
             tool_version=snaploom.__version__,
             spark_version=self._session.version,
-        )
-
-    def _pointer(self, state: FolderState) -> ManifestPointer:
-        return ManifestPointer(
-            uri=self._output.spec.output_folder.folder_uri,
-            sequence=state.seq,
-            fixed=fixed_in(state),
         )
 
     def _phase(self) -> RunPhase:
