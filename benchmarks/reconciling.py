@@ -237,6 +237,7 @@ async def runs_story(place: Ground, arguments: argparse.Namespace) -> list[Figur
         ended = time.time()
         await play(place, double, count, None)
         ended = time.time() - ended
+        peak = working.peak
     return [
         Figure.at_most(
             f"{count} runs in flight, requests in {arguments.seconds:g} s, watches and Lease aside",
@@ -247,7 +248,7 @@ async def runs_story(place: Ground, arguments: argparse.Namespace) -> list[Figur
         Figure(
             f"{count} runs, from the end of the jobs to their statuses, seconds", round(ended, 1)
         ),
-        Figure.at_most(f"{count} runs in flight, peak memory, MB", working.peak, MEMORY_MB),
+        Figure.at_most(f"{count} runs in flight, peak memory, MB", peak, MEMORY_MB),
     ]
 
 

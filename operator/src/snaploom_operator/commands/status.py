@@ -12,10 +12,12 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.tree import Tree
 
+from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.times import now
 from snaploom_operator.commands.naming import Named, parse_name
 from snaploom_operator.commands.options import ClusterOptions, Form, OutputForm
 from snaploom_operator.commands.reading import not_there, read_view
+from snaploom_operator.commands.rebuilding import output_named, rebuild_status
 from snaploom_operator.commands.statustree import View, forest_of, tree_of
 
 _WATCH_SECONDS = 2.0
@@ -36,11 +38,21 @@ def status(
     /,
     *,
     watch: Annotated[bool, Parameter(help="Go on, and show what changes.")] = False,
+    rebuild: Annotated[
+        bool,
+        Parameter(
+            help="First write into the status of one OutputDataset what its folder says is "
+            "published, where the report of a run was lost. It takes the right to read the folder, "
+            "and to patch `outputdatasets/status`."
+        ),
+    ] = False,
     output: Form = OutputForm.TEXT,
     cluster: ClusterOptions = ClusterOptions(),  # noqa: B008 - frozen
 ) -> int:
     """Tell how outputs and indexes stand: sources, runs, snapshots, and what they wait for."""
     named = None if name is None else parse_name(name)
+    if rebuild:
+        asyncio.run(_rebuild(output_named(named), cluster))
     if watch:
         asyncio.run(_watch(named, cluster))
     else:
@@ -56,6 +68,16 @@ async def _look(options: ClusterOptions) -> View:
     place = options.place
     async with options.connected() as cluster:
         return await read_view(cluster, place, now())
+
+
+async def _rebuild(named: Named, options: ClusterOptions) -> None:
+    place = options.place
+    async with options.connected() as cluster:
+        view = await read_view(cluster, place, now())
+        found = view.resources.get(str(named))
+        if not isinstance(found, OutputDataset):
+            raise not_there(named, view)
+        await rebuild_status(found, cluster)
 
 
 async def _watch(named: Named | None, options: ClusterOptions) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from itertools import islice
 
-from snaploom.models.report import LatestSnapshot, PublishedSnapshot
+from snaploom.models.report import LatestSnapshot, ManifestPointer, PublishedSnapshot
 from snaploom.models.times import format_instant
 from snaploom.storage.entries import SnapshotRecord
+from snaploom.storage.fixedsettings import fixed_in
 from snaploom.storage.state import FolderState
 
 SHOWN = 50
@@ -24,6 +25,11 @@ def published_snapshots(state: FolderState) -> tuple[PublishedSnapshot, ...]:
         PublishedSnapshot(time=format_instant(record.time), rows=record.rows)
         for record in islice(reversed(state.snapshots), SHOWN)
     )
+
+
+def manifest_pointer(uri: str, state: FolderState) -> ManifestPointer:
+    """Where the record is, and how far it was read."""
+    return ManifestPointer(uri=uri, sequence=state.seq, fixed=fixed_in(state))
 
 
 def _latest(record: SnapshotRecord) -> LatestSnapshot:

@@ -1,0 +1,93 @@
+"""`snaploom status --rebuild`: the manifest on storage is enough to tell what is published."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cluster import Cluster
+from support.clusterkubectl import Kubectl
+from support.declarations import model, output
+from support.folders import a_folder, published
+from support.operatorharness import FakeHarness, condition, is_ready
+from support.shop import snaploom
+
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.storage.local import LocalObjectStore
+from snaploom_operator.cluster.resources import OURS
+from snaploom_operator.commands.rebuilding import rebuild_status
+
+WIDE = "OutputDataset/wide"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An output folder with three snapshots."""
+    path = tmp_path / "out"
+    opened = a_folder(LocalObjectStore(path, create=True))
+    for number in range(3):
+        published(opened, number)
+    return path
+
+
+def over(folder: Path, **changes: Any) -> dict[str, Any]:
+    return output(**{"outputFolder.folderUri": f"file://{folder}/", **changes})
+
+
+async def test_what_the_operator_lost_is_told_again_and_kept(folder: Path) -> None:
+    harness = FakeHarness()
+    await harness.start()
+    *others, _ = model()
+    await harness.apply(*others, over(folder))
+    await harness.wait_for(WIDE, is_ready)
+    await harness.apply(over(folder, **{"run.suspend": True}))
+    lost = dict.fromkeys(("latestSnapshot", "snapshots", "snapshotCount", "manifest"))
+    await harness.cluster.patch(
+        OURS["OutputDataset"], harness.namespace, "wide", {"status": lost}, subresource="status"
+    )
+    await harness.settle()
+    forgotten = await harness.get(WIDE)
+    assert condition(forgotten, "SnapshotFresh")["reason"] == "NeverPublished"
+    await rebuild_status(OutputDataset.parse(forgotten), harness.cluster)
+    await harness.settle()
+    found = await harness.get(WIDE)
+    status = found["status"]
+    assert (status["snapshotCount"], status["manifest"]["sequence"]) == (3, 4)
+    assert [each["time"][:10] for each in status["snapshots"]] == [
+        "2020-01-03", "2020-01-02", "2020-01-01",
+    ]  # fmt: skip
+    assert (status["latestSnapshot"]["rows"], status["latestSnapshot"]["files"]) == (20, 2)
+    assert status["lastRun"] == forgotten["status"]["lastRun"]
+    assert condition(found, "SnapshotFresh")["reason"] != "NeverPublished"
+
+
+def test_a_status_that_was_never_written_is_rebuilt(
+    folder: Path, control_plane: Cluster, namespace: str, kubectl: Kubectl
+) -> None:
+    kubectl.apply(over(folder), namespace=namespace)
+    place = ("--kubeconfig", control_plane.kubeconfig, "-n", namespace)
+    told = snaploom("status", "ods/wide", "--rebuild", *place)
+    assert (told.code, told.err) == (0, "")
+    stored = kubectl.get("outputdataset", "wide", namespace)
+    assert stored["status"]["snapshotCount"] == 3
+    version = stored["metadata"]["resourceVersion"]
+    snaploom("status", "ods/wide", "--rebuild", *place)
+    again = kubectl.get("outputdataset", "wide", namespace)
+    assert again["metadata"]["resourceVersion"] == version
+
+
+def test_a_folder_without_a_manifest_is_told(
+    tmp_path: Path, control_plane: Cluster, namespace: str, kubectl: Kubectl
+) -> None:
+    kubectl.apply(over(tmp_path / "nothing"), namespace=namespace)
+    place = ("--kubeconfig", control_plane.kubeconfig, "-n", namespace)
+    told = snaploom("status", "ods/wide", "--rebuild", *place)
+    assert told.code == 1
+    assert "is not an output folder" in told.err
+    assert "status" not in kubectl.get("outputdataset", "wide", namespace)
+
+
+@pytest.mark.parametrize("name", [(), ("datasource/customer",)])
+def test_only_one_output_can_be_rebuilt(name: tuple[str, ...]) -> None:
+    told = snaploom("status", *name, "--rebuild", "--kubeconfig", "/nowhere")
+    assert told.code == 2
+    assert "expected: OutputDataset/NAME" in " ".join(told.err.split())
