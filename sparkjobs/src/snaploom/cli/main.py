@@ -35,6 +35,7 @@ COMMANDS = (
     ("snapshots", "snaploom.cli.snapshots:snapshots", "List what an output has published."),
     ("graph", "snaploom.cli.graph:graph", "Draw sources, relationships and the join tree."),
     ("gc", "snaploom.cli.gc:gc", "Remove what crashed runs and deleted snapshots left behind."),
+    ("repair", "snaploom.cli.repair:repair", "Make a lost manifest anew from the data."),
     ("index create", "snaploom.cli.index.declaring:create", "Create a skipping index."),
     ("index build", "snaploom.cli.index.declaring:build", "Create it and index all files."),
     ("index refresh", "snaploom.cli.index.keeping:refresh", "Index what is new or changed."),

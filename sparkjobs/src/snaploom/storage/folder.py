@@ -111,15 +111,26 @@ def prepare_folder(
     run: Run,
     *,
     accept_root_change: bool = False,
+    is_repair: bool = False,
 ) -> Folder:
     """A folder to publish into: proven safe, marked, and configured; begun when it is empty.
+
+    Args:
+        store: the folder.
+        settings: what is fixed.
+        identity: whose folder it is.
+        run: who prepares.
+        accept_root_change: whether another root is allowed.
+        is_repair: whether a folder that is not empty may be begun: somebody has looked at what is
+            in it (`storage.repair`).
 
     Raises:
         FolderNotOurs, FolderRemoved, ImmutableSettingChanged, FormatTooNew: as `inspect_folder`.
         StoreNotSafe: its store fails the self-test.
         FolderNotWritable: it refuses writes.
     """
-    inspect_folder(store, settings, identity, accept_root_change=accept_root_change)
+    if not is_repair:
+        inspect_folder(store, settings, identity, accept_root_change=accept_root_change)
     self_test(store)
     _mark(store)
     run.reached(CrashPoint.AFTER_MARKER)

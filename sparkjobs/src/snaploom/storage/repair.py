@@ -1,0 +1,319 @@
+"""Rebuilding the manifest of a folder from its data, when the manifest is lost.
+
+Names of files tell the run that wrote them and their number, partitions tell the time, and footers
+of Parquet tell rows and schema. What these prove is published anew, from the same files. The rest
+is told and left where it is: nothing is ever moved or removed.
+
+A snapshot is proven when its partition holds the files of one work of one run, numbered without a
+gap from the first, while nothing of that work is left in staging (files are promoted one by one, so
+that a work which died in between has left some), and all footers tell one schema. Its rows had been
+counted and checked before the first file got its name. What no file tells is whether the snapshot
+had been committed, or deleted again before its files were removed: either way it becomes live, and
+`snapshotAutoDelete` judges it as any other. Sources, joins and plan of such a snapshot are lost.
+
+A manifest of which entries are left is not touched: they might contradict what is proven here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from io import BytesIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from whenever import OffsetDateTime
+
+from snaploom.errors import FolderNotOurs, ManifestCorrupt
+from snaploom.models.outputfolder import DataFormat, TimestampFormat
+from snaploom.models.times import (
+    NANOS_PER_MILLISECOND,
+    NANOS_PER_SECOND,
+    EpochNanos,
+)
+from snaploom.storage import layout
+from snaploom.storage.documents import store_model, store_schema
+from snaploom.storage.entries import (
+    Claim,
+    FileRecord,
+    FolderIdentity,
+    FolderSettings,
+    ModelNode,
+    Publish,
+    SnapshotRecord,
+)
+from snaploom.storage.folder import prepare_folder
+from snaploom.storage.manifest import ManifestLog
+from snaploom.storage.objectstore import ObjectInfo, ObjectStore
+from snaploom.storage.run import Run
+from snaploom.storage.state import FolderState
+
+_SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
+"""Where Spark keeps the schema of a frame in the footers that it writes."""
+_PUBLISHED = re.compile(r"data/([^/]+)/(.+)-([0-9a-f]{8})-(\d{5,})(?:\.[^/]*)?")
+SCOPE = "repair"
+"""Scope of the claim from the first entry of a repair to the last."""
+_UNITS = {
+    TimestampFormat.UNIX_MILLISECONDS: NANOS_PER_MILLISECOND,
+    TimestampFormat.UNIX_SECONDS: NANOS_PER_SECOND,
+}
+
+
+@dataclass(frozen=True)
+class Proven:
+    """A snapshot that its files prove."""
+
+    time: EpochNanos
+    partition: str
+    run_id: str
+    """The run that wrote it."""
+    files: tuple[FileRecord, ...]
+    rows: int
+    schema: str
+    """As `StructType.json()` gives it."""
+    created_at: EpochNanos
+    """When its last file was written, by the store's clock."""
+
+
+@dataclass(frozen=True)
+class Unproven:
+    """Files that stay as they are, and why."""
+
+    place: str
+    """Partition, or key of a file."""
+    files: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a folder's data prove."""
+
+    snapshots: tuple[Proven, ...]
+    """By time."""
+    left: tuple[Unproven, ...]
+    """By place."""
+
+
+def find_snapshots(store: ObjectStore, settings: FolderSettings) -> Findings:
+    """What the files in a folder prove; nothing is written.
+
+    Args:
+        store: the folder.
+        settings: what its first publication had fixed, as the declarations tell it.
+
+    Raises:
+        ManifestCorrupt: entries of the manifest are left, or checkpoints of it.
+    """
+    if not is_begun(store):
+        _refuse_manifest(store)
+    infos = sorted(store.list(layout.DATA), key=lambda info: info.key)
+    staged = {info.key.rsplit("/", 1)[0] for info in infos if info.key.startswith(layout.STAGING)}
+    partitions: dict[str, list[ObjectInfo]] = {}
+    left: list[Unproven] = []
+    for info in infos:
+        if info.key.startswith(layout.STAGING):
+            continue
+        if layout.run_of(info.key) is None:
+            left.append(Unproven(info.key, 1, "not written by Snaploom, as far as its name tells"))
+        else:
+            partitions.setdefault(layout.partition_of(info.key), []).append(info)
+    proven: list[Proven] = []
+    for partition, files in partitions.items():
+        found = _judge(store, settings, partition, files, staged)
+        if isinstance(found, Proven):
+            proven.append(found)
+        else:
+            left.append(Unproven(partition, len(files), found))
+    snapshots = sorted(proven, key=lambda one: one.time)
+    return Findings(tuple(snapshots), tuple(sorted(left, key=lambda one: one.place)))
+
+
+def restore(
+    store: ObjectStore,
+    settings: FolderSettings,
+    identity: FolderIdentity,
+    model: tuple[ModelNode, ...],
+    findings: Findings,
+    run: Run,
+) -> FolderState:
+    """Begin the manifest anew, and publish what is proven from the files that are there.
+
+    Runs whose files are restored may be at work no more: each is written down as the publisher of
+    its own files. Doing it again after it was interrupted goes on.
+
+    Args:
+        store: the folder.
+        settings: what is fixed.
+        identity: whose folder it is.
+        model: the data model of the declarations, for want of the one that is lost.
+        findings: from `find_snapshots`.
+        run: who repairs.
+
+    Raises:
+        FolderNotOurs: files of others only are in the folder, and it has no marker.
+        FolderNotWritable, StoreNotSafe: as `prepare_folder`.
+    """
+    if not findings.snapshots:
+        raise FolderNotOurs(
+            f"nothing in {store.uri} proves a snapshot of Snaploom",
+            found=f"{len(findings.left)} places that prove none",
+            expected="files as Snaploom names them, in partitions of the declared format",
+            hint="check the folder's URI and the declarations",
+        )
+    ManifestLog(store).commit(partial(_claim, run, 1))
+    folder = prepare_folder(store, settings, identity, run, is_repair=True)
+    model_hash = store_model(store, model)
+    for proven in findings.snapshots:
+        schema_hash = store_schema(store, proven.schema)
+        folder.log.commit(_entry(proven, run, model, model_hash, schema_hash))
+    return folder.log.commit(partial(_claim, run, 0))
+
+
+def is_begun(store: ObjectStore) -> bool:
+    """Whether a repair of the folder was begun and has not ended: it may go on."""
+    try:
+        state = ManifestLog(store).read()
+    except ManifestCorrupt:
+        return False
+    claim = state.claims.get(SCOPE)
+    return claim is not None and claim.seconds > 0
+
+
+def _claim(run: Run, seconds: int, state: FolderState) -> Claim | None:
+    """Say that a repair is under way, or over."""
+    told = state.claims.get(SCOPE)
+    if (told.seconds if told else 0) == seconds:
+        return None
+    return Claim(
+        seq=state.next_seq,
+        run_id=run.run_id,
+        written_at=run.clock(),
+        tool_version=run.tool_version,
+        scope=SCOPE,
+        seconds=seconds,
+    )
+
+
+def _entry(
+    proven: Proven, run: Run, model: tuple[ModelNode, ...], model_hash: str, schema_hash: str
+) -> Callable[[FolderState], Publish | None]:
+    def build(state: FolderState) -> Publish | None:
+        if proven.time in state.live:
+            return None
+        record = SnapshotRecord(
+            time=proven.time,
+            partition=proven.partition,
+            seq=state.next_seq,
+            run_id=proven.run_id,
+            created_at=proven.created_at,
+            plan_hash="",
+            schema_hash=schema_hash,
+            model_hash=model_hash,
+            rows=proven.rows,
+            files=proven.files,
+            tool_version=run.tool_version,
+        )
+        return Publish(
+            seq=state.next_seq,
+            run_id=proven.run_id,
+            written_at=run.clock(),
+            tool_version=run.tool_version,
+            snapshot=record,
+            model=model,
+        )
+
+    return build
+
+
+def _refuse_manifest(store: ObjectStore) -> None:
+    places = (layout.MANIFEST, layout.CHECKPOINTS)
+    remains = [info.key for place in places for info in store.list(place)]
+    remains += [key for key in (layout.LATEST, layout.REMOVAL) if store.head(key) is not None]
+    if remains:
+        raise ManifestCorrupt(
+            f"the manifest of {store.uri} is not lost, so that it is not made anew",
+            found=f"{min(remains)}" + (f" and {len(remains) - 1} more" if remains[1:] else ""),
+            expected="no manifest at all",
+            hint="restore what is damaged from a backup; to give it up, move metadata/ elsewhere",
+        )
+
+
+def _judge(
+    store: ObjectStore,
+    settings: FolderSettings,
+    partition: str,
+    infos: list[ObjectInfo],
+    staged: set[str],
+) -> Proven | str:
+    """The snapshot in a partition, or why none is proven."""
+    time = time_of(settings, partition)
+    if time is None:
+        return f"its name tells no time as {settings.timestamp_format}"
+    works: Mapping[tuple[str, str], list[int]] = _works(infos)
+    if len(works) > 1:
+        return f"files of {len(works)} works of runs, of which one at most was published"
+    [((run_id, attempt), numbers)] = works.items()
+    if numbers != list(range(len(numbers))):
+        return f"files of run {run_id} are missing: there are the numbers {_told(numbers)}"
+    if f"{layout.STAGING}{run_id}/{attempt}" in staged:
+        return f"run {run_id} died before all of its files were here"
+    if settings.data_format != DataFormat.PARQUET.value:
+        return f"files in {settings.data_format} tell neither rows nor schema for certain"
+    footers = [_footer(store, info) for info in infos]
+    schemas = {schema for _, schema in footers}
+    if None in schemas or len(schemas) != 1:
+        return "its files are no Parquet by Spark" if None in schemas else "its schemas differ"
+    return Proven(
+        time=time,
+        partition=partition,
+        run_id=run_id,
+        files=tuple(FileRecord(path=info.key, bytes=info.size) for info in infos),
+        rows=sum(rows for rows, _ in footers),
+        schema=next(schema for schema in schemas if schema is not None),
+        created_at=max(info.modified for info in infos),
+    )
+
+
+def _works(infos: Iterable[ObjectInfo]) -> dict[tuple[str, str], list[int]]:
+    """Numbers of the files of each work of a run, ascending."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for info in infos:
+        match = _PUBLISHED.fullmatch(info.key)
+        assert match is not None, "`run_of` knew the name"
+        found.setdefault((match[2], match[3]), []).append(int(match[4]))
+    return {work: sorted(numbers) for work, numbers in found.items()}
+
+
+def _told(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers[:5])) + (", …" if len(numbers) > 5 else "")
+
+
+def _footer(store: ObjectStore, info: ObjectInfo) -> tuple[int, str | None]:
+    """Rows and Spark's schema; no schema where it is no Parquet that Spark wrote."""
+    try:
+        metadata = pq.read_metadata(BytesIO(store.get(info.key)))
+    except (pa.ArrowInvalid, OSError):
+        return 0, None
+    schema = (metadata.metadata or {}).get(_SPARK_SCHEMA)
+    return metadata.num_rows, None if schema is None else schema.decode("utf-8")
+
+
+def time_of(settings: FolderSettings, partition: str) -> EpochNanos | None:
+    """The snapshot time that the name of a partition tells; None when it tells none.
+
+    Times finer than the format are not in the name: they come back as the format has them.
+    """
+    name, _, value = partition.partition("=")
+    if name != settings.partition_field_name:
+        return None
+    form = TimestampFormat(settings.timestamp_format)
+    try:
+        if form in _UNITS:
+            return EpochNanos(int(value) * _UNITS[form])
+        moment = OffsetDateTime.parse_iso(value.replace("%3A", ":").replace("Z", "+00:00"))
+        return EpochNanos(moment.timestamp(unit="nanosecond"))
+    except ValueError:
+        return None
