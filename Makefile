@@ -107,6 +107,10 @@ bench-enumeration: install java ## List the snapshots of a source of a million f
 bench-publication: install ## Open and commit to histories of up to 100,000 snapshots
 	$(BIN)/python benchmarks/publication.py
 
+.PHONY: bench-bucket
+bench-bucket: install components ## Open and commit to histories in a bucket
+	PYTHONPATH=tests $(BIN)/python benchmarks/bucketlog.py
+
 .PHONY: bench-skipping
 bench-skipping: install java ## Compare skipping with plain Spark, Delta and Iceberg
 	$(BIN)/python benchmarks/skipping.py

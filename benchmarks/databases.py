@@ -1,0 +1,159 @@
+"""Tables of a database against plain Spark: `make bench-jdbc`.
+
+Ours and plain Spark read the same rows of a real PostgreSQL in turn, with the same predicates and
+the same fetch size, into nothing. Ours begins anew each time: it connects, looks at the table,
+fixes its moment and lets the database count that the predicates split it.
+"""
+
+import argparse
+import statistics
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+from figures import Figure, publish
+from pyspark.sql import DataFrame, SparkSession
+from support.databases import driver_jars, in_postgres
+from support.postgresserver import PASSWORD, USER, Postgres, running_postgres
+from support.sources import INDEX, NOW, a_source, by_field
+from support.sparksession import make_session
+
+from snaploom.engine.sources.opening import Sources
+from snaploom.planning.bundle import Bundle
+
+FETCH = 1000
+DAYS = 10
+SPLIT = [f"id % 4 = {part}" for part in range(4)]
+TABLE = """
+CREATE TABLE lines AS SELECT id::bigint, date '2024-01-01' + (id % {days})::int AS day,
+  id % 1000 AS customer, (id % 10007) / 100.0::double precision AS price,
+  'a note about line ' || id AS note, timestamptz '2024-01-01 00:00+00' + id * interval '1 s' AS at
+FROM generate_series(1, {rows}) id;
+CREATE INDEX ON lines (day);
+ANALYZE lines
+"""
+
+
+def main() -> None:
+    """Make the table, read it in turn, publish the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--repeat", type=int, default=7, help="pairs of reads")
+    arguments = parser.parse_args()
+    rows = arguments.rows
+    jars = {"spark.driver.extraClassPath": f"{driver_jars()}/*", "spark.driver.memory": "2g"}
+    with TemporaryDirectory() as folder, running_postgres() as server:
+        spark = make_session(Path(folder), jars)
+        server.run(TABLE.format(days=DAYS, rows=rows))
+        whole = in_turn(arguments.repeat, *whole_table(spark, server))
+        counted = in_turn(arguments.repeat, *whole_table(spark, server, check=False))
+        one = in_turn(arguments.repeat, *one_day(spark, server))
+        listing = statistics.median(timed(lister(spark, server)) for _ in range(3))
+        spark.stop()
+    text = f"{rows:,} rows in 4 parts"
+    publish(
+        "Databases",
+        "make bench-jdbc",
+        [
+            Figure(f"{text}, seconds, Snaploom", round(whole["ours"], 2)),
+            Figure(f"{text}, seconds, plain Spark", round(whole["plain"], 2)),
+            Figure.at_most(f"{text}, ratio", whole["ratio"], 1.05),
+            Figure(f"{text}, ratio, unchecked", round(counted["ratio"], 3)),
+            Figure(f"one day of {DAYS}, seconds, Snaploom", round(one["ours"], 2)),
+            Figure(f"one day of {DAYS}, seconds, plain Spark", round(one["plain"], 2)),
+            Figure(f"one day of {DAYS}, ratio", round(one["ratio"], 3)),
+            Figure(f"snapshots of {rows:,} rows told, seconds", round(listing, 2)),
+        ],
+    )
+
+
+def whole_table(
+    spark: SparkSession, server: Postgres, *, check: bool = True
+) -> tuple[Callable[[], None], Callable[[], None]]:
+    """All rows, ours and plain."""
+    spec = in_postgres(
+        server, "lines", tablePredicates=SPLIT, fetchSize=FETCH, checkPredicates=check
+    )
+
+    def ours() -> None:
+        sources = opened(spark, spec)
+        drain(sources.reader("orders").read(NOW).frame)
+        sources.close()
+
+    return ours, lambda: drain(plain(spark, server, SPLIT))
+
+
+def one_day(spark: SparkSession, server: Postgres) -> tuple[Callable[[], None], Callable[[], None]]:
+    """The rows of one snapshot; both know which there is, and neither looks for others."""
+    spec = in_postgres(
+        server, "lines", fetchSize=FETCH, snapshot=by_field("day", "ISO8601_DATE", dropField=False)
+    )
+    reader = opened(spark, spec).reader("orders")
+    newest = reader.listing().times[-1]
+    day = f"day = date '2024-01-01' + {DAYS - 1}"
+    return (
+        lambda: drain(reader.read(newest).frame),
+        lambda: drain(plain(spark, server, [day])),
+    )
+
+
+def lister(spark: SparkSession, server: Postgres) -> Callable[[], None]:
+    """Tell the snapshots of a table, connecting included."""
+    spec = in_postgres(server, "lines", snapshot=by_field("day", "ISO8601_DATE"))
+
+    def listing() -> None:
+        sources = opened(spark, spec)
+        if len(sources.reader("orders").listing().times) != DAYS:
+            sys.exit("the snapshots are not those of the table")
+        sources.close()
+
+    return listing
+
+
+def opened(spark: SparkSession, spec: dict[str, Any]) -> Sources:
+    """The sources of a run that reads one table."""
+    return Sources(spark, Bundle(skipping_index=INDEX, data_sources=(a_source(spec),)), NOW)
+
+
+def plain(spark: SparkSession, server: Postgres, predicates: list[str]) -> DataFrame:
+    """The same rows, as anybody would read them."""
+    properties = {"user": USER, "password": PASSWORD, "driver": "org.postgresql.Driver"}
+    url = f"jdbc:postgresql://127.0.0.1:{server.port}/postgres"
+    properties["fetchsize"] = str(FETCH)
+    return spark.read.jdbc(url, "lines", predicates=predicates, properties=properties)
+
+
+def drain(frame: DataFrame) -> None:
+    """Read every row and column, and keep nothing."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def in_turn(
+    repeat: int, ours: Callable[[], None], plain: Callable[[], None]
+) -> Mapping[str, float]:
+    """Medians of both and of the ratio of each pair, after a warm-up; who begins changes."""
+    times: dict[str, list[float]] = {"ours": [], "plain": []}
+    for attempt in range(repeat + 1):
+        jobs = [("ours", ours), ("plain", plain)]
+        for name, job in jobs if attempt % 2 else reversed(jobs):
+            seconds = timed(job)
+            print(f"{name} {attempt or 'warm-up'}: {seconds:.2f} s", file=sys.stderr, flush=True)
+            if attempt:
+                times[name].append(seconds)
+    pairs = zip(times["ours"], times["plain"], strict=True)
+    times["ratio"] = [mine / theirs for mine, theirs in pairs]
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+def timed(job: Callable[[], None]) -> float:
+    """Wall time of a job, in seconds."""
+    started = perf_counter()
+    job()
+    return perf_counter() - started
+
+
+if __name__ == "__main__":
+    main()
