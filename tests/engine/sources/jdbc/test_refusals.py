@@ -9,6 +9,7 @@ from support.databases import in_postgres
 from support.postgresserver import PASSWORD, USER
 from support.sources import NOW
 
+from snaploom.engine.failures import translate
 from snaploom.engine.sources.jdbclogin import Login
 from snaploom.errors import SourceError
 
@@ -124,6 +125,19 @@ def test_url_is_read_where_it_is_allowed(postgres, opened, monkeypatch):
     url = f"jdbc:postgresql://127.0.0.1:{postgres.port}/postgres?sslmode=disable"
     source = in_postgres(postgres, "there", url=url, host=None, port=None, database=None)
     assert opened(source).listing().at_read_time
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "org.postgresql.util.PSQLException: ERROR: invalid snapshot identifier: 3-5-1",
+        "java.sql.SQLTransientConnectionException: connection reset",
+        "org.h2.jdbc.JdbcSQLSyntaxErrorException: Table not found",
+    ],
+)
+def test_read_that_breaks_off_is_worth_trying_again(told):
+    error = translate(RuntimeError(f"Job aborted due to stage failure: task 1: {told}"))
+    assert (error.reason, error.retryable) == ("SourceNotReadable", True)
 
 
 def test_login_hides_itself():
