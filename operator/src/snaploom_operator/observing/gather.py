@@ -38,7 +38,6 @@ from snaploom_operator.observed import (
     Unparsable,
 )
 from snaploom_operator.observing.checking import (
-    Basis,
     Checked,
     Surroundings,
     check,
@@ -48,8 +47,9 @@ from snaploom_operator.observing.checking import (
 )
 
 KEPT = 1_000
-"""Checked declarations that are kept: more than are looked at again and again at one time, and a
-few tens of megabytes."""
+"""Checked declarations with a Bundle that are kept: more than are looked at again and again at one
+time, and a few tens of megabytes. Those without are kept of every resource: they are small, and
+each is looked at again right after its status was written."""
 MANY = 40
 """Resources that are checked in a thread rather than in between: about 50 ms of work
 (`operator.md` section 5, trap 7)."""
@@ -60,7 +60,8 @@ _Runnable = TypeVar("_Runnable", OutputDataset, SkippingIndex)
 
 @dataclass(frozen=True)
 class _Kept:
-    basis: Basis
+    basis: int
+    """Hash of what it was made from."""
     checked: Checked
 
 
@@ -76,7 +77,9 @@ class Gatherer:
     def __init__(self, store: Store, clock: Callable[[], EpochNanos]) -> None:
         self._store = store
         self._clock = clock
-        self._kept: OrderedDict[Ref, _Kept] = OrderedDict()
+        self._kept: dict[Ref, _Kept] = {}
+        self._large: OrderedDict[Ref, None] = OrderedDict()
+        """Of those, the ones with a Bundle, the latest used last."""
         self._wrong: dict[Ref, tuple[int, bool]] = {}
         """By resource: the hash of what it was judged by, and whether it has faults of its own."""
 
@@ -102,15 +105,25 @@ class Gatherer:
 
     def _forget(self, ref: Ref) -> None:
         self._kept.pop(ref, None)
+        self._large.pop(ref, None)
         self._wrong.pop(ref, None)
+
+    def _keep(self, ref: Ref, kept: _Kept) -> None:
+        self._kept[ref] = kept
+        self._large.pop(ref, None)
+        if kept.checked.bundle is not None:
+            self._large[ref] = None
+        if len(self._large) > KEPT:
+            oldest, _ = self._large.popitem(last=False)
+            del self._kept[oldest]
 
     async def _checked(self, entry: Entry, resource: Resource) -> Checked | None:
         """What the declarations tell; None where they changed while they were looked at."""
         around = self._around(entry, resource)
-        basis = around.basis
+        basis = hash(around.basis)
         kept = self._kept.get(entry.ref)
         if kept is not None and kept.basis == basis:
-            self._kept.move_to_end(entry.ref)
+            self._keep(entry.ref, kept)
             return kept.checked
         if len(around.closure) < MANY:
             faulty = [each for each in needed(around.closure, entry.ref) if self._is_wrong(each)]
@@ -119,12 +132,10 @@ class Gatherer:
             faulty = await self._wrong_of(needed(around.closure, entry.ref))
             checked = await asyncio.to_thread(check, around, _identities(faulty))
             is_same = self._store.entry(entry.ref) is entry
-            if not is_same or self._around(entry, resource).basis != basis:
+            if not is_same or hash(self._around(entry, resource).basis) != basis:
                 return None
-        self._kept[entry.ref] = _Kept(basis, checked)
-        self._wrong[entry.ref] = hash(basis), bool(errors_of(checked.findings))
-        if len(self._kept) > KEPT:
-            self._kept.popitem(last=False)
+        self._keep(entry.ref, _Kept(basis, checked))
+        self._wrong[entry.ref] = basis, bool(errors_of(checked.findings))
         return checked
 
     async def _wrong_of(self, members: Iterable[Entry]) -> list[Entry]:
