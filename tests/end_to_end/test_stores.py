@@ -69,6 +69,10 @@ def test_deleted_snapshot_is_collected_and_nothing_else_is_left(life: dict[str, 
     assert life["files"] == sorted(f"wide/{path}" for path in live_files)
 
 
+def test_nothing_marks_a_folder_in_which_data_was_staged(in_bucket: dict[str, Any]) -> None:
+    assert not in_bucket["staging"]
+
+
 def test_files_in_a_bucket_are_committed_by_the_magic_committer(in_bucket: dict[str, Any]) -> None:
     assert in_bucket["committer"] == PROTOCOL
 

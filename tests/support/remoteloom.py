@@ -19,6 +19,7 @@ from support.s3servers import installed
 from support.shop import CUSTOMERS, FIRST_DAY, ORDERS, SECOND_DAY, Rows, Shop, Told, snaploom
 
 from snaploom.engine.committers import COMMITTERS
+from snaploom.engine.sources.files import exists
 from snaploom.reader import read
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.stores import open_store
@@ -78,6 +79,7 @@ def live(base: str, shop: Shop, store: ObjectStore) -> dict[str, Any]:
         "files": kept,
         "rows": [list(row) for row in rows],
         "text": "".join(each.out + each.err for each in told),
+        "staging": exists(spark, f"{folder}data/.staging"),
         "committer": spark.conf.get(next(iter(COMMITTERS))),
     }
 

@@ -50,6 +50,26 @@ def committer_options(spark: SparkSession, uri: str) -> Mapping[str, str]:
     return WRITE_OPTIONS
 
 
+def remove_marker(spark: SparkSession, uri: str) -> None:
+    """Remove the empty object `<folder>/` by which S3A marks a folder that it was to write into.
+
+    S3A never does, and nobody else can name it: every run would leave one for ever. The folder's
+    files are not touched; a failure is only that the object stays.
+    """
+    if not uri.startswith(S3):
+        return
+    jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]  # set once a session exists
+    bucket, _, folder = uri.removeprefix(f"{S3}//").partition("/")
+    try:
+        path = jvm.org.apache.hadoop.fs.Path(uri)
+        files = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+        client = files.getS3AInternals().getAmazonS3Client("the mark of a staging folder")
+        request = jvm.software.amazon.awssdk.services.s3.model.DeleteObjectRequest.builder()
+        client.deleteObject(request.bucket(bucket).key(f"{folder.rstrip('/')}/").build())
+    except (Py4JError, TypeError) as error:  # TypeError: a class that is not there
+        _log.debug("%s keeps the mark of a folder: %s", uri, error)
+
+
 def has_committers(spark: SparkSession) -> bool:
     """Whether the module `spark-hadoop-cloud` is on the classpath."""
     jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]  # set once a session exists

@@ -80,10 +80,10 @@ _RULES = (
         "a table that stays, and a database that answers, while it is read",
     ),
     _rule(
-        r"Class \S+FileSystem not found|No FileSystem for scheme|software[./]amazon[./]\S+$",
+        r"(?m)Class \S+FileSystem not found|No FileSystem for scheme|software[./]amazon[./]\S+$",
         SourceNotReadable,
-        "add the jars of its client to Spark's classpath, in the version of Spark's own Hadoop: for "
-        "s3: hadoop-aws, spark-hadoop-cloud and Amazon's SDK",
+        "add the jars of its client to Spark's classpath, in the version of Spark's own Hadoop; "
+        "s3: needs hadoop-aws, spark-hadoop-cloud and Amazon's SDK",
         "a scheme that this Spark can read and write",
         "Spark has no client for this scheme, or a part of it",
     ),

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark
 
 from snaploom.engine.columnmetadata import relabelled, without_metadata
-from snaploom.engine.committers import committer_options
+from snaploom.engine.committers import committer_options, remove_marker
 from snaploom.engine.formats import JSON_OPTIONS, SPARK_FORMATS
 from snaploom.engine.outputschema import refuse_unwritable
 from snaploom.errors import SourceSchemaInvalid
@@ -99,6 +99,7 @@ def write_frame(
     writer = stored.write.format(how.format).options(**options)
     try:
         writer.mode("append" if into_existing else "error").save(uri)
+        remove_marker(frame.sparkSession, uri)
     except AnalysisException as refusal:
         if not (refusal.getCondition() or "").startswith("UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE"):
             raise
