@@ -270,6 +270,12 @@ CODES = (
         "Use a castDataType such as `{string: {}}`.",
     ),
     _error(
+        "SL165", "Transformer beside its field",
+        "A cast, an expression or a drop is to leave its field as it is: the result would have the "
+        "same name as the field, or there would be none.",
+        "Make a copy first, by a rename with replaceInputs false, and change the copy.",
+    ),
+    _error(
         "SL170", "Field name taken",
         "A field of the output has a name that is reserved or taken, ignoring case.",
         "Choose another fieldName.",

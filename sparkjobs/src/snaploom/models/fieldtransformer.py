@@ -115,9 +115,10 @@ class Transformer(ApiModel):
     drop: Empty | None = None
     """Leaves fields out."""
     selectors: Annotated[tuple[TransformerSelector, ...], MinLen(1), MaxLen(64), Atomic]
-    """The fields: those that any selector selects."""
+    """The fields: those columns that any selector selects; what is inside a column is not looked
+    at."""
     replace_inputs: bool = True
-    """Whether the result takes the place of the field, or stands beside it."""
+    """Whether the result takes the place of the field; a rename may stand beside it, as a copy."""
     snapshot_range: SnapshotRange | None = None
     """Snapshots that are changed; omitted, all."""
 

@@ -130,6 +130,8 @@ def test_regular_expressions_of_applicators_must_compile() -> None:
             "SL131",
             "selectors[0].coordinateExcludeRegex",
         ),
+        ({"drop": {}, "replaceInputs": False}, "SL165", "replaceInputs"),
+        ({"cast": {"dataType": {"long": {}}}, "replaceInputs": False}, "SL165", "replaceInputs"),
         ({"drop": {}, "snapshotRange": {"from": "2020"}}, "SL134", "snapshotRange.from"),
         (
             {

@@ -39,6 +39,8 @@ def _findings(transformer: Transformer, owner: FieldTransformer, path: str) -> l
         findings.extend(_rename(transformer.rename, owner, f"{path}.rename"))
     if transformer.expression is not None:
         findings.extend(_expression(transformer.expression.sql, owner, f"{path}.expression.sql"))
+    if transformer.rename is None and not transformer.replace_inputs:
+        findings.append(_beside(transformer, owner, path))
     if transformer.snapshot_range is not None:
         snapshots = transformer.snapshot_range
         findings.extend(
@@ -64,6 +66,19 @@ def _rename(rename: Rename, owner: FieldTransformer, path: str) -> Findings:
             found=f"${max(named)}",
             expected=f"at most {groups} group{'' if groups == 1 else 's'}",
         ),
+    )
+
+
+def _beside(transformer: Transformer, owner: FieldTransformer, path: str) -> Finding:
+    change = Transformer.variant_of(transformer)
+    return make_finding(
+        "SL165",
+        f"{change} gives no field of another name, so that it cannot stand beside its input",
+        resource=owner.identity,
+        path=f"{path}.replaceInputs",
+        found="false",
+        expected="true",
+        hint="copy the field by a rename with replaceInputs false, and change the copy",
     )
 
 
