@@ -106,6 +106,8 @@ def test_break_that_is_allowed_is_published_and_read_apart(spark, loom, capfd) -
     assert (merged["from"], merged["to"]) == ("2024-01-03T00:00:00Z", "2024-01-03T00:00:00Z")
     assert run_command(["schema", str(loom.out), "--from", "2024-01-02T00:00:00Z"]) == 1
     assert "2024-01-03T00:00:00Z" in capfd.readouterr().err
+    assert run_command(["schema", str(loom.out), "--from", MONTH]) == 1
+    assert "no snapshot in this range" in capfd.readouterr().err
     assert run_command(["schema", str(loom.out), "--at", "2024-01-02T00:00:00Z"]) == 0
     printed = capfd.readouterr().out.split("\n")
     assert printed[:3] == ["data: struct", "  id: long", "  price: string"]

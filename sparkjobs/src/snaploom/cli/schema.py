@@ -82,7 +82,12 @@ def _chosen(
         return (history.snapshot_at(state, time_of(at, "--at", _HINT)),)
     first = None if from_ is None else time_of(from_, "--from", _HINT)
     last = None if to is None else time_of(to, "--to", _HINT)
-    return history.snapshots_between(state, first, last)
+    found = history.snapshots_between(state, first, last)
+    if not found:
+        raise history.NothingPublished(
+            "there is no snapshot in this range", hint="'snaploom snapshots' lists those there are"
+        )
+    return found
 
 
 def _refuse_both(at: str | None, from_: str | None, to: str | None) -> None:
