@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
@@ -13,7 +14,7 @@ from pathlib import Path
 from support.faultystore import FaultyStore
 from support.folders import DAY, IDENTITY, a_folder, a_run, day, now, published, replaced, rewrites
 
-from snaploom.errors import SnapshotChanged
+from snaploom.errors import RunRevoked, SnapshotChanged
 from snaploom.models.times import EpochNanos
 from snaploom.storage.folder import open_folder
 from snaploom.storage.gc import collect_garbage, find_garbage
@@ -26,6 +27,8 @@ from snaploom.storage.stores import open_store
 
 SPAWN = multiprocessing.get_context("spawn")
 DEADLINE = 120
+REVOKED = 77
+"""How a process ends that was taken for dead."""
 
 
 def dies_at(point: CrashPoint | None) -> Callable[[CrashPoint], None]:
@@ -34,6 +37,32 @@ def dies_at(point: CrashPoint | None) -> Callable[[CrashPoint], None]:
             os.kill(os.getpid(), signal.SIGKILL)
 
     return reached
+
+
+def sleeps_at(point: CrashPoint) -> Callable[[CrashPoint], None]:
+    """Stops its own process, once, until somebody wakes it."""
+    waiting = [point]
+
+    def reached(here: CrashPoint) -> None:
+        if waiting == [here]:
+            waiting.clear()
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    return reached
+
+
+def stop_in_the_middle(root: Path | str, what: str, point: CrashPoint) -> None:
+    """Publish or collect, and sleep at a point; a run that is revoked meanwhile says so."""
+    run = a_run(sleeps_at(point), start=now())
+    folder = open_folder(open_store(str(root), create=False))
+    if what == "collect":
+        garbage = find_garbage(folder.store, folder.log.read(), EpochNanos(now() + DAY), DAY // 2)
+        collect_garbage(folder, garbage, run)
+        return
+    try:
+        published(folder, run=run)
+    except RunRevoked:
+        sys.exit(REVOKED)
 
 
 def publish_once(root: Path | str, point: CrashPoint | None) -> None:

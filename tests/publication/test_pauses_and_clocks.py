@@ -1,0 +1,235 @@
+"""Processes that sleep through everything and wake up; clocks that are wrong by minutes to days.
+
+Whoever wakes up late finds that he was taken for dead, or does what no longer matters (rulings D27,
+D28). Wrong clocks take living runs for dead ones at worst: nothing live is lost, and nothing is
+published twice (D29).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.folders import (
+    DAY,
+    a_folder,
+    a_run,
+    a_target,
+    agrees,
+    day,
+    keys,
+    now,
+    published,
+    writes,
+)
+from support.processes import (
+    DEADLINE,
+    REVOKED,
+    SPAWN,
+    exit_code,
+    publish_once,
+    stop_in_the_middle,
+)
+
+from snaploom.errors import RunRevoked
+from snaploom.models.times import EpochNanos
+from snaploom.storage.folder import Folder, open_folder
+from snaploom.storage.gc import collect_garbage, find_garbage
+from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.publication import AlreadyPublished, Published, publish
+from snaploom.storage.run import CrashPoint, Run
+from snaploom.storage.stores import open_store
+
+HOUR = 3600 * 10**9
+SKEWS = (-3 * DAY, -HOUR, -60 * 10**9, 0, 60 * 10**9, HOUR, 3 * DAY)
+"""From clocks that are days behind to clocks that are days ahead."""
+
+
+def wait_until_stopped(process: BaseProcess) -> None:
+    """Until the system says that a process is stopped."""
+    deadline = time.monotonic() + DEADLINE
+    stat = Path(f"/proc/{process.pid}/stat")
+    while stat.read_text().rpartition(")")[2].split()[0] != "T":
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def collect(store: ObjectStore, skew: int) -> None:
+    """Collect garbage by a clock that is wrong by so much, with a grace of half a day."""
+    folder = open_folder(store)
+    found = find_garbage(store, folder.log.read(), EpochNanos(now() + skew), DAY // 2)
+    collect_garbage(folder, found, a_run())
+
+
+def woken(folder: Folder, root: Path, what: str, point: CrashPoint) -> int:
+    """Let a process stop itself at a point, let others act, and wake it; how it ended."""
+    process = SPAWN.Process(target=stop_in_the_middle, args=(root, what, point))
+    process.start()
+    try:
+        wait_until_stopped(process)
+        collect(folder.store, DAY)
+        published(open_folder(folder.store))
+    finally:
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGCONT)
+        process.join(DEADLINE)
+    assert process.exitcode is not None
+    return process.exitcode
+
+
+@pytest.mark.parametrize(
+    ("point", "ending"),
+    [
+        (CrashPoint.AFTER_STAGING, REVOKED),
+        (CrashPoint.DURING_PROMOTION, REVOKED),
+        # All that is left to do is the commit, and that finds the snapshot published.
+        (CrashPoint.AFTER_PROMOTION, 0),
+    ],
+)
+def test_promotion_by_a_process_that_slept_harms_nothing(
+    tmp_path: Path, point: CrashPoint, ending: int
+) -> None:
+    folder = a_folder(open_store(str(tmp_path), create=True))
+    assert woken(folder, tmp_path, "publish", point) == ending
+    state = open_folder(folder.store).log.read()
+    assert [record.seq for record in state.snapshots] == [3]
+    assert keys(folder.store) == state.live_files
+
+
+@pytest.mark.parametrize("point", [CrashPoint.AFTER_REVOCATION, CrashPoint.DURING_DELETION])
+def test_deletion_by_a_process_that_slept_harms_nothing(tmp_path: Path, point: CrashPoint) -> None:
+    folder = a_folder(open_store(str(tmp_path), create=True))
+    assert exit_code(publish_once, tmp_path, CrashPoint.AFTER_PROMOTION) == -signal.SIGKILL
+    assert woken(folder, tmp_path, "collect", point) == 0
+    state = open_folder(folder.store).log.read()
+    assert set(state.live) == {day(0)}
+    assert keys(folder.store) == state.live_files
+
+
+@pytest.fixture(params=["local", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
+    return open_store(str(tmp_path) if request.param == "local" else "memory:", create=True)
+
+
+def skewed(skew: int) -> Run:
+    """A run whose clock is wrong."""
+    run = a_run()
+    return Run(run.run_id, run.tool_version, lambda: EpochNanos(now() + skew))
+
+
+def test_twenty_writers_with_twenty_clocks_publish_each_snapshot_once(store: ObjectStore) -> None:
+    a_folder(store)
+
+    def work(number: int) -> list[str]:
+        run, told = skewed(SKEWS[number % len(SKEWS)]), []
+        for at in range(3):
+            try:
+                outcome = publish(
+                    open_folder(store),
+                    run,
+                    a_target(at),
+                    writes(store),
+                    agrees,
+                    leftover_grace=HOUR,
+                )
+            except RunRevoked:
+                return [*told, "revoked"]
+            told.append("published" if isinstance(outcome, Published) else "already")
+        return told
+
+    with ThreadPoolExecutor(20) as pool:
+        told = [answer for answers in pool.map(work, range(20)) for answer in answers]
+    state = open_folder(store).log.read()
+    assert told.count("published") == len(state.live)
+    # Who is revoked by a hasty clock runs again, as his error tells him to.
+    for at in range(3):
+        publish(open_folder(store), skewed(0), a_target(at), writes(store), agrees)
+    state = open_folder(store).log.read()
+    assert set(state.live) == {day(0), day(1), day(2)}
+    assert state.live_files <= keys(store)
+    collect(store, 2 * DAY)
+    assert keys(store) == state.live_files
+
+
+actions = st.tuples(
+    st.sampled_from(["publish", "pause", "collect"]), st.integers(0, 2), st.sampled_from(SKEWS)
+)
+
+
+@settings(max_examples=40)
+@given(st.lists(actions, min_size=2, max_size=8))
+def test_no_wrong_clock_loses_what_is_live_or_publishes_it_twice(
+    steps: list[tuple[str, int, int]],
+) -> None:
+    store = open_store("memory:", create=True)
+    a_folder(store)
+    expected: dict[int, str] = {}
+    for what, number, skew in steps:
+        if what == "collect":
+            collect(store, skew)
+        elif what == "publish":
+            run = skewed(skew)
+            outcome = publish(
+                open_folder(store),
+                run,
+                a_target(number),
+                writes(store),
+                agrees,
+                leftover_grace=HOUR,
+            )
+            assert isinstance(outcome, AlreadyPublished) == (number in expected)
+            expected.setdefault(number, run.run_id)
+        else:
+            _publish_while_another_does(store, number, skew, expected)
+        state = open_folder(store).log.read()
+        assert {at: state.live[day(at)].run_id for at in expected} == expected
+        assert state.live_files <= keys(store)
+
+
+def _publish_while_another_does(
+    store: ObjectStore, number: int, skew: int, expected: dict[int, str]
+) -> None:
+    def rival(point: CrashPoint) -> None:
+        if point is CrashPoint.AFTER_PROMOTION:
+            run = skewed(skew)
+            publish(
+                open_folder(store),
+                run,
+                a_target(number),
+                writes(store),
+                agrees,
+                leftover_grace=HOUR,
+            )
+            expected.setdefault(number, run.run_id)
+            collect(store, skew)
+
+    run = a_run(rival)
+    try:
+        published(open_folder(store), number, run)
+    except RunRevoked:
+        return
+    expected.setdefault(number, run.run_id)
+
+
+@pytest.mark.parametrize("skew", SKEWS)
+def test_grace_is_shorter_by_what_the_collectors_clock_is_ahead(skew: int) -> None:
+    store = open_store("memory:", create=True)
+    folder = a_folder(store)
+
+    def die(point: CrashPoint) -> None:
+        if point is CrashPoint.AFTER_PROMOTION:
+            collect(store, skew)
+
+    try:
+        published(folder, run=a_run(die))
+    except RunRevoked:
+        assert skew > DAY // 2
+    else:
+        assert skew < DAY // 2
