@@ -4,6 +4,7 @@
 SnaploomError
 ├── InvalidDeclarations       carries the findings (snaploom.models.finding)
 │   └── NoUniqueJoinTree      every error is an ambiguous or unreachable join tree
+├── TooManyCandidates         data at any time, and tiny intervals (snaploom.planning.intervals)
 ├── SparkNotStarted           no Java, or a configuration that Spark refuses (snaploom.jobs.session)
 ├── SparkStopped              shut down under a run (snaploom.jobs.sparkfailures)
 ├── BundleUnreadable          no Bundle, or another resource's (snaploom.jobs.bundlefile)
