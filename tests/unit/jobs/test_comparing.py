@@ -12,6 +12,7 @@ from support.shop import NOW, Shop, Told, snaploom
 
 from snaploom.jobs.declarations import read_declarations
 from snaploom.jobs.preparation import model_nodes
+from snaploom.planning.differences import shown
 from snaploom.planning.plan import plan_offline
 from snaploom.storage.fixedsettings import folder_identity, folder_settings
 from snaploom.storage.folder import prepare_folder
@@ -123,3 +124,9 @@ def test_folder_of_somebody_else_is_a_warning(shop) -> None:
     told = diff(shop)
     assert (told.code, told.document["same"]) == (0, True)
     assert "cannot be read" in told.document["warnings"][0]
+
+
+def test_password_in_a_declaration_is_not_shown() -> None:
+    path = "DataSource/db spec.jdbc.credentials.fromPlaintext.password"
+    assert shown(path, "secret") == "(hidden)"
+    assert shown("DataSource/db spec.jdbc.credentials.fromSecret.name", "login") == "login"

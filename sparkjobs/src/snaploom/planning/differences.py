@@ -84,8 +84,8 @@ def declared_differences(before: Bundle, after: Bundle) -> tuple[Difference, ...
         Difference(
             Area.DECLARATION,
             path,
-            _shown(path, old.get(path, "")),
-            _shown(path, new.get(path, "")),
+            shown(path, old.get(path, "")),
+            shown(path, new.get(path, "")),
             effect_of(path),
         )
         for path in sorted(old.keys() | new.keys())
@@ -101,7 +101,7 @@ def _is_filled(path: str, old: Mapping[str, str], new: Mapping[str, str]) -> boo
     return any(each.startswith((f"{path}.", f"{path}[")) for each in members)
 
 
-def _shown(path: str, value: str) -> str:
+def shown(path: str, value: str) -> str:
     """A value, unless it is the one secret that a declaration may have (ruling D41)."""
     return "(hidden)" if value and _SECRET in path else value
 
