@@ -146,6 +146,19 @@ def test_newest_of_an_open_interval_is_warned_about() -> None:
     assert plan_run(now_only, {"r": READ_TIME}, PublishedState(), day(9)).findings == ()
 
 
+def test_intervals_by_cron_are_planned_like_the_others() -> None:
+    raw: Any = output_of(Model("r", {}, [])).dump()
+    cron = {"schedule": "0 6 * * *", "startDate": "2020-01-01T00:00:00Z", "length": {"hour": 12}}
+    raw["spec"]["dataModel"]["rootDataSource"]["snapshotFilter"] = {"fromCron": cron}
+    given = bundle_of(Model("r", {}, []), OutputDataset.parse(raw))
+    offered = {"r": SourceSnapshots.of(day(d) for d in (1, 1.3, 1.7, 2.2, 2.3, 2.5))}
+    plan = plan_run(given, offered, PublishedState((), (day(1.4),)), day(2.6))
+    assert outcomes(plan) == [(2.5, "PUBLISH", "NEW_SNAPSHOT")]
+    assert [(f.code, f.path.rpartition("snapshotFilter.")[2]) for f in plan.findings] == [
+        ("SL306", "fromCron.preference")
+    ]
+
+
 def test_an_interval_beyond_the_calendar_is_open_for_ever() -> None:
     raw: Any = output_of(Model("r", {}, [])).dump()
     filter_ = raw["spec"]["dataModel"]["rootDataSource"]["snapshotFilter"]

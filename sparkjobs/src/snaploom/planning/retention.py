@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from snaploom.models.common import TimeOffset
 from snaploom.models.outputfolder import CatchupMode, SnapshotAutoDelete, Tier
@@ -28,9 +29,8 @@ class RetentionRule(StrEnum):
     TIERS = "tiers"
 
 
-@dataclass(frozen=True, slots=True)
-class HeldSnapshot:
-    """A published snapshot, or one about to be."""
+class HeldSnapshot(NamedTuple):
+    """A published snapshot, or one about to be; a tuple, since there may be 100,000."""
 
     time: EpochNanos
     created: EpochNanos
