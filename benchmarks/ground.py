@@ -151,6 +151,8 @@ class Working:
         await asyncio.to_thread(self.process.await_output, WORKS)
 
         def is_settled() -> bool:
+            has_ended = self.process.process.poll() is not None
+            assert not has_ended, self.process.output[-2000:]  # it lost its Lease, as a rule
             metrics = self.process.get("metrics", "/metrics")
             made = sum(_values(metrics, "snaploom_reconcile_seconds_count"))
             return made >= passes and sum(_values(metrics, "snaploom_queue_depth")) == 0
