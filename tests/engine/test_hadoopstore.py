@@ -22,6 +22,11 @@ def store(spark: SparkSession, hdfs: str) -> HadoopObjectStore:
     return HadoopObjectStore(spark, f"{hdfs}/{secrets.token_hex(8)} %3A/", create=True)
 
 
+@pytest.fixture
+def racing_store(store: HadoopObjectStore) -> HadoopObjectStore:
+    return store
+
+
 def test_directories_that_are_emptied_go_and_places_of_work_stay(
     spark: SparkSession, store: HadoopObjectStore
 ) -> None:

@@ -1,4 +1,7 @@
-"""One contract for every `ObjectStore`: a test module imports these tests, and gives `store`."""
+"""One contract for every `ObjectStore`: a test module imports these tests, and gives `store`.
+
+And `racing_store`: the same, where writers that really meet may be let loose on it.
+"""
 
 from __future__ import annotations
 
@@ -138,7 +141,8 @@ def wins(store: ObjectStore, key: str, data: bytes) -> bool:
     return True
 
 
-def test_one_of_twenty_threads_wins_in_every_round(store: ObjectStore) -> None:
+def test_one_of_twenty_threads_wins_in_every_round(racing_store: ObjectStore) -> None:
+    store = racing_store
     rounds = 3 if store.uri.startswith("hdfs:") else 25  # a second each, through one JVM
     with ThreadPoolExecutor(20) as pool:
         for number in range(rounds):
@@ -148,7 +152,8 @@ def test_one_of_twenty_threads_wins_in_every_round(store: ObjectStore) -> None:
             assert store.get(key) == b"%d" % outcomes.index(True)
 
 
-def test_one_of_twenty_threads_wins_a_move(store: ObjectStore) -> None:
+def test_one_of_twenty_threads_wins_a_move(racing_store: ObjectStore) -> None:
+    store = racing_store
     for i in range(20):
         store.put(f"from/{i}", b"%d" % i)
 

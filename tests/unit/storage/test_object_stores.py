@@ -6,6 +6,7 @@ import multiprocessing
 import secrets
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,20 @@ from snaploom.storage.stores import open_store
 
 @pytest.fixture(params=["local", "memory", "versitygw", "moto"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObjectStore]:
+    with opened(request, tmp_path) as store:
+        yield store
+
+
+# Not moto: it looks first and writes then, so that two of its threads may both write on a machine
+# with much to do.
+@pytest.fixture(params=["local", "memory", "versitygw"])
+def racing_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObjectStore]:
+    with opened(request, tmp_path) as store:
+        yield store
+
+
+@contextmanager
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObjectStore]:
     if request.param == "local":
         yield LocalObjectStore(tmp_path, create=True)
     elif request.param == "memory":

@@ -66,7 +66,7 @@ class Answer:
     """One line for people, without anything that was secret or signed."""
 
 
-ABSENT = frozenset({"", "NoSuchKey", "NoSuchVersion", "BlobNotFound", "NoSuchUpload"})
+ABSENT = frozenset({"", "NoSuchKey", "NoSuchVersion", "BlobNotFound"})
 """Codes of "404" by which an object is absent; none at all where only properties were asked for."""
 
 NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound"})
