@@ -88,7 +88,7 @@ def refuse_errors(text: str, file: Path, *, checks: bool = True) -> None:
 
 
 def with_part(kind: str, text: str) -> str:
-    """The starter's first resource of a kind, with a part put in; lists replace lists."""
+    """The starter's first resource of a kind, with a part put in; lists and variants replace."""
     documents = yaml.safe_load_all(STARTER.read_text("utf-8").replace("@FOLDER@", "/data"))
     whole = next(document for document in documents if document["kind"] == kind)
     return yaml.safe_dump(merged(whole, yaml.safe_load(text)))
@@ -97,4 +97,8 @@ def with_part(kind: str, text: str) -> str:
 def merged(whole: object, part: object) -> object:
     if not (isinstance(whole, dict) and isinstance(part, dict)):
         return part
+    # A filter has exactly one form: another one takes its place.
+    whole = {key: value for key, value in whole.items() if not key.startswith("from")} | (
+        {key: whole[key] for key in part if key in whole}
+    )
     return {**whole, **{key: merged(whole.get(key), value) for key, value in part.items()}}
