@@ -42,31 +42,24 @@ def telling(spark_plane, tmp_path, known, impatient):
 
 
 @each_story
-async def test_operator_that_dies_behind_any_write_changes_no_end(name, telling):
+async def test_neither_death_nor_fault_changes_the_end(name, telling):
     wanted, stage = await telling.undisturbed(name)
     assert wanted.runs == wanted.names == STORIES[name].runs
     assert not [call for call in stage.proxy.calls if call.client == "kopf" and call.is_write]
-    deaths = sampled(range(1, stage.proxy.writes + 1), 1)
-
-    async def differs(number):
-        ended, stage = await telling(name, dies_behind=number, wanted=wanted)
-        return f"{number}: {ended}" if ended != wanted or stage.lives < 2 else ""
-
-    assert await all_of(differs(number) for number in deaths) == []
-
-
-@each_story
-async def test_fault_at_any_call_changes_no_end(name, telling):
-    wanted, stage = await telling.undisturbed(name)
     calls = dict.fromkeys(stage.proxy.calls)
     if name != "publish":  # of what all stories begin with it is shown there
         _, simplest = await telling.undisturbed("publish")
         calls = {call: None for call in calls if call not in set(simplest.proxy.calls)}
     points = [(call, fault) for call in calls for fault in FAULTS_OF[call.verb]]
     chosen = sampled(points, 12 if name == "publish" else 2)
+    deaths = sampled(range(1, stage.proxy.writes + 1), 1)
     spoilt = 0
 
-    async def differs(spoilt_call, fault):
+    async def with_death(number):
+        ended, stage = await telling(name, dies_behind=number, wanted=wanted)
+        return f"death behind {number}: {ended}" if ended != wanted or stage.lives < 2 else ""
+
+    async def with_fault(spoilt_call, fault):
         nonlocal spoilt
         ended, stage = await telling(
             name, plan=lambda call: fault if call == spoilt_call else None, wanted=wanted
@@ -74,7 +67,8 @@ async def test_fault_at_any_call_changes_no_end(name, telling):
         spoilt += spoilt_call in stage.proxy.spoilt
         return f"{fault} at {spoilt_call}: {ended}" if ended != wanted else ""
 
-    assert await all_of(differs(*point) for point in chosen) == []
+    told = [*(with_death(number) for number in deaths), *(with_fault(*point) for point in chosen)]
+    assert await all_of(told) == []
     # Calls depend on what is seen when: some are made in one telling, and not in the next.
     assert spoilt * 2 >= len(chosen) or name != "publish"
 
