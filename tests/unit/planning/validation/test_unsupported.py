@@ -17,7 +17,6 @@ from snaploom.planning.validation.validator import validate
     ("change", "value"),
     [
         ("outputFolder.dataFormat", "ICEBERG"),
-        ("outputFolder.columnMetadata", "MANIFEST"),
     ],
 )
 def test_settings_that_are_not_built_are_refused(change: str, value: Any) -> None:
