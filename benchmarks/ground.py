@@ -151,9 +151,10 @@ class Working:
         await asyncio.to_thread(self.process.await_output, WORKS)
 
         def is_settled() -> bool:
-            has_ended = self.process.process.poll() is not None
-            assert not has_ended, self.process.output[-2000:]  # it lost its Lease, as a rule
-            metrics = self.process.get("metrics", "/metrics")
+            try:
+                metrics = self.process.get("metrics", "/metrics")
+            except OSError as error:  # it ended: where the API server is too slow, for its Lease
+                raise RuntimeError(self.process.output[-2000:]) from error
             made = sum(_values(metrics, "snaploom_reconcile_seconds_count"))
             return made >= passes and sum(_values(metrics, "snaploom_queue_depth")) == 0
 
