@@ -77,9 +77,7 @@ def measure(length: int) -> Iterator[Figure]:
         yield Figure.at_most(f"{name}, opened cold, seconds", seconds, 1.0)
         folder = open_folder(store)
         folder.log.read()
-        published = [
-            timed(partial(publish_one, folder, run, length + at)) for at in range(REPEATS)
-        ]
+        published = [timed(partial(publish_one, folder, run, length + at)) for at in range(REPEATS)]
         yield Figure.at_most(f"{name}, one more published, seconds", max(published), 1.0)
         marked = timed(lambda: write_checkpoint(store, folder.log.read()))
         yield Figure.at_most(f"{name}, checkpoint of a commit, seconds", marked, 1.0)

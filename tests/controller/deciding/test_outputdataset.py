@@ -30,8 +30,8 @@ from snaploom.models.run import LastRun, Submitter
 from snaploom_operator.actions import Create, Delete, Ensure
 from snaploom_operator.decide.deciding import decide
 from snaploom_operator.decide.faults import GRACE_SECONDS
-from snaploom_operator.instants import later
 from snaploom_operator.decide.settings import DecideSettings
+from snaploom_operator.instants import later
 from snaploom_operator.objects import ApplicationState
 from snaploom_operator.observed import ObservedOutput, OwnedConfigMap, Refusal
 from snaploom_operator.settings import OperatorSettings
