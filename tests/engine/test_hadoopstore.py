@@ -11,7 +11,7 @@ from support.objectstoresuite import *  # noqa: F403
 from support.objectstoresuite import keys
 
 from snaploom.engine.hadoopstore import HadoopObjectStore, hadoop_stores
-from snaploom.errors import FolderNotOurs, FolderNotWritable
+from snaploom.errors import FolderNotOurs, FolderNotWritable, StorageError
 from snaploom.storage.stores import UnsupportedStore, open_store
 
 pytestmark = pytest.mark.spark
@@ -53,6 +53,11 @@ def test_folder_that_refuses_is_told(spark: SparkSession, hdfs: str) -> None:
     root.put_if_absent("a", b"1")
     with pytest.raises(FolderNotWritable, match="quota"):
         root.put_if_absent("b", b"1")
+
+
+def test_host_that_nobody_knows_is_told(spark: SparkSession) -> None:
+    with pytest.raises(StorageError, match="nowhere.invalid/x cannot be reached"):
+        HadoopObjectStore(spark, "hdfs://nowhere.invalid/x", create=False)
 
 
 def test_file_in_place_of_the_folder_stays(spark: SparkSession, hdfs: str) -> None:

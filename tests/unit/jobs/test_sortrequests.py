@@ -58,7 +58,7 @@ def test_folder_of_an_output_is_known_by_its_marker(tmp_path: Path, end: str) ->
     assert (place.folder, place.output, place.settings) == (str(tmp_path), None, (("a", "b"),))
 
 
-@pytest.mark.parametrize("uri", ["{0}/nothing", "{0}", "hdfs://host/x", "table"])
+@pytest.mark.parametrize("uri", ["{0}/nothing", "{0}", "table"])
 def test_folders_of_others_are_none(tmp_path: Path, uri: str) -> None:
     (tmp_path / "file").write_text("mine")
     assert place_of_folder(uri.format(tmp_path), ()) is None

@@ -81,6 +81,7 @@ class HadoopObjectStore:
 
         Raises:
             UnsupportedStore: no file system for the scheme.
+            StorageError: its host is not known.
             FolderNotOurs: a file is in its place.
             FolderNotWritable: it cannot be made.
         """
@@ -101,6 +102,13 @@ class HadoopObjectStore:
                 found=_sentence(error),
                 expected="a scheme that Spark can read and write",
                 hint="add the jar of its client to the classpath of Spark",
+            ) from None
+        except PySparkException as error:  # what PySpark makes of an IllegalArgumentException
+            raise StorageError(
+                f"{uri} cannot be reached",
+                found=str(error).splitlines()[0],
+                expected="a host that this machine knows",
+                hint="check host and port, and Hadoop's configuration where it names them",
             ) from None
         self._uri = str(self._root.toString()).rstrip("/") + "/"
         with self._told("", writing=create):
