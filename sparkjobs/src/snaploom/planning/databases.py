@@ -2,9 +2,9 @@
 
 A resource says host, port and database, never a URL: a URL can carry options by which drivers run
 code, read files or send credentials elsewhere (`INIT` of H2, `socketFactory` of PostgreSQL,
-`autoDeserialize` of MySQL). So options are those listed here and no others; each was looked up in
-its driver's own documentation and names a time, an encoding, a kind of encryption or a way to show
-values. What is switched off in `fixed` is what a hostile server could otherwise ask the driver for.
+`autoDeserialize` of MySQL). So options are those listed here and no others; each names a time, an
+encoding, a kind of encryption or a way to show values. PostgreSQL and H2 are what tests run; of the
+others, addresses, options and statements are as their drivers describe them, and were not tried. What is switched off in `fixed` is what a hostile server could otherwise ask the driver for.
 """
 
 from __future__ import annotations
