@@ -4,7 +4,8 @@ A resource says host, port and database, never a URL: a URL can carry options by
 code, read files or send credentials elsewhere (`INIT` of H2, `socketFactory` of PostgreSQL,
 `autoDeserialize` of MySQL). So options are those listed here and no others; each names a time, an
 encoding, a kind of encryption or a way to show values. PostgreSQL and H2 are what tests run; of the
-others, addresses, options and statements are as their drivers describe them, and were not tried. What is switched off in `fixed` is what a hostile server could otherwise ask the driver for.
+others, addresses, options and statements are as their drivers describe them, and were not tried.
+What is switched off in `fixed` is what a hostile server could otherwise ask the driver for.
 """
 
 from __future__ import annotations
