@@ -21,9 +21,9 @@ from support.observing import (
 
 from snaploom.models.finding import Finding, Severity
 from snaploom.models.outputdataset import OutputDatasetStatus
-from snaploom.models.run import CurrentPhase, LastRun, Trigger
+from snaploom.models.run import CurrentPhase, LastRun, Schedule, Trigger
 from snaploom.models.skippingindex import SkippingIndexStatus
-from snaploom.models.times import format_instant
+from snaploom.models.times import format_instant, parse_instant
 from snaploom_operator.decide.deciding import decide
 from snaploom_operator.decide.ticking import ticks
 from snaploom_operator.objects import ANNOTATION_PAUSED, ANNOTATION_RUN
@@ -117,6 +117,13 @@ def test_ticks_are_those_of_the_zone() -> None:
     assert found.next is not None
     assert format_instant(found.latest) == "2026-01-09T15:00:00Z"
     assert format_instant(found.next) == "2026-01-10T15:00:00Z"
+
+
+def test_hour_that_the_clock_shows_twice_has_its_ticks_twice() -> None:
+    schedule = Schedule(cron="*/30 * * * *", time_zone="America/New_York")
+    found = ticks(schedule, parse_instant("2026-11-01T06:45:00Z"))
+    assert found.latest == parse_instant("2026-11-01T06:30:00Z")
+    assert found.next == parse_instant("2026-11-01T07:00:00Z")
 
 
 def test_next_run_time_is_the_next_tick() -> None:
