@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from pyspark.sql import SparkSession
@@ -19,8 +20,10 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture
-def session(spark: SparkSession, tmp_path: Path) -> Iterator[PageSession]:
-    yield PageSession(spark, tmp_path)
+def session(spark: SparkSession) -> Iterator[PageSession]:
+    # A short path, as the pages have: what is printed breaks where a line is full.
+    with TemporaryDirectory() as folder:
+        yield PageSession(spark, Path(folder))
     disable(spark)
     for table in spark.catalog.listTables():
         spark.sql(f"DROP TABLE {table.name}")
