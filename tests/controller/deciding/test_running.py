@@ -187,7 +187,7 @@ def test_suspended_application_is_waited_for_without_a_timeout() -> None:
     current = current_of(decision)
     assert current is not None
     assert current.stopping is None
-    assert current.waiting_for == "its application is SUSPENDED"
+    assert current.waiting_for == "its application, which is SUSPENDED"
 
 
 def test_wait_names_what_the_drivers_pod_waits_for() -> None:
@@ -195,7 +195,9 @@ def test_wait_names_what_the_drivers_pod_waits_for() -> None:
     decision = decided(flying(a_run(), an_application(), pod=pod))
     current = current_of(decision)
     assert current is not None
-    assert current.waiting_for == ("its application is SUBMITTED: ImagePullBackOff: no such image")
+    assert current.waiting_for == (
+        "its application, which is SUBMITTED: ImagePullBackOff: no such image"
+    )
     assert ready(decision) == ("False", "RunSubmitted")
     assert "ImagePullBackOff" in decision.status.conditions[0].message
     assert decision.requeue_after == pytest.approx(590)

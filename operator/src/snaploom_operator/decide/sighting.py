@@ -51,12 +51,12 @@ def sight(application: Application, pod: DriverPod | None) -> Sight:
     if state.is_terminal:
         return Sight(None, "", True, state is ApplicationState.COMPLETED)
     if state in _UNCLEAR:
-        return Sight(None, _joined(f"its application is {state}", message, trouble))
+        return Sight(None, _joined(f"its application, which is {state}", message, trouble))
     if state in _ENDING:
         return Sight(CurrentPhase.ENDING, "its application to end")
     if state is ApplicationState.RUNNING:
         return Sight(CurrentPhase.RUNNING, "")
-    begun = f"its application is {state}" if state else "its application to be taken up"
+    begun = f"its application, which is {state}" if state else "its application to be taken up"
     return Sight(CurrentPhase.SUBMITTED, _joined(begun, message, trouble))
 
 

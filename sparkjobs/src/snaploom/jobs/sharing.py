@@ -22,6 +22,7 @@ from snaploom.engine.sources.port import SourceFrame
 from snaploom.engine.subtrees import FoldedSubtree, SnapshotSubtrees, SubtreeMemory
 from snaploom.engine.write import write_frame
 from snaploom.errors import Interrupted, SnaploomError
+from snaploom.jobs.folders import open_place
 from snaploom.jobs.preparation import Prepared
 from snaploom.jobs.session import told_settings
 from snaploom.jobs.sparkfailures import translated
@@ -30,7 +31,6 @@ from snaploom.models.times import EpochNanos, format_instant, parse_instant
 from snaploom.planning.plan import PlannedSnapshot
 from snaploom.planning.recurrence import Visit, recurring_subtrees
 from snaploom.storage.layout import content_hash
-from snaploom.storage.stores import open_store
 from snaploom.storage.subtreestore import SubtreeStore
 
 
@@ -116,7 +116,7 @@ class Sharing:
         if uri is None:
             return None
         try:
-            store = open_store(uri if uri.endswith("/") else f"{uri}/", create=True)
+            store = open_place(uri if uri.endswith("/") else f"{uri}/", create=True)
         except SnaploomError as error:
             self._warn(f"there are no checkpoints at {uri}: {error.message}")
             return None
