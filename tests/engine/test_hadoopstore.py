@@ -56,7 +56,7 @@ def test_folder_that_refuses_is_told(spark: SparkSession, hdfs: str) -> None:
 
 
 def test_host_that_nobody_knows_is_told(spark: SparkSession) -> None:
-    with pytest.raises(StorageError, match="nowhere.invalid/x cannot be reached"):
+    with pytest.raises(StorageError, match=r"nowhere\.invalid/x cannot be reached"):
         HadoopObjectStore(spark, "hdfs://nowhere.invalid/x", create=False)
 
 
