@@ -20,6 +20,8 @@ class Process:
     def __init__(self, cluster, room, identity="one", date=0, slower_than=None):
         self.seconds = 100.0
         self.rounds = 0
+        self.naps = {}
+        """Seconds that a pause takes longer, by its number."""
         self.slower_than = slower_than
         self.cluster = FaultyCluster(cluster)
         self.leadership = Leadership(
@@ -33,7 +35,7 @@ class Process:
         )
 
     async def pause(self, seconds):
-        self.seconds += seconds
+        self.seconds += seconds + self.naps.get(self.rounds, 0)
         self.rounds += 1
         await asyncio.sleep(0)
         if self.slower_than is not None:
@@ -108,6 +110,21 @@ async def test_holder_gives_up_before_others_may_take_it(cluster, room):
     one.cluster.plan = first(1_000, LOST_REQUEST)
     await one.leadership.keep()
     assert GIVE_UP <= one.seconds - start < DURATION
+
+
+async def test_holder_that_did_not_run_for_long_goes_on_where_nobody_took_it(cluster, room):
+    one = Process(cluster, room)
+    await one.leadership.acquire()
+    one.naps[2] = 4 * DURATION
+    keeping = asyncio.create_task(one.leadership.keep())
+
+    async def has_slept_and_renewed():
+        return one.rounds > 4
+
+    await until(has_slept_and_renewed)
+    assert not keeping.done()
+    keeping.cancel()
+    await asyncio.gather(keeping, return_exceptions=True)
 
 
 async def test_deleted_lease_is_made_anew(cluster, room):

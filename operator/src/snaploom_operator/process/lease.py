@@ -102,15 +102,21 @@ class Leadership:
             await self._pause(EVERY)
 
     async def keep(self) -> None:
-        """Renew the Lease; returns when it is lost."""
-        while self.is_held:
+        """Renew the Lease; returns when it is lost.
+
+        There is always one try before it is: a process that did not get to run for long still
+        holds what nobody took, and no write takes it from whoever did.
+        """
+        while True:
             await self._pause(EVERY)
             try:
-                async with asyncio.timeout(self._left):
+                async with asyncio.timeout(max(self._left, EVERY)):
                     if not await self._reach():
                         break
             except (ClusterError, TimeoutError) as error:
                 _log.warning("the lease %s is not renewed: %s", self._name, error)
+                if not self.is_held:
+                    break
         self._renewed_at = self._stored = None
         _log.error("%s lost the lease %s", self._identity, self._name)
 
