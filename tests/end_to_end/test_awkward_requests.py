@@ -97,7 +97,7 @@ def test_folders_that_are_not_ours_are_left_alone(tmp_path: Path, command: str, 
 
 
 def test_the_name_of_an_output_without_files_is_told() -> None:
-    assert_refused(snaploom("snapshots", "wide"), 2, "snaploom snapshots wide -f PATH")
+    assert_refused(snaploom("snapshots", "wide"), 2, "where it is declared: wide -f PATH")
 
 
 def test_an_output_that_never_ran_has_no_snapshots(tmp_path: Path) -> None:

@@ -86,6 +86,8 @@ def weave_outputs(
             lambda name: _weave_one(spark, by_name[name], job, watch),
             lambda: not interruption.is_requested,
         )
+        if not reports:
+            interruption.check()
         for name, report in reports.items():
             if report.snapshots:
                 # Indexes change settings of the session, so that nothing else may run meanwhile.
