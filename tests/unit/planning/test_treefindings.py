@@ -226,7 +226,7 @@ def test_explaining_a_dense_ambiguous_model_stays_linear() -> None:
 def test_relationship_that_lost_everywhere_is_told_once_the_tree_is_decided() -> None:
     ways = {"dear": Relation(("account", "loyalty"), 9), "near": Relation(("contact", "loyalty"))}
     [finding] = findings_of(loyalty(**ways))
-    assert (finding.code, finding.severity) == ("SL305", Severity.WARNING)
+    assert (finding.code, finding.severity) == ("SL308", Severity.WARNING)
     assert finding.path == "spec.dataModel.dataRelationships[2]"
     assert "DataRelationship/dear is never used" in finding.message
     ways["dear"] = Relation(("account", "loyalty"))

@@ -403,12 +403,6 @@ CODES = (
         "A source lies further from the root than maxDepth allows.",
         "Raise maxDepth, or relate the source to one that is nearer to the root.",
     ),
-    _warning(
-        "SL305", "Relationship never used",
-        "A relationship could join sources of the output, but the join tree has better ways to all "
-        "of them.",
-        "Remove it, or lower its antiPriority where it is meant to be used.",
-    ),
     _error(
         "SL305", "Partition shared",
         "Two snapshots would be published into the same partition folder.",
@@ -424,6 +418,12 @@ CODES = (
         "SL307", "Source without snapshots",
         "A source has no snapshot at all: no file matches its globs, or what it reads is empty.",
         "Check that the data is there, and how the place is spelt.",
+    ),
+    _warning(
+        "SL308", "Relationship never used",
+        "A relationship could join sources of the output, but the join tree has better ways to all "
+        "of them.",
+        "Remove it, or lower its antiPriority where it is meant to be used.",
     ),
 )  # fmt: skip
 

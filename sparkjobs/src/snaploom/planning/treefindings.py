@@ -23,7 +23,7 @@ UNREACHABLE_TOLERATED = "SL303"
 """No path leads to a source whose pathMissingMode is CONTINUE_WARN."""
 TOO_DEEP = "SL304"
 """The tree is deeper than maxDepth."""
-NEVER_USED = "SL305"
+NEVER_USED = "SL308"
 """A relationship could join sources of the output, and joins none in the tree."""
 NO_UNIQUE_TREE = frozenset({AMBIGUOUS, UNREACHABLE})
 """When every error is one of these, the caller raises `NoUniqueJoinTree`."""
