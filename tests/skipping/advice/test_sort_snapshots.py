@@ -244,8 +244,8 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]
     def happens(act: Callable[[], object]) -> None:
         waiting = [act]
 
-        def write(*arguments: object) -> object:
-            schema = write_frame(*arguments)  # type: ignore[arg-type]
+        def write(*arguments: object, **more: object) -> object:
+            schema = write_frame(*arguments, **more)  # type: ignore[arg-type]
             if waiting:
                 waiting.pop()()
             return schema
