@@ -6,12 +6,10 @@ every 64th commit writes besides. Everything that planning asks of a folder coun
 """
 
 import argparse
-import shutil
 import statistics
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 
 from figures import Figure, publish
@@ -66,23 +64,23 @@ def main() -> None:
 
 
 def measure(length: int) -> Iterator[Figure]:
-    """Figures of one length."""
-    place = Path(tempfile.mkdtemp(prefix="snaploom-bench-"))
-    try:
-        store = open_store(str(place), create=True)
-        run = Run(new_run_id(now()), "bench", now)
-        write_history(prepare_folder(store, SETTINGS, IDENTITY, run), run, length)
-        name = f"{length:,} snapshots"
-        seconds = statistics.median(timed(lambda: opened(store)) for _ in range(REPEATS))
-        yield Figure.at_most(f"{name}, opened cold, seconds", seconds, 1.0)
-        folder = open_folder(store)
-        folder.log.read()
-        published = [timed(partial(publish_one, folder, run, length + at)) for at in range(REPEATS)]
-        yield Figure.at_most(f"{name}, one more published, seconds", max(published), 1.0)
-        marked = timed(lambda: write_checkpoint(store, folder.log.read()))
-        yield Figure.at_most(f"{name}, checkpoint of a commit, seconds", marked, 1.0)
-    finally:
-        shutil.rmtree(place)
+    """Figures of one length on local disk."""
+    with tempfile.TemporaryDirectory(prefix="snaploom-bench-") as place:
+        yield from measure_log(open_store(place, create=True), length, f"{length:,} snapshots")
+
+
+def measure_log(store: ObjectStore, length: int, name: str) -> Iterator[Figure]:
+    """Figures of one length in a folder that is unused."""
+    run = Run(new_run_id(now()), "bench", now)
+    write_history(prepare_folder(store, SETTINGS, IDENTITY, run), run, length)
+    seconds = statistics.median(timed(lambda: opened(store)) for _ in range(REPEATS))
+    yield Figure.at_most(f"{name}, opened cold, seconds", seconds, 1.0)
+    folder = open_folder(store)
+    folder.log.read()
+    published = [timed(partial(publish_one, folder, run, length + at)) for at in range(REPEATS)]
+    yield Figure.at_most(f"{name}, one more published, seconds", max(published), 1.0)
+    marked = timed(lambda: write_checkpoint(store, folder.log.read()))
+    yield Figure.at_most(f"{name}, checkpoint of a commit, seconds", marked, 1.0)
 
 
 def opened(store: ObjectStore) -> None:

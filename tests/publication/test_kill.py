@@ -18,8 +18,6 @@ from support.folders import (
     replaced,
 )
 from support.processes import (
-    DEADLINE,
-    SPAWN,
     collect_once,
     exit_code,
     publish_many,
@@ -27,6 +25,7 @@ from support.processes import (
     remove_once,
     replace_many,
     replace_once,
+    told_by_racing,
 )
 
 from snaploom.models.times import EpochNanos
@@ -123,17 +122,8 @@ def test_removal_after_a_killed_one_finishes(tmp_path: Path, point: CrashPoint) 
 
 
 def test_processes_that_publish_the_same_snapshots_publish_each_once(tmp_path: Path) -> None:
-    start, answers = SPAWN.Barrier(4), SPAWN.Queue()
     numbers = list(range(5))
-    processes = [
-        SPAWN.Process(target=publish_many, args=(tmp_path, numbers, start, answers))
-        for _ in range(4)
-    ]
-    for process in processes:
-        process.start()
-    told = [answer for _ in processes for answer in answers.get(timeout=DEADLINE)]
-    for process in processes:
-        process.join(DEADLINE)
+    told = told_by_racing(publish_many, tmp_path, numbers, processes=4)
     folder = open_again(tmp_path)
     state = folder.log.read()
     winners = {number: state.live[day(number)].run_id for number in numbers}
@@ -146,19 +136,10 @@ def test_processes_that_publish_the_same_snapshots_publish_each_once(tmp_path: P
 
 
 def test_processes_that_replace_the_same_versions_replace_each_once(tmp_path: Path) -> None:
-    start, answers = SPAWN.Barrier(3), SPAWN.Queue()
     numbers = list(range(4))
     for number in numbers:
         published(open_again(tmp_path), number)
-    processes = [
-        SPAWN.Process(target=replace_many, args=(tmp_path, numbers, start, answers))
-        for _ in range(3)
-    ]
-    for process in processes:
-        process.start()
-    told = [answer for _ in processes for answer in answers.get(timeout=DEADLINE)]
-    for process in processes:
-        process.join(DEADLINE)
+    told = told_by_racing(replace_many, tmp_path, numbers, processes=3)
     folder = open_again(tmp_path)
     state = folder.log.read()
     won = {number: run_id for number, run_id, has_won in told if has_won}

@@ -21,6 +21,7 @@ from support.processes import (
     publish_many,
     publish_once,
     replace_once,
+    told_by_racing,
     work_a_day,
     work_and_be_killed,
 )
@@ -103,16 +104,8 @@ def test_collection_after_a_killed_one_finishes(bucket: str, point: CrashPoint) 
 
 
 def test_processes_that_publish_the_same_snapshots_publish_each_once(bucket: str) -> None:
-    start, answers = SPAWN.Barrier(4), SPAWN.Queue()
     numbers = list(range(5))
-    processes = [
-        SPAWN.Process(target=publish_many, args=(bucket, numbers, start, answers)) for _ in range(4)
-    ]
-    for process in processes:
-        process.start()
-    told = [answer for _ in processes for answer in answers.get(timeout=DEADLINE)]
-    for process in processes:
-        process.join(DEADLINE)
+    told = told_by_racing(publish_many, bucket, numbers, processes=4)
     folder = open_again(bucket)
     state = folder.log.read()
     winners = {number: state.live[day(number)].run_id for number in numbers}

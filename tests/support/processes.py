@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 from support.faultystore import FaultyStore
 from support.folders import DAY, IDENTITY, a_folder, a_run, day, now, published, replaced, rewrites
@@ -118,6 +119,22 @@ def publish_many(root: Path | str, numbers: list[int], start: object, answers: o
         won = not isinstance(outcome, AlreadyPublished)
         told.append((number, run.run_id, outcome.record.run_id, won))
     answers.put(told)  # type: ignore[attr-defined]
+
+
+def told_by_racing(
+    target: Callable[..., None], root: Path | str, numbers: list[int], processes: int
+) -> list[tuple[Any, ...]]:
+    """What processes answer that run `publish_many` or `replace_many` at the same moment."""
+    start, answers = SPAWN.Barrier(processes), SPAWN.Queue()
+    racing = [
+        SPAWN.Process(target=target, args=(root, numbers, start, answers)) for _ in range(processes)
+    ]
+    for process in racing:
+        process.start()
+    told = [answer for _ in racing for answer in answers.get(timeout=DEADLINE)]
+    for process in racing:
+        process.join(DEADLINE)
+    return told
 
 
 def exit_code(

@@ -15,8 +15,7 @@ from snaploom.cli.options import Files, Form, open_named
 from snaploom.jobs.declarations import read_declarations, refuse
 from snaploom.models.times import format_instant, now
 from snaploom.planning.plan import plan_offline
-from snaploom.planning.tree import JoinTree
-from snaploom.storage.entries import ModelNode
+from snaploom.storage.documents import model_nodes
 from snaploom.storage.fixedsettings import folder_identity, folder_settings
 from snaploom.storage.layout import new_run_id
 from snaploom.storage.repair import Findings, find_snapshots, restore
@@ -50,25 +49,12 @@ def repair(
     is_done = yes and not dry_run
     if is_done:
         run = Run(new_run_id(now()), snaploom.__version__, now)
-        restore(store, settings, folder_identity(declared), _model(plan.tree), found, run)
+        restore(store, settings, folder_identity(declared), model_nodes(plan.tree), found, run)
     if output is OutputForm.JSON:
         print_json(_document(store.uri, found, is_done))
     else:
         _print(result_console(), found, is_done)
     return 1 if found.left else 0
-
-
-def _model(tree: JoinTree) -> tuple[ModelNode, ...]:
-    return tuple(
-        ModelNode(
-            field_name=node.field_name,
-            parent=node.parent,
-            group_by=node.group_by,
-            source=node.source,
-            relationship=node.relationship,
-        )
-        for node in tree.nodes
-    )
 
 
 def _document(uri: str, found: Findings, is_done: bool) -> JsonValue:

@@ -27,8 +27,6 @@ from snaploom.planning.intervals import SourceSnapshots
 from snaploom.planning.plan import PublishedState, RunPlan, plan_offline, plan_run
 from snaploom.planning.retention import HeldSnapshot
 from snaploom.planning.selection import EVERYTHING, Selection
-from snaploom.planning.tree import JoinTree
-from snaploom.storage.entries import ModelNode
 from snaploom.storage.fixedsettings import folder_identity, folder_settings
 from snaploom.storage.folder import inspect_folder
 from snaploom.storage.objectstore import ObjectStore
@@ -111,20 +109,6 @@ def published_state(state: FolderState) -> PublishedState:
     return PublishedState(
         tuple(HeldSnapshot(version.time, version.created_at) for version in state.timeline),
         tuple(sorted(state.tombstoned_times)),
-    )
-
-
-def model_nodes(tree: JoinTree) -> tuple[ModelNode, ...]:
-    """The tree as the manifest keeps it."""
-    return tuple(
-        ModelNode(
-            field_name=node.field_name,
-            parent=node.parent,
-            group_by=node.group_by,
-            source=node.source,
-            relationship=node.relationship,
-        )
-        for node in tree.nodes
     )
 
 

@@ -22,7 +22,7 @@ from snaploom.engine.subtrees import FoldedSubtree
 from snaploom.engine.write import count_written, write_frame
 from snaploom.jobs.events import JoinPlanned
 from snaploom.jobs.job import Job
-from snaploom.jobs.preparation import Prepared, model_nodes
+from snaploom.jobs.preparation import Prepared
 from snaploom.jobs.schemahistory import SchemaHistory, compare_structure
 from snaploom.jobs.shaping import Shaping
 from snaploom.jobs.sharing import Sharing
@@ -33,6 +33,7 @@ from snaploom.models.times import format_instant
 from snaploom.planning.graph import ROOT_FIELD
 from snaploom.planning.plan import PlannedSnapshot
 from snaploom.planning.steps import ReadSource
+from snaploom.storage.documents import model_nodes
 from snaploom.storage.entries import SnapshotRecord
 from snaploom.storage.folder import Folder
 from snaploom.storage.layout import content_hash

@@ -11,6 +11,7 @@ import json
 import logging
 
 from snaploom.errors import ObjectAlreadyExists
+from snaploom.planning.tree import JoinTree
 from snaploom.storage import layout
 from snaploom.storage.entries import MANIFEST_FORMAT, ModelNode
 from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
@@ -33,6 +34,20 @@ def store_model(store: ObjectStore, nodes: tuple[ModelNode, ...]) -> str:
     model_hash = layout.content_hash(content)
     _put_content(store, layout.data_model_key(model_hash), content)
     return model_hash
+
+
+def model_nodes(tree: JoinTree) -> tuple[ModelNode, ...]:
+    """The tree as the manifest keeps it."""
+    return tuple(
+        ModelNode(
+            field_name=node.field_name,
+            parent=node.parent,
+            group_by=node.group_by,
+            source=node.source,
+            relationship=node.relationship,
+        )
+        for node in tree.nodes
+    )
 
 
 def store_merged_model(store: ObjectStore, state: FolderState) -> None:
