@@ -11,7 +11,7 @@ from support.folders import a_run, agrees, day, writes
 from support.shop import NOW, Shop, Told, snaploom
 
 from snaploom.jobs.declarations import read_declarations
-from snaploom.jobs.preparation import model_nodes
+from snaploom.storage.documents import model_nodes
 from snaploom.planning.differences import shown
 from snaploom.planning.plan import plan_offline
 from snaploom.storage.fixedsettings import folder_identity, folder_settings
