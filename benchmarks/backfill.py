@@ -18,7 +18,7 @@ from figures import Figure, publish
 from join import CACHE, DIMENSIONS, SETTINGS, fresh, note, single_snapshot, snaploom_run
 from pyspark.sql import SparkSession
 
-from snaploom.jobs.session import build_session
+from snaploom.jobs.session.spark import build_session
 
 YEARS = ("2024", "2025")
 MONTHS = tuple(f"{year}-{month:02d}-01" for year in YEARS for month in range(1, 13))

@@ -25,10 +25,10 @@ from figures import Figure, publish
 from planning import planning_figures, startup_figure
 from pyspark.sql import SparkSession
 
-from snaploom.jobs.declarations import read_declarations, refuse
+from snaploom.jobs.declarations.files import read_declarations, refuse
 from snaploom.jobs.job import Job
-from snaploom.jobs.session import build_session
-from snaploom.jobs.weaving import weave_output
+from snaploom.jobs.session.spark import build_session
+from snaploom.jobs.weaving.weaving import weave_output
 from snaploom.models.report import RunPhase
 from snaploom.models.run import DriverSettings, RunSettings, SparkSettings
 from snaploom.models.times import now

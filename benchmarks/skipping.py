@@ -26,7 +26,7 @@ from figures import Figure, publish
 from opening import opening_figures
 from pyspark.sql import DataFrame, SparkSession
 
-from snaploom.jobs.session import build_session
+from snaploom.jobs.session.spark import build_session
 from snaploom.models.run import DriverSettings, RunSettings, SparkSettings
 from snaploom.skipping.spark.enable import enable, without_skipping
 from snaploom.skipping.spark.indexbuilder import IndexBuilder, skipping_index

@@ -18,7 +18,7 @@ from figures import Figure, publish
 from pyspark.sql import SparkSession
 from skipping import CACHE, SETTINGS, built_index, folder_kib, seconds, wide_files
 
-from snaploom.jobs.session import build_session
+from snaploom.jobs.session.spark import build_session
 from snaploom.skipping.spark.indexbuilder import IndexBuilder, skipping_index
 from snaploom.skipping.spark.manage import SkippingIndexes
 from snaploom.skipping.statements.syntax import PathName

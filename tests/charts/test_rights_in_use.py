@@ -28,8 +28,8 @@ from support.operatorharness import RealHarness, is_ready
 from support.runrequests import a_request, an_output
 from support.sparkcrds import install_spark_crds
 
-from snaploom.jobs.identity import Owner, RunIdentity
-from snaploom.jobs.reportconfigmap import ConfigMapPlace, ConfigMapReport
+from snaploom.jobs.reports.configmap import ConfigMapPlace, ConfigMapReport
+from snaploom.jobs.reports.identity import Owner, RunIdentity
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import RunPhase
 from snaploom.models.times import now

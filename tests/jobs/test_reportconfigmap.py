@@ -16,8 +16,7 @@ from support.cluster import Cluster
 from support.fakeconfigmaps import LOST, FakeConfigMaps, failure, serving
 from support.loom import Loom
 
-from snaploom.jobs.identity import Owner, RunIdentity
-from snaploom.jobs.reportconfigmap import (
+from snaploom.jobs.reports.configmap import (
     ROUNDS,
     ConfigMapPlace,
     ConfigMapReport,
@@ -25,8 +24,9 @@ from snaploom.jobs.reportconfigmap import (
     connect,
     labels_of,
 )
-from snaploom.jobs.reportsize import LARGEST_REPORT
-from snaploom.jobs.reportwriter import ReportNotOurs, ReportNotWritten
+from snaploom.jobs.reports.identity import Owner, RunIdentity
+from snaploom.jobs.reports.size import LARGEST_REPORT
+from snaploom.jobs.reports.writer import ReportNotOurs, ReportNotWritten
 from snaploom.models.report import Report, RunPhase, SnapshotReason, Unpublished
 
 Raw = dict[str, Any]

@@ -38,8 +38,8 @@ from support.jobscripts import (
     completes,
 )
 
-from snaploom.jobs.identity import Owner
-from snaploom.jobs.reportconfigmap import KEY
+from snaploom.jobs.reports.configmap import KEY
+from snaploom.jobs.reports.identity import Owner
 from snaploom.models.report import Report
 from snaploom.models.run import Submitter
 from snaploom_operator.cluster.port import Cluster

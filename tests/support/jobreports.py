@@ -7,8 +7,8 @@ from typing import Any
 
 from kubernetes.client import ApiClient, ApiException, Configuration, V1ConfigMap
 
-from snaploom.jobs.identity import Owner, RunIdentity
-from snaploom.jobs.reportconfigmap import ConfigMapPlace, ConfigMapReport
+from snaploom.jobs.reports.configmap import ConfigMapPlace, ConfigMapReport
+from snaploom.jobs.reports.identity import Owner, RunIdentity
 from snaploom.models.report import (
     LatestSnapshot,
     ManifestPointer,

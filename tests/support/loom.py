@@ -16,7 +16,7 @@ from support.declarations import Raw, document, put
 from snaploom.jobs.events import Event
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.job import Job
-from snaploom.jobs.weaving import weave_output
+from snaploom.jobs.weaving.weaving import weave_output
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.report import Report
 from snaploom.models.times import EpochNanos, now, parse_instant

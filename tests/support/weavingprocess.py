@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from support.loom import Loom
 
-from snaploom.jobs.session import build_session
+from snaploom.jobs.session.spark import build_session
 from snaploom.models.run import RunSettings
 from snaploom.storage.run import CrashPoint
 

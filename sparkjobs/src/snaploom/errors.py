@@ -5,11 +5,11 @@ SnaploomError
 ├── InvalidDeclarations       carries the findings (snaploom.models.finding)
 │   └── NoUniqueJoinTree      every error is an ambiguous or unreachable join tree
 ├── TooManyCandidates         data at any time, and tiny intervals (snaploom.planning.intervals)
-├── SparkNotStarted           no Java, or a configuration that Spark refuses (snaploom.jobs.session)
-├── SparkStopped              shut down under a run (snaploom.jobs.sparkfailures)
-├── BundleUnreadable          no Bundle, or another resource's (snaploom.jobs.bundlefile)
-├── ReportNotWritten          it may be written later (snaploom.jobs.reportwriter)
-│   ├── NoCluster             none to write it to (snaploom.jobs.reportconfigmap)
+├── SparkNotStarted           no Java, or settings that Spark refuses (snaploom.jobs.session.spark)
+├── SparkStopped              shut down under a run (snaploom.jobs.session.failures)
+├── BundleUnreadable          no Bundle, or another resource's (snaploom.jobs.declarations)
+├── ReportNotWritten          it may be written later (snaploom.jobs.reports.writer)
+│   ├── NoCluster             none to write it to (snaploom.jobs.reports.configmap)
 │   └── ReportNotOurs         another run's is in its place
 ├── UnexpectedFault           of Snaploom itself (snaploom.jobs.clusterjob)
 ├── SourceError
@@ -29,7 +29,7 @@ SnaploomError
 │   ├── CheckFailed           the woven rows are not what is expected of them
 │   ├── CheckInvalid          an expectation that cannot be measured on them
 │   ├── SnapshotChanged       what was to be replaced is not live any more
-│   ├── ClockBehind           before the newest entry of the log (snaploom.jobs.clocks)
+│   ├── ClockBehind           before the newest entry of the log (snaploom.jobs.weaving.clocks)
 │   └── RunRevoked            another run took this run's files away (ruling D27)
 ├── StorageError
 │   ├── ObjectNotFound

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from importlib import import_module
 
-WEAVE = "snaploom.jobs.outputs:weave_outputs"
-CHECK_CONTENT = "snaploom.jobs.contentcheck:check_content"
-ESTIMATE = "snaploom.jobs.outputs:estimated"
-PREVIEW = "snaploom.jobs.outputs:preview"
-INDEX = "snaploom.jobs.indexing:carry_out"
-EXPLAIN_INDEX = "snaploom.jobs.indexing:explain_query"
-ADVISE = "snaploom.jobs.indexadvice:advise_files"
-SORT = "snaploom.jobs.indexadvice:sort_files"
-SORT_SNAPSHOTS = "snaploom.jobs.snapshotsort:sort_snapshots"
-OPEN_PLACE = "snaploom.jobs.folders:open_place"
+WEAVE = "snaploom.jobs.weaving.outputs:weave_outputs"
+CHECK_CONTENT = "snaploom.jobs.published.contentcheck:check_content"
+ESTIMATE = "snaploom.jobs.weaving.outputs:estimated"
+PREVIEW = "snaploom.jobs.weaving.outputs:preview"
+INDEX = "snaploom.jobs.indexes.indexing:carry_out"
+EXPLAIN_INDEX = "snaploom.jobs.indexes.indexing:explain_query"
+ADVISE = "snaploom.jobs.indexes.advice:advise_files"
+SORT = "snaploom.jobs.indexes.advice:sort_files"
+SORT_SNAPSHOTS = "snaploom.jobs.published.sorting:sort_snapshots"
+OPEN_PLACE = "snaploom.jobs.session.folders:open_place"
 FAILURES = "snaploom.cli.failures:tell_failure"
 
 READER = {

@@ -9,8 +9,8 @@ import pytest
 from support.declarations import document, files
 from support.runrequests import RUN, UID, an_output
 
-from snaploom.jobs.bundlefile import read_bundle_file
-from snaploom.jobs.identity import Owner
+from snaploom.jobs.declarations.bundlefile import read_bundle_file
+from snaploom.jobs.reports.identity import Owner
 from snaploom.models.datasource import DataSource
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import plan_offline

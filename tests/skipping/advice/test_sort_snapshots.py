@@ -16,7 +16,7 @@ from support.folders import MODEL, START, a_run, agrees, day, keys, now
 from support.shop import snaploom
 
 from snaploom.engine.write import write_frame
-from snaploom.jobs.sortrequests import SnapshotsSorted
+from snaploom.jobs.published.sortrequests import SnapshotsSorted
 from snaploom.models.outputfolder import DataFormat
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.reader import read
@@ -250,7 +250,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]
                 waiting.pop()()
             return schema
 
-        monkeypatch.setattr("snaploom.jobs.rewriting.write_frame", write)
+        monkeypatch.setattr("snaploom.jobs.published.rewriting.write_frame", write)
 
     return happens
 

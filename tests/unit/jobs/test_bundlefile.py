@@ -10,8 +10,8 @@ import pytest
 from support.loom import Loom
 
 from snaploom.errors import FormatTooNew
-from snaploom.jobs.bundlefile import BundleUnreadable, read_bundle_file, refuse_invalid
-from snaploom.jobs.identity import Owner
+from snaploom.jobs.declarations.bundlefile import BundleUnreadable, read_bundle_file, refuse_invalid
+from snaploom.jobs.reports.identity import Owner
 from snaploom.models.finding import InvalidDeclarations, NoUniqueJoinTree
 from snaploom.planning.bundle import BUNDLE_FORMAT, Bundle
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.declarations import files, model, parsed
 
-from snaploom.jobs.clocks import ClockBehind, check_clock, never_before, newest_moment
+from snaploom.jobs.weaving.clocks import ClockBehind, check_clock, never_before, newest_moment
 from snaploom.models.times import EpochNanos
 from snaploom.planning.bundling import bundle_for
 from snaploom.storage.records import Ended, Version

@@ -10,10 +10,10 @@ from support.declarations import Raw, document, spoilt
 from support.folders import a_run, agrees, day, writes
 from support.shop import NOW, Shop, Told, snaploom
 
-from snaploom.jobs.declarations import read_declarations
-from snaploom.storage.documents import model_nodes
+from snaploom.jobs.declarations.files import read_declarations
 from snaploom.planning.differences import shown
 from snaploom.planning.plan import plan_offline
+from snaploom.storage.documents import model_nodes
 from snaploom.storage.fixedsettings import folder_identity, folder_settings
 from snaploom.storage.folder import prepare_folder
 from snaploom.storage.publication import SnapshotTarget, publish

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from support.folders import a_folder, a_run, published
 
-from snaploom.jobs.estimating import Estimate, estimate_of
+from snaploom.jobs.published.estimating import Estimate, estimate_of
 from snaploom.storage.state import EMPTY
 from snaploom.storage.stores import open_store
 

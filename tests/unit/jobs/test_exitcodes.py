@@ -3,7 +3,7 @@
 import pytest
 
 from snaploom.errors import Interrupted, SnaploomError
-from snaploom.jobs.exitcodes import combined_exit_code, report_exit_code, unstarted_report
+from snaploom.jobs.reports.exitcodes import combined_exit_code, report_exit_code, unstarted_report
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.times import EpochNanos

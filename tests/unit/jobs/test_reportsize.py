@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from snaploom.jobs.reportsize import LARGEST_REPORT, compact, fitting
+from snaploom.jobs.reports.size import LARGEST_REPORT, compact, fitting
 from snaploom.models.codes import make_finding
 from snaploom.models.report import (
     JoinMeasure,

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from snaploom.jobs.reportfile import FileReport
-from snaploom.jobs.reportwriter import Patience, ReportNotOurs, ReportNotWritten, ReportWriter
+from snaploom.jobs.reports.file import FileReport
+from snaploom.jobs.reports.writer import Patience, ReportNotOurs, ReportNotWritten, ReportWriter
 from snaploom.models.report import Report, RunPhase
 
 QUICK = Patience(

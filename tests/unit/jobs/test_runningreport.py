@@ -14,7 +14,7 @@ from snaploom.jobs.events import (
     TasksDone,
     Warned,
 )
-from snaploom.jobs.runningreport import RunningReport
+from snaploom.jobs.reports.running import RunningReport
 from snaploom.models.report import Report, RunPhase, SnapshotReason, SnapshotReport, Unpublished
 from snaploom.models.times import EpochNanos
 

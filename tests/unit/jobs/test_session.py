@@ -2,7 +2,7 @@
 
 import pytest
 
-from snaploom.jobs.session import configured
+from snaploom.jobs.session.spark import configured
 from snaploom.models.run import DriverSettings, RunSettings, SparkSettings, spark_memory
 
 

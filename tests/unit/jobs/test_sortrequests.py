@@ -9,8 +9,8 @@ import pytest
 from support.folders import a_folder, day, published
 from support.shop import Shop, snaploom
 
-from snaploom.jobs.declarations import read_declarations
-from snaploom.jobs.sortrequests import (
+from snaploom.jobs.declarations.files import read_declarations
+from snaploom.jobs.published.sortrequests import (
     LeftSnapshot,
     SnapshotsSorted,
     SortedSnapshot,

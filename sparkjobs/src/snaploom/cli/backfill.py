@@ -10,10 +10,10 @@ from snaploom import lazy
 from snaploom.cli.console import OutputForm, print_json, result_console
 from snaploom.cli.options import Files, Form, KeepGoing, Limit, Now, instant_of, time_of
 from snaploom.cli.weaving import weave_and_show
-from snaploom.jobs.declarations import read_declarations, runnable_bundles
-from snaploom.jobs.estimating import Estimate
+from snaploom.jobs.declarations.files import read_declarations, runnable_bundles
 from snaploom.jobs.interruption import hearing_signals
-from snaploom.jobs.runoptions import RunOptions
+from snaploom.jobs.published.estimating import Estimate
+from snaploom.jobs.weaving.options import RunOptions
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.times import EpochNanos
@@ -22,7 +22,7 @@ from snaploom.planning.selection import Selection
 
 
 class EstimateRun(Protocol):
-    """`snaploom.jobs.outputs.estimated`, which brings Spark along."""
+    """`snaploom.jobs.weaving.outputs.estimated`, which brings Spark along."""
 
     def __call__(
         self, bundle: Bundle, moment: EpochNanos, limit: int | None, selection: Selection

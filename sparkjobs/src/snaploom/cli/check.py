@@ -13,7 +13,7 @@ from snaploom.cli.console import OutputForm, message_console, print_json, result
 from snaploom.cli.options import Files, Form, time_of
 from snaploom.cli.places import Place, published_state
 from snaploom.errors import ManifestCorrupt
-from snaploom.jobs.declarations import read_declarations
+from snaploom.jobs.declarations.files import read_declarations
 from snaploom.jobs.interruption import Interruption, hearing_signals
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
@@ -27,7 +27,7 @@ _TIME_HINT = "'snaploom snapshots' lists the times"
 
 
 class CheckContent(Protocol):
-    """`snaploom.jobs.contentcheck.check_content`, which brings Spark along."""
+    """`snaploom.jobs.published.contentcheck.check_content`, which brings Spark along."""
 
     def __call__(
         self,

@@ -15,8 +15,8 @@ from snaploom.cli.console import (
     result_console,
 )
 from snaploom.cli.options import Files, Form, Now, instant_of
-from snaploom.jobs.comparing import compare
-from snaploom.jobs.declarations import read_declarations, runnable_bundles
+from snaploom.jobs.declarations.files import read_declarations, runnable_bundles
+from snaploom.jobs.published.comparing import compare
 
 
 def diff(

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from snaploom.cli.console import message_console, print_findings, result_console
 from snaploom.cli.options import Files, time_of
 from snaploom.cli.places import Place, published_state
-from snaploom.jobs.declarations import TREE_CODES, exit_code_of, read_declarations, refuse
+from snaploom.jobs.declarations.files import TREE_CODES, exit_code_of, read_declarations, refuse
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.planning.drawing import dot, mermaid, published_dot, published_mermaid

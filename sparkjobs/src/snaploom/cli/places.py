@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from snaploom.cli.options import folder_uri, open_named
-from snaploom.jobs.declarations import read_declarations
+from snaploom.jobs.declarations.files import read_declarations
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.storage.folder import is_unused, open_folder

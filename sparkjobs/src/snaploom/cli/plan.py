@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from snaploom.cli.console import OutputForm
 from snaploom.cli.options import Files, Form, Now, instant_of
 from snaploom.cli.planned import plan_output, show_plans
-from snaploom.jobs.declarations import read_declarations
+from snaploom.jobs.declarations.files import read_declarations
 
 
 def plan(

@@ -19,7 +19,7 @@ from snaploom.cli.console import (
     result_console,
 )
 from snaploom.errors import SnaploomError
-from snaploom.jobs.declarations import TREE_CODES, Declarations, exit_code_of, refuse
+from snaploom.jobs.declarations.files import TREE_CODES, Declarations, exit_code_of, refuse
 from snaploom.models.finding import Finding, InvalidDeclarations, errors_of
 from snaploom.models.times import EpochNanos
 from snaploom.planning.availability import Action
@@ -29,7 +29,7 @@ from snaploom.planning.plan import RunPlan, plan_offline
 
 
 class Preview(Protocol):
-    """`snaploom.jobs.outputs.preview`, which brings Spark along."""
+    """`snaploom.jobs.weaving.outputs.preview`, which brings Spark along."""
 
     def __call__(self, bundle: Bundle, moment: EpochNanos, limit: int | None) -> RunPlan:
         """The plan that a run would visit."""

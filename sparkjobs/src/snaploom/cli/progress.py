@@ -31,7 +31,7 @@ from snaploom.jobs.events import (
     TasksDone,
     Warned,
 )
-from snaploom.jobs.lines import EventLines, outcome_line
+from snaploom.jobs.reports.lines import EventLines, outcome_line
 from snaploom.models.times import format_instant
 
 

@@ -12,7 +12,7 @@ from rich.table import Table
 import snaploom
 from snaploom.cli.console import OutputForm, print_json, result_console
 from snaploom.cli.options import Files, Form, open_named
-from snaploom.jobs.declarations import read_declarations, refuse
+from snaploom.jobs.declarations.files import read_declarations, refuse
 from snaploom.models.times import format_instant, now
 from snaploom.planning.plan import plan_offline
 from snaploom.storage.documents import model_nodes

@@ -9,9 +9,9 @@ from cyclopts import Parameter
 from snaploom.cli.console import OutputForm
 from snaploom.cli.options import Acknowledged, Files, Form, Now, instant_of, time_of
 from snaploom.cli.weaving import weave_and_show
-from snaploom.jobs.declarations import read_declarations
+from snaploom.jobs.declarations.files import read_declarations
 from snaploom.jobs.interruption import hearing_signals
-from snaploom.jobs.runoptions import RunOptions
+from snaploom.jobs.weaving.options import RunOptions
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.planning.selection import Selection

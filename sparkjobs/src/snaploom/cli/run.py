@@ -13,10 +13,10 @@ from snaploom.cli.options import Files, Form, KeepGoing, Limit, Now, instant_of
 from snaploom.cli.planned import plan_output, show_plans
 from snaploom.cli.sampling import sampling_elsewhere
 from snaploom.cli.weaving import weave_and_show
-from snaploom.jobs.declarations import Declarations, read_declarations
-from snaploom.jobs.exitcodes import combined_exit_code
+from snaploom.jobs.declarations.files import Declarations, read_declarations
 from snaploom.jobs.interruption import hearing_signals
-from snaploom.jobs.runoptions import RunOptions
+from snaploom.jobs.reports.exitcodes import combined_exit_code
+from snaploom.jobs.weaving.options import RunOptions
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from snaploom.cli.options import folder_uri
 from snaploom.cli.weaving import Elsewhere
-from snaploom.jobs.declarations import Declarations
+from snaploom.jobs.declarations.files import Declarations
 from snaploom.models.codes import make_finding
 from snaploom.models.common import CheckMode
 from snaploom.models.finding import Finding, InvalidDeclarations

@@ -19,20 +19,20 @@ from snaploom.cli.console import (
 )
 from snaploom.cli.progress import RunProgress
 from snaploom.errors import SnaploomError
-from snaploom.jobs.declarations import Declarations, runnable_bundles
+from snaploom.jobs.declarations.files import Declarations, runnable_bundles
 from snaploom.jobs.events import Tell
-from snaploom.jobs.exitcodes import combined_exit_code, report_exit_code, unstarted_report
-from snaploom.jobs.indexrequests import IndexedPlace
-from snaploom.jobs.indextargets import places_on_publish
+from snaploom.jobs.indexes.requests import IndexedPlace
+from snaploom.jobs.indexes.targets import places_on_publish
 from snaploom.jobs.interruption import Interruption
-from snaploom.jobs.runoptions import AS_DECLARED, RunOptions
+from snaploom.jobs.reports.exitcodes import combined_exit_code, report_exit_code, unstarted_report
+from snaploom.jobs.weaving.options import AS_DECLARED, RunOptions
 from snaploom.models.report import Report, Unpublished
 from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
 
 
 class WeaveOutputs(Protocol):
-    """`snaploom.jobs.outputs.weave_outputs`, which brings Spark along."""
+    """`snaploom.jobs.weaving.outputs.weave_outputs`, which brings Spark along."""
 
     def __call__(
         self,

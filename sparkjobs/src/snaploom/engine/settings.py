@@ -1,7 +1,8 @@
 """Settings that the engine needs in the session it is given, each with its reason.
 
-The engine never builds a session; `snaploom.jobs.session` and the tests apply this list. What can
-be set per write is set there (`snaploom.engine.write`), so that a session stays usable for others.
+The engine never builds a session; `snaploom.jobs.session.spark` and the tests apply this list. What
+can be set per write is set there (`snaploom.engine.write`), so that a session stays usable for
+others.
 """
 
 from __future__ import annotations

@@ -18,16 +18,16 @@ from pathlib import Path
 
 import snaploom
 from snaploom.errors import SnaploomError
-from snaploom.jobs.bundlefile import BundleFile, read_bundle_file, refuse_invalid
 from snaploom.jobs.clusterwork import Work, delete_index, delete_output, refresh_index, weave
-from snaploom.jobs.exitcodes import report_exit_code, unstarted_report
-from snaploom.jobs.identity import Owner, RunIdentity
+from snaploom.jobs.declarations.bundlefile import BundleFile, read_bundle_file, refuse_invalid
 from snaploom.jobs.interruption import hearing_signals
-from snaploom.jobs.lines import error_lines, finding_lines
-from snaploom.jobs.reportconfigmap import ConfigMapPlace, ConfigMapReport, connect
-from snaploom.jobs.reportfile import FileReport
-from snaploom.jobs.reportwriter import ReportSink, ReportWriter
-from snaploom.jobs.runningreport import RunningReport
+from snaploom.jobs.reports.configmap import ConfigMapPlace, ConfigMapReport, connect
+from snaploom.jobs.reports.exitcodes import report_exit_code, unstarted_report
+from snaploom.jobs.reports.file import FileReport
+from snaploom.jobs.reports.identity import Owner, RunIdentity
+from snaploom.jobs.reports.lines import error_lines, finding_lines
+from snaploom.jobs.reports.running import RunningReport
+from snaploom.jobs.reports.writer import ReportSink, ReportWriter
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.outputdataset import OutputDataset

@@ -9,17 +9,17 @@ from queue import SimpleQueue
 
 import snaploom
 from snaploom.errors import Interrupted, SnaploomError
-from snaploom.jobs.deletion import remove_output
 from snaploom.jobs.events import Event
-from snaploom.jobs.exitcodes import unstarted_report
-from snaploom.jobs.indexing import carry_out
-from snaploom.jobs.indexrequests import IndexAction, IndexedPlace, IndexReport, IndexRequest
-from snaploom.jobs.indextargets import place_of_bundle
+from snaploom.jobs.indexes.indexing import carry_out
+from snaploom.jobs.indexes.requests import IndexAction, IndexedPlace, IndexReport, IndexRequest
+from snaploom.jobs.indexes.targets import place_of_bundle
 from snaploom.jobs.interruption import Interruption
-from snaploom.jobs.lines import EventLines
-from snaploom.jobs.outputs import weave_outputs
-from snaploom.jobs.record import clipped
-from snaploom.jobs.runningreport import RunningReport
+from snaploom.jobs.published.deletion import remove_output
+from snaploom.jobs.reports.exitcodes import unstarted_report
+from snaploom.jobs.reports.lines import EventLines
+from snaploom.jobs.reports.record import clipped
+from snaploom.jobs.reports.running import RunningReport
+from snaploom.jobs.weaving.outputs import weave_outputs
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.runfacts import IndexFacts
 from snaploom.models.skippingindex import IndexedFiles, IndexState

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from snaploom.jobs.estimating import Estimate
+from snaploom.jobs.published.estimating import Estimate
 from snaploom.models.report import SnapshotReport, Unpublished
 from snaploom.models.times import EpochNanos
 

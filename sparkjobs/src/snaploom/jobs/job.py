@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from snaploom.engine.retries import TaskProgress, task_progress
 from snaploom.jobs.events import Tell
 from snaploom.jobs.interruption import Interruption
-from snaploom.jobs.runoptions import AS_DECLARED, RunOptions
-from snaploom.jobs.sparkfailures import SPARK_FAILURES, translated
+from snaploom.jobs.session.failures import SPARK_FAILURES, translated
+from snaploom.jobs.weaving.options import AS_DECLARED, RunOptions
 from snaploom.models.times import EpochNanos
 from snaploom.storage.run import CrashPoint
 

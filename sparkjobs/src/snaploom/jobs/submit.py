@@ -16,20 +16,20 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from snaploom.errors import SnaploomError
-from snaploom.jobs.declarations import Declarations, read_declarations, runnable_bundles
+from snaploom.jobs.declarations.files import Declarations, read_declarations, runnable_bundles
 from snaploom.jobs.events import Event
-from snaploom.jobs.exitcodes import combined_exit_code, report_exit_code, unstarted_report
-from snaploom.jobs.indexing import carry_out
-from snaploom.jobs.indexrequests import IndexAction, IndexedPlace, IndexRequest
-from snaploom.jobs.indextargets import (
+from snaploom.jobs.indexes.indexing import carry_out
+from snaploom.jobs.indexes.requests import IndexAction, IndexedPlace, IndexRequest
+from snaploom.jobs.indexes.targets import (
     index_names,
     indexes_on_publish,
     place_of_resource,
     places_on_publish,
 )
 from snaploom.jobs.interruption import Interruption, hearing_signals
-from snaploom.jobs.lines import EventLines, error_lines, finding_lines
-from snaploom.jobs.outputs import weave_outputs
+from snaploom.jobs.reports.exitcodes import combined_exit_code, report_exit_code, unstarted_report
+from snaploom.jobs.reports.lines import EventLines, error_lines, finding_lines
+from snaploom.jobs.weaving.outputs import weave_outputs
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.times import EpochNanos, format_instant, now, parse_instant
 

@@ -20,16 +20,16 @@ from snaploom.cli.index.options import (
 )
 from snaploom.cli.index.progress import IndexProgress
 from snaploom.cli.options import Form, folder_uri
-from snaploom.jobs.declarations import read_declarations
-from snaploom.jobs.indexrequests import IndexedPlace
-from snaploom.jobs.indextargets import place_of_resource
+from snaploom.jobs.declarations.files import read_declarations
+from snaploom.jobs.indexes.requests import IndexedPlace
+from snaploom.jobs.indexes.targets import place_of_resource
 from snaploom.jobs.interruption import Interruption, hearing_signals
 from snaploom.skipping.advice.report import Report
 from snaploom.skipping.statements.declaration import StorePlace
 
 
 class AdviseFiles(Protocol):
-    """`snaploom.jobs.indexadvice.advise_files`, which brings Spark along."""
+    """`snaploom.jobs.indexes.advice.advise_files`, which brings Spark along."""
 
     def __call__(
         self,

@@ -12,8 +12,8 @@ from snaploom.cli.index.options import Kms, settings_of
 from snaploom.cli.index.told import show_reports
 from snaploom.cli.index.work import carry_out
 from snaploom.cli.options import Files, Form
-from snaploom.jobs.declarations import read_declarations
-from snaploom.jobs.indexrequests import IndexAction, IndexRequest
+from snaploom.jobs.declarations.files import read_declarations
+from snaploom.jobs.indexes.requests import IndexAction, IndexRequest
 from snaploom.models.finding import InvalidDeclarations
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from snaploom.cli.console import message_console, print_findings
 from snaploom.cli.index.options import refuse_request
-from snaploom.jobs.declarations import Declarations, refuse
-from snaploom.jobs.indexrequests import IndexedPlace
-from snaploom.jobs.indextargets import index_names, place_of_resource
+from snaploom.jobs.declarations.files import Declarations, refuse
+from snaploom.jobs.indexes.requests import IndexedPlace
+from snaploom.jobs.indexes.targets import index_names, place_of_resource
 from snaploom.models.finding import Finding, InvalidDeclarations
 from snaploom.skipping.statements.syntax import Properties
 

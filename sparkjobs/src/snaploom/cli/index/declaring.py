@@ -20,7 +20,7 @@ from snaploom.cli.index.options import (
 from snaploom.cli.index.told import show_reports
 from snaploom.cli.index.work import carry_out
 from snaploom.cli.options import Form
-from snaploom.jobs.indexrequests import IndexAction, IndexedPlace, IndexRequest
+from snaploom.jobs.indexes.requests import IndexAction, IndexedPlace, IndexRequest
 from snaploom.models.skippingindex import ParquetForm, RefreshMode
 from snaploom.skipping.lifecycle.declaration import Declaration
 

@@ -11,8 +11,8 @@ from snaploom.cli.index.options import DEFAULT_PLACE, PlaceOptions, Target, plac
 from snaploom.cli.index.told import show_reports
 from snaploom.cli.index.work import carry_out, put_back_when_interrupted
 from snaploom.cli.options import Form, folder_uri
-from snaploom.jobs.indexlookup import find_index, keys_of
-from snaploom.jobs.indexrequests import IndexAction, IndexReport, IndexRequest
+from snaploom.jobs.indexes.lookup import find_index, keys_of
+from snaploom.jobs.indexes.requests import IndexAction, IndexReport, IndexRequest
 from snaploom.skipping.formats.xskipper.directory import XskipperDirectory
 from snaploom.skipping.lifecycle.description import describe
 from snaploom.skipping.lifecycle.importing import export_index

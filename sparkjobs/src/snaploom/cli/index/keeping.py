@@ -12,8 +12,8 @@ from snaploom.cli.index.options import DEFAULT_PLACE, PlaceOptions, Target, plac
 from snaploom.cli.index.told import show_reports
 from snaploom.cli.index.work import carry_out, put_back_when_interrupted
 from snaploom.cli.options import Form
-from snaploom.jobs.indexlookup import find_index
-from snaploom.jobs.indexrequests import IndexAction, IndexReport, IndexRequest
+from snaploom.jobs.indexes.lookup import find_index
+from snaploom.jobs.indexes.requests import IndexAction, IndexReport, IndexRequest
 from snaploom.models.skippingindex import RefreshMode
 from snaploom.skipping.lifecycle import operations
 from snaploom.skipping.lifecycle.description import describe

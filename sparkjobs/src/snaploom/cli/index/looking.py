@@ -24,8 +24,8 @@ from snaploom.cli.index.told import show_descriptions, show_list
 from snaploom.cli.index.work import carry_out
 from snaploom.cli.options import Form
 from snaploom.errors import TargetNotIndexable
-from snaploom.jobs.indexlookup import find_index
-from snaploom.jobs.indexrequests import (
+from snaploom.jobs.indexes.lookup import find_index
+from snaploom.jobs.indexes.requests import (
     ExplainQuery,
     IndexAction,
     IndexedPlace,

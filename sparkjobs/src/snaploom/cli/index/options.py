@@ -11,9 +11,9 @@ from cyclopts import Parameter
 
 from snaploom.cli.options import Files, folder_uri
 from snaploom.errors import StatementInvalid
-from snaploom.jobs.declarations import read_declarations
-from snaploom.jobs.indexrequests import IndexedPlace
-from snaploom.jobs.indextargets import place_of_resource
+from snaploom.jobs.declarations.files import read_declarations
+from snaploom.jobs.indexes.requests import IndexedPlace
+from snaploom.jobs.indexes.targets import place_of_resource
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.skippingindex import Index

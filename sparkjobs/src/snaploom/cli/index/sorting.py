@@ -14,10 +14,10 @@ from snaploom.cli.index.options import DEFAULT_PLACE, PlaceOptions, pairs_of, re
 from snaploom.cli.index.progress import IndexProgress
 from snaploom.cli.options import Form, folder_uri, time_of
 from snaploom.errors import SnapshotChanged
-from snaploom.jobs.declarations import read_declarations
-from snaploom.jobs.indexrequests import IndexedPlace
+from snaploom.jobs.declarations.files import read_declarations
+from snaploom.jobs.indexes.requests import IndexedPlace
 from snaploom.jobs.interruption import Interruption, hearing_signals
-from snaploom.jobs.sortrequests import (
+from snaploom.jobs.published.sortrequests import (
     PublishedPlace,
     SnapshotsSorted,
     SortSnapshots,
@@ -33,7 +33,7 @@ _TIMES_HINT = "'snaploom snapshots' lists the times"
 
 
 class SortFiles(Protocol):
-    """`snaploom.jobs.indexadvice.sort_files`, which brings Spark along."""
+    """`snaploom.jobs.indexes.advice.sort_files`, which brings Spark along."""
 
     def __call__(
         self,

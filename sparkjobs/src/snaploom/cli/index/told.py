@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from snaploom.cli.console import OutputForm, message_console, print_json, result_console
-from snaploom.jobs.indexrequests import IndexReport
+from snaploom.jobs.indexes.requests import IndexReport
 from snaploom.models.times import EpochNanos, format_instant, now
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.lifecycle.description import Coverage, Description, IndexDescription

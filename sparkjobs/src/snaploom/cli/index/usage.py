@@ -14,8 +14,8 @@ from snaploom.cli.index.declared import declared_places
 from snaploom.cli.index.options import base_of, refuse_request
 from snaploom.cli.options import Files, Form
 from snaploom.errors import IndexNotFound
-from snaploom.jobs.declarations import read_declarations
-from snaploom.jobs.indexlookup import find_index
+from snaploom.jobs.declarations.files import read_declarations
+from snaploom.jobs.indexes.lookup import find_index
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.skipping.lifecycle.description import UsedIndex, describe_usage
 from snaploom.skipping.stores.usage import Recorded, Usage

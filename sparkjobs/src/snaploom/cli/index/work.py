@@ -10,7 +10,7 @@ from snaploom import lazy
 from snaploom.cli.console import message_console
 from snaploom.cli.index.progress import IndexProgress
 from snaploom.errors import Interrupted
-from snaploom.jobs.indexrequests import CarryOut, IndexReport, IndexRequest
+from snaploom.jobs.indexes.requests import CarryOut, IndexReport, IndexRequest
 from snaploom.jobs.interruption import hearing_signals
 
 

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from snaploom.jobs.interruption import Interruption, run_interruptibly
 from snaploom.jobs.job import JobGroup
-from snaploom.jobs.session import build_session
+from snaploom.jobs.session.spark import build_session
 from snaploom.models.run import RunSettings, SparkSettings
 from snaploom.skipping.statements.syntax import Properties
 

@@ -21,17 +21,17 @@ from snaploom.errors import (
     SnapshotMissing,
     StorageError,
 )
-from snaploom.jobs.clocks import check_clock, never_before, newest_moment
 from snaploom.jobs.events import RunEstimated, SnapshotStarted
 from snaploom.jobs.job import Job
-from snaploom.jobs.preparation import Prepared, estimate, folder_store, prepare
-from snaploom.jobs.record import RunRecord, SessionFacts
-from snaploom.jobs.registration import TableRegistration
-from snaploom.jobs.retention import delete_old_snapshots
-from snaploom.jobs.session import told_settings
-from snaploom.jobs.sharing import Sharing
-from snaploom.jobs.snapshot import SnapshotWeaver
-from snaploom.jobs.sparkfailures import SparkStopped
+from snaploom.jobs.reports.record import RunRecord, SessionFacts
+from snaploom.jobs.session.failures import SparkStopped
+from snaploom.jobs.session.spark import told_settings
+from snaploom.jobs.weaving.clocks import check_clock, never_before, newest_moment
+from snaploom.jobs.weaving.preparation import Prepared, estimate, folder_store, prepare
+from snaploom.jobs.weaving.registration import TableRegistration
+from snaploom.jobs.weaving.retention import delete_old_snapshots
+from snaploom.jobs.weaving.sharing import Sharing
+from snaploom.jobs.weaving.snapshot import SnapshotWeaver
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import Report, SnapshotReason
 from snaploom.models.times import EpochNanos, format_instant

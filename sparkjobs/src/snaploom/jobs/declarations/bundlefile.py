@@ -16,8 +16,8 @@ from pathlib import Path
 from pydantic import JsonValue, ValidationError
 
 from snaploom.errors import FormatTooNew, SnaploomError
-from snaploom.jobs.declarations import refuse
-from snaploom.jobs.identity import Owner
+from snaploom.jobs.declarations.files import refuse
+from snaploom.jobs.reports.identity import Owner
 from snaploom.models.finding import Finding, Severity
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource

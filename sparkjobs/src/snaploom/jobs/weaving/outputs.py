@@ -9,19 +9,19 @@ from threading import Lock
 
 from pyspark.sql import SparkSession
 
-from snaploom.jobs.estimating import Estimate
 from snaploom.jobs.events import OfOutput, TasksDone, Tell, Warned
-from snaploom.jobs.indexing import follow_publication
-from snaploom.jobs.indexrequests import IndexedPlace
+from snaploom.jobs.indexes.indexing import follow_publication
+from snaploom.jobs.indexes.requests import IndexedPlace
 from snaploom.jobs.interruption import Interruption, hearing_signals, run_interruptibly
 from snaploom.jobs.job import Job, JobGroup
-from snaploom.jobs.logs import told_as_events
-from snaploom.jobs.parallel import in_parallel
-from snaploom.jobs.preparation import Prepared, estimate, prepare
-from snaploom.jobs.runoptions import AS_DECLARED, RunOptions
-from snaploom.jobs.session import build_session, configured
-from snaploom.jobs.sparkfailures import translated
-from snaploom.jobs.weaving import weave_output
+from snaploom.jobs.published.estimating import Estimate
+from snaploom.jobs.session.failures import translated
+from snaploom.jobs.session.logs import told_as_events
+from snaploom.jobs.session.spark import build_session, configured
+from snaploom.jobs.weaving.options import AS_DECLARED, RunOptions
+from snaploom.jobs.weaving.parallel import in_parallel
+from snaploom.jobs.weaving.preparation import Prepared, estimate, prepare
+from snaploom.jobs.weaving.weaving import weave_output
 from snaploom.models.report import Report
 from snaploom.models.times import EpochNanos, now
 from snaploom.planning.bundle import Bundle

@@ -21,8 +21,8 @@ from pyspark.sql import SparkSession
 
 from snaploom.engine.settings import SESSION_SETTINGS
 from snaploom.errors import SnaploomError
-from snaploom.jobs.logs import silence_py4j
-from snaploom.jobs.s3a import s3a_settings
+from snaploom.jobs.session.logs import silence_py4j
+from snaploom.jobs.session.s3a import s3a_settings
 from snaploom.models.run import RunSettings, spark_memory
 
 LAPTOP_SETTINGS: Mapping[str, str] = {

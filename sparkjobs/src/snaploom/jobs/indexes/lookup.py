@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from snaploom.errors import IndexNotFound, IndexNotPossible, IndexUnreadable
-from snaploom.jobs.indexrequests import IndexedPlace
+from snaploom.jobs.indexes.requests import IndexedPlace
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.formats.kms.opening import SETTING, open_keys

@@ -100,7 +100,7 @@ class IndexReport:
 
 
 class CarryOut(Protocol):
-    """`snaploom.jobs.indexing.carry_out`, which brings Spark along."""
+    """`snaploom.jobs.indexes.indexing.carry_out`, which brings Spark along."""
 
     def __call__(
         self,
@@ -131,7 +131,7 @@ class Explained:
 
 
 class ExplainQuery(Protocol):
-    """`snaploom.jobs.indexing.explain_query`, which brings Spark along."""
+    """`snaploom.jobs.indexes.indexing.explain_query`, which brings Spark along."""
 
     def __call__(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import snaploom
-from snaploom.jobs.preparation import folder_store
+from snaploom.jobs.weaving.preparation import folder_store
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.runfacts import Removed
 from snaploom.models.times import EpochNanos

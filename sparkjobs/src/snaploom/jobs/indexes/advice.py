@@ -7,11 +7,11 @@ from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
-from snaploom.jobs.indexrequests import IndexedPlace
-from snaploom.jobs.indexsession import in_session
+from snaploom.jobs.indexes.requests import IndexedPlace
+from snaploom.jobs.indexes.session import in_session
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.job import JobGroup
-from snaploom.jobs.sparkfailures import translated
+from snaploom.jobs.session.failures import translated
 from snaploom.skipping.advice.report import Report
 from snaploom.skipping.advice.sorting import SortRequest, SortResult
 from snaploom.skipping.spark.advise import AdviceRequest, advise_target

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark import SparkContext
 
 from snaploom.engine.hadoopstore import hadoop_stores
-from snaploom.jobs.session import build_session
+from snaploom.jobs.session.spark import build_session
 from snaploom.models.run import RunSettings
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.stores import open_store

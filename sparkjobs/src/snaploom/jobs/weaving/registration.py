@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 from snaploom.engine.fields import quote, same_types
 from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS
 from snaploom.errors import PublicationError
-from snaploom.jobs.sparkfailures import translated
+from snaploom.jobs.session.failures import translated
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.outputfolder import TimestampFormat
 from snaploom.models.report import RegisteredTable

@@ -12,7 +12,7 @@ from snaploom.engine.published import column_metadata_of, read_files, under_sche
 from snaploom.engine.retries import await_tasks
 from snaploom.engine.write import write_frame
 from snaploom.errors import IndexNotPossible, SortNotPossible
-from snaploom.jobs.snapshot import TASK_PATIENCE
+from snaploom.jobs.weaving.snapshot import TASK_PATIENCE
 from snaploom.models.outputfolder import DataCompression, DataFormat
 from snaploom.models.times import format_instant
 from snaploom.skipping.advice.sorting import Checksum, SortRequest

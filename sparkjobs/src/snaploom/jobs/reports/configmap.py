@@ -29,9 +29,9 @@ from kubernetes.client import (
 from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
 from urllib3.exceptions import HTTPError
 
-from snaploom.jobs.identity import Owner, RunIdentity
-from snaploom.jobs.reportsize import compact, fitting
-from snaploom.jobs.reportwriter import ReportNotOurs, ReportNotWritten
+from snaploom.jobs.reports.identity import Owner, RunIdentity
+from snaploom.jobs.reports.size import compact, fitting
+from snaploom.jobs.reports.writer import ReportNotOurs, ReportNotWritten
 from snaploom.models.common import API_VERSION, GROUP
 from snaploom.models.report import Report
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from snaploom.jobs.reportsize import compact
-from snaploom.jobs.reportwriter import ReportNotWritten
+from snaploom.jobs.reports.size import compact
+from snaploom.jobs.reports.writer import ReportNotWritten
 from snaploom.models.report import Report
 
 

@@ -22,10 +22,10 @@ from snaploom.engine.sources.port import SourceFrame
 from snaploom.engine.subtrees import FoldedSubtree, SnapshotSubtrees, SubtreeMemory
 from snaploom.engine.write import write_frame
 from snaploom.errors import Interrupted, SnaploomError
-from snaploom.jobs.folders import open_place
-from snaploom.jobs.preparation import Prepared
-from snaploom.jobs.session import told_settings
-from snaploom.jobs.sparkfailures import translated
+from snaploom.jobs.session.failures import translated
+from snaploom.jobs.session.folders import open_place
+from snaploom.jobs.session.spark import told_settings
+from snaploom.jobs.weaving.preparation import Prepared
 from snaploom.models.outputfolder import DataCompression, DataFormat
 from snaploom.models.times import EpochNanos, format_instant, parse_instant
 from snaploom.planning.plan import PlannedSnapshot

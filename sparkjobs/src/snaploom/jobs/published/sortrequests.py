@@ -9,11 +9,11 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from snaploom.errors import FolderNotOurs
-from snaploom.jobs.declarations import Declarations, refuse
-from snaploom.jobs.folders import open_place
-from snaploom.jobs.indexrequests import IndexedPlace
-from snaploom.jobs.indextargets import index_names, places_on_publish
+from snaploom.jobs.declarations.files import Declarations, refuse
+from snaploom.jobs.indexes.requests import IndexedPlace
+from snaploom.jobs.indexes.targets import index_names, places_on_publish
 from snaploom.jobs.interruption import Interruption
+from snaploom.jobs.session.folders import open_place
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import RunSettings
 from snaploom.models.skippingindex import SkippingIndex
@@ -195,7 +195,7 @@ class SnapshotsSorted:
 
 
 class SortSnapshots(Protocol):
-    """`snaploom.jobs.snapshotsort.sort_snapshots`, which brings Spark along."""
+    """`snaploom.jobs.published.sorting.sort_snapshots`, which brings Spark along."""
 
     def __call__(
         self,

@@ -9,20 +9,20 @@ from pyspark.sql import SparkSession
 import snaploom
 from snaploom.errors import SnapshotChanged, SortNotPossible
 from snaploom.jobs.events import Event, Warned
-from snaploom.jobs.folders import open_place
-from snaploom.jobs.indexing import follow_publication
-from snaploom.jobs.indexsession import in_session
+from snaploom.jobs.indexes.indexing import follow_publication
+from snaploom.jobs.indexes.session import in_session
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.job import Job, JobGroup
-from snaploom.jobs.logs import told_as_events
-from snaploom.jobs.rewriting import Rewriting, rewriting_of
-from snaploom.jobs.sortrequests import (
+from snaploom.jobs.published.rewriting import Rewriting, rewriting_of
+from snaploom.jobs.published.sortrequests import (
     LeftSnapshot,
     PublishedPlace,
     SnapshotsSorted,
     SortedSnapshot,
 )
-from snaploom.jobs.sparkfailures import translated
+from snaploom.jobs.session.failures import translated
+from snaploom.jobs.session.folders import open_place
+from snaploom.jobs.session.logs import told_as_events
 from snaploom.models.times import EpochNanos, format_instant, now
 from snaploom.skipping.advice.sorting import Checksum, Rewritten, SortRequest
 from snaploom.skipping.spark.reading import own_session

@@ -19,7 +19,7 @@ from snaploom.errors import (
 )
 from snaploom.jobs.events import RunPlanned, SnapshotLeftOut, SnapshotPublished, Warned
 from snaploom.jobs.job import Job
-from snaploom.jobs.sight import Sight
+from snaploom.jobs.reports.sight import Sight
 from snaploom.models.finding import Finding, InvalidDeclarations
 from snaploom.models.report import (
     RegisteredTable,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import snaploom
 from snaploom.errors import Interrupted, SnaploomError
-from snaploom.jobs.declarations import exit_code_of
+from snaploom.jobs.declarations.files import exit_code_of
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.times import EpochNanos, format_instant

@@ -13,12 +13,12 @@ from pyspark.sql import SparkSession
 
 from snaploom.engine.sources.opening import Sources
 from snaploom.engine.sources.port import SourceReader
-from snaploom.jobs.declarations import refuse
-from snaploom.jobs.estimating import Estimate, estimate_of
-from snaploom.jobs.folders import open_place
-from snaploom.jobs.schemahistory import compare_structure
-from snaploom.jobs.sight import Sight
-from snaploom.jobs.sparkfailures import translated
+from snaploom.jobs.declarations.files import refuse
+from snaploom.jobs.published.estimating import Estimate, estimate_of
+from snaploom.jobs.reports.sight import Sight
+from snaploom.jobs.session.failures import translated
+from snaploom.jobs.session.folders import open_place
+from snaploom.jobs.weaving.schemahistory import compare_structure
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.times import EpochNanos
 from snaploom.planning.availability import Action

@@ -22,12 +22,12 @@ from snaploom.engine.subtrees import FoldedSubtree
 from snaploom.engine.write import count_written, write_frame
 from snaploom.jobs.events import JoinPlanned
 from snaploom.jobs.job import Job
-from snaploom.jobs.preparation import Prepared
-from snaploom.jobs.schemahistory import SchemaHistory, compare_structure
-from snaploom.jobs.shaping import Shaping
-from snaploom.jobs.sharing import Sharing
-from snaploom.jobs.sight import Sight
-from snaploom.jobs.sparkfailures import translated
+from snaploom.jobs.reports.sight import Sight
+from snaploom.jobs.session.failures import translated
+from snaploom.jobs.weaving.preparation import Prepared
+from snaploom.jobs.weaving.schemahistory import SchemaHistory, compare_structure
+from snaploom.jobs.weaving.shaping import Shaping
+from snaploom.jobs.weaving.sharing import Sharing
 from snaploom.models.report import CheckResult, Exclusion, SourceSnapshot
 from snaploom.models.times import format_instant
 from snaploom.planning.graph import ROOT_FIELD

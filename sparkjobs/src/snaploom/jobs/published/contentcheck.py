@@ -15,8 +15,8 @@ from snaploom.engine.published import read_files
 from snaploom.errors import SnaploomError
 from snaploom.jobs.interruption import Interruption, run_interruptibly
 from snaploom.jobs.job import JobGroup
-from snaploom.jobs.session import build_session
-from snaploom.jobs.sparkfailures import translated
+from snaploom.jobs.session.failures import translated
+from snaploom.jobs.session.spark import build_session
 from snaploom.models.outputfolder import DataFormat
 from snaploom.models.run import RunSettings
 from snaploom.models.times import EpochNanos, format_instant

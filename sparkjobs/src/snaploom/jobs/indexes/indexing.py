@@ -11,18 +11,18 @@ from pyspark.sql import SparkSession
 
 from snaploom.errors import IndexNotFound, Interrupted, SnaploomError
 from snaploom.jobs.events import Event, IndexFollowed, Warned
-from snaploom.jobs.indexrequests import (
+from snaploom.jobs.indexes.requests import (
     Explained,
     IndexAction,
     IndexedPlace,
     IndexReport,
     IndexRequest,
 )
-from snaploom.jobs.indexsession import in_session
+from snaploom.jobs.indexes.session import in_session
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.job import Job, JobGroup
-from snaploom.jobs.logs import told_as_events
-from snaploom.jobs.sparkfailures import translated
+from snaploom.jobs.session.failures import translated
+from snaploom.jobs.session.logs import told_as_events
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding, InvalidDeclarations
 from snaploom.models.run import RunSettings

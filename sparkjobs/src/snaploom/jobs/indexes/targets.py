@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 
 from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS, spark_format
 from snaploom.errors import SnaploomError, TargetNotIndexable
-from snaploom.jobs.declarations import Declarations, refuse
-from snaploom.jobs.indexrequests import IndexedPlace
+from snaploom.jobs.declarations.files import Declarations, refuse
+from snaploom.jobs.indexes.requests import IndexedPlace
 from snaploom.models.datasource import DataSource, HdfsLike
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex

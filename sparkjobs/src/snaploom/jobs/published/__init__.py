@@ -1,0 +1,1 @@
+"""What is done with published snapshots: compared, checked, estimated from, sorted, deleted."""

@@ -1,0 +1,1 @@
+"""Weaving: from a plan to published snapshots, one after another; outputs beside each other."""
