@@ -264,6 +264,9 @@ class Values(ApiModel):
     """Existing namespaces to look after, with rights in these only; empty for all namespaces."""
     cluster_domain: Text = DEFAULTS.cluster_domain
     """Domain of Services."""
+    allow_jdbc_url: bool = DEFAULTS.allow_jdbc_url
+    """Whether sources may give a whole JDBC `url`. Its options can make a driver run code in the
+    job's pods, so that whoever may write sources may then do that."""
     crds: Crds = Crds()
     """The definitions of our kinds."""
     logs: Logs = Logs()

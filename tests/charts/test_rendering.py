@@ -206,6 +206,12 @@ def test_pods_start_anew_when_settings_change(case: int) -> None:
         assert told[0] != told[1]
 
 
+@pytest.mark.parametrize("is_allowed", [False, True])
+def test_urls_of_databases_are_refused_unless_a_value_allows_them(is_allowed: bool) -> None:
+    values = WITHOUT_CRDS | ({"allowJdbcUrl": True} if is_allowed else {})
+    assert Rendered.of(values).settings().allow_jdbc_url is is_allowed
+
+
 def test_pods_run_on_where_nothing_of_theirs_changes() -> None:
     before = Rendered.of(WITHOUT_CRDS)
     after = Rendered.of(WITHOUT_CRDS | {"metrics": {"dashboard": {"enabled": True}}})

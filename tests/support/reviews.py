@@ -63,6 +63,8 @@ def answered(
     existing: Iterable[Raw] = (),
     old: Raw | None = None,
     protect: ProtectDependants = WARN,
+    *,
+    allow_jdbc_url: bool = False,
 ) -> Answer:
     """The answer to one request."""
     store = store_of(existing)
@@ -73,7 +75,8 @@ def answered(
     submission = read_submission(request)
     if isinstance(submission, Answer):
         return submission
-    return review(submission, surroundings_of(submission.resource, store), protect)
+    around = surroundings_of(submission.resource, store)
+    return review(submission, around, protect, allow_jdbc_url=allow_jdbc_url)
 
 
 def codes(answer: Answer) -> list[str]:

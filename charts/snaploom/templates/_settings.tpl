@@ -12,6 +12,7 @@ healthPort: {{ .Values.healthPort }}
 metricsPort: {{ .Values.metrics.port }}
 logFormat: {{ .Values.logs.format }}
 logLevel: {{ .Values.logs.level }}
+allowJdbcUrl: {{ .Values.allowJdbcUrl }}
 clusterDomain: {{ .Values.clusterDomain | quote }}
 admission:
   port: {{ .Values.admission.port }}

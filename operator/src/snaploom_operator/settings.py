@@ -103,5 +103,8 @@ class OperatorSettings(ApiModel):
     """Form of log lines."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """What is logged."""
+    allow_jdbc_url: bool = False
+    """Whether sources may give a whole JDBC `url`. Its options can make a driver run code in the
+    job's pods, so that whoever may write sources may then do that."""
     cluster_domain: ShortText = Field(default="cluster.local")
     """Domain of Services."""

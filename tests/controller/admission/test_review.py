@@ -30,6 +30,14 @@ JDBC = {
     "credentials": {"fromSecret": {"name": "db"}}, "snapshot": {"fromReadTime": {}},
 }  # fmt: skip
 PASSWORD = {"user": "u", "password": "geheim"}
+
+
+def by_url(url: str) -> Raw:
+    """A source that gives a whole URL."""
+    parts = {name: value for name, value in JDBC.items() if name not in ("host", "database")}
+    return document("DataSource", "a", {"jdbc": parts | {"url": url}})
+
+
 WRONG_BY_ITSELF = [
     pytest.param(output(**{"dataModel.maxDepht": 3}), ["SL110"], id="misspelt"),
     pytest.param(output(**{"dataModel.maxDepth": 0}), ["SL113"], id="out of range"),
@@ -66,11 +74,7 @@ REFUSED_IN_CLUSTERS = [
         "SL143", "spec.jdbc.credentials.fromPlaintext", id="password of a database",
     ),
     pytest.param(
-        document(
-            "DataSource", "a",
-            {"jdbc": {k: v for k, v in JDBC.items() if k not in ("host", "database")}
-             | {"url": "jdbc:postgresql:x?socketFactory=y"}},
-        ),
+        by_url("jdbc:postgresql:x?socketFactory=y"),
         "SL144", "spec.jdbc.url", id="URL of a database",
     ),
     pytest.param(
@@ -121,7 +125,7 @@ def test_reconciling_refuses_what_no_cluster_accepts(raw: Raw, code: str, path: 
     assert code in reconciled(raw, [files("a")] if raw["kind"] == "SkippingIndex" else [])
 
 
-def reconciled(raw: Raw, others: list[Raw]) -> set[str]:
+def reconciled(raw: Raw, others: list[Raw], *, allow_jdbc_url: bool = False) -> set[str]:
     """Codes of the errors that the operator finds."""
     store = store_of([*others, raw])
     entry = store.entry(ref_key(raw))
@@ -129,7 +133,8 @@ def reconciled(raw: Raw, others: list[Raw]) -> set[str]:
     if isinstance(entry.content, Refused):
         return {finding.code for finding in entry.content.findings}
     around = checking.Surroundings(entry.content, store.closure(entry.ref))
-    return {finding.code for finding in checking.own_findings(around) if finding.is_error}
+    findings = checking.own_findings(around, allow_jdbc_url=allow_jdbc_url)
+    return {finding.code for finding in findings if finding.is_error}
 
 
 @pytest.mark.parametrize(("raw", "code", "path"), REFUSED_IN_CLUSTERS)
@@ -141,6 +146,22 @@ def test_what_a_cluster_does_not_accept_is_refused_without_showing_it(
     assert [(f.code, f.path) for f in answer.refusal.findings] == [(code, path)]
     assert "geheim" not in str(response(a_request(raw), answer))
     assert "RUNSCRIPT" not in str(response(a_request(raw), answer))
+
+
+def test_a_url_passes_with_a_warning_where_the_settings_allow_it() -> None:
+    raw = by_url("jdbc:postgresql:x?socketFactory=y")
+    answer = answered(raw, allow_jdbc_url=True)
+    assert answer.is_allowed
+    assert ["JDBC URL" in warning for warning in answer.warnings] == [True]
+    assert reconciled(raw, [], allow_jdbc_url=True) == set()
+
+
+def test_a_password_in_a_url_is_refused_and_not_shown_whatever_the_settings_are() -> None:
+    raw = by_url("jdbc:postgresql://u:geheim@db/x")
+    answer = answered(raw, allow_jdbc_url=True)
+    assert codes(answer) == ["SL145"]
+    assert "geheim" not in str(response(a_request(raw), answer))
+    assert reconciled(raw, [], allow_jdbc_url=True) == {"SL145"}
 
 
 @pytest.mark.parametrize("raw", model(), ids=lambda raw: str(raw["kind"]))

@@ -149,6 +149,14 @@ def test_secrets_reach_the_driver_by_reference_alone(form: ApplicationForm) -> N
 
 
 @every_spark_form
+def test_only_a_driver_is_told_that_urls_are_allowed(form: ApplicationForm) -> None:
+    manifest = written(form, a_request(allow_jdbc_url=True))
+    driver, executor = (t["spec"]["containers"][0] for t in templates(form, manifest))
+    assert driver["env"] == [{"name": "SNAPLOOM_ALLOW_JDBC_URL", "value": "true"}]
+    assert "env" not in executor
+
+
+@every_spark_form
 def test_pods_are_restricted(form: ApplicationForm) -> None:
     for template in templates(form, written(form)):
         pod, (container,) = template["spec"]["securityContext"], template["spec"]["containers"]

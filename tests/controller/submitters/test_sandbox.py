@@ -125,6 +125,10 @@ def test_every_key_is_judged(key: str, value: str) -> None:
         ({"volumes": [{"name": "snaploom-bundle", "emptyDir": {}}]}, "snaploom-bundle"),
         ({"labels": {"snaploom.io/run": "other"}}, "snaploom.io/run"),
         ({"labels": {"spark-role": "driver"}}, "spark-role"),
+        (
+            {"env": [{"name": "SNAPLOOM_ALLOW_JDBC_URL", "value": "true"}]},
+            "SNAPLOOM_ALLOW_JDBC_URL",
+        ),
         ({"volumeMounts": [{"name": "v", "mountPath": "/etc/snaploom"}]}, "/etc/snaploom"),
         (
             {"volumeMounts": [{"name": "v", "mountPath": "/x/../etc//snaploom/bundle/a"}]},

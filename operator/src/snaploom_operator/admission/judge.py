@@ -6,6 +6,7 @@ import asyncio
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 from snaploom_operator.admission.answers import PASSED, Answer, answer_document
 from snaploom_operator.admission.request import (
@@ -70,12 +71,22 @@ class Judge:
         known: what is known of the cluster; read in the caller's loop only.
         settings: how strict to be.
         threads: where everything goes on that takes time.
+        allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
     """
 
-    def __init__(self, known: Known, settings: AdmissionSettings, threads: Executor) -> None:
+    def __init__(
+        self,
+        known: Known,
+        settings: AdmissionSettings,
+        threads: Executor,
+        *,
+        allow_jdbc_url: bool = False,
+    ) -> None:
         self._known = known
-        self._settings = settings
         self._passed_users = frozenset(settings.passed_users)
+        self._review = partial(
+            review, protect=settings.protect_dependants, allow_jdbc_url=allow_jdbc_url
+        )
         self._threads = threads
 
     async def judge(self, body: bytes) -> Judgement:
@@ -91,8 +102,7 @@ class Judge:
             request, submission = await loop.run_in_executor(self._threads, self._read, body)
         if isinstance(submission, Submission):
             around = surroundings_of(submission.resource, self._known)
-            protect = self._settings.protect_dependants
-            answer = await loop.run_in_executor(self._threads, review, submission, around, protect)
+            answer = await loop.run_in_executor(self._threads, self._review, submission, around)
             return _judged(request, answer)
         if submission is None:
             ref = Ref(request.kind.kind, request.namespace, request.name)

@@ -75,13 +75,20 @@ def _before(old: JsonObject | None) -> Resource | None:
     return content if isinstance(content, Resource) else None
 
 
-def review(submission: Submission, around: Surroundings, protect: ProtectDependants) -> Answer:
+def review(
+    submission: Submission,
+    around: Surroundings,
+    protect: ProtectDependants,
+    *,
+    allow_jdbc_url: bool = False,
+) -> Answer:
     """The judgement on an object that is to be created or changed.
 
     Args:
         submission: the object.
         around: what else there is.
         protect: whether a change that breaks others is refused.
+        allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
     """
     resource, identity = submission.resource, submission.resource.identity
     before = Neighbourhood((*around.near, *_listed(submission.before)), around.broken)
@@ -89,7 +96,7 @@ def review(submission: Submission, around: Surroundings, protect: ProtectDependa
     findings = after.findings([identity])
     refused = (
         *_by_itself(resource, findings),
-        *cluster_findings(resource),
+        *cluster_findings(resource, allow_jdbc_url=allow_jdbc_url),
         *contradictions(resource, submission.before, around),
     )
     told = {(finding.code, finding.path) for finding in refused}

@@ -100,7 +100,7 @@ async def running_webhook(
     metrics.show_view(lambda: view.age, lambda: view.size)
     async with AsyncExitStack() as stack:
         threads = stack.enter_context(ThreadPoolExecutor(THREADS, "review"))
-        judge = Judge(store, admission, threads)
+        judge = Judge(store, admission, threads, allow_jdbc_url=settings.allow_jdbc_url)
         webhook = Webhook(judge.judge, metrics, lambda: readiness.trouble)
         certificate.look()
         for work in (view.run(), certificate.follow()):

@@ -21,6 +21,8 @@ class DecideSettings:
     """Who starts jobs, where a resource says nothing."""
     forms: Mapping[Submitter, ApplicationForm] = field(hash=False)
     """How runs are written down, for every submitter that there may be."""
+    allow_jdbc_url: bool = False
+    """Whether jobs may read databases by whole JDBC URLs."""
 
     @classmethod
     def of(cls, settings: OperatorSettings, *, is_local: bool = False) -> DecideSettings:
@@ -31,4 +33,5 @@ class DecideSettings:
             is_local: whether the operator was started with `--local`, and so runs jobs itself.
         """
         first = next(iter(settings.submitters), Submitter.SPARK_OPERATOR)
-        return cls(settings.spark, Submitter.LOCAL if is_local else first, FORMS)
+        submitter = Submitter.LOCAL if is_local else first
+        return cls(settings.spark, submitter, FORMS, settings.allow_jdbc_url)

@@ -63,6 +63,7 @@ def _request(
         bundle=bundle_name,
         report=report_name(current.name),
         secrets=secret_keys(bundle, current.action),
+        allow_jdbc_url=settings.allow_jdbc_url,
     )
 
 

@@ -74,8 +74,13 @@ class Surroundings:
         )
 
 
-def own_findings(around: Surroundings) -> tuple[Finding, ...]:
-    """What is wrong or doubtful about one resource."""
+def own_findings(around: Surroundings, *, allow_jdbc_url: bool = False) -> tuple[Finding, ...]:
+    """What is wrong or doubtful about one resource.
+
+    Args:
+        around: it, with all that says something about it.
+        allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
+    """
     contents = [entry.content for entry in around.closure]
     known = [content for content in contents if isinstance(content, Resource)]
     refused = frozenset(identity_of(c.ref) for c in contents if isinstance(c, Refused))
@@ -84,7 +89,7 @@ def own_findings(around: Surroundings) -> tuple[Finding, ...]:
         *validate(known, broken=refused, missing_reference=Severity.ERROR, about=about),
         *_beyond_references(around),
     ]
-    strict = cluster_findings(resource)
+    strict = cluster_findings(resource, allow_jdbc_url=allow_jdbc_url)
     replaced = {(finding.code, finding.path) for finding in strict}
     kept = (finding for finding in found if (finding.code, finding.path) not in replaced)
     return (*strict, *map(_graver, kept))
@@ -105,14 +110,17 @@ def _beyond_references(around: Surroundings) -> tuple[Finding, ...]:
     return (*found, *dependence_findings((output,), upstream, sources))
 
 
-def check(around: Surroundings, faulty: tuple[str, ...]) -> Checked:
+def check(
+    around: Surroundings, faulty: tuple[str, ...], *, allow_jdbc_url: bool = False
+) -> Checked:
     """Validate one resource, and plan it.
 
     Args:
         around: it, with all that says something about it.
         faulty: `Kind/name` of what it needs and what is wrong.
+        allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
     """
-    findings = own_findings(around)
+    findings = own_findings(around, allow_jdbc_url=allow_jdbc_url)
     resource = around.resource
     is_runnable = isinstance(resource, OutputDataset | SkippingIndex)
     if faulty or errors_of(findings) or not is_runnable:

@@ -16,11 +16,16 @@ from snaploom.models.skippingindex import SkippingIndex
 from snaploom_operator.submitters.sandbox import refusals
 
 
-def cluster_findings(resource: Resource) -> tuple[Finding, ...]:
-    """An error for everything in a resource that no cluster accepts."""
+def cluster_findings(resource: Resource, *, allow_jdbc_url: bool = False) -> tuple[Finding, ...]:
+    """An error for everything in a resource that this cluster does not accept.
+
+    Args:
+        resource: what is declared.
+        allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
+    """
     match resource:
         case DataSource():
-            return _of_source(resource)
+            return _of_source(resource, allow_jdbc_url=allow_jdbc_url)
         case OutputDataset():
             return _of_spark(resource)
         case SkippingIndex():
@@ -28,21 +33,22 @@ def cluster_findings(resource: Resource) -> tuple[Finding, ...]:
     return ()
 
 
-def _of_source(source: DataSource) -> tuple[Finding, ...]:
+def _of_source(source: DataSource, *, allow_jdbc_url: bool) -> tuple[Finding, ...]:
     jdbc = source.spec.jdbc
     if jdbc is None:
         return ()
     findings = []
     if jdbc.credentials is not None and jdbc.credentials.from_plaintext is not None:
         findings.append(_password(source, "spec.jdbc.credentials.fromPlaintext"))
-    if jdbc.url is not None:
+    if jdbc.url is not None and not allow_jdbc_url:
         findings.append(
             _refusal(
                 "SL144",
-                "a JDBC URL is not accepted in a cluster: it could make the driver run code",
+                "a JDBC URL is not accepted in this cluster: it could make the driver run code",
                 source,
                 "spec.jdbc.url",
-                hint="use driver, host, port, database and options",
+                hint="use driver, host, port, database and options; or ask whoever installed the "
+                "operator to set allowJdbcUrl",
             )
         )
     return tuple(findings)

@@ -12,6 +12,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from snaploom.models.datasource import DataSource, LastSeen, UsedBy
@@ -71,12 +72,16 @@ class Gatherer:
     Args:
         store: what was last seen of the cluster.
         clock: the time.
-        submitter: who runs what names no submitter; omitted, the one that the kinds have.
+        allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
     """
 
-    def __init__(self, store: Store, clock: Callable[[], EpochNanos]) -> None:
+    def __init__(
+        self, store: Store, clock: Callable[[], EpochNanos], *, allow_jdbc_url: bool = False
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._check = partial(check, allow_jdbc_url=allow_jdbc_url)
+        self._own_findings = partial(own_findings, allow_jdbc_url=allow_jdbc_url)
         self._kept: dict[Ref, _Kept] = {}
         self._large: OrderedDict[Ref, None] = OrderedDict()
         """Of those, the ones with a Bundle, the latest used last."""
@@ -127,10 +132,10 @@ class Gatherer:
             return kept.checked
         if len(around.closure) < MANY:
             faulty = [each for each in needed(around.closure, entry.ref) if self._is_wrong(each)]
-            checked = check(around, _identities(faulty))
+            checked = self._check(around, _identities(faulty))
         else:
             faulty = await self._wrong_of(needed(around.closure, entry.ref))
-            checked = await asyncio.to_thread(check, around, _identities(faulty))
+            checked = await asyncio.to_thread(self._check, around, _identities(faulty))
             is_same = self._store.entry(entry.ref) is entry
             if not is_same or hash(self._around(entry, resource).basis) != basis:
                 return None
@@ -156,7 +161,7 @@ class Gatherer:
         basis = hash(around.basis)
         kept = self._wrong.get(entry.ref)
         if kept is None or kept[0] != basis:
-            kept = self._wrong[entry.ref] = basis, bool(errors_of(own_findings(around)))
+            kept = self._wrong[entry.ref] = basis, bool(errors_of(self._own_findings(around)))
         return kept[1]
 
     def _around(self, entry: Entry, resource: Resource) -> Surroundings:

@@ -89,7 +89,7 @@ class Operator:
         self.controller = Controller(
             self.store,
             cluster,
-            Gatherer(self.store, clocks.now),
+            Gatherer(self.store, clocks.now, allow_jdbc_url=settings.allow_jdbc_url),
             partial(decide, settings=DecideSettings.of(settings, is_local=is_local)),
             self.queue,
             recorder,

@@ -17,6 +17,7 @@ from aiohttp.web import Application
 from prometheus_client import CollectorRegistry, Gauge
 
 from snaploom.models.metadataapplicator import MetadataApplicator
+from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE
 from snaploom_operator.acting.events import EventRecorder
 from snaploom_operator.admission.server import serving
 from snaploom_operator.certificates.keeping import CertificateKeeper
@@ -142,6 +143,7 @@ async def running_operator(
         ]
         if place.is_local:
             environment = stack.enter_context(job_environment(place.kubeconfig, place.context))
+            environment[ALLOW_URL_VARIABLE] = str(settings.allow_jdbc_url).lower()
             jobs = LocalRunner(cluster, environment, settings.watch_namespaces, place.local_workers)
             parts.append(("jobs", jobs.run()))
         else:

@@ -34,6 +34,8 @@ class RunRequest:
     """Name of the ConfigMap that the job writes its Report to."""
     secrets: tuple[SecretKey, ...] = ()
     """Keys of Secrets that its driver gets as environment variables."""
+    allow_jdbc_url: bool = False
+    """Whether its driver may read databases by whole JDBC URLs."""
 
 
 class ApplicationForm(Protocol):

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from snaploom.models.base import ApiModel
 from snaploom.models.podtemplate import PodTemplate
+from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE
 from snaploom_operator.manifests.metadata import child_labels
 from snaploom_operator.submitters.base import RunRequest
 from snaploom_operator.submitters.sandbox import BUNDLE_FOLDER, OUR_VOLUMES, normal_path
@@ -39,14 +40,16 @@ def driver_template(request: RunRequest) -> dict[str, JsonValue]:
         "configMap": {"name": request.bundle, "optional": False},
     }
     mount: JsonValue = {"name": _BUNDLE_VOLUME, "mountPath": BUNDLE_FOLDER, "readOnly": True}
-    secrets: list[JsonValue] = [
+    variables: list[JsonValue] = [
         {
             "name": key.variable,
             "valueFrom": {"secretKeyRef": {"name": key.secret, "key": key.key}},
         }
         for key in request.secrets
     ]
-    return _template(request, DRIVER, [volume], [mount], secrets)
+    if request.allow_jdbc_url:
+        variables.append({"name": ALLOW_URL_VARIABLE, "value": "true"})
+    return _template(request, DRIVER, [volume], [mount], variables)
 
 
 def executor_template(request: RunRequest) -> dict[str, JsonValue]:
@@ -59,7 +62,7 @@ def _template(
     role: str,
     volumes: list[JsonValue],
     mounts: list[JsonValue],
-    secrets: list[JsonValue],
+    variables: list[JsonValue],
 ) -> dict[str, JsonValue]:
     asked = request.spark.pod_template or PodTemplate()
     taken = {normal_path(mount.mount_path) for mount in asked.volume_mounts}
@@ -78,7 +81,7 @@ def _template(
             "runAsNonRoot": True,
         },
         "resources": {},
-        **_given(env=[*_dumped(asked.env), *secrets], envFrom=_dumped(asked.env_from)),
+        **_given(env=[*_dumped(asked.env), *variables], envFrom=_dumped(asked.env_from)),
     }
     spec: dict[str, JsonValue] = {
         "automountServiceAccountToken": role == DRIVER,

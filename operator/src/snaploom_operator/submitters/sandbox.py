@@ -22,6 +22,8 @@ BUNDLE_FOLDER = "/etc/snaploom/bundle"
 """Where the driver finds the Bundle."""
 OUR_VOLUMES = "snaploom-"
 """What the names of our own volumes begin with."""
+OUR_VARIABLES = "SNAPLOOM_ALLOW_"
+"""What the names of environment variables begin with by which jobs are allowed something."""
 OUR_LABELS = ("snaploom.io/", "sparkoperator.k8s.io/", "spark-", "spark.operator/")
 """What labels begin with by which pods are found."""
 
@@ -135,6 +137,10 @@ def _of_template(template: PodTemplate) -> Iterator[Refusal]:
         if _overlaps(mount.mount_path):
             reason = "the operator mounts the declarations there"
             yield Refusal(f"{path}.volumeMounts", mount.mount_path, reason)
+    for variable in template.env:
+        if variable.name.startswith(OUR_VARIABLES):
+            reason = "the operator alone says what a job may do"
+            yield Refusal(f"{path}.env", variable.name, reason)
     for label in template.labels:
         if label.startswith(OUR_LABELS):
             yield Refusal(f"{path}.labels", label, "pods are found by labels like this")

@@ -195,7 +195,8 @@ CODES = (
     ),
     _warning(
         "SL144", "JDBC URL",
-        "A raw JDBC URL is accepted only where whoever runs this allows one; clusters refuse it.",
+        "A raw JDBC URL is accepted only where whoever runs this allows one; clusters refuse it "
+        "unless the operator's setting `allowJdbcUrl` is true.",
         "Use driver, host, port, database and options.",
     ),
     _error(

@@ -10,6 +10,7 @@ metadata/_latest                               hint: a sequence that was reached
 metadata/removal.json                          notice: the folder is being removed, and for whom
 metadata/schema/<sha256>.json, merged.json     schemas by content, and one that reads the newest
 metadata/datamodel/<sha256>.json, merged.json  data models by content, and the merged one for people
+metadata/listing/<source>.json                 what is known of a source's files: a cache
 .snaploom-tmp/                                 writes that are not finished
 ```
 
@@ -34,6 +35,7 @@ LATEST = "metadata/_latest"
 REMOVAL = "metadata/removal.json"
 SCHEMAS = "metadata/schema/"
 DATA_MODELS = "metadata/datamodel/"
+LISTINGS = "metadata/listing/"
 MERGED_SCHEMA = "metadata/schema/merged.json"
 MERGED_DATA_MODEL = "metadata/datamodel/merged.json"
 
@@ -96,6 +98,11 @@ def schema_key(schema_hash: str) -> str:
 def data_model_key(model_hash: str) -> str:
     """Key of a data model document."""
     return f"{DATA_MODELS}{model_hash}.json"
+
+
+def listing_key(source: str) -> str:
+    """Key of what is known of the files of a source, by its name."""
+    return f"{LISTINGS}{source}.json"
 
 
 def staging_prefix(run_id: str, attempt: str) -> str:

@@ -51,7 +51,7 @@ from snaploom.storage.state import FolderState, tombstone_of
 REMOVED = "REMOVED"
 """Rule in the tombstones of snapshots that ended because their output was deleted."""
 
-_DOCUMENT = re.compile(r"metadata/(schema|datamodel)/[0-9a-f]{64}\.json")
+_DOCUMENT = re.compile(r"metadata/((schema|datamodel)/[0-9a-f]{64}|listing/[a-z0-9.-]+)\.json")
 
 
 @dataclass(frozen=True)

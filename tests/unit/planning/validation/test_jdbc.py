@@ -81,6 +81,8 @@ def test_what_leaves_its_place_is_refused(
         "jdbc:postgresql://db/shop?user=scott",
         "jdbc:postgresql://db/shop?ssl=true&password=hunter2",
         "jdbc:postgresql://scott:hunter2@db/shop",
+        "jdbc:postgresql://scott:hun/ter2@db/shop?sslpassword=hunter2",
+        "jdbc:postgresql://db/shop?sslmode=require&sslpassword=hunter2",
         "jdbc:h2:file:shop",
     ],
 )

@@ -26,10 +26,9 @@ from snaploom.errors import SourceError, SourceSchemaInvalid
 from snaploom.models.datasource import IsolationLevel, Jdbc, JdbcDriver
 from snaploom.models.times import EpochNanos
 from snaploom.planning.databases import DATABASES, Database, properties_of, url_of
+from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE
 from snaploom.planning.tablenames import table_parts
 
-ALLOW_URL_VARIABLE = "SNAPLOOM_ALLOW_JDBC_URL"
-"""Environment variable of the driver that allows `url` when it is `true`."""
 ROWS = "snaploom_rows"
 """Column of `DatabaseTable.values_of` with the number of rows."""
 

@@ -6,7 +6,6 @@ table of databases, so that nothing is allowed here and refused there.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from sqlglot import TokenType, tokenize
@@ -16,6 +15,7 @@ from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource, Jdbc, JdbcDriver
 from snaploom.models.finding import Finding
 from snaploom.planning.databases import DATABASES, HOST, has_host
+from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE, names_a_login
 from snaploom.planning.tablenames import MOST_PARTS, TableNameInvalid, table_parts
 from snaploom.planning.validation.fields import Findings
 from snaploom.planning.validation.physical import schema_findings, snapshot_findings
@@ -33,10 +33,6 @@ _DIALECTS = {
 """By whose rules the texts and names of a condition end; that of H2 are PostgreSQL's."""
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
-_LOGIN = re.compile(
-    r"(?:^|[?;&,(])\s*(?:user|username|uid|password|pwd)\s*=|//[^/]*@|:[^:/@]*/[^@]*@", re.I
-)
-"""What gives a user or a password in a URL: of most drivers, then of Oracle's."""
 
 
 def jdbc_findings(spec: Jdbc, owner: DataSource) -> Findings:
@@ -87,14 +83,15 @@ def _url(url: str, driver: JdbcDriver, owner: DataSource) -> Iterator[Finding]:
         "a JDBC URL is accepted only where whoever runs this allows one",
         resource=owner.identity,
         path="spec.jdbc.url",
-        hint="use driver, host, port, database and options; or set SNAPLOOM_ALLOW_JDBC_URL=true",
+        hint="use driver, host, port, database and options; or let it be allowed: on a laptop by "
+        f"{ALLOW_URL_VARIABLE}=true, in a cluster by the operator's setting allowJdbcUrl",
     )
     start = DATABASES[driver].address.split(":")[:2]
     if url.split(":")[:2] != start:
         yield _connection(
             owner, "url", "the URL is not one of this driver", "another beginning", ":".join(start)
         )
-    if _LOGIN.search(url):
+    if names_a_login(url):
         yield _connection(
             owner, "url", "a user or password stands in the URL", "not shown",
             "a URL without them", "use credentials",

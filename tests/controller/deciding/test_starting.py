@@ -1,0 +1,173 @@
+"""A run that begins: each step is written before it is taken, once, and under one name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.observing import (
+    RUN,
+    UID,
+    a_run,
+    an_application,
+    an_output,
+    current_of,
+    observing,
+    ready,
+    told,
+)
+from support.runsinflight import decided, flying, phase_of
+from support.sources import a_source
+
+from snaploom.models.run import CurrentPhase, Trigger
+from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE
+from snaploom.planning.secretvariables import secret_keys
+from snaploom_operator.actions import Create, Delete
+from snaploom_operator.decide.deciding import decide
+from snaploom_operator.decide.settings import DecideSettings
+from snaploom_operator.objects import ApplicationState
+from snaploom_operator.observed import ObservedOutput, OwnedConfigMap, Queue, Refusal
+from snaploom_operator.settings import OperatorSettings
+
+State = ApplicationState
+
+
+def test_run_with_a_slot_is_written_down_as_submitting_before_anything_is_created() -> None:
+    first = decided(an_output())
+    queued = current_of(first)
+    assert queued is not None
+    second = decided(flying(queued))
+    assert not second.actions
+    submitting = current_of(second)
+    assert submitting is not None
+    assert (submitting.phase, submitting.name) == (CurrentPhase.SUBMITTING, queued.name)
+
+
+def test_submitting_run_gets_its_bundle_and_then_its_application() -> None:
+    actions = decided(flying(a_run("Submitting"))).actions
+    assert [type(action) for action in actions] == [Create, Create]
+    bundle, application = actions
+    assert isinstance(bundle, Create)
+    assert isinstance(application, Create)
+    assert bundle.resource.kind == "ConfigMap"
+    assert application.resource.kind == "SparkApplication"
+    for manifest in (bundle.manifest, application.manifest):
+        metadata = manifest["metadata"]
+        assert isinstance(metadata, dict)
+        assert metadata["namespace"] == "shop"
+        assert metadata["labels"]["snaploom.io/owner-uid"] == UID
+        assert metadata["labels"]["snaploom.io/run"] == RUN
+
+
+def test_driver_gets_the_secrets_that_sources_name() -> None:
+    observed = flying(a_run("Submitting"))
+    assert observed.bundle is not None
+    table = {
+        "driver": "POSTGRESQL", "host": "db", "database": "d", "tableReference": "t",
+        "credentials": {"fromSecret": {"name": "shop-db"}}, "snapshot": {"fromReadTime": {}},
+    }  # fmt: skip
+    sources = (*observed.bundle.data_sources[1:], a_source({"jdbc": table}, "more"))
+    bundle = observed.bundle.model_copy(update={"data_sources": sources})
+    created = [a for a in decided(replace(observed, bundle=bundle)).actions if type(a) is Create]
+    written = str([one.manifest for one in created])
+    for key in secret_keys(bundle):
+        assert written.count(key.variable) == 1
+    assert len(secret_keys(bundle)) == 2
+
+
+def test_run_without_a_slot_waits_for_its_turn_by_name() -> None:
+    queue = Queue(has_slot=False, position=2, waiting=5, in_flight=20, limit=20)
+    decision = decided(observing(flying(a_run("Queued")), queue=queue))
+    current = current_of(decision)
+    assert current is not None
+    assert current.phase is CurrentPhase.QUEUED
+    assert current.waiting_for == (
+        "its turn: place 2 of 5 in the queue; 20 runs may be in flight at once"
+    )
+    assert ready(decision) == ("False", "RunQueued")
+    assert decision.requeue_after == pytest.approx(30)
+
+
+def test_waiting_run_keeps_its_place_when_what_it_is_for_changes() -> None:
+    queue = Queue(has_slot=False, position=2, waiting=5, in_flight=20, limit=20)
+    before = a_run("Queued", since=-500)
+    current = current_of(decided(observing(flying(before), queue=queue)))
+    changed = replace(observing(flying(before), queue=queue), declarations="others")
+    after = current_of(decided(changed))
+    assert current is not None
+    assert after is not None
+    assert after.trigger.declarations == "others"
+    assert after.name != current.name
+    assert (after.since, after.started_at) == (before.since, before.started_at)
+
+
+def test_application_that_is_seen_is_the_runs_with_its_uid() -> None:
+    observed = flying(a_run("Submitting", uid=None), an_application(State.NEW, uid="abc"))
+    current = current_of(decided(observed))
+    assert current is not None
+    assert (current.phase, current.uid) == (CurrentPhase.SUBMITTED, "abc")
+    assert current.waiting_for == "its application to be taken up"
+
+
+def test_run_is_for_what_its_application_was_created_for() -> None:
+    created_for = Trigger(declarations="earlier")
+    observed = flying(a_run("Submitting"), an_application(trigger=created_for))
+    current = current_of(decided(observed))
+    assert current is not None
+    assert current.trigger == created_for
+
+
+def test_declarations_that_change_before_the_application_is_created_go_into_it() -> None:
+    bundle = OwnedConfigMap(f"{RUN}-bundle", "old", RUN, "bundle")
+    observed = observing(flying(a_run("Submitting")), config_maps=(bundle,))
+    decision = decided(replace(observed, declarations="others"))
+    (deletion,) = decision.actions
+    assert isinstance(deletion, Delete)
+    assert (deletion.name, deletion.uid) == (bundle.name, "old")
+    current = current_of(decision)
+    assert current is not None
+    assert (current.name, current.trigger.declarations) == (RUN, "others")
+
+
+def test_refusal_of_the_api_server_is_what_the_run_waits_for() -> None:
+    observed = flying(a_run("Submitting"))
+    refusal = Refusal("ObjectRefused", "exceeded quota: pods")
+    decision = decided(replace(observed, refusal=refusal))
+    current = current_of(decision)
+    assert current is not None
+    assert current.waiting_for == "the API server to take it: exceeded quota: pods"
+    assert len(decision.actions) == 2
+    assert ready(decision) == ("False", "RunSubmitted")
+
+
+def test_name_that_belongs_to_somebody_else_stalls() -> None:
+    refusal = Refusal("NameTaken", "ConfigMap/x belongs to somebody else")
+    decision = decided(replace(flying(a_run("Submitting")), refusal=refusal))
+    assert told(decision)["Stalled"] == ("True", "NameTaken")
+
+
+def test_names_of_which_something_is_left_are_not_given_again() -> None:
+    first = current_of(decided(an_output()))
+    assert first is not None
+    left = OwnedConfigMap(f"{first.name}-report", "old", first.name, "report")
+    second = current_of(decided(observing(an_output(), config_maps=(left,))))
+    assert second is not None
+    assert second.name != first.name
+
+
+def test_run_that_cannot_be_created_any_more_is_given_up_after_a_minute() -> None:
+    def observed(since: float) -> ObservedOutput:
+        run = a_run("Submitting", since=since)
+        return observing(flying(run), is_namespace_terminating=True)
+
+    assert phase_of(observed(-10)) is CurrentPhase.SUBMITTING
+    assert not decided(observed(-10)).actions
+    assert phase_of(observed(-61)) is None
+
+
+@pytest.mark.parametrize("is_allowed", [False, True])
+def test_driver_is_told_whether_urls_are_allowed(is_allowed: bool) -> None:
+    settings = DecideSettings.of(OperatorSettings(allow_jdbc_url=is_allowed))
+    actions = decide(flying(a_run("Submitting")), settings).actions
+    written = str([action.manifest for action in actions if isinstance(action, Create)])
+    assert (ALLOW_URL_VARIABLE in written) is is_allowed
