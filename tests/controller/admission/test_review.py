@@ -89,7 +89,7 @@ REFUSED_IN_CLUSTERS = [
                 }},
             },
         ),
-        "SL143", "spec.store.openSearch.credentials.fromPlaintext", id="password of OpenSearch",
+        "SL183", "spec.store.openSearch.credentials.fromPlaintext", id="password of OpenSearch",
     ),
 ]  # fmt: skip
 

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-import snaploom.models.codes
+import snaploom.models.catalogue
 import snaploom_operator
 from snaploom.models.codes import CODES, make_finding
 from snaploom.models.finding import Severity
 
-CATALOGUE = Path(snaploom.models.codes.__file__)
+CATALOGUE = Path(snaploom.models.catalogue.__file__).parent
 QUOTED = re.compile(r'"(SL[0-9]{3})"')
 
 
 def codes_in_source() -> set[str]:
     folders = (CATALOGUE.parents[1], Path(snaploom_operator.__file__).parent)
-    modules = (path for each in folders for path in each.rglob("*.py") if path != CATALOGUE)
+    modules = (path for each in folders for path in each.rglob("*.py") if path.parent != CATALOGUE)
     return {code for path in modules for code in QUOTED.findall(path.read_text("utf-8"))}
 
 

@@ -26,10 +26,8 @@ def cluster_findings(resource: Resource, *, allow_jdbc_url: bool = False) -> tup
     match resource:
         case DataSource():
             return _of_source(resource, allow_jdbc_url=allow_jdbc_url)
-        case OutputDataset():
+        case OutputDataset() | SkippingIndex():
             return _of_spark(resource)
-        case SkippingIndex():
-            return (*_of_index(resource), *_of_spark(resource))
     return ()
 
 
@@ -39,7 +37,15 @@ def _of_source(source: DataSource, *, allow_jdbc_url: bool) -> tuple[Finding, ..
         return ()
     findings = []
     if jdbc.credentials is not None and jdbc.credentials.from_plaintext is not None:
-        findings.append(_password(source, "spec.jdbc.credentials.fromPlaintext"))
+        findings.append(
+            _refusal(
+                "SL143",
+                "a password in a resource can be read by everybody who can read the resource",
+                source,
+                "spec.jdbc.credentials.fromPlaintext",
+                hint="put it into a Secret, and name that in fromSecret",
+            )
+        )
     if jdbc.url is not None and not allow_jdbc_url:
         findings.append(
             _refusal(
@@ -54,14 +60,6 @@ def _of_source(source: DataSource, *, allow_jdbc_url: bool) -> tuple[Finding, ..
     return tuple(findings)
 
 
-def _of_index(index: SkippingIndex) -> tuple[Finding, ...]:
-    store = index.spec.store.open_search
-    credentials = store.credentials if store is not None else None
-    if credentials is None or credentials.from_plaintext is None:
-        return ()
-    return (_password(index, "spec.store.openSearch.credentials.fromPlaintext"),)
-
-
 def _of_spark(resource: OutputDataset | SkippingIndex) -> tuple[Finding, ...]:
     return tuple(
         _refusal(
@@ -72,16 +70,6 @@ def _of_spark(resource: OutputDataset | SkippingIndex) -> tuple[Finding, ...]:
             hint="leave it out, or ask whoever installed the operator to set it for everybody",
         )
         for refused in refusals(resource.spec.run.spark)
-    )
-
-
-def _password(resource: Resource, path: str) -> Finding:
-    return _refusal(
-        "SL143",
-        "a password in a resource can be read by everybody who can read the resource",
-        resource,
-        path,
-        hint="put it into a Secret, and name that in fromSecret",
     )
 
 

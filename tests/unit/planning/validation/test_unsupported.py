@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.declarations import document, files, model, output, parsed
+from support.declarations import model, output, parsed
 
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.planning.bundling import bundle_for
@@ -35,22 +35,6 @@ def test_retention_rules_are_built() -> None:
     change = {"outputFolder.snapshotAutoDelete": rules}
     resources = parsed([*model()[:-1], output(**change)])
     assert unsupported(bundle_for("OutputDataset", "wide", resources)) == ()
-
-
-def test_of_an_index_only_what_is_not_built_is_refused() -> None:
-    login = {"fromPlaintext": {"user": "u", "password": "p"}}
-    search = {"host": "search", "auth": "BASIC", "credentials": login}
-    spec = {
-        "target": {"dataSource": "customer"},
-        "indexes": [{"type": "MIN_MAX", "column": "a", "keyLabel": "k"}],
-        "store": {"openSearch": search},
-        "encryption": {"footerKeyLabel": "f"},
-    }
-    resources = parsed([files("customer"), document("SkippingIndex", "i", spec)])
-    errors = unsupported(bundle_for("SkippingIndex", "i", resources))
-    assert [(error.code, error.path) for error in errors] == [
-        ("SL190", "spec.store.openSearch.credentials.fromPlaintext")
-    ]
 
 
 def test_an_unknown_output_is_answered_with_the_one_that_was_meant() -> None:

@@ -52,6 +52,7 @@ def index_findings(resource: SkippingIndex, scope: Scope) -> Findings:
         *_repeated(resource),
         *_names(resource),
         *_where(resource),
+        *_credentials(resource),
         *run_findings(resource.spec.run, resource),
     )
 
@@ -172,3 +173,20 @@ def _where(resource: SkippingIndex) -> Findings:
     if resource.spec.where is None:
         return ()
     return expression_findings(resource.spec.where, resource, "spec.where")[1]
+
+
+def _credentials(resource: SkippingIndex) -> list[Finding]:
+    """Queries of later sessions find an index by a stored URI, and no secret can stand in it."""
+    cluster = resource.spec.store.open_search
+    credentials = None if cluster is None else cluster.credentials
+    if credentials is None or credentials.from_plaintext is None:
+        return []
+    return [
+        make_finding(
+            "SL183",
+            "queries cannot know a password that stands in the declaration of an index",
+            resource=resource.identity,
+            path="spec.store.openSearch.credentials.fromPlaintext",
+            expected="fromEnvironment or fromSecret",
+        )
+    ]

@@ -13,7 +13,6 @@ from snaploom.models.finding import Finding, Severity
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.outputfolder import DataFormat
 from snaploom.models.resource import Resource
-from snaploom.models.skippingindex import SkippingIndex
 from snaploom.planning.bundle import Bundle
 
 
@@ -42,22 +41,8 @@ def unsupported_in(resources: Iterable[Resource], severity: Severity) -> tuple[F
 
 
 def _settings(resource: Resource) -> Iterator[tuple[str, str]]:
-    if isinstance(resource, OutputDataset):
-        yield from _of_folder(resource)
-    elif isinstance(resource, SkippingIndex):
-        yield from _of_index(resource)
-
-
-def _of_index(index: SkippingIndex) -> Iterator[tuple[str, str]]:
-    cluster = index.spec.store.open_search
-    credentials = None if cluster is None else cluster.credentials
-    if credentials is not None and credentials.from_plaintext is not None:
-        # Queries find the index by a URI that is stored, and a password cannot be in it.
-        path = "spec.store.openSearch.credentials.fromPlaintext"
-        yield path, "reading the credentials of OpenSearch from the declaration itself"
-
-
-def _of_folder(output: OutputDataset) -> Iterator[tuple[str, str]]:
-    folder, path = output.spec.output_folder, "spec.outputFolder"
+    if not isinstance(resource, OutputDataset):
+        return
+    folder, path = resource.spec.output_folder, "spec.outputFolder"
     if folder.data_format is DataFormat.ICEBERG:
         yield f"{path}.dataFormat", "publishing as ICEBERG"

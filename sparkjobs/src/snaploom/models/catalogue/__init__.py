@@ -1,0 +1,1 @@
+"""The catalogue of codes of findings, in parts by their numbers."""

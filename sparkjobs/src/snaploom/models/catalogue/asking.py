@@ -1,0 +1,26 @@
+"""Codes of what is asked for: SL19x."""
+
+from __future__ import annotations
+
+from snaploom.models.catalogue.code import either, error
+
+ASKING = (
+    either(
+        "SL190", "Not built yet",
+        "This version of Snaploom knows the setting but cannot carry it out. An error for plan "
+        "and run, a warning for validate.",
+        "Leave it out, or use a version that has it.",
+    ),
+    error(
+        "SL191", "Request not valid",
+        "A command was asked for a name that is not among the resources, or given an option that "
+        "it cannot read.",
+        "Correct the name or the option.",
+    ),
+    error(
+        "SL192", "Preflight failed",
+        "The folder or a source contradicts the declarations, or cannot be reached.",
+        "Do what the message says; its first word is the reason, which has a section of its own "
+        "among the reasons.",
+    ),
+)  # fmt: skip

@@ -1,0 +1,38 @@
+"""One code of the catalogue, and whether it or its caller says how grave a finding is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from snaploom.models.finding import Severity
+
+
+@dataclass(frozen=True)
+class Code:
+    """One code of the catalogue."""
+
+    code: str
+    """`SL` and three digits."""
+    title: str
+    """A few words, which no other code has."""
+    severity: Severity | None
+    """How grave it is; None where the caller decides."""
+    meaning: str
+    """What is wrong, for whoever looks the code up."""
+    fix: str
+    """What to do about it."""
+
+
+def error(code: str, title: str, meaning: str, fix: str) -> Code:
+    """A code of what is always an error."""
+    return Code(code, title, Severity.ERROR, meaning, fix)
+
+
+def warning(code: str, title: str, meaning: str, fix: str) -> Code:
+    """A code of what is always a warning."""
+    return Code(code, title, Severity.WARNING, meaning, fix)
+
+
+def either(code: str, title: str, meaning: str, fix: str) -> Code:
+    """A code of what the caller takes for an error or a warning."""
+    return Code(code, title, None, meaning, fix)

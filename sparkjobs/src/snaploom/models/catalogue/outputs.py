@@ -1,0 +1,135 @@
+"""Codes of relationships, outputs, runs and indexes: SL16x to SL18x."""
+
+from __future__ import annotations
+
+from snaploom.models.catalogue.code import error, warning
+
+OUTPUTS = (
+    error(
+        "SL160", "Source in two representations",
+        "A source has the key of a relationship in two ways.",
+        "Keep it in one representation; declare a second relationship for the other key.",
+    ),
+    error(
+        "SL161", "Keys of different length",
+        "Representations of a relationship have different numbers of components.",
+        "Give every representation the same components, in the same order.",
+    ),
+    error(
+        "SL162", "Key types differ",
+        "The same component is compared as different types in two representations.",
+        "Write the same castDataType at the same place of every joinKey.",
+    ),
+    error(
+        "SL163", "Query and fields differ",
+        "The query of a key component must read exactly the fields that are declared for it.",
+        "Declare every column that the query reads, and no other.",
+    ),
+    error(
+        "SL164", "Type cannot be compared",
+        "A key cannot be compared as this type.",
+        "Use a castDataType such as `{string: {}}`.",
+    ),
+    error(
+        "SL165", "Transformer beside its field",
+        "A cast, an expression or a drop is to leave its field as it is: the result would have the "
+        "same name as the field, or there would be none.",
+        "Make a copy first, by a rename with replaceInputs false, and change the copy.",
+    ),
+    error(
+        "SL170", "Field name taken",
+        "A field of the output has a name that is reserved or taken, ignoring case.",
+        "Choose another fieldName.",
+    ),
+    error(
+        "SL171", "Source listed twice",
+        "A DataSource occurs more than once in an OutputDataset, the root included.",
+        "Declare a simpleVirtual source over it for the second role.",
+    ),
+    error(
+        "SL172", "Interval too short for the partition",
+        "Intervals are shorter than the times that partition folders can tell apart.",
+        "Use a finer timestampFormat or a longer interval.",
+    ),
+    error(
+        "SL173", "Folder not absolute",
+        "folderUri must be an absolute path or URI.",
+        "Write `/folder/` or `scheme://bucket/folder/`.",
+    ),
+    error(
+        "SL174", "Folders overlap",
+        "Two OutputDatasets have the same folder, or one's folder lies in the other's.",
+        "Give every OutputDataset a folder of its own.",
+    ),
+    error(
+        "SL175", "Exclusion of a stranger",
+        "An exclusion names a source that the relationship does not have.",
+        "Correct the name, or remove it.",
+    ),
+    warning(
+        "SL176", "Relationship not used",
+        "A relationship is listed, but joins fewer than two of the listed sources.",
+        "Remove it, or add the sources that it should join.",
+    ),
+    warning(
+        "SL178", "Compression that few can read",
+        "JSON Lines compressed with SNAPPY uses Hadoop's framing, which few tools outside Hadoop "
+        "and Spark can read.",
+        "Set dataCompression to GZIP or NONE.",
+    ),
+    warning(
+        "SL179", "Nothing to do, ever",
+        "Settings are legal, but together they mean that nothing will ever happen.",
+        "Follow the message.",
+    ),
+    error(
+        "SL180", "Length of zero",
+        "A length of time must be longer than nothing.",
+        "Give one of its parts.",
+    ),
+    error(
+        "SL181", "Circle of outputs",
+        "An output reads files that it publishes itself, directly or through other outputs, so "
+        "that every publication would ask for the next.",
+        "Break the circle at one of the outputs that are named: read the files of its sources "
+        "instead, or publish elsewhere.",
+    ),
+    error(
+        "SL182", "Spark setting refused",
+        "A setting of `run.spark` reaches beyond the pods of its own run, has a field of its own, "
+        "or takes a name that the operator needs. Refused in a cluster only.",
+        "Leave it out; whoever installed the operator can make it for everybody.",
+    ),
+    error(
+        "SL183", "Password of an index",
+        "Jobs write an index and queries of other sessions read it, by a URI that holds no secret; "
+        "so that both find user and password of OpenSearch outside of the declaration.",
+        "Use fromEnvironment, or fromSecret in a cluster.",
+    ),
+    warning(
+        "SL185", "Index type not known",
+        "The type of an index is none of the built-in ones, so a registered type must bring it.",
+        "Correct the name, or register the type where the job runs.",
+    ),
+    error(
+        "SL186", "Index not possible",
+        "An index has columns or parameters that its type cannot use.",
+        "Follow the message.",
+    ),
+    error(
+        "SL187", "Index names clash",
+        "Two indexes would be stored under names of which one begins with the other.",
+        "Rename a column, leave one index out, or use the form NATIVE.",
+    ),
+    error(
+        "SL188", "Expectation not possible",
+        "An expectation (`checks[]`) is not about columns of the output, or is neither true nor "
+        "false.",
+        "Follow the message.",
+    ),
+    error(
+        "SL189", "Column not of the output",
+        "`clusterBy` names a column that the output does not have.",
+        "Write columns of the root as data.column, and those of others as fieldName.data.column.",
+    ),
+)  # fmt: skip

@@ -1,0 +1,112 @@
+"""Codes of single values and of sources, their queries included: SL13x to SL15x."""
+
+from __future__ import annotations
+
+from snaploom.models.catalogue.code import either, error, warning
+
+SOURCES = (
+    either(
+        "SL130", "Reference to nothing",
+        "A resource names another that is not there. An error on the command line, a warning at "
+        "admission, where the other may still come.",
+        "Correct the name, or add the resource.",
+    ),
+    error(
+        "SL131", "Regular expression not valid",
+        "A regular expression cannot be compiled.",
+        "Correct it; `\\` must be written `\\\\` in double quotes.",
+    ),
+    error(
+        "SL132", "Time zone unknown",
+        "A time zone is not in the tz database.",
+        "Use a name such as `Australia/Melbourne` or `UTC`.",
+    ),
+    error(
+        "SL133", "Cron expression not valid",
+        "A cron expression is not five valid fields, or never comes due.",
+        "Write minute, hour, day of month, month and day of week.",
+    ),
+    error(
+        "SL134", "Time not valid",
+        "A time cannot be parsed or does not exist, or a range ends before it begins.",
+        "Write ISO 8601 with an offset, such as `2020-01-31T00:00:00Z`.",
+    ),
+    error(
+        "SL135", "Names equal ignoring case",
+        "Two names in one list differ at most in case; Spark takes them for the same.",
+        "Rename or remove one of the two.",
+    ),
+    error(
+        "SL140", "Prefix not valid",
+        "sourceUriPrefix breaks its grammar, or captures a name that the data has too.",
+        "Write literal text with captures `{NAME:TYPE}`; end with a literal character.",
+    ),
+    error(
+        "SL141", "Prefix and glob do not fit",
+        "No file that the glob matches can begin with sourceUriPrefix.",
+        "Make both begin with the same folders.",
+    ),
+    error(
+        "SL142", "Snapshot field has the wrong type",
+        "The field that tells the snapshot is captured or declared with a type that its "
+        "timeFormat cannot be read from.",
+        "Change the capture's TYPE, the field's dataType or the timeFormat.",
+    ),
+    warning(
+        "SL143", "Password in the spec",
+        "Credentials are written in the declaration itself; clusters refuse that.",
+        "Use fromEnvironment or fromSecret.",
+    ),
+    warning(
+        "SL144", "JDBC URL",
+        "A raw JDBC URL is accepted only where whoever runs this allows one; clusters refuse it "
+        "unless the operator's setting `allowJdbcUrl` is true.",
+        "Use driver, host, port, database and options.",
+    ),
+    error(
+        "SL145", "Database connection",
+        "What is declared cannot be the address of a table in a database of this kind.",
+        "Correct host, database, tableReference, isolationLevel or credentials.",
+    ),
+    error(
+        "SL146", "Option of a driver",
+        "Options of JDBC drivers can run code or read files, so that only known ones are accepted.",
+        "Leave the option out.",
+    ),
+    error(
+        "SL147", "Table predicate",
+        "A predicate is not one whole condition, so that it would change the statement around it.",
+        "Write what may stand behind WHERE, without comments and semicolons.",
+    ),
+    error(
+        "SL150", "SQL not parsable",
+        "A query or expression is not valid Spark SQL.",
+        "Correct the place that is named.",
+    ),
+    error(
+        "SL151", "SQL not allowed here",
+        "A query uses a clause or function that this place does not allow.",
+        "Remove it; use complexVirtual for joins and subqueries.",
+    ),
+    error(
+        "SL152", "Query reads something else",
+        "A query reads a table that is not one of its declared aliases.",
+        "Read the aliases only, and declare every source that is read.",
+    ),
+    error(
+        "SL153", "Snapshot placeholder",
+        "A `{{ SNAPSHOT | FORMAT }}` placeholder is missing, misplaced or has an unknown format.",
+        "Use `{{ SNAPSHOT | UNIX_SECONDS }}` or `{{ SNAPSHOT | UNIX_MILLISECONDS }}` in the "
+        "dataQuery of a complexVirtual source, and nowhere else.",
+    ),
+    error(
+        "SL154", "Simple virtual source over a virtual one",
+        "A simpleVirtual source reads another virtual source.",
+        "Read the physical source directly, or use complexVirtual.",
+    ),
+    error(
+        "SL155", "Cycle of virtual sources",
+        "Virtual sources read each other in a circle.",
+        "Break the circle at one of the places that are named.",
+    ),
+)  # fmt: skip
