@@ -88,7 +88,9 @@ class Metrics:
             registry=registry,
         )
         self._restarts = Counter(
-            "snaploom_watch_restarts", "Times that all watches were begun anew.", registry=registry
+            "snaploom_watch_restarts",
+            "Times that all watches were begun anew, since one was dead or they gave up.",
+            registry=registry,
         )
         self._runs = Histogram(
             "snaploom_run_seconds",

@@ -42,12 +42,6 @@ class Recoveries:
         self._outages = Counter(
             "snaploom_api_outages", "Times that the API server was away.", registry=registry
         )
-        self._deaths = Counter(
-            "snaploom_watch_deaths",
-            "Times that a watch was found dead, and all were begun anew.",
-            ["kind"],
-            registry=registry,
-        )
         self._beginnings = Counter(
             "snaploom_watch_beginnings",
             "Times that a watch began, or began anew, and told all of its kind.",
@@ -91,8 +85,7 @@ class Recoveries:
             _log.warning("the API server does not answer")
 
     def watch_died(self, kind: str) -> None:
-        """A watch says nothing of what a list found."""
-        self._deaths.labels(kind).inc()
+        """A watch says nothing of what a list found; `Metrics.restarted` counts what follows."""
         _log.warning("the watch of %s is dead; all watches are begun anew", kind)
 
     def watch_began(self, kind: str, told: int) -> None:
