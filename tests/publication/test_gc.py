@@ -124,6 +124,23 @@ def test_old_file_of_a_run_that_wrote_lately_is_kept(tmp_path: Path) -> None:
         assert {item.verdict for item in garbage} == {Verdict.KEEP_YOUNG}
 
 
+def test_what_was_committed_and_ended_since_it_was_found_is_left_to_its_grace(
+    folder: Folder,
+) -> None:
+    garbage: list[Garbage] = []
+
+    def look(point: CrashPoint) -> None:
+        if point is CrashPoint.AFTER_PROMOTION:
+            garbage.extend(found(folder))
+
+    published(folder, run=a_run(look))
+    bury(folder, 0)
+    ended = set(folder.log.read().tombstoned_files)
+    assert ended < {item.key for item in garbage}
+    collect_garbage(folder, garbage, a_run())
+    assert keys(folder.store) == ended
+
+
 def age(path: Path) -> None:
     os.utime(path, (0, 0))
 

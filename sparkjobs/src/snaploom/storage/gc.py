@@ -145,13 +145,16 @@ def _is_dead(item: Garbage, state: FolderState, run: Run) -> bool:
         case GarbageKind.FOREIGN:
             return False
         case GarbageKind.STAGING | GarbageKind.UNCOMMITTED:
-            return item.run_id in state.revoked or item.run_id == run.run_id
+            # One that was committed and ended since it was looked at may have readers still.
+            is_ended = state.tombstone_of(item.key) is not None
+            return not is_ended and (item.run_id in state.revoked or item.run_id == run.run_id)
 
 
 def _last_signs(store: ObjectStore, infos: list[ObjectInfo]) -> dict[str, int]:
     """When each run last wrote anything: a run whose first files are old may be busy still."""
     run_ids = {run_id for info in infos if (run_id := layout.run_of(info.key)) is not None}
-    staged = (info for run_id in run_ids for info in store.list(f"{layout.STAGING}{run_id}/"))
+    staging = [f"{layout.STAGING}{run_id}/" for run_id in sorted(run_ids)]
+    staged = (info for place in staging for info in store.list(place))
     signs: dict[str, int] = {}
     for info in chain(infos, staged):
         run_id = layout.run_of(info.key)
