@@ -123,34 +123,35 @@ class ObservedRuns:
 
 
 @dataclass(frozen=True)
-class ObservedOutput(ObservedResource):
-    """What an OutputDataset is decided from."""
+class ObservedRunnable(ObservedResource):
+    """What every kind with runs is decided from."""
 
-    resource: OutputDataset
+    resource: OutputDataset | SkippingIndex
     runs: ObservedRuns = ObservedRuns()
     bundle: Bundle | None = None
     """It and all that it refers to; None while something is missing or wrong."""
-    plan: RunPlan | None = None
-    """The plan without data; None like the bundle."""
     declarations: str = ""
     """Hash of what a run works on; empty without a bundle."""
     upstream: str = ""
-    """Hash over names and sequences of the outputs that it reads; empty when it reads none."""
+    """Hash over names and sequences of the outputs whose publications start its runs: those that
+    an output reads, and the one that an index of `ON_PUBLISH` is about; empty for none."""
     unpublished: tuple[str, ...] = ()
     """Names of outputs that it reads and that have published nothing yet; its first run waits."""
 
 
 @dataclass(frozen=True)
-class ObservedIndex(ObservedResource):
+class ObservedOutput(ObservedRunnable):
+    """What an OutputDataset is decided from."""
+
+    resource: OutputDataset
+    plan: RunPlan | None = None
+    """The plan without data; None like the bundle."""
+
+
+@dataclass(frozen=True)
+class ObservedIndex(ObservedRunnable):
     """What a SkippingIndex is decided from."""
 
     resource: SkippingIndex
-    runs: ObservedRuns = ObservedRuns()
-    bundle: Bundle | None = None
-    declarations: str = ""
-    upstream: str = ""
-    """Hash over the sequence of the output that is indexed; empty unless `ON_PUBLISH`."""
     is_overdue: bool = False
     """Whether the output that is indexed published since the last refresh."""
-    unpublished: tuple[str, ...] = ()
-    """The output that is indexed, when it has published nothing yet; the first build waits."""

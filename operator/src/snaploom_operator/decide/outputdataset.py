@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import LastPhase, LastRun, RunAction
-from snaploom.models.times import format_instant
-from snaploom_operator.conditions import ConditionType, Reason, Told, follow
-from snaploom_operator.decide.ageing import expires_at, overdue_text
+from snaploom_operator.conditions import ConditionType, Reason, Told
+from snaploom_operator.decide.ageing import overdue_text
+from snaploom_operator.decide.concluding import Standings, conclude
 from snaploom_operator.decide.facts import with_published
-from snaploom_operator.decide.faults import Fault, fault_of, stalls_at, validated
+from snaploom_operator.decide.faults import Fault, fault_of, validated
 from snaploom_operator.decide.following import Step
-from snaploom_operator.decide.noting import stale_notes, stalled_notes
 from snaploom_operator.decide.planned import plan_actions, plan_status
-from snaploom_operator.decide.readiness import Standing, readiness
-from snaploom_operator.decide.running import live, next_run_at, view_of
+from snaploom_operator.decide.readiness import Standing
+from snaploom_operator.decide.running import live, view_of
 from snaploom_operator.decide.settings import DecideSettings
 from snaploom_operator.decide.view import RunView
 from snaploom_operator.decision import Decision
-from snaploom_operator.instants import seconds_until
 from snaploom_operator.observed import ObservedOutput
 
 
@@ -35,35 +31,12 @@ def decide_output(observed: ObservedOutput, settings: DecideSettings) -> Decisio
         schedule=resource.spec.run.schedule,
     )
     step = live(view, settings)
-    before = resource.status or OutputDatasetStatus()
-    status = _status(observed, before, step)
-    after = replace(view, owner=resource.model_copy(update={"status": status}))
-    fault = view.fault or step.fault
-    told = (*readiness(after, _standing(after, status), fault), *_others(observed, broken, status))
-    conditions = follow(before.conditions, told, resource.metadata.generation, observed.now)
-    upcoming = next_run_at(after, status.current_run)
-    wakes = (
-        *step.wakes,
-        upcoming,
-        expires_at(resource.spec.run, _published_at(status)),
-        stalls_at(fault, before.conditions, observed.now),
+    status = _status(observed, resource.status or OutputDatasetStatus(), step)
+    said = Standings(
+        _standing(view, status), _others(observed, broken, status), _published_at(status)
     )
-    return Decision(
-        status=status.model_copy(
-            update={
-                "conditions": conditions,
-                "next_run_time": format_instant(upcoming) if upcoming is not None else None,
-            }
-        ),
-        # The plan comes last: a ConfigMap that cannot be written must not hold up a run.
-        actions=(*step.actions, *plan_actions(observed, status.plan)),
-        notes=(
-            *step.notes,
-            *stalled_notes(before.conditions, conditions),
-            *stale_notes(before.conditions, conditions),
-        ),
-        requeue_after=seconds_until(wakes, observed.now),
-    )
+    # The plan comes last: a ConfigMap that cannot be written must not hold up a run.
+    return conclude(view, step, status, said, plan_actions(observed, status.plan))
 
 
 def _status(

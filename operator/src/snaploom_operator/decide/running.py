@@ -19,7 +19,7 @@ from snaploom_operator.decide.following import Step, adopted, begin, follow_run
 from snaploom_operator.decide.history import outdated
 from snaploom_operator.decide.settings import DecideSettings
 from snaploom_operator.decide.view import RunView
-from snaploom_operator.observed import ObservedIndex, ObservedOutput
+from snaploom_operator.observed import ObservedRunnable
 
 
 def live(view: RunView, settings: DecideSettings) -> Step:
@@ -50,7 +50,7 @@ def next_run_at(view: RunView, current: CurrentRun | None) -> EpochNanos | None:
 
 
 def view_of(
-    observed: ObservedOutput | ObservedIndex,
+    observed: ObservedRunnable,
     broken: Fault | None,
     settings: DecideSettings,
     *,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from snaploom.models.run import CurrentPhase, LastPhase, LastRun, RunAction, Schedule
 from snaploom.models.skippingindex import (
     IndexState,
@@ -11,19 +9,17 @@ from snaploom.models.skippingindex import (
     SkippingIndex,
     SkippingIndexStatus,
 )
-from snaploom.models.times import format_instant
-from snaploom_operator.conditions import ConditionType, Reason, Told, follow
-from snaploom_operator.decide.ageing import expires_at, overdue_text
-from snaploom_operator.decide.faults import fault_of, stalls_at, validated
+from snaploom_operator.conditions import ConditionType, Reason, Told
+from snaploom_operator.decide.ageing import overdue_text
+from snaploom_operator.decide.concluding import Standings, conclude
+from snaploom_operator.decide.faults import fault_of, validated
 from snaploom_operator.decide.following import Step
-from snaploom_operator.decide.noting import stale_notes, stalled_notes
 from snaploom_operator.decide.outputdataset import realised
-from snaploom_operator.decide.readiness import Standing, readiness
-from snaploom_operator.decide.running import is_at_work, live, next_run_at, view_of
+from snaploom_operator.decide.readiness import Standing
+from snaploom_operator.decide.running import is_at_work, live, view_of
 from snaploom_operator.decide.settings import DecideSettings
 from snaploom_operator.decide.view import RunView
 from snaploom_operator.decision import Decision
-from snaploom_operator.instants import seconds_until
 from snaploom_operator.observed import ObservedIndex
 
 _REFRESHED = "the index was last refreshed"
@@ -41,38 +37,10 @@ def decide_index(observed: ObservedIndex, settings: DecideSettings) -> Decision:
         schedule=_schedule(resource),
     )
     step = live(view, settings)
-    before = resource.status or SkippingIndexStatus()
-    status = _status(view, before, step)
-    after = replace(view, owner=resource.model_copy(update={"status": status}))
-    fault = view.fault or step.fault
-    told = (
-        *readiness(after, _standing(after, resource, status), fault),
-        validated(observed, broken),
-        _fresh(observed, status),
-    )
-    conditions = follow(before.conditions, told, resource.metadata.generation, observed.now)
-    upcoming = next_run_at(after, status.current_run)
-    wakes = (
-        *step.wakes,
-        upcoming,
-        expires_at(resource.spec.run, status.last_refreshed),
-        stalls_at(fault, before.conditions, observed.now),
-    )
-    return Decision(
-        status=status.model_copy(
-            update={
-                "conditions": conditions,
-                "next_run_time": format_instant(upcoming) if upcoming is not None else None,
-            }
-        ),
-        actions=step.actions,
-        notes=(
-            *step.notes,
-            *stalled_notes(before.conditions, conditions),
-            *stale_notes(before.conditions, conditions),
-        ),
-        requeue_after=seconds_until(wakes, observed.now),
-    )
+    status = _status(view, resource.status or SkippingIndexStatus(), step)
+    told = (validated(observed, broken), _fresh(observed, status))
+    said = Standings(_standing(view, resource, status), told, status.last_refreshed)
+    return conclude(view, step, status, said)
 
 
 def _schedule(resource: SkippingIndex) -> Schedule | None:

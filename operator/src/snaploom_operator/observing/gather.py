@@ -13,14 +13,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import TypedDict
 
 from snaploom.models.datasource import DataSource, LastSeen, UsedBy
-from snaploom.models.finding import errors_of
+from snaploom.models.finding import Finding, errors_of
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
 from snaploom.models.times import EpochNanos
+from snaploom.planning.bundle import Bundle
 from snaploom.planning.dependence import upstream_outputs
 from snaploom_operator.instants import known_instant
 from snaploom_operator.knowledge.children import Child
@@ -56,7 +57,24 @@ MANY = 40
 (`operator.md` section 5, trap 7)."""
 USERS_NAMED = 20
 
-_Runnable = TypeVar("_Runnable", OutputDataset, SkippingIndex)
+
+class _Every(TypedDict):
+    """What is observed of every resource."""
+
+    now: EpochNanos
+    findings: tuple[Finding, ...]
+    faulty: tuple[str, ...]
+    used_by: UsedBy
+    refusal: Refusal | None
+
+
+class _Runnable(_Every):
+    """What is observed of every resource with runs, whichever outputs start them."""
+
+    runs: ObservedRuns
+    bundle: Bundle | None
+    declarations: str
+    unpublished: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -184,50 +202,38 @@ class Gatherer:
     def _observed(
         self, entry: Entry, resource: Resource, checked: Checked, refusal: Refusal | None
     ) -> ObservedResource:
-        now, used_by = self._clock(), self._used_by(entry.ref)
-        match resource:
-            case OutputDataset():
-                upstream = self._upstream(checked)
-                return ObservedOutput(
-                    now=now,
-                    resource=resource,
-                    findings=checked.findings,
-                    faulty=checked.faulty,
-                    used_by=used_by,
-                    refusal=refusal,
-                    runs=self._runs(entry),
-                    bundle=checked.bundle,
-                    plan=checked.plan,
-                    declarations=checked.declarations,
-                    upstream=_progress(upstream),
-                    unpublished=_unpublished(upstream),
-                )
-            case SkippingIndex():
-                indexed = self._indexed(resource)
-                return ObservedIndex(
-                    now=now,
-                    resource=resource,
-                    findings=checked.findings,
-                    faulty=checked.faulty,
-                    used_by=used_by,
-                    refusal=refusal,
-                    runs=self._runs(entry),
-                    bundle=checked.bundle,
-                    declarations=checked.declarations,
-                    upstream=_progress(indexed) if _follows(resource) else "",
-                    is_overdue=any(_is_overdue(resource, output) for output in indexed),
-                    unpublished=_unpublished(indexed),
-                )
-            case _:
-                return ObservedResource(
-                    now=now,
-                    resource=resource,
-                    findings=checked.findings,
-                    faulty=checked.faulty,
-                    used_by=used_by,
-                    last_seen=self._last_seen(entry.ref, resource),
-                    refusal=refusal,
-                )
+        every = _Every(
+            now=self._clock(),
+            findings=checked.findings,
+            faulty=checked.faulty,
+            used_by=self._used_by(entry.ref),
+            refusal=refusal,
+        )
+        if not isinstance(resource, OutputDataset | SkippingIndex):
+            seen = self._last_seen(entry.ref, resource)
+            return ObservedResource(resource=resource, last_seen=seen, **every)
+        outputs = (
+            self._upstream(checked)
+            if isinstance(resource, OutputDataset)
+            else self._indexed(resource)
+        )
+        runnable = _Runnable(
+            runs=self._runs(entry),
+            bundle=checked.bundle,
+            declarations=checked.declarations,
+            unpublished=_unpublished(outputs),
+            **every,
+        )
+        if isinstance(resource, OutputDataset):
+            return ObservedOutput(
+                resource=resource, plan=checked.plan, upstream=_progress(outputs), **runnable
+            )
+        return ObservedIndex(
+            resource=resource,
+            upstream=_progress(outputs) if _follows(resource) else "",
+            is_overdue=any(_is_overdue(resource, output) for output in outputs),
+            **runnable,
+        )
 
     def _used_by(self, ref: Ref) -> UsedBy:
         users = sorted(self._store.referrers(ref))
