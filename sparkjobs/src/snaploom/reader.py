@@ -170,7 +170,7 @@ class _Selection:
         self._settings = settings
         self._records = records
         self._is_empty = is_empty
-        self._format = DataFormat(settings.data_format)
+        self._format = DataFormat(settings.data_format).of_files
         self._documents = history.SchemaDocuments(folder.store)
         self._hashes = sorted({record.schema_hash for record in records})
 

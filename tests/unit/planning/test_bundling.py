@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from support.declarations import Raw, complex_, document, files, model, output, parsed, put, simple
 
+from snaploom.models.finding import InvalidDeclarations
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.bundling import bundle_for
 
@@ -74,3 +76,10 @@ def test_resources_of_other_namespaces_are_left_out() -> None:
     elsewhere = [r | {"metadata": {**r["metadata"], "namespace": "b"}} for r in model()[:-1]]
     bundle = bundle_for("OutputDataset", "wide", parsed([*elsewhere, output()]))
     assert bundle.data_sources == ()
+
+
+def test_an_unknown_output_is_answered_with_the_one_that_was_meant() -> None:
+    with pytest.raises(InvalidDeclarations) as raised:
+        bundle_for("OutputDataset", "wyde", parsed(model()))
+    (finding,) = raised.value.findings
+    assert (finding.code, finding.hint) == ("SL191", "did you mean `wide`?")

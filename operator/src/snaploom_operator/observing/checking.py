@@ -26,10 +26,6 @@ from snaploom_operator.objects import Ref
 from snaploom_operator.observing.clusterrules import cluster_findings
 from snaploom_operator.observing.declarations import declarations_hash
 
-_REFUSED_HERE = frozenset({"SL190"})
-"""Codes that are warnings where declarations are only looked at, and errors where they are worked
-with: what this version cannot carry out."""
-
 Basis = tuple[tuple[Ref, str, int], ...]
 """Key, UID and generation of everything that a judgement is made from."""
 
@@ -92,7 +88,7 @@ def own_findings(around: Surroundings, *, allow_jdbc_url: bool = False) -> tuple
     strict = cluster_findings(resource, allow_jdbc_url=allow_jdbc_url)
     replaced = {(finding.code, finding.path) for finding in strict}
     kept = (finding for finding in found if (finding.code, finding.path) not in replaced)
-    return (*strict, *map(_graver, kept))
+    return (*strict, *kept)
 
 
 def _beyond_references(around: Surroundings) -> tuple[Finding, ...]:
@@ -157,12 +153,6 @@ def needed(closure: Iterable[Entry], ref: Ref) -> tuple[Entry, ...]:
 def identity_of(ref: Ref) -> str:
     """`Kind/name`, as messages name a resource."""
     return f"{ref.kind}/{ref.name}"
-
-
-def _graver(finding: Finding) -> Finding:
-    if finding.code not in _REFUSED_HERE:
-        return finding
-    return finding.model_copy(update={"severity": Severity.ERROR})
 
 
 def _told(resource: Resource) -> tuple[Ref, str, int]:

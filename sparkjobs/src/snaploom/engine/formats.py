@@ -15,8 +15,9 @@ SPARK_FORMATS: Mapping[DataFormat, str] = {
     DataFormat.PARQUET: "parquet",
     DataFormat.AVRO: AVRO_CLASS,
     DataFormat.JSONL: "json",
+    DataFormat.ICEBERG: "parquet",
 }
-"""What Spark calls each format that is published."""
+"""What Spark calls the files of each format that is published."""
 
 JSON_OPTIONS: Mapping[str, str] = {
     # Spark's defaults write milliseconds, and would lose the last three digits without a word.
@@ -30,6 +31,7 @@ READ_OPTIONS: Mapping[DataFormat, Mapping[str, str]] = {
     DataFormat.PARQUET: {},
     DataFormat.AVRO: {},
     DataFormat.JSONL: {**JSON_OPTIONS, "mode": "FAILFAST"},
+    DataFormat.ICEBERG: {},
 }
 """What Spark must know to read back what was written."""
 

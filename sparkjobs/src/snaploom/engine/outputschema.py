@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pyspark.sql import types as spark
 
 from snaploom.engine.fields import fold_case, quote
+from snaploom.engine.icebergschema import has_type
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.outputfolder import DataFormat
 
@@ -63,7 +64,7 @@ def _faults_of(
         case spark.ArrayType():
             yield from _faults_of(data_type.elementType, path, data_format)
         case spark.MapType():
-            if data_format is not DataFormat.PARQUET and not isinstance(
+            if data_format.of_files is not DataFormat.PARQUET and not isinstance(
                 data_type.keyType, spark.StringType
             ):
                 yield SchemaFault(
@@ -85,6 +86,12 @@ def _faults_of(
                 path,
                 "a calendar interval, which no file format can hold",
                 "cast it to string in a simpleVirtual source, or leave it out",
+            )
+        case _ if data_format is DataFormat.ICEBERG and not has_type(data_type):
+            yield SchemaFault(
+                path,
+                f"a column of type {data_type.simpleString()}, which Iceberg does not have",
+                "cast it in a simpleVirtual source, leave it out, or use PARQUET",
             )
         case _:
             pass

@@ -39,7 +39,7 @@ def column_metadata_of(
     session: SparkSession, uris: Sequence[str], data_format: DataFormat
 ) -> ColumnMetadata:
     """Where the metadata of columns is kept, as the first file shows; only Parquet's has any."""
-    if data_format is not DataFormat.PARQUET or not uris:
+    if data_format.of_files is not DataFormat.PARQUET or not uris:
         return ColumnMetadata.BOTH
     options = {**_LITERAL_PATHS, **_WHOLE_FILES}
     schema = session.read.format(SPARK_FORMATS[data_format]).options(**options).load(uris[0]).schema

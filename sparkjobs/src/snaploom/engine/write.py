@@ -59,11 +59,11 @@ def write_options(data_format: DataFormat, compression: DataCompression) -> Writ
     """How a format is written with a compression; validation refuses what is not here (D44).
 
     Raises:
-        KeyError: for a pair that Spark cannot write, and for ICEBERG.
+        KeyError: for a pair that Spark cannot write.
     """
     assert (data_format, compression) not in UNWRITABLE
     options = {
-        "compression": _CODECS[data_format][compression],
+        "compression": _CODECS[data_format.of_files][compression],
         "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     }
     if data_format is DataFormat.JSONL:

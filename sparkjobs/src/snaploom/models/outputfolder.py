@@ -33,7 +33,12 @@ class DataFormat(StrEnum):
     JSONL = "JSONL"
     """One JSON object a line; metadata of columns is in the manifest only."""
     ICEBERG = "ICEBERG"
-    """An Apache Iceberg table in the folder."""
+    """An Apache Iceberg table in the folder, over Parquet files; its commit is the publication."""
+
+    @property
+    def of_files(self) -> DataFormat:
+        """Format of the files: those of an Iceberg table are Parquet."""
+        return DataFormat.PARQUET if self is DataFormat.ICEBERG else self
 
 
 class DataCompression(StrEnum):

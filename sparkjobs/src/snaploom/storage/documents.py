@@ -24,7 +24,7 @@ def store_schema(store: ObjectStore, schema: str) -> str:
     """Store a schema document; returns the hash that names it."""
     content = schema.encode()
     schema_hash = layout.content_hash(content)
-    _put_content(store, layout.schema_key(schema_hash), content)
+    put_content(store, layout.schema_key(schema_hash), content)
     return schema_hash
 
 
@@ -32,7 +32,7 @@ def store_model(store: ObjectStore, nodes: tuple[ModelNode, ...]) -> str:
     """Store a data model; returns the hash that names it."""
     content = _model_document(nodes)
     model_hash = layout.content_hash(content)
-    _put_content(store, layout.data_model_key(model_hash), content)
+    put_content(store, layout.data_model_key(model_hash), content)
     return model_hash
 
 
@@ -66,7 +66,8 @@ def _model_document(nodes: tuple[ModelNode, ...]) -> bytes:
     return text.encode() + b"\n"
 
 
-def _put_content(store: ObjectStore, key: str, content: bytes) -> None:
+def put_content(store: ObjectStore, key: str, content: bytes) -> None:
+    """Put a document whose key follows from its content; one that is there stays."""
     try:
         store.put_if_absent(key, content)
     except ObjectAlreadyExists:

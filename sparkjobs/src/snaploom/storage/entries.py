@@ -148,7 +148,7 @@ class FolderSettings(ApiModel):
     """What the first publication fixes for ever."""
 
     data_format: Name
-    """PARQUET, AVRO or JSONL."""
+    """PARQUET, AVRO, JSONL or ICEBERG."""
     data_compression: Name
     """Codec of the files."""
     partition_field_name: Name
@@ -268,6 +268,15 @@ def parse_entry(document: bytes, name: str) -> Entry:
         return _ENTRY.validate_json(document, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
         raise corrupt(name, _first_fault(error)) from error
+
+
+def entry_from(raw: object, name: str) -> Entry:
+    """An entry inside another document; `name` is the file, for messages.
+
+    Raises:
+        ManifestCorrupt: it is no valid entry.
+    """
+    return parse_entry(json.dumps(raw).encode(), name)
 
 
 def check_format(document: bytes, name: str) -> None:

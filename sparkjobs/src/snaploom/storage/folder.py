@@ -8,6 +8,7 @@ folder at the same moment settle it as they settle everything else: by one put-i
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
 
@@ -22,15 +23,19 @@ from snaploom.storage import layout
 from snaploom.storage.entries import (
     MANIFEST_FORMAT,
     Configure,
+    Entry,
     FolderIdentity,
     FolderSettings,
+    Revoke,
     check_format,
 )
 from snaploom.storage.fixedsettings import changed_settings, fixed_by
+from snaploom.storage.icebergtable import TableLibrary
 from snaploom.storage.manifest import ManifestLog
 from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectStore, self_test
 from snaploom.storage.run import CrashPoint, Run
 from snaploom.storage.state import EMPTY, FolderState
+from snaploom.storage.tablecommits import TableCommits, has_table
 
 NAMES_SHOWN = 5
 """Names of foreign files in a message: enough to recognise the folder."""
@@ -42,9 +47,73 @@ class Folder:
 
     store: ObjectStore
     log: ManifestLog
+    library: TableLibrary | None = None
+    """Makes versions of the folder's Iceberg table; None where nothing is published there."""
+
+    def read(self) -> FolderState:
+        """What is committed now; what a table has and the log lacks is written to the log first."""
+        state = self.log.read()
+        return self._table().catch_up() if has_table(state.settings) else state
+
+    def begin_table(self, settings: FolderSettings) -> None:
+        """Make the folder's table, if it is to have one and does not."""
+        if has_table(settings):
+            self._table().begin(settings)
+
+    def commit(
+        self, build: Callable[[FolderState], Entry | None], run: Run | None = None
+    ) -> FolderState:
+        """Commit an entry that changes what readers see; in the table first, where there is one.
+
+        Arguments, result and errors are those of `ManifestLog.commit` and `TableCommits.commit`.
+        """
+        if has_table(self.log.read().settings):
+            return self._table(run).commit(build)
+        return self.log.commit(build)
+
+    def revoke(
+        self,
+        run_ids: Iterable[str],
+        run: Run,
+        unless: Callable[[FolderState], bool] = lambda state: False,
+    ) -> FolderState:
+        """Let runs commit nothing any more, in the table and in the log; the state then.
+
+        Args:
+            run_ids: the runs.
+            run: who revokes.
+            unless: a state for which they are left alone.
+        """
+        wanted = frozenset(run_ids)
+
+        def revocation(state: FolderState) -> Revoke | None:
+            alive = sorted(wanted - state.revoked)
+            if not alive or unless(state):
+                return None
+            return Revoke(
+                seq=state.next_seq,
+                run_id=run.run_id,
+                written_at=run.clock(),
+                tool_version=run.tool_version,
+                run_ids=tuple(alive),
+            )
+
+        if wanted and has_table(self.log.read().settings) and not unless(self.read()):
+            self._table().revoke(wanted, run.clock())
+        return self.log.commit(revocation)
+
+    def _table(self, run: Run | None = None) -> TableCommits:
+        if run is None:
+            return TableCommits(self.store, self.log, self.library)
+        return TableCommits(
+            self.store,
+            self.log,
+            self.library,
+            lambda: run.reached(CrashPoint.AFTER_TABLE_COMMIT),
+        )
 
 
-def open_folder(store: ObjectStore) -> Folder:
+def open_folder(store: ObjectStore, library: TableLibrary | None = None) -> Folder:
     """A folder that exists, for reading or collecting garbage; nothing is written.
 
     Raises:
@@ -59,7 +128,7 @@ def open_folder(store: ObjectStore) -> Folder:
             expected=f"a folder with {layout.MARKER}",
             hint="check the folder's URI; publish into it first if it is to be new",
         )
-    return Folder(store, ManifestLog(store))
+    return Folder(store, ManifestLog(store), library)
 
 
 def is_unused(store: ObjectStore) -> bool:
@@ -112,6 +181,7 @@ def prepare_folder(
     *,
     accept_root_change: bool = False,
     is_repair: bool = False,
+    library: TableLibrary | None = None,
 ) -> Folder:
     """A folder to publish into: proven safe, marked, and configured; begun when it is empty.
 
@@ -123,6 +193,7 @@ def prepare_folder(
         accept_root_change: whether another root is allowed.
         is_repair: whether a folder that is not empty may be begun: somebody has looked at what is
             in it (`storage.repair`).
+        library: makes versions of the folder's table, where it has one.
 
     Raises:
         FolderNotOurs, FolderRemoved, ImmutableSettingChanged, FormatTooNew: as `inspect_folder`.
@@ -152,7 +223,9 @@ def prepare_folder(
         )
 
     log.commit(configure)
-    return Folder(store, log)
+    folder = Folder(store, log, library)
+    folder.begin_table(settings)
+    return folder
 
 
 def _is_marked(store: ObjectStore) -> bool:

@@ -106,7 +106,7 @@ def publish(
         PublicationError: the writer left files in subfolders.
         Exception: whatever `write` and `revalidate` raise.
     """
-    state = folder.log.read()
+    state = folder.read()
     refuse_revoked(state, run)
     if target.time in state.live:
         return AlreadyPublished(state.live[target.time])

@@ -79,7 +79,7 @@ def replace_version(
         PublicationError: the new files have another number of rows, or lie in subfolders.
         Exception: whatever `write` raises.
     """
-    state = folder.log.read()
+    state = folder.read()
     refuse_revoked(state, run)
     refuse_changed(state, version)
     work = Work(folder, run, version.time, version.partition)

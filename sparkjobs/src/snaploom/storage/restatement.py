@@ -52,7 +52,7 @@ def restate(
         FolderNotWritable: the folder refuses writes.
         Exception: whatever `write` and `revalidate` raise.
     """
-    state = folder.log.read()
+    state = folder.read()
     refuse_revoked(state, run)
     version = state.live.get(target.time)
     if version is None:

@@ -23,6 +23,8 @@ class CrashPoint(StrEnum):
     """A file has its final name; reached once a file."""
     AFTER_PROMOTION = "AFTER_PROMOTION"
     """Every file has its final name, and no entry says so."""
+    AFTER_TABLE_COMMIT = "AFTER_TABLE_COMMIT"
+    """The table has the commit, where there is a table, and no entry says so."""
     AFTER_COMMIT = "AFTER_COMMIT"
     """The entry is written; staging is not cleaned."""
     AFTER_REVOCATION = "AFTER_REVOCATION"

@@ -28,7 +28,7 @@ from snaploom.errors import (
 )
 from snaploom.models.times import EpochNanos
 from snaploom.storage import layout
-from snaploom.storage.entries import Entry, FileRecord, Revoke
+from snaploom.storage.entries import Entry, FileRecord
 from snaploom.storage.folder import Folder
 from snaploom.storage.gc import Garbage, GarbageKind, collect_garbage, find_garbage
 from snaploom.storage.manifest import CommitOutcomeUnknown
@@ -140,7 +140,7 @@ class Work:
     def commit(self, build: Callable[[FolderState], Entry | None]) -> FolderState:
         """Commit the entry; arguments, result and errors are those of `ManifestLog.commit`."""
         self.is_committing = True
-        state = self.folder.log.commit(build)
+        state = self.folder.commit(build, self.run)
         self.run.reached(CrashPoint.AFTER_COMMIT)
         return state
 
@@ -189,19 +189,8 @@ class Work:
         The answer to a put may still be under way. Revoking ourselves takes the number that it
         wants, or finds our entry there.
         """
-
-        def revocation(state: FolderState) -> Revoke | None:
-            if self.run.run_id in state.revoked or self.is_committed(state):
-                return None
-            return Revoke(
-                seq=state.next_seq,
-                run_id=self.run.run_id,
-                written_at=self.run.clock(),
-                tool_version=self.run.tool_version,
-                run_ids=(self.run.run_id,),
-            )
-
-        return not self.is_committed(self.folder.log.commit(revocation))
+        revoked = self.folder.revoke((self.run.run_id,), self.run, unless=self.is_committed)
+        return not self.is_committed(revoked)
 
     def _staged_files(self) -> list[ObjectInfo]:
         staged = []

@@ -23,7 +23,6 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.planning.bundle import BUNDLE_FORMAT, Bundle
-from snaploom.planning.validation.unsupported import unsupported
 from snaploom.planning.validation.validator import validate
 
 FILE_NAME = "bundle.json"
@@ -137,12 +136,7 @@ def refuse_invalid(bundle: Bundle) -> tuple[Finding, ...]:
     indexed = () if bundle.indexed_output is None else (bundle.indexed_output,)
     # What the indexed output refers to is no part of the Bundle, and no business of the index.
     known = validate((*_members(bundle), *indexed))
-    missing = unsupported(bundle)
-    told = {finding.code for finding in missing}
-    findings = (
-        *(_hardened(f) for f in known if f.resource in members and f.code not in told),
-        *missing,
-    )
+    findings = tuple(_hardened(f) for f in known if f.resource in members)
     refuse(findings)
     return findings
 

@@ -14,7 +14,6 @@ from snaploom.models.resource import Resource
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.bundling import bundle_for
 from snaploom.planning.treefindings import AMBIGUOUS, UNREACHABLE
-from snaploom.planning.validation.unsupported import unsupported
 from snaploom.planning.validation.validator import validate
 
 TREE_CODES = frozenset({AMBIGUOUS, UNREACHABLE})
@@ -66,20 +65,13 @@ class Declarations:
             raise InvalidDeclarations([*unread, *(() if explained else error.findings)]) from None
 
     def findings_for(self, bundle: Bundle) -> tuple[Finding, ...]:
-        """What concerns an output or an index: its own resources, what it lacks, and files as such.
-
-        What is not built yet is an error here, where it is to run.
-        """
+        """What concerns an output or an index: its own resources, and files as such."""
         members = {resource.identity for resource in _members(bundle)}
-        missing = unsupported(bundle)
-        told = {finding.code for finding in missing}
-        concerning = (
+        return tuple(
             finding
             for finding in self.findings
-            if finding.code not in told
-            and (finding.resource in members or self._is_about_reading(finding))
+            if finding.resource in members or self._is_about_reading(finding)
         )
-        return (*concerning, *self.placed(missing))
 
     def _is_about_reading(self, finding: Finding) -> bool:
         known = {resource.identity for resource in self.resources}

@@ -82,7 +82,7 @@ class _Checker:
         assert state.settings is not None  # something is published
         self._spark = spark
         self._store = store
-        self._format = DataFormat(state.settings.data_format)
+        self._format = DataFormat(state.settings.data_format).of_files
         self._root_key = root_key
 
     def faults(self, record: SnapshotRecord) -> Iterator[Fault]:

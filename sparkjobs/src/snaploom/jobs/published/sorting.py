@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import SparkSession
 
 import snaploom
+from snaploom.engine.iceberg import IcebergLibrary, require_iceberg
 from snaploom.errors import SnapshotChanged, SortNotPossible
 from snaploom.jobs.events import Event, Warned
 from snaploom.jobs.indexes.indexing import follow_publication
@@ -34,6 +35,7 @@ from snaploom.storage.objectstore import self_test
 from snaploom.storage.replacement import Rewrite, replace_version
 from snaploom.storage.run import Run
 from snaploom.storage.state import FolderState
+from snaploom.storage.tablecommits import has_table
 
 _SHOWN = 5
 """Snapshot times in a message: enough to recognise their form."""
@@ -101,7 +103,7 @@ class _Sorter:
         self._run = Run(layout.new_run_id(job.clock()), snaploom.__version__, job.clock)
         # Files are read whole, and none is left out, whatever the user's session says.
         self._session = own_session(spark)
-        self._folder = _open(place)
+        self._folder = _open(place, self._session)
 
     def sort(
         self, times: Sequence[EpochNanos], tell: Callable[[int, int], None]
@@ -165,7 +167,7 @@ class _Sorter:
         )
 
 
-def _open(place: PublishedPlace) -> Folder:
+def _open(place: PublishedPlace, session: SparkSession) -> Folder:
     store = open_place(place.folder, create=False)
     if place.output is not None and not is_unused(store):
         inspect_folder(
@@ -174,7 +176,10 @@ def _open(place: PublishedPlace) -> Folder:
             folder_identity(place.output),
             accept_root_change=True,  # nothing is woven, so that the root does not matter
         )
-    return open_folder(store)
+    folder = open_folder(store, IcebergLibrary(session))
+    if has_table(folder.log.read().settings):
+        require_iceberg(session, place.owner)
+    return folder
 
 
 def _chosen(state: FolderState, times: Sequence[EpochNanos]) -> tuple[SnapshotRecord, ...]:

@@ -55,7 +55,7 @@ def delete_old_snapshots(
         )
 
     if _removals(output, folder.log.read(), now, coming):
-        folder.log.commit(tombstone)
+        folder.commit(tombstone, run)
     return tuple(removal.time for removal in gone)
 
 

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from snaploom.models.catalogue.code import either, error
+from snaploom.models.catalogue.code import error
 
 ASKING = (
-    either(
-        "SL190", "Not built yet",
-        "This version of Snaploom knows the setting but cannot carry it out. An error for plan "
-        "and run, a warning for validate.",
-        "Leave it out, or use a version that has it.",
-    ),
     error(
         "SL191", "Request not valid",
         "A command was asked for a name that is not among the resources, or given an option that "

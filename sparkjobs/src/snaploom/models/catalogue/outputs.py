@@ -106,6 +106,11 @@ OUTPUTS = (
         "so that both find user and password of OpenSearch outside of the declaration.",
         "Use fromEnvironment, or fromSecret in a cluster.",
     ),
+    error(
+        "SL184", "Not with an Iceberg table",
+        "A setting that `dataFormat: ICEBERG` cannot carry out, or has in another way.",
+        "Follow the message.",
+    ),
     warning(
         "SL185", "Index type not known",
         "The type of an index is none of the built-in ones, so a registered type must bring it.",

@@ -79,6 +79,19 @@ SOURCES = (
         "Write what may stand behind WHERE, without comments and semicolons.",
     ),
     error(
+        "SL148", "Not with a table format",
+        "A source of format `iceberg` or `delta` is one table: it has its own files, schema and "
+        "versions.",
+        "Follow the message.",
+    ),
+    warning(
+        "SL149", "Library not brought",
+        "Spark reads and writes tables of Iceberg, and reads those of Delta, by a library of "
+        "theirs. No jar of it is declared, so it must be where the job runs.",
+        "Name the jar in run.spark.sparkConf (spark.jars, spark.jars.packages), or put it into "
+        "Spark's jars.",
+    ),
+    error(
         "SL150", "SQL not parsable",
         "A query or expression is not valid Spark SQL.",
         "Correct the place that is named.",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from snaploom.models.codes import make_finding
+from snaploom.models.common import CheckMode
 from snaploom.models.finding import Finding
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.outputfolder import DataCompression, DataFormat
@@ -13,6 +14,8 @@ from snaploom.planning.prefix import normal_uri
 from snaploom.planning.validation.fields import Findings, zone_findings
 
 _FOLDER = "spec.outputFolder"
+_JARS = "jars"
+"""Part of the names of all settings by which Spark is given jars."""
 _ABSOLUTE = re.compile(r"/|file:/|[A-Za-z][A-Za-z0-9+.-]*://[^/]")
 
 
@@ -26,6 +29,7 @@ def folder_findings(output: OutputDataset) -> Findings:
         *_checkpoints(output),
         *zone_findings(zone, output, f"{_FOLDER}.snapshotFormat.hivePartitioned.outputTimezone"),
         *_readable(output),
+        *_table(output),
     )
 
 
@@ -85,6 +89,48 @@ def _readable(output: OutputDataset) -> Findings:
             expected="GZIP or NONE",
         ),
     )
+
+
+def _table(output: OutputDataset) -> Iterator[Finding]:
+    """What an Iceberg table needs, and what it cannot be or has in another way."""
+    folder = output.spec.output_folder
+    if folder.data_format is not DataFormat.ICEBERG:
+        return
+    if not brings(output, "iceberg"):
+        yield make_finding(
+            "SL149",
+            "publishing needs Iceberg's library on Spark's class path, which only a run can see",
+            resource=output.identity,
+            path=f"{_FOLDER}.dataFormat",
+            found="ICEBERG, and no jar of Iceberg in run.spark.sparkConf",
+            expected="iceberg-spark-runtime for the Spark that is used",
+        )
+    if folder.incompatible_schema is CheckMode.WARN:
+        yield make_finding(
+            "SL184",
+            "an Iceberg table has one schema, so that no snapshot can break with it",
+            resource=output.identity,
+            path=f"{_FOLDER}.incompatibleSchema",
+            found="WARN",
+            expected="FAIL",
+        )
+    if folder.register_table is not None:
+        yield make_finding(
+            "SL184",
+            "an Iceberg table is not registered as a table of files beside it",
+            resource=output.identity,
+            path=f"{_FOLDER}.registerTable",
+            found=folder.register_table.name,
+            expected="an output without it",
+            hint="read the table at `<folderUri>iceberg`, or register that place in your catalog",
+        )
+
+
+def brings(output: OutputDataset, library: str) -> bool:
+    """Whether the run's own Spark configuration names a jar of a library."""
+    spark = output.spec.run.spark
+    settings = {} if spark is None else spark.spark_conf
+    return any(library in value.lower() for key, value in settings.items() if _JARS in key)
 
 
 def overlap_findings(outputs: Iterable[OutputDataset]) -> Findings:

@@ -24,7 +24,6 @@ from snaploom.planning.validation.outputdataset import output_findings
 from snaploom.planning.validation.outputfolder import overlap_findings
 from snaploom.planning.validation.scope import Scope, scope_of
 from snaploom.planning.validation.skippingindex import index_findings
-from snaploom.planning.validation.unsupported import unsupported_in
 from snaploom.planning.validation.virtual import cycle_findings
 
 _Kind = TypeVar("_Kind", bound=Resource)
@@ -63,7 +62,6 @@ def validate(
         *(finding for resource in judged for finding in _name_findings(resource)),
         *findings,
         *(f for f in overlap_findings(outputs) if about is None or f.resource in about),
-        *unsupported_in(judged, Severity.WARNING),
     )
 
 

@@ -1,0 +1,217 @@
+"""Versions of an Iceberg table, made by Iceberg's own library in Spark's JVM.
+
+The files are there already, as Spark wrote them: they are taken into the table as they are, by
+their names and footers. Their columns are found by name, which the table's name mapping says, and
+the partition column is not in them, but in what the table knows of each.
+
+Nothing is committed here. A transaction of the library ends with the document that it would
+commit, which `snaploom.storage.icebergtable` gives its name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from py4j.java_gateway import JavaObject, JVMView
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.sql import SparkSession
+from pyspark.sql import types as spark
+
+from snaploom.engine.icebergschema import iceberg_schema, renamed
+from snaploom.errors import HistoryIncompatible, PublicationError
+from snaploom.storage.entries import FileRecord
+from snaploom.storage.icebergtable import TABLE, TableChange, version_key
+
+RUNTIME = "iceberg-spark-runtime-4.1_2.13"
+"""Iceberg's library, as its coordinates name the one for the oldest Spark that is supported."""
+_NAME_MAPPING = "schema.name-mapping.default"
+
+
+def require_iceberg(session: SparkSession, resource: str) -> None:
+    """Refuse a session that does not have Iceberg's library.
+
+    Args:
+        session: the session.
+        resource: `Kind/name` of what needs it.
+
+    Raises:
+        PublicationError: it does not.
+    """
+    if has_class(session, "org.apache.iceberg.hadoop.HadoopTables"):
+        return
+    raise PublicationError(
+        "Iceberg is not on Spark's class path",
+        resource=resource,
+        path="spec.outputFolder.dataFormat",
+        found=f"Spark {session.version} without org.apache.iceberg",
+        expected=f"org.apache.iceberg:{RUNTIME}, or the one for another Spark",
+        hint="name the jar in run.spark.sparkConf, as spark.jars (a file) or spark.jars.packages "
+        "(coordinates), or put it into Spark's jars",
+    )
+
+
+def has_class(session: SparkSession, name: str) -> bool:
+    """Whether Spark's JVM finds a class."""
+    loader = jvm_of(session).java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        loader.loadClass(name)
+    except Py4JJavaError:
+        return False
+    return True
+
+
+def jvm_of(session: SparkSession) -> JVMView:
+    """The session's JVM."""
+    gateway = session.sparkContext._gateway
+    assert gateway is not None  # the session is at work
+    return gateway.jvm
+
+
+@dataclass(frozen=True)
+class IcebergLibrary:
+    """`TableLibrary` by Iceberg's Java classes."""
+
+    session: SparkSession
+    """With Iceberg on its class path."""
+
+    def created(self, folder: str, schema: str, field_name: str) -> bytes:
+        """As `TableLibrary.created`."""
+        iceberg = jvm_of(self.session).org.apache.iceberg
+        columns = self._columns(_struct(schema))
+        spec = iceberg.PartitionSpec.builderFor(columns).identity(field_name).build()
+        place = f"{folder}{TABLE}".removesuffix("/")
+        none = self._map({})
+        metadata = iceberg.TableMetadata.newTableMetadata(columns, spec, place, none)
+        mapping = iceberg.mapping.MappingUtil.create(metadata.schema())
+        told = iceberg.mapping.NameMappingParser.toJson(mapping)
+        properties = self._map({_NAME_MAPPING: told})
+        return self._document(metadata.replaceProperties(properties))
+
+    def changed(self, folder: str, number: int, change: TableChange) -> bytes | None:
+        """As `TableLibrary.changed`.
+
+        Raises:
+            HistoryIncompatible: the columns contradict those of the table.
+            PublicationError: Iceberg refuses, in its words.
+        """
+        jvm = jvm_of(self.session)
+        place = f"{folder}{TABLE}".removesuffix("/")
+        try:
+            table = jvm.org.apache.iceberg.hadoop.HadoopTables(self._configuration()).load(place)
+            newest = table.operations().current().metadataFileLocation()
+            if not newest.endswith(f"/{version_key(number)}"):
+                return None
+            transaction = table.newTransaction()
+            if change.schema:
+                self._evolve(transaction, _struct(change.schema), change.field_name)
+            self._change(transaction, folder, change)
+            return self._document(transaction.currentMetadata())
+        except Py4JError as error:
+            raise PublicationError(
+                "Iceberg could not make the next version of the table",
+                found=_words(error),
+                hint="nothing was published; 'SNAPLOOM_DEBUG=1' shows more",
+            ) from error
+
+    def _evolve(self, transaction: JavaObject, schema: spark.StructType, partition: str) -> None:
+        """Give the table the columns that it lacks, and wider types where that is possible."""
+        iceberg = jvm_of(self.session).org.apache.iceberg
+        current = transaction.table().schema()
+        clashes = renamed(schema, json.loads(iceberg.SchemaParser.toJson(current)))
+        if clashes:
+            raise _incompatible("columns have names that the table has in other letters", clashes)
+        update = transaction.updateSchema().unionByNameWith(self._columns(schema))
+        if current.columns().size() == 1 and len(schema.fields) > 1:
+            last = [field.name for field in schema.fields if field.name != partition][-1]
+            update = update.moveAfter(partition, last)
+        try:
+            update.commit()
+        except Py4JJavaError as error:
+            raise _incompatible("Iceberg cannot change columns like that", [_words(error)]) from (
+                error
+            )
+
+    def _change(self, transaction: JavaObject, folder: str, change: TableChange) -> None:
+        files = [
+            self._file(transaction.table(), folder, value, file)
+            for value, records in change.added.items()
+            for file in records
+        ]
+        if not change.ended:
+            operation = transaction.newAppend()
+            for file in files:
+                operation = operation.appendFile(file)
+        else:
+            expressions = jvm_of(self.session).org.apache.iceberg.expressions.Expressions
+            operation = transaction.newOverwrite() if files else transaction.newDelete()
+            column = transaction.table().schema().findType(change.field_name)
+            for value in change.ended:
+                is_text = str(column) == "string"
+                rows = expressions.equal(change.field_name, value if is_text else int(value))
+                operation = (
+                    operation.overwriteByRowFilter(rows)
+                    if files
+                    else operation.deleteFromRowFilter(rows)
+                )
+            for file in files:
+                operation = operation.addFile(file)
+        for key, told in change.summary.items():
+            operation = operation.set(key, told)
+        operation.commit()
+
+    def _file(self, table: JavaObject, folder: str, value: str, record: FileRecord) -> JavaObject:
+        """A file that is there, as Iceberg knows files: with rows and bounds from its footer."""
+        jvm = jvm_of(self.session)
+        iceberg = jvm.org.apache.iceberg
+        place = table.io().newInputFile(f"{folder}{record.path}")
+        mapping = iceberg.mapping.NameMappingParser.fromJson(table.properties()[_NAME_MAPPING])
+        kinds = iceberg.MetricsConfig.forTable(table)
+        metrics = iceberg.parquet.ParquetUtil.fileMetrics(place, kinds, mapping)
+        values = jvm.java.util.ArrayList()
+        values.add(value)
+        return (
+            iceberg.DataFiles.builder(table.spec())
+            .withPath(place.location())
+            .withFormat("PARQUET")
+            .withFileSizeInBytes(record.bytes)
+            .withPartitionValues(values)
+            .withMetrics(metrics)
+            .build()
+        )
+
+    def _columns(self, schema: spark.StructType) -> JavaObject:
+        parser = jvm_of(self.session).org.apache.iceberg.SchemaParser
+        return parser.fromJson(json.dumps(iceberg_schema(schema)))
+
+    def _document(self, metadata: JavaObject) -> bytes:
+        parser = jvm_of(self.session).org.apache.iceberg.TableMetadataParser
+        return str(parser.toJson(metadata)).encode()
+
+    def _configuration(self) -> JavaObject:
+        return self.session._jsparkSession.sessionState().newHadoopConf()
+
+    def _map(self, values: Mapping[str, str]) -> JavaObject:
+        made = jvm_of(self.session).java.util.HashMap()
+        for key, value in values.items():
+            made.put(key, value)
+        return made
+
+
+def _struct(document: str) -> spark.StructType:
+    return spark.StructType.fromJson(json.loads(document))
+
+
+def _incompatible(message: str, found: list[str]) -> HistoryIncompatible:
+    return HistoryIncompatible(
+        f"the snapshot does not fit the output's Iceberg table: {message}",
+        found="; ".join(found),
+        expected="columns with the names that they had, of the same type or a wider one",
+        hint="shape the columns with a FieldTransformer, or publish to a new folder",
+    )
+
+
+def _words(error: Py4JError) -> str:
+    told = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
+    return str(told).splitlines()[0][:500]
