@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -72,7 +73,7 @@ class Notes:
         return [str(n.reason) for ref, n in self.found if f"{ref.kind}/{ref.name}" == identity]
 
 
-class OperatorHarness:
+class OperatorHarness(ABC):
     """What both have in common.
 
     Args:
@@ -137,9 +138,9 @@ class OperatorHarness:
         listing = await self.cluster.list(resource, namespace=self.namespace)
         return [dict(stored) for stored in listing.items]
 
+    @abstractmethod
     async def wait_for(self, identity: str, predicate: Predicate) -> Raw:
         """Let operator and jobs go on until a resource is as it should be."""
-        raise NotImplementedError
 
 
 class FakeHarness(OperatorHarness):
