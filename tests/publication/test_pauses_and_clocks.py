@@ -11,12 +11,15 @@ import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.declarations import output as declared_output
+from support.declarations import parsed
 from support.folders import (
     DAY,
     a_folder,
@@ -39,12 +42,16 @@ from support.processes import (
 )
 
 from snaploom.errors import RunRevoked
+from snaploom.jobs.weaving.retention import delete_old_snapshots
+from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.times import EpochNanos
+from snaploom.storage.entries import Tombstone
 from snaploom.storage.folder import Folder, open_folder
 from snaploom.storage.gc import collect_garbage, find_garbage
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.publication import AlreadyPublished, Published, publish
 from snaploom.storage.run import CrashPoint, Run
+from snaploom.storage.state import FolderState, tombstone_of
 from snaploom.storage.stores import open_store
 
 HOUR = 3600 * 10**9
@@ -159,7 +166,9 @@ def test_twenty_writers_with_twenty_clocks_publish_each_snapshot_once(store: Obj
 
 
 actions = st.tuples(
-    st.sampled_from(["publish", "pause", "collect"]), st.integers(0, 2), st.sampled_from(SKEWS)
+    st.sampled_from(["publish", "pause", "prune", "collect"]),
+    st.integers(0, 2),
+    st.sampled_from(SKEWS),
 )
 
 
@@ -171,9 +180,15 @@ def test_no_wrong_clock_loses_what_is_live_or_publishes_it_twice(
     store = open_store("memory:", create=True)
     a_folder(store)
     expected: dict[int, str] = {}
+    ended: set[str] = set()
     for what, number, skew in steps:
         if what == "collect":
             collect(store, skew)
+            if skew > DAY // 2:
+                ended.clear()  # grace is over, as far as this clock knows
+        elif what == "prune":
+            if expected.pop(number, None):
+                ended |= pruned(store, number, skew)
         elif what == "publish":
             run = skewed(skew)
             outcome = publish(
@@ -188,9 +203,34 @@ def test_no_wrong_clock_loses_what_is_live_or_publishes_it_twice(
             expected.setdefault(number, run.run_id)
         else:
             _publish_while_another_does(store, number, skew, expected)
+            if skew > DAY // 2:
+                ended.clear()
         state = open_folder(store).log.read()
-        assert {at: state.live[day(at)].run_id for at in expected} == expected
-        assert state.live_files <= keys(store)
+        assert {record.time: record.run_id for record in state.snapshots} == {
+            day(at): run_id for at, run_id in expected.items()
+        }
+        assert state.live_files | ended <= keys(store)
+
+
+def pruned(store: ObjectStore, number: int, skew: int) -> set[str]:
+    """End a snapshot by a clock that is wrong; its files."""
+    run, folder = skewed(skew), open_folder(store)
+
+    def bury(state: FolderState) -> Tombstone:
+        seq, moment = state.next_seq, run.clock()
+        version = state.live[day(number)]
+        ended = tombstone_of(version, seq=seq, rule="maxOldSnapshots", deleted_at=moment)
+        return Tombstone(
+            seq=seq,
+            run_id=run.run_id,
+            written_at=moment,
+            tool_version=run.tool_version,
+            snapshots=(ended,),
+        )
+
+    files = {file.path for file in folder.log.read().live[day(number)].files}
+    folder.log.commit(bury)
+    return files
 
 
 def _publish_while_another_does(
@@ -233,3 +273,20 @@ def test_grace_is_shorter_by_what_the_collectors_clock_is_ahead(skew: int) -> No
         assert skew > DAY // 2
     else:
         assert skew < DAY // 2
+
+
+@pytest.mark.parametrize("skew", SKEWS)
+def test_no_clock_that_is_ahead_ends_a_snapshot_that_is_not_old(skew: int) -> None:
+    store = open_store("memory:", create=True)
+    folder, present = a_folder(store), now()
+    ages = {days: EpochNanos(present - days * DAY) for days in (0, 1, 2, 4, 6)}
+    for days, time in ages.items():
+        target = replace(a_target(), time=time, partition=f"age={days}")
+        publish(folder, skewed(0), target, writes(store), agrees)
+    rules = {"maxSnapshotAge": {"day": 3}}
+    output = parsed([declared_output(**{"outputFolder.snapshotAutoDelete": rules})])[0]
+    assert isinstance(output, OutputDataset)
+    gone = delete_old_snapshots(folder, skewed(skew), output, EpochNanos(present + skew))
+    by_a_right_clock = {ages[4], ages[6]}
+    assert set(gone) <= by_a_right_clock
+    assert (set(gone) == by_a_right_clock) == (skew > -DAY)
