@@ -21,7 +21,8 @@ from pathlib import Path
 
 from support.certificates import Authority, issue_key_pair
 from support.clusterkubectl import Kubectl, KubectlFailed, certificate_user, write_kubeconfig
-from support.kubebox import Server, built, free_ports
+from support.kubebox import Server, built
+from support.ports import free_ports
 
 from snaploom.models.crds import crd_name
 from snaploom.models.kinds import KINDS

@@ -18,7 +18,8 @@ from pathlib import Path
 from support.cluster import READY_SECONDS, ControlPlane, running_control_plane
 from support.clustercontainers import PAUSE, import_image, running_containerd
 from support.clusterkubectl import KubectlFailed
-from support.kubebox import Server, built, free_ports
+from support.kubebox import Server, built
+from support.ports import free_ports
 
 ADDRESS = "10.244.0.1"
 """The bridge's own."""

@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 
 import pyspark
 from support.cluster import READY_SECONDS, ControlPlane
-from support.kubebox import Server, built, free_ports
+from support.kubebox import Server, built
+from support.ports import free_port
 
 ACCOUNT = "spark-operator"
 KINDS = ("sparkapplications", "scheduledsparkapplications", "sparkconnects")
@@ -32,7 +33,7 @@ def running_spark_operator(plane: ControlPlane) -> Iterator[Server]:
     kubectl("create", "serviceaccount", ACCOUNT, "--namespace", "default")
     subject = f"--serviceaccount=default:{ACCOUNT}"
     kubectl("create", "clusterrolebinding", ACCOUNT, "--clusterrole=cluster-admin", subject)
-    (port,) = free_ports(1)
+    port = free_port()
     health = f"127.0.0.1:{port}"
     flags = ["--enable-ui-service=false", f"--health-probe-bind-address={health}"]
     server = Server(

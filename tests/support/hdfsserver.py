@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from support.s3servers import READY_SECONDS, free_port, installed
+from support.ports import free_port
+from support.s3servers import READY_SECONDS, installed
 
 COMPONENT = Path(__file__).parents[1] / "components" / "hdfs"
 SPARK_JARS = Path(sysconfig.get_paths()["purelib"], "pyspark", "jars")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
-import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -105,21 +103,3 @@ class Server:
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
         self._process = None
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, outside the range of which clients' own ports are taken.
-
-    A client's own port could otherwise take that of a server between its end and its next start.
-    """
-    found: list[int] = []
-    while len(found) < count:
-        port = random.SystemRandom().randrange(10_000, 30_000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        if port not in found:
-            found.append(port)
-    return found

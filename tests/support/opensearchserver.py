@@ -6,7 +6,6 @@ Its jars come from Maven through the ordinary client, once, into a cache outside
 import json
 import os
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -14,6 +13,8 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from support.ports import free_port
 
 COMPONENT = Path(__file__).parents[1] / "components" / "opensearch"
 VERSION = "2.19.1.0"
@@ -45,7 +46,7 @@ def opensearch_jars() -> Path:
 @contextmanager
 def running_opensearch(folder: Path) -> Iterator[int]:
     """A server whose data lie in `folder`; yields its port."""
-    port = _free_port()
+    port = free_port()
     command = ["java", "-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-cp"]
     command += [f"{opensearch_jars()}/*", str(COMPONENT / "Server.java"), str(folder), str(port)]
     with (folder / "server.log").open("wb") as log:
@@ -61,12 +62,6 @@ def running_opensearch(folder: Path) -> Iterator[int]:
         except subprocess.TimeoutExpired:
             server.kill()
             server.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _await_ready(server: "subprocess.Popen[bytes]", port: int, log: Path) -> None:

@@ -5,13 +5,14 @@ It refuses to run as root, so that root starts it as the user `postgres`.
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from support.ports import free_port
 
 PROGRAMS = Path(__file__).parents[2] / ".ci" / "postgresql"
 USER, PASSWORD = "weaver", "to be shown nowhere"
@@ -43,7 +44,7 @@ def running_postgres() -> Iterator[Postgres]:
     found = subprocess.run([PROGRAMS], check=True, stdout=subprocess.PIPE, text=True)
     programs = Path(found.stdout.strip())
     folder = Path(tempfile.mkdtemp(prefix="snaploom-postgres-"))
-    data, password, port = folder / "data", folder / "password", _free_port()
+    data, password, port = folder / "data", folder / "password", free_port()
     password.write_text(PASSWORD)
     if os.geteuid() == 0:
         for path in (folder, password):
@@ -74,9 +75,3 @@ def _carry_out(command: Sequence[str | Path]) -> None:
         if done.returncode:
             printed.seek(0)
             raise RuntimeError(f"{command[0]} failed: {printed.read()[-2000:]}")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

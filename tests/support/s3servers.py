@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlencode
 
+from support.ports import free_port
+
 CI = Path(__file__).parents[2] / ".ci"
 BUCKET = "looms"
 ACCESS_KEY = "snaploom-tests"
@@ -111,13 +113,6 @@ def installed(program: str, *arguments: str) -> str:
     """What a script of .ci installs where it is missing: a path."""
     script = [str(CI / program), *arguments]
     return subprocess.run(script, check=True, capture_output=True, text=True).stdout.strip()
-
-
-def free_port() -> int:
-    """A port of this machine that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from support.cluster import Cluster
 from support.clusterkubectl import Kubectl
 from support.commands import DEADLINE, snaploom_command, wait_until
 from support.declarations import Raw, output, spoilt
-from support.kubebox import free_ports
+from support.ports import free_ports
 from support.webhooks import HOST, install
 
 WRONG = spoilt(output("wrong"), "spec.outputFolder.folderUri", "relative/")
