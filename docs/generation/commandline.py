@@ -18,8 +18,7 @@ EXIT_CODES = (
     (1, "Failed; the message says why."),
     (2, "Not valid: the declarations, the options, or what was asked for."),
     (3, "Every error is an ambiguous or an unreachable join tree."),
-    (4, "Another run holds the lease, and the snapshot is still unpublished. No command of this "
-        "version takes a lease."),
+    (4, "Another run holds the lease of the output, and the snapshot is still unpublished."),
     (130, "Interrupted by Ctrl-C or SIGTERM."),
 )  # fmt: skip
 CODES_OF = {
@@ -27,9 +26,9 @@ CODES_OF = {
     "validate": "0, 2, 3",
     "plan": "0, 1 (a snapshot would fail, or preflight did), 2, 3, 130",
     "diff": "0 (all stays the same), 1 (something differs), 2, 3",
-    "run": "0, 1 (something that was due is not published), 2, 3, 130",
-    "restate": "0, 1 (the snapshot is as it was), 2, 3, 130",
-    "backfill": "0, 1 (something that was due is not published), 2, 3, 130",
+    "run": "0, 1 (something that was due is not published), 2, 3, 4, 130",
+    "restate": "0, 1 (the snapshot is as it was), 2, 3, 4, 130",
+    "backfill": "0, 1 (something that was due is not published), 2, 3, 4, 130",
     "check": "0, 1 (something is not as it was published), 2, 130",
     "snapshots": "0, 1, 2",
     "graph": "0, 2, 3 (the drawing shows the ties)",

@@ -52,6 +52,7 @@ SPARK = dict.fromkeys(OPERATOR, "") | {
     "configmaps": "get create update deletecollection",
     "services": "deletecollection",
     "persistentvolumeclaims": "list create deletecollection",
+    "leases.coordination.k8s.io": "get create update",
 }
 OWN = {
     Right("create", "leases.coordination.k8s.io", NAMESPACE),
@@ -166,7 +167,12 @@ def test_a_driver_may_do_what_spark_does_in_its_namespace_only(release: Release)
     assert found == granted(SPARK, "jobs")
     for namespace in ("", "default", NAMESPACE):
         assert allowed(release.cluster, account, questions(SPARK, namespace)) == set()
-    assert allowed(release.cluster, account, [*BEYOND, *own_questions("jobs")]) == set()
+    leases = {
+        Right(verb, "leases.coordination.k8s.io", "jobs", name)
+        for verb in ("get", "create", "update")
+        for name in ("", LEASE)
+    }
+    assert allowed(release.cluster, account, [*BEYOND, *own_questions("jobs")]) == leases
 
 
 def test_single_namespaces_bring_no_right_elsewhere(narrow: Release) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubernetes.client import ApiClient, Configuration, CoreV1Api
+from kubernetes.client import ApiClient, Configuration, CoordinationV1Api, CoreV1Api
 from kubernetes.config import load_kube_config
 from support.auditing import Asked, AuditedControlPlane
 from support.chart import NAMESPACE, Raw
@@ -28,6 +28,7 @@ from support.operatorharness import RealHarness, is_ready
 from support.runrequests import a_request, an_output
 from support.sparkcrds import install_spark_crds
 
+from snaploom.jobs.clusterlease import ClusterLease
 from snaploom.jobs.reports.configmap import ConfigMapPlace, ConfigMapReport
 from snaploom.jobs.reports.identity import Owner, RunIdentity
 from snaploom.models.outputdataset import OutputDataset
@@ -272,7 +273,9 @@ async def test_the_webhook_has_the_rights_that_it_uses(
     assert refused(plane.asked_by(*account)) == []
 
 
-def test_a_job_may_write_its_report(plane: AuditedControlPlane, release: Release) -> None:
+def test_a_job_may_write_its_report_and_hold_its_lease(
+    plane: AuditedControlPlane, release: Release
+) -> None:
     configuration = Configuration()
     account = (ROOM, "snaploom-spark")
     load_kube_config(str(plane.kubeconfig_of(*account)), client_configuration=configuration)
@@ -282,8 +285,15 @@ def test_a_job_may_write_its_report(plane: AuditedControlPlane, release: Release
         writer = ConfigMapReport(place, owner, identity, lambda: CoreV1Api(client))
         writer.write(report())
         writer.write(report(RunPhase.FAILED))
+        uri, leases = f"s3://lake/{release.namespace}/", CoordinationV1Api(client)
+        lease = ClusterLease(uri, owner, identity, now, lambda: leases)
+        held = lease.take(lease.look(), "run", 30)
+        assert held is not None
+        assert lease.renew(held) is not None
+        lease.release("run")
     asked = plane.asked_by(*account)
     assert refused(asked) == []
-    assert {each.verb for each in asked if each.resource == "configmaps"} == {
-        "get", "create", "update",
-    }  # fmt: skip
+    for resource in ("configmaps", "leases"):
+        assert {each.verb for each in asked if each.resource == resource} == {
+            "get", "create", "update",
+        }  # fmt: skip

@@ -75,7 +75,7 @@ def test_run_publishes_and_tells_all_that_a_status_needs(spark, loom, job) -> No
     assert (report.newest.time, report.newest.rows) == ("2024-01-02T00:00:00Z", 3)
     assert [join.matched for join in report.newest.joins] == [2]
     assert report.manifest is not None
-    assert report.manifest.sequence == loom.state().seq
+    assert report.manifest.sequence == loom.state().changed_at
     assert [(one.source, one.latest_snapshot, one.snapshots) for one in report.seen] == [
         ("customer", "2024-01-02T00:00:00Z", 2),
         ("order", "2024-01-02T00:00:00Z", 2),

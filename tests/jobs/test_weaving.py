@@ -44,7 +44,7 @@ def test_backlog_is_worked_off_in_the_order_asked_for(spark, loom, mode, order) 
     assert published_days(woven) == [f"2024-01-{day:02d}" for day in order]
     assert [event.number for event in woven.told(SnapshotStarted)] == [1, 2, 3]
     assert woven.report.phase is RunPhase.SUCCEEDED
-    assert woven.report.manifest.sequence == loom.state().seq
+    assert woven.report.manifest.sequence == loom.state().changed_at
 
 
 def test_report_and_manifest_tell_the_same(spark, loom) -> None:

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -39,6 +37,7 @@ from support.processes import (
     exit_code,
     publish_once,
     stop_in_the_middle,
+    wait_until_stopped,
 )
 
 from snaploom.errors import RunRevoked
@@ -57,15 +56,6 @@ from snaploom.storage.stores import open_store
 HOUR = 3600 * 10**9
 SKEWS = (-3 * DAY, -HOUR, -60 * 10**9, 0, 60 * 10**9, HOUR, 3 * DAY)
 """From clocks that are days behind to clocks that are days ahead."""
-
-
-def wait_until_stopped(process: BaseProcess) -> None:
-    """Until the system says that a process is stopped."""
-    deadline = time.monotonic() + DEADLINE
-    stat = Path(f"/proc/{process.pid}/stat")
-    while stat.read_text().rpartition(")")[2].split()[0] != "T":
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def collect(store: ObjectStore, skew: int) -> None:

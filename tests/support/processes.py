@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -15,10 +16,12 @@ from typing import Any
 from support.faultystore import FaultyStore
 from support.folders import DAY, IDENTITY, a_folder, a_run, day, now, published, replaced, rewrites
 
-from snaploom.errors import RunRevoked, SnapshotChanged
+from snaploom.errors import LeaseNotObtained, RunRevoked, SnapshotChanged
 from snaploom.models.times import EpochNanos
+from snaploom.storage.claims import ClaimLease
 from snaploom.storage.folder import open_folder
 from snaploom.storage.gc import collect_garbage, find_garbage
+from snaploom.storage.leasekeeping import LeaseKeeper, LeaseTerms
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.publication import AlreadyPublished
 from snaploom.storage.removal import remove_folder
@@ -50,6 +53,30 @@ def sleeps_at(point: CrashPoint) -> Callable[[CrashPoint], None]:
             os.kill(os.getpid(), signal.SIGSTOP)
 
     return reached
+
+
+def wait_until_stopped(process: BaseProcess) -> None:
+    """Until the system says that a process is stopped."""
+    deadline = time.monotonic() + DEADLINE
+    stat = Path(f"/proc/{process.pid}/stat")
+    while stat.read_text().rpartition(")")[2].split()[0] != "T":
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def publish_under_a_lease(root: Path | str, point: CrashPoint) -> None:
+    """Publish two snapshots under a lease of a second, and sleep at a point of the first."""
+    run = a_run(sleeps_at(point), start=now())
+    folder = open_folder(open_store(str(root), create=False))
+    terms = LeaseTerms(duration=1, every=0.3)
+    keeper = LeaseKeeper(ClaimLease(folder, run), run.run_id, terms)
+    try:
+        with keeper.keeping(lambda rival: None):
+            for number in range(2):
+                keeper.check()
+                published(folder, number, run=run)
+    except LeaseNotObtained as error:
+        sys.exit(error.exit_code)
 
 
 def stop_in_the_middle(root: Path | str, what: str, point: CrashPoint) -> None:

@@ -73,7 +73,7 @@
 
 {{/*
 Rights of a Spark driver: what Spark does to its executors, their settings and their disks, and our
-job's own report. Spark deletes by label, in one request.
+job's own report and its lease. Spark deletes by label, in one request.
 */}}
 {{- define "snaploom.spark.rules" -}}
 - apiGroups: [""]
@@ -88,6 +88,9 @@ job's own report. Spark deletes by label, in one request.
 - apiGroups: [""]
   resources: ["persistentvolumeclaims"]
   verbs: ["list", "create", "deletecollection"]
+- apiGroups: ["coordination.k8s.io"]
+  resources: ["leases"]
+  verbs: ["get", "create", "update"]
 {{- end -}}
 
 {{/*

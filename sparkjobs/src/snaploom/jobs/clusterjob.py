@@ -14,13 +14,16 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import snaploom
 from snaploom.errors import SnaploomError
+from snaploom.jobs.clusterlease import ClusterLease
 from snaploom.jobs.clusterwork import Work, delete_index, delete_output, refresh_index, weave
 from snaploom.jobs.declarations.bundlefile import BundleFile, read_bundle_file, refuse_invalid
 from snaploom.jobs.interruption import hearing_signals
+from snaploom.jobs.job import OpenLease
 from snaploom.jobs.reports.configmap import ConfigMapPlace, ConfigMapReport, connect
 from snaploom.jobs.reports.exitcodes import report_exit_code, unstarted_report
 from snaploom.jobs.reports.file import FileReport
@@ -36,6 +39,8 @@ from snaploom.models.run import RunAction
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import EpochNanos, format_instant, now
 from snaploom.planning.bundle import Bundle
+from snaploom.storage.folder import Folder
+from snaploom.storage.run import Run
 
 CONFIG_MAP, FILE = "configmap:", "file:"
 
@@ -73,6 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         writer.offer(start)
         running = RunningReport(start)
         work = Work(started, interruption, running, lambda: writer.offer(running.report), _say)
+        if isinstance(sink, ConfigMapReport):
+            work = replace(work, lease=_in_cluster(owner, identity))
         report = identity.sign(_carried_out(bundle_file, asked.uid, asked.action, work, owner))
         if report.message:
             _say(f"error {report.output}: {report.message}")
@@ -121,6 +128,15 @@ def _sink(text: str, owner: Owner, identity: RunIdentity) -> ReportSink:
             expected=owner.namespace,
         )
     return ConfigMapReport(ConfigMapPlace(namespace, name), owner, identity, connect)
+
+
+def _in_cluster(owner: Owner, identity: RunIdentity) -> OpenLease:
+    """Leases in the namespace of a resource."""
+
+    def lease(folder: Folder, run: Run) -> ClusterLease:
+        return ClusterLease(folder.store.uri, owner, identity, run.clock)
+
+    return lease
 
 
 def _not_valid(message: str, *, found: str, expected: str) -> InvalidDeclarations:

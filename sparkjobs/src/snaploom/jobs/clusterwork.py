@@ -14,6 +14,7 @@ from snaploom.jobs.indexes.indexing import carry_out
 from snaploom.jobs.indexes.requests import IndexAction, IndexedPlace, IndexReport, IndexRequest
 from snaploom.jobs.indexes.targets import place_of_bundle
 from snaploom.jobs.interruption import Interruption
+from snaploom.jobs.job import OpenLease
 from snaploom.jobs.published.deletion import remove_output
 from snaploom.jobs.reports.exitcodes import unstarted_report
 from snaploom.jobs.reports.lines import EventLines
@@ -27,6 +28,7 @@ from snaploom.models.times import EpochNanos, format_instant, now
 from snaploom.planning.bundle import Bundle
 from snaploom.skipping.lifecycle.description import Description
 from snaploom.skipping.stores.port import NEVER
+from snaploom.storage.claims import ClaimLease
 
 MOST_LINES = 100
 """What was done, and warnings, in a Report: people read the first few."""
@@ -46,6 +48,8 @@ class Work:
     """Called when there may be more to report; returns at once."""
     say: Callable[[str], None]
     """Takes lines for people."""
+    lease: OpenLease = ClaimLease
+    """Where runs of one folder learn of each other."""
 
 
 def weave(bundle: Bundle, work: Work) -> Report:
@@ -71,7 +75,9 @@ def weave(bundle: Bundle, work: Work) -> Report:
         work.changed()
 
     try:
-        (report,) = weave_outputs([bundle], work.started, None, tell, look, work.interruption)
+        (report,) = weave_outputs(
+            [bundle], work.started, None, tell, look, work.interruption, lease=work.lease
+        )
     finally:
         look()
     return report

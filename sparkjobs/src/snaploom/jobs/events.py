@@ -28,6 +28,14 @@ class RunEstimated:
 
 
 @dataclass(frozen=True)
+class LeaseAwaited:
+    """Another run is at work on the output, and is waited for."""
+
+    holder: str
+    """Its id."""
+
+
+@dataclass(frozen=True)
 class SnapshotStarted:
     """A snapshot is being woven."""
 
@@ -96,6 +104,7 @@ class OfOutput:
 Event = (
     RunPlanned
     | RunEstimated
+    | LeaseAwaited
     | SnapshotStarted
     | JoinPlanned
     | TasksDone

@@ -14,7 +14,13 @@ from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.session.failures import SPARK_FAILURES, translated
 from snaploom.jobs.weaving.options import AS_DECLARED, RunOptions
 from snaploom.models.times import EpochNanos
-from snaploom.storage.run import CrashPoint
+from snaploom.storage.folder import Folder
+from snaploom.storage.leasekeeping import TERMS, LeaseTerms
+from snaploom.storage.leases import Lease
+from snaploom.storage.run import CrashPoint, Run
+
+OpenLease = Callable[[Folder, Run], Lease]
+"""Gives the lease of a folder, for a run."""
 
 
 class JobGroup:
@@ -82,5 +88,9 @@ class Job:
     """Snapshots to publish at most."""
     options: RunOptions = AS_DECLARED
     """What is asked of the run beyond its declarations."""
+    lease: OpenLease | None = None
+    """Where leases are kept; None for a run that need not know of others."""
+    terms: LeaseTerms = TERMS
+    """How long everything about a lease takes."""
     reached: Callable[[CrashPoint], None] = _pass_by
     """Called at every crash point; does nothing except in tests."""

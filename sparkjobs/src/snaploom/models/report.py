@@ -164,6 +164,8 @@ class SnapshotReason(StrEnum):
     """Left for the next run because an earlier snapshot failed."""
     INTERRUPTED = "INTERRUPTED"
     """Left for the next run by Ctrl-C or SIGTERM."""
+    LEASE_HELD = "LEASE_HELD"
+    """Left to another run, which is at work on the output."""
     ROWS_MULTIPLIED = "ROWS_MULTIPLIED"
     """A join met a right key twice."""
     HISTORY_INCOMPATIBLE = "HISTORY_INCOMPATIBLE"
@@ -245,7 +247,7 @@ class ManifestPointer(ApiModel):
     uri: UriText
     """Folder of the output."""
     sequence: Count
-    """Sequence number of the newest entry that was seen."""
+    """Sequence number of the newest entry that was seen to change what readers see."""
     fixed: StringMap = Field(default_factory=dict)
     """What the first publication fixed for ever, such as `dataFormat: PARQUET`; empty before."""
 

@@ -7,6 +7,7 @@ data/.staging/<run>/<attempt>/                 what a run is writing; readers ig
 metadata/manifest/<20 digits>.json             entries of the manifest log: the truth
 metadata/checkpoint/<20 digits>.json           states of the log, to save reading; never needed
 metadata/_latest                               hint: a sequence that was reached
+metadata/_claim                                hint: how often the newest claim was renewed
 metadata/removal.json                          notice: the folder is being removed, and for whom
 metadata/schema/<sha256>.json, merged.json     schemas by content, and one that reads the newest
 metadata/datamodel/<sha256>.json, merged.json  data models by content, and the merged one for people
@@ -32,6 +33,7 @@ STAGING = "data/.staging/"
 MANIFEST = "metadata/manifest/"
 CHECKPOINTS = "metadata/checkpoint/"
 LATEST = "metadata/_latest"
+CLAIM = "metadata/_claim"
 REMOVAL = "metadata/removal.json"
 SCHEMAS = "metadata/schema/"
 DATA_MODELS = "metadata/datamodel/"

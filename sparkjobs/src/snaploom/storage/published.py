@@ -28,8 +28,11 @@ def published_snapshots(state: FolderState) -> tuple[PublishedSnapshot, ...]:
 
 
 def manifest_pointer(uri: str, state: FolderState) -> ManifestPointer:
-    """Where the record is, and how far it was read."""
-    return ManifestPointer(uri=uri, sequence=state.seq, fixed=fixed_in(state))
+    """Where the record is, and the newest entry that changed what readers see.
+
+    Others, such as claims, are not told: outputs that read this one would run for nothing.
+    """
+    return ManifestPointer(uri=uri, sequence=state.changed_at, fixed=fixed_in(state))
 
 
 def _latest(record: SnapshotRecord) -> LatestSnapshot:

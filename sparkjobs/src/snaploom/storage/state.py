@@ -87,6 +87,12 @@ class FolderState:
         return self.seq + 1
 
     @cached_property
+    def changed_at(self) -> int:
+        """Number of the newest entry that changed what readers see; zero before the first."""
+        started = (version.seq for version in self.versions.values())
+        return max((*started, *(ended.seq for ended in self.ended)), default=0)
+
+    @cached_property
     def live(self) -> Mapping[EpochNanos, SnapshotRecord]:
         """The record of the one live version of each snapshot time."""
         return LiveRecords(self.versions, self.records)

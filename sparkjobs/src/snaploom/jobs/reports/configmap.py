@@ -1,8 +1,8 @@
-"""Reports in a ConfigMap: the only module of the library that talks to the Kubernetes API.
+"""Reports in a ConfigMap: with `clusterlease.py` all of the library that talks to Kubernetes.
 
-Only `clusterjob.py` imports it, so that nothing else needs the package `kubernetes`. It gets,
-creates and updates ConfigMaps, and asks for nothing else: those are the verbs that the service
-account of a Spark driver needs for it.
+Only `clusterjob.py` imports them, so that nothing else needs the package `kubernetes`. This one
+gets, creates and updates ConfigMaps, and asks for nothing else: those are the verbs that the
+service account of a Spark driver needs for it.
 
 The ConfigMap is owned by the resource that the run is of, not by the application, so that it
 outlives the latter (`operator.md` section 4).
@@ -106,7 +106,7 @@ class ConfigMapReport:
                 if self._put(self._api, data):
                     return
         except ApiException as error:
-            raise self._not_written(_told(error)) from error
+            raise self._not_written(told_by(error)) from error
         except ConfigException as error:
             raise NoCluster(
                 f"the Report is not written to {self._place}",
@@ -167,16 +167,7 @@ class ConfigMapReport:
                 name=self._place.name,
                 namespace=self._place.namespace,
                 labels=labels_of(owner, identity),
-                owner_references=[
-                    V1OwnerReference(
-                        api_version=API_VERSION,
-                        kind=owner.kind,
-                        name=owner.name,
-                        uid=identity.uid,
-                        controller=False,
-                        block_owner_deletion=False,
-                    )
-                ],
+                owner_references=[owner_reference(owner, identity)],
             ),
             data=data,
         )
@@ -185,13 +176,25 @@ class ConfigMapReport:
         return ReportNotWritten(f"the Report is not written to {self._place}", found=found)
 
 
-def _told(error: ApiException) -> str:
+def told_by(error: ApiException) -> str:
     """What the API server said, such as which right is missing."""
     try:
         said = json.loads(error.body or "")["message"]
     except (ValueError, KeyError, TypeError):
         said = error.reason
     return f"{error.status} {said}"
+
+
+def owner_reference(owner: Owner, identity: RunIdentity) -> V1OwnerReference:
+    """The resource that a run is of, as the owner of what the run leaves in the cluster."""
+    return V1OwnerReference(
+        api_version=API_VERSION,
+        kind=owner.kind,
+        name=owner.name,
+        uid=identity.uid,
+        controller=False,
+        block_owner_deletion=False,
+    )
 
 
 def labels_of(owner: Owner, identity: RunIdentity) -> dict[str, str]:

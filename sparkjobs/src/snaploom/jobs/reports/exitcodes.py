@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import snaploom
-from snaploom.errors import Interrupted, SnaploomError
+from snaploom.errors import Interrupted, LeaseNotObtained, SnaploomError
 from snaploom.jobs.declarations.files import exit_code_of
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.report import Report, RunPhase
@@ -19,6 +19,8 @@ def report_exit_code(report: Report) -> int:
             return 0
         case RunPhase.INTERRUPTED:
             return Interrupted.exit_code
+    if report.reason == LeaseNotObtained.reason:
+        return LeaseNotObtained.exit_code
     return exit_code_of(report.findings) or 1
 
 

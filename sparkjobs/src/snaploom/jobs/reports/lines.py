@@ -9,6 +9,7 @@ from snaploom.jobs.events import (
     Event,
     IndexFollowed,
     JoinPlanned,
+    LeaseAwaited,
     OfOutput,
     RunEstimated,
     RunPlanned,
@@ -67,6 +68,8 @@ def outcome_line(event: Event) -> str | None:
             return f"failed {outcome.time} ({outcome.reason.value})\n{outcome.message}"
         case RunEstimated(output, estimate):
             return f"{output}: {estimate}"
+        case LeaseAwaited(holder):
+            return f"waiting for run {holder}, which is at work on this output"
         case IndexFollowed(label, done):
             return f"{label}: {'; '.join(done) or 'up to date'}"
         case Warned(message):

@@ -10,6 +10,7 @@ from snaploom.errors import (
     CheckFailed,
     HistoryIncompatible,
     Interrupted,
+    LeaseNotObtained,
     PublicationError,
     RowsMultiplied,
     SnaploomError,
@@ -137,17 +138,19 @@ class RunRecord:
         error: SnaploomError,
         reason: SnapshotReason | None = None,
     ) -> None:
-        """The first of the remaining snapshots failed, or was interrupted; the rest is left.
+        """The first of the remaining snapshots failed, or the run is to end; the rest is left.
 
         Args:
             remaining: the snapshots that were due and are not done, the failed one first.
             error: what went wrong.
             reason: the same for machines; omitted, what the kind of error says.
         """
-        if isinstance(error, Interrupted):
+        if isinstance(error, Interrupted | LeaseNotObtained):
+            is_interrupted = isinstance(error, Interrupted)
+            left = SnapshotReason.INTERRUPTED if is_interrupted else SnapshotReason.LEASE_HELD
             self.stop(error)
             for planned in remaining:
-                self.leave_out(planned, SnapshotReason.INTERRUPTED, error.message)
+                self.leave_out(planned, left, error.message)
             return
         self.fail(
             remaining[0],

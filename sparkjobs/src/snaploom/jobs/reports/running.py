@@ -5,6 +5,7 @@ from __future__ import annotations
 from snaploom.jobs.events import (
     Event,
     JoinPlanned,
+    LeaseAwaited,
     RunPlanned,
     SnapshotLeftOut,
     SnapshotPublished,
@@ -29,6 +30,9 @@ class RunningReport:
         match event:
             case RunPlanned(_, snapshots, joins) if snapshots:
                 self._progress = _progress(0, snapshots, 0, joins)
+            case LeaseAwaited(holder) if self._progress is not None:
+                message = f"waiting for run {holder}, which is at work on this output"
+                self._progress = self._progress.model_copy(update={"message": message})
             case SnapshotStarted(number, snapshots, _):
                 joins = 0 if self._progress is None else self._progress.joins
                 self._progress = _progress(number, snapshots, 0, joins)

@@ -13,7 +13,7 @@ from snaploom.jobs.events import OfOutput, TasksDone, Tell, Warned
 from snaploom.jobs.indexes.indexing import follow_publication
 from snaploom.jobs.indexes.requests import IndexedPlace
 from snaploom.jobs.interruption import Interruption, hearing_signals, run_interruptibly
-from snaploom.jobs.job import Job, JobGroup
+from snaploom.jobs.job import Job, JobGroup, OpenLease
 from snaploom.jobs.published.estimating import Estimate
 from snaploom.jobs.session.failures import translated
 from snaploom.jobs.session.logs import told_as_events
@@ -28,6 +28,7 @@ from snaploom.planning.bundle import Bundle
 from snaploom.planning.dependence import upstream_outputs
 from snaploom.planning.plan import RunPlan
 from snaploom.planning.selection import EVERYTHING, Selection
+from snaploom.storage.claims import ClaimLease
 
 POOL = "spark.scheduler.pool"
 """Property of a thread: the pool in which its jobs are scheduled."""
@@ -43,6 +44,7 @@ def weave_outputs(
     interruption: Interruption,
     indexes: Mapping[str, Sequence[IndexedPlace]] = NO_INDEXES,
     options: RunOptions = AS_DECLARED,
+    lease: OpenLease = ClaimLease,
 ) -> tuple[Report, ...]:
     """Weave outputs, several at a time where that is asked for; an interruption ends all cleanly.
 
@@ -58,6 +60,7 @@ def weave_outputs(
         interruption: from `hearing_signals`.
         indexes: by name of output, indexes that follow its publications (`trigger: ON_PUBLISH`).
         options: what is asked beyond the declarations.
+        lease: where runs of one folder learn of each other.
 
     Raises:
         SparkNotStarted: there is no Spark to work with.
@@ -70,6 +73,7 @@ def weave_outputs(
         interruption=interruption,
         limit=limit,
         options=options,
+        lease=lease,
     )
     by_name = {bundle.output.name: bundle for bundle in bundles}
     watch = _Watch(tell, on_tick)

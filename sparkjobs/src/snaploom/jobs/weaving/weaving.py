@@ -7,7 +7,8 @@ next run (`join.md` section 2.6). What is known to fail fails before anything is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
@@ -16,6 +17,7 @@ import snaploom
 from snaploom.engine.schemachecks import MissingField
 from snaploom.errors import (
     Interrupted,
+    LeaseNotObtained,
     RunRevoked,
     SnaploomError,
     SnapshotMissing,
@@ -26,6 +28,7 @@ from snaploom.jobs.job import Job
 from snaploom.jobs.reports.record import RunRecord, SessionFacts
 from snaploom.jobs.session.failures import SparkStopped
 from snaploom.jobs.session.spark import told_settings
+from snaploom.jobs.weaving.alone import leave_to_others, working_alone
 from snaploom.jobs.weaving.clocks import check_clock, never_before, newest_moment
 from snaploom.jobs.weaving.preparation import Prepared, estimate, folder_store, prepare
 from snaploom.jobs.weaving.registration import TableRegistration
@@ -43,6 +46,9 @@ from snaploom.storage.folder import Folder, open_folder, prepare_folder
 from snaploom.storage.layout import new_run_id
 from snaploom.storage.publication import AlreadyPublished
 from snaploom.storage.run import Run
+
+_ENDS = (Interrupted, SparkStopped, RunRevoked, LeaseNotObtained)
+"""What ends a run, whatever else it may be asked to go on after."""
 
 
 def weave_output(spark: SparkSession, bundle: Bundle, job: Job) -> Report:
@@ -105,12 +111,34 @@ def _weave(
     except SnaploomError as error:
         record.give_up(due, _reason_behind(job, error))
         return
+    with ExitStack() as held:
+        try:
+            check = held.enter_context(working_alone(folder, run, job))
+        except SnaploomError as error:
+            leave_to_others(folder, due, job, record, _reason_behind(job, error))
+        else:
+            _weave_each(due, spark, prepared, run, job, record, folder, check)
+    _see_newest(folder, record)
+
+
+def _weave_each(
+    due: Sequence[PlannedSnapshot],
+    spark: SparkSession,
+    prepared: Prepared,
+    run: Run,
+    job: Job,
+    record: RunRecord,
+    folder: Folder,
+    check: Callable[[], None],
+) -> None:
+    output = prepared.bundle.output
     sharing = Sharing(spark, prepared, due, run.run_id, record.warn)
     weaver = SnapshotWeaver(spark, prepared, run, job, folder, record.sight, sharing)
     for index, planned in enumerate(due):
         job.tell(SnapshotStarted(index + 1, len(due), planned.time))
         try:
             job.interruption.check()
+            check()
             coming = [later.time for later in due[index + 1 :]]
             stopped = _weave_one(weaver, planned, f"{run.run_id}-{index}", record, coming)
         except SnaploomError as error:
@@ -126,12 +154,11 @@ def _weave(
                     break
         _register(spark, output, folder, record)
     sharing.close()
-    _see_newest(folder, record)
 
 
 def _goes_on(job: Job, error: SnaploomError) -> bool:
     """Whether the next snapshot has its turn after one that failed."""
-    return job.options.keep_going and not isinstance(error, Interrupted | SparkStopped | RunRevoked)
+    return job.options.keep_going and not isinstance(error, _ENDS)
 
 
 def _given_up(

@@ -1,0 +1,120 @@
+"""Leases by claim entries of the manifest log, where there is nothing better to keep them (D25).
+
+Who takes a folder and who gives it back are entries, so that put-if-absent decides between two;
+the number of a claim is its token. Renewals are not: a run would write hundreds of entries a day
+that tell nothing. They are a count in `metadata/_claim`, an object that is overwritten, which is
+believed only when it names the newest claim.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+
+from snaploom.errors import ObjectNotFound
+from snaploom.storage import layout
+from snaploom.storage.entries import Claim
+from snaploom.storage.folder import Folder
+from snaploom.storage.leases import Sighting
+from snaploom.storage.run import Run
+from snaploom.storage.state import FolderState
+
+SCOPE = "publish"
+"""Scope of the claims of runs that publish."""
+
+_log = logging.getLogger(__name__)
+
+
+class ClaimLease:
+    """The lease of a folder in its own log; see `snaploom.storage.leases.Lease`."""
+
+    def __init__(self, folder: Folder, run: Run) -> None:
+        """Nothing is asked of the folder yet.
+
+        Args:
+            folder: from `prepare_folder`.
+            run: in whose name entries are written.
+        """
+        self._folder = folder
+        self._run = run
+
+    def look(self) -> Sighting:
+        """The newest claim, and how often it was renewed."""
+        return self._seen_in(self._folder.log.read())
+
+    def take(self, seen: Sighting, holder: str, seconds: int) -> Sighting | None:
+        """Write a claim on top of the one that was seen."""
+
+        def entry(state: FolderState) -> Claim | None:
+            return self._entry(state, holder, seconds) if self._seen_in(state) == seen else None
+
+        claim = _claim_in(self._folder.log.commit(entry))
+        if claim is None or claim.seq == _number(seen) or claim.run_id != holder:
+            return None
+        return _sighting(claim, 0)
+
+    def renew(self, held: Sighting) -> Sighting | None:
+        """Count one further."""
+        state = self._folder.log.read()
+        claim = _claim_in(state)
+        if claim is None or claim.seq != _number(held) or not _counts(claim, state):
+            return None
+        beats = int(held.mark.rpartition(".")[2]) + 1
+        document = json.dumps({"claim": claim.seq, "renewals": beats}).encode() + b"\n"
+        self._folder.store.put(layout.CLAIM, document)
+        return _sighting(claim, beats)
+
+    def release(self, holder: str) -> None:
+        """Write a claim of no seconds."""
+
+        def entry(state: FolderState) -> Claim | None:
+            claim = _claim_in(state)
+            if claim is None or claim.run_id != holder or not claim.seconds:
+                return None
+            return self._entry(state, holder, 0)
+
+        self._folder.log.commit(entry)
+
+    def _entry(self, state: FolderState, holder: str, seconds: int) -> Claim:
+        return Claim(
+            seq=state.next_seq,
+            run_id=holder,
+            written_at=self._run.clock(),
+            tool_version=self._run.tool_version,
+            scope=SCOPE,
+            seconds=seconds,
+        )
+
+    def _seen_in(self, state: FolderState) -> Sighting:
+        claim = _claim_in(state)
+        if claim is None or not _counts(claim, state):
+            return Sighting("", 0, "0" if claim is None else str(claim.seq))
+        return _sighting(claim, self._beats(claim.seq))
+
+    def _beats(self, seq: int) -> int:
+        """How often a claim was renewed, as far as that is told."""
+        try:
+            told = json.loads(self._folder.store.get(layout.CLAIM))
+            return int(told["renewals"]) if told["claim"] == seq else 0
+        except ObjectNotFound:
+            return 0
+        except (ValueError, KeyError, TypeError) as error:
+            _log.warning("ignoring %s: %s", layout.CLAIM, error)
+            return 0
+
+
+def _claim_in(state: FolderState) -> Claim | None:
+    return state.claims.get(SCOPE)
+
+
+def _counts(claim: Claim, state: FolderState) -> bool:
+    """Whether a claim is held: not given back, by a run that may still publish."""
+    return claim.seconds > 0 and claim.run_id not in state.revoked
+
+
+def _sighting(claim: Claim, beats: int) -> Sighting:
+    return Sighting(claim.run_id, claim.seconds, f"{claim.seq}.{beats}")
+
+
+def _number(seen: Sighting) -> int:
+    return int(seen.mark.partition(".")[0])

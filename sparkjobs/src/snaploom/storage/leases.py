@@ -1,0 +1,64 @@
+"""Leases: who works on an output folder, so that no other run does the same work meanwhile.
+
+They only save work (ruling D28). What is published rests on the manifest log alone: a holder that
+slept through its lease, or two that both believe to hold it, publish every snapshot once all the
+same. So a lease that cannot be had for want of an answer stops nothing.
+
+Clocks of machines differ, so that no time written by another is believed: a holder counts as gone
+when its lease was seen not to change, by our own clock, for as long as it promised to renew it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from snaploom.errors import StorageError
+
+
+class LeaseUnavailable(StorageError):
+    """Whoever keeps the leases does not answer, or refuses."""
+
+    reason = "LeaseUnavailable"
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """A lease as it was seen once."""
+
+    holder: str
+    """Run that holds it; empty when it is free."""
+    seconds: int
+    """For how long its holder promised not to be silent."""
+    mark: str
+    """Another one after every change, a renewal included; says nothing else."""
+
+
+class Lease(Protocol):
+    """The lease of one folder. Of any number that take what they saw at once, one gets it.
+
+    All methods raise `StorageError` or `FolderNotWritable` when they do not know, after which a
+    change may or may not have happened.
+    """
+
+    def look(self) -> Sighting:
+        """The lease as it is now."""
+        ...
+
+    def take(self, seen: Sighting, holder: str, seconds: int) -> Sighting | None:
+        """Become its holder; None when it is not any more what was seen.
+
+        Args:
+            seen: what was seen last; whoever held it is taken for gone.
+            holder: id of the run.
+            seconds: for how long it will be silent at most.
+        """
+        ...
+
+    def renew(self, held: Sighting) -> Sighting | None:
+        """Show that its holder lives; None when it is not any more what was held."""
+        ...
+
+    def release(self, holder: str) -> None:
+        """Let others have it at once; does nothing when it is not, or no longer, the holder's."""
+        ...

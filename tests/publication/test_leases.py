@@ -1,0 +1,354 @@
+"""Leases: the same contract wherever they are kept, and what a run makes of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.cluster import Cluster
+from support.folders import a_folder, a_run, day, now, published
+from support.loom import Loom
+from support.memorylease import MemoryLease
+from support.processes import DEADLINE, SPAWN, publish_under_a_lease, wait_until_stopped
+
+from snaploom.errors import Interrupted, LeaseNotObtained
+from snaploom.jobs.clusterlease import FOLDER, ClusterLease, lease_name
+from snaploom.jobs.reports.identity import Owner, RunIdentity
+from snaploom.storage.claims import SCOPE, ClaimLease
+from snaploom.storage.entries import Revoke
+from snaploom.storage.folder import Folder, open_folder
+from snaploom.storage.leasekeeping import TERMS, LeaseKeeper, LeaseTerms
+from snaploom.storage.leases import Lease, Sighting
+from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.publication import Published
+from snaploom.storage.run import CrashPoint
+from snaploom.storage.state import FolderState
+from snaploom.storage.stores import open_store
+
+ONE, TWO = a_run().run_id, a_run().run_id
+Party = Callable[[], Lease]
+"""Gives the lease of one folder, as another process sees it."""
+
+
+@pytest.fixture
+def store() -> ObjectStore:
+    store = open_store("memory:", create=True)
+    a_folder(store)
+    return store
+
+
+@pytest.fixture
+def cluster_party(
+    control_plane: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Party:
+    """As a ServiceAccount with the three verbs and no other right."""
+    kubectl = control_plane.kubectl
+    kubectl("create", "serviceaccount", "driver", "--namespace", namespace)
+    kubectl(
+        "create", "role", "driver", "--verb=get,create,update",
+        "--resource=leases.coordination.k8s.io", "--namespace", namespace,
+    )  # fmt: skip
+    kubectl(
+        "create", "rolebinding", "driver", "--role=driver",
+        f"--serviceaccount={namespace}:driver", "--namespace", namespace,
+    )  # fmt: skip
+    output = Loom(tmp_path).bundle().output.dump()
+    kubectl("create", "--namespace", namespace, "-f", "-", stdin=json.dumps(output))
+    uid = kubectl.get("outputdataset", "wide", namespace)["metadata"]["uid"]
+    monkeypatch.setenv("KUBECONFIG", str(control_plane.kubeconfig_of(namespace, "driver")))
+    owner, identity = Owner("OutputDataset", "wide", namespace), RunIdentity("ods-wide-1", uid, 0)
+    return lambda: ClusterLease("s3://lake/wide/", owner, identity, now)
+
+
+@pytest.fixture(params=["memory", "claims", "cluster"])
+def party(request: pytest.FixtureRequest) -> Party:
+    if request.param == "cluster":
+        found: Party = request.getfixturevalue("cluster_party")
+        return found
+    if request.param == "memory":
+        shared = MemoryLease()
+        return lambda: shared
+    store: ObjectStore = request.getfixturevalue("store")
+    return lambda: ClaimLease(open_folder(store), a_run())
+
+
+def taken(lease: Lease, holder: str, seconds: int = 30) -> Sighting:
+    held = lease.take(lease.look(), holder, seconds)
+    assert held is not None
+    return held
+
+
+def test_free_lease_is_had_by_whoever_takes_it(party: Party) -> None:
+    assert party().look().holder == ""
+    held = taken(party(), ONE)
+    seen = party().look()
+    assert (seen.holder, seen.seconds, seen.mark) == (ONE, 30, held.mark)
+
+
+def test_of_two_that_saw_it_free_one_gets_it(party: Party) -> None:
+    first, second = party(), party()
+    seen = first.look(), second.look()
+    assert first.take(seen[0], ONE, 30) is not None
+    assert second.take(seen[1], TWO, 30) is None
+    assert second.look().holder == ONE
+
+
+def test_renewal_is_seen_and_leaves_the_holder(party: Party) -> None:
+    mine, theirs = party(), party()
+    held = taken(mine, ONE)
+    before = theirs.look()
+    renewed = mine.renew(held)
+    assert renewed is not None
+    assert mine.renew(renewed) is not None
+    after = theirs.look()
+    assert (after.holder, after.seconds) == (ONE, 30)
+    assert after.mark != before.mark
+    assert theirs.take(before, TWO, 30) is None
+
+
+def test_lease_that_another_took_is_not_renewed(party: Party) -> None:
+    mine, theirs = party(), party()
+    held = taken(mine, ONE)
+    assert taken(theirs, TWO).holder == TWO
+    assert mine.renew(held) is None
+    assert mine.look().holder == TWO
+
+
+def test_released_lease_is_free_and_had_again(party: Party) -> None:
+    mine, theirs = party(), party()
+    taken(mine, ONE)
+    mine.release(ONE)
+    assert theirs.look().holder == ""
+    assert taken(theirs, TWO).holder == TWO
+
+
+def test_lease_of_another_is_not_released(party: Party) -> None:
+    mine, theirs = party(), party()
+    taken(mine, ONE)
+    taken(theirs, TWO)
+    mine.release(ONE)
+    assert theirs.look().holder == TWO
+    party().release(ONE)
+    assert theirs.look().holder == TWO
+
+
+def test_lease_in_a_cluster_tells_people_of_what_it_is(
+    cluster_party: Party, control_plane: Cluster, namespace: str
+) -> None:
+    taken(cluster_party(), ONE)
+    taken(cluster_party(), TWO)
+    found = control_plane.kubectl.get(
+        "leases.coordination.k8s.io", lease_name("s3://lake/wide/"), namespace
+    )
+    assert found["metadata"]["annotations"][FOLDER] == "s3://lake/wide/"
+    assert found["metadata"]["labels"]["snaploom.io/run"] == "ods-wide-1"
+    assert [owner["name"] for owner in found["metadata"]["ownerReferences"]] == ["wide"]
+    spec = found["spec"]
+    assert (spec["holderIdentity"], spec["leaseTransitions"]) == (TWO, 1)
+
+
+def test_token_of_a_claim_is_the_number_of_its_entry(store: ObjectStore) -> None:
+    taken(ClaimLease(open_folder(store), a_run()), ONE)
+    claim = open_folder(store).log.read().claims[SCOPE]
+    assert (claim.seq, claim.run_id, claim.seconds) == (2, ONE, 30)
+
+
+def test_renewals_of_a_claim_are_no_entries(store: ObjectStore) -> None:
+    lease = ClaimLease(open_folder(store), a_run())
+    held: Sighting | None = taken(lease, ONE)
+    for _ in range(3):
+        assert held is not None
+        held = lease.renew(held)
+    assert open_folder(store).log.read().seq == 2
+    assert ClaimLease(open_folder(store), a_run()).look() == held
+
+
+def test_claim_of_a_revoked_run_does_not_count(store: ObjectStore) -> None:
+    lease = ClaimLease(open_folder(store), a_run())
+    held = taken(lease, ONE)
+
+    def revocation(state: FolderState) -> Revoke:
+        return Revoke(
+            seq=state.next_seq, run_id=TWO, written_at=now(), tool_version="0", run_ids=(ONE,)
+        )
+
+    open_folder(store).log.commit(revocation)
+    assert lease.look().holder == ""
+    assert lease.renew(held) is None
+    assert taken(lease, TWO).holder == TWO
+
+
+@pytest.mark.parametrize("hint", [b"{", b"{}", b'{"claim": 2, "renewals": "many"}'])
+def test_count_of_renewals_that_is_damaged_is_ignored(store: ObjectStore, hint: bytes) -> None:
+    held = taken(ClaimLease(open_folder(store), a_run()), ONE)
+    store.put("metadata/_claim", hint)
+    assert ClaimLease(open_folder(store), a_run()).look() == held
+
+
+class Clock:
+    """Seconds that pass only while somebody waits; then also others act."""
+
+    def __init__(self) -> None:
+        self.seconds = 100.0
+        self.meanwhile: Callable[[], object] = lambda: None
+
+    def __call__(self) -> float:
+        return self.seconds
+
+    def wait(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.meanwhile()
+
+
+def keeper(lease: Lease, clock: Clock, holder: str = ONE) -> LeaseKeeper:
+    return LeaseKeeper(lease, holder, TERMS, clock, clock.wait)
+
+
+def heard(rivals: list[str]) -> Callable[[str], None]:
+    return rivals.append
+
+
+def test_lease_of_a_silent_run_is_had_when_its_promise_is_over() -> None:
+    lease, clock, told = MemoryLease(), Clock(), list[str]()
+    taken(lease, TWO, seconds=20)
+    keeper(lease, clock).acquire(heard(told))
+    assert lease.seen.holder == ONE
+    assert 120 <= clock.seconds <= 120 + TERMS.look_every
+    assert told == [TWO]
+
+
+def test_run_gives_up_on_one_that_renews_its_lease() -> None:
+    lease, clock, told = MemoryLease(), Clock(), list[str]()
+    other = keeper(lease, clock, TWO)
+    other.acquire(heard(told))
+    clock.meanwhile = other.keep
+    with pytest.raises(LeaseNotObtained, match=f"run {TWO} is at work"):
+        keeper(lease, clock).acquire(heard(told))
+    assert clock.seconds >= 100 + TERMS.patience
+    assert (lease.seen.holder, told) == (TWO, [TWO])
+
+
+def test_run_that_waits_has_the_lease_as_soon_as_it_is_given_back() -> None:
+    lease, clock = MemoryLease(), Clock()
+    taken(lease, TWO)
+    clock.meanwhile = lambda: lease.release(TWO)
+    keeper(lease, clock).acquire(heard([]))
+    assert clock.seconds == 100 + TERMS.look_every
+
+
+def test_run_goes_on_where_nobody_answers_and_has_the_lease_later(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lease, clock = MemoryLease(is_down=True), Clock()
+    mine = keeper(lease, clock)
+    mine.acquire(heard([]))
+    mine.check()
+    assert [record.message[:35] for record in caplog.records] == [
+        "the run goes on without its lease, "
+    ]
+    lease.is_down = False
+    mine.check()
+    assert lease.seen.holder == ONE
+
+
+def test_run_begins_nothing_more_when_another_has_taken_its_lease() -> None:
+    lease, clock = MemoryLease(), Clock()
+    mine = keeper(lease, clock)
+    mine.acquire(heard([]))
+    mine.check()
+    taken(lease, TWO)
+    mine.keep()
+    with pytest.raises(LeaseNotObtained, match=f"run {TWO} is at work"):
+        mine.check()
+    mine.release()
+    assert lease.seen.holder == TWO
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_run_that_slept_looks_before_it_goes_on(is_taken: bool) -> None:
+    lease, clock = MemoryLease(), Clock()
+    mine = keeper(lease, clock)
+    mine.acquire(heard([]))
+    clock.seconds += TERMS.duration
+    if is_taken:
+        taken(lease, TWO)
+        with pytest.raises(LeaseNotObtained):
+            mine.check()
+    else:
+        mine.check()
+        assert lease.seen.holder == ONE
+
+
+def test_lease_is_not_taken_again_once_it_was_given_back() -> None:
+    lease, clock = MemoryLease(), Clock()
+    mine = keeper(lease, clock)
+    with mine.keeping(heard([])):
+        assert lease.seen.holder == ONE
+    mine.keep()
+    assert lease.seen.holder == ""
+
+
+@pytest.mark.parametrize("ending", [Interrupted("stopped"), RuntimeError("a fault")])
+def test_lease_is_given_back_whatever_ends_the_run(ending: Exception) -> None:
+    lease = MemoryLease()
+    with pytest.raises(type(ending)), keeper(lease, Clock()).keeping(heard([])):
+        raise ending
+    assert lease.seen.holder == ""
+
+
+def test_run_that_is_stopped_while_it_waits_leaves_the_lease_alone() -> None:
+    lease, clock = MemoryLease(), Clock()
+    taken(lease, TWO)
+
+    def stop() -> None:
+        raise Interrupted("stopped")
+
+    clock.meanwhile = stop
+    with pytest.raises(Interrupted), keeper(lease, clock).keeping(heard([])):
+        raise AssertionError("it was not to begin")
+    assert lease.seen.holder == TWO
+
+
+def test_lease_is_renewed_while_the_run_is_at_work() -> None:
+    lease = MemoryLease()
+    mine = LeaseKeeper(lease, ONE, LeaseTerms(every=0.001))
+    with mine.keeping(heard([])):
+        deadline = time.monotonic() + DEADLINE
+        while lease.changes < 4:
+            assert time.monotonic() < deadline
+        assert lease.seen.holder == ONE
+
+
+def is_held_by(folder: Folder, run_id: str) -> bool:
+    claim = folder.log.read().claims[SCOPE]
+    return (claim.run_id, claim.seconds > 0) == (run_id, True)
+
+
+@pytest.mark.parametrize("point", [CrashPoint.AFTER_STAGING, CrashPoint.AFTER_PROMOTION])
+def test_run_that_sleeps_past_its_lease_harms_nothing_and_begins_nothing_more(
+    tmp_path: Path, point: CrashPoint
+) -> None:
+    folder = a_folder(open_store(str(tmp_path), create=True))
+    sleeper = SPAWN.Process(target=publish_under_a_lease, args=(tmp_path, point))
+    sleeper.start()
+    run = a_run(start=now())
+    mine = LeaseKeeper(ClaimLease(folder, run), run.run_id, LeaseTerms(patience=DEADLINE))
+    try:
+        wait_until_stopped(sleeper)
+        with mine.keeping(lambda rival: None):
+            outcome = published(folder, run=run)
+            assert sleeper.pid is not None
+            os.kill(sleeper.pid, signal.SIGCONT)
+            sleeper.join(DEADLINE)
+            assert is_held_by(open_folder(folder.store), run.run_id)
+    finally:
+        sleeper.kill()
+    assert sleeper.exitcode == LeaseNotObtained.exit_code
+    assert isinstance(outcome, Published)
+    state = open_folder(folder.store).log.read()
+    assert {time: record.run_id for time, record in state.live.items()} == {day(0): run.run_id}
