@@ -77,11 +77,12 @@ class HdfsLike(ApiModel):
     """Files on anything that Hadoop calls a file system."""
 
     format: Annotated[str, StringConstraints(min_length=1, max_length=255)]
-    """Any format that Spark reads, such as `parquet`, `orc`, `csv`, `json`, `avro`, `text`."""
+    """Any format that Spark reads, such as `parquet`, `orc`, `csv`, `json`, `avro`, `text`; or
+    `iceberg` or `delta`, for a table of theirs, which is read at one version for a whole run."""
     format_options: StringMap = Field(default_factory=dict)
     """Options of the format, as Spark's reader takes them."""
     source_uri_globs: Annotated[tuple[UriText, ...], MinLen(1), MaxLen(256), Atomic]
-    """Hadoop globs of the files; folders that match are passed over."""
+    """Hadoop globs of the files; folders that match are passed over. For a table: its place."""
     source_uri_prefix: UriText | None = None
     """What every file begins with, with captures `{NAME:TYPE}` (STRING, INTEGER, LONG or
     ISO8601_DATE_TIME) that become columns; `{{` and `}}` stand for braces."""

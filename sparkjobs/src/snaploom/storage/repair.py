@@ -11,6 +11,9 @@ counted and checked before the first file got its name. What no file tells is wh
 had been committed, or deleted again before its files were removed: either way it becomes live, and
 `snapshotAutoDelete` judges it as any other. Sources, joins and plan of such a snapshot are lost.
 
+The folder of an Iceberg table is another matter: the table's history tells every publication, and
+what each means lies in `commits/`, so that the whole log is written again, and nothing is lost.
+
 A manifest of which entries are left is not touched: they might contradict what is proven here.
 """
 
@@ -49,6 +52,7 @@ from snaploom.storage.manifest import ManifestLog
 from snaploom.storage.objectstore import ObjectInfo, ObjectStore
 from snaploom.storage.run import Run
 from snaploom.storage.state import FolderState
+from snaploom.storage.tablecommits import has_table, told_by_table
 
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 """Where Spark keeps the schema of a frame in the footers that it writes."""
@@ -110,6 +114,8 @@ def find_snapshots(store: ObjectStore, settings: FolderSettings) -> Findings:
     if not is_begun(store):
         _refuse_manifest(store)
     infos = sorted(store.list(layout.DATA), key=lambda info: info.key)
+    if has_table(settings):
+        return _of_table(store, infos)
     staged = {info.key.rsplit("/", 1)[0] for info in infos if info.key.startswith(layout.STAGING)}
     partitions: dict[str, list[ObjectInfo]] = {}
     left: list[Unproven] = []
@@ -165,6 +171,9 @@ def restore(
         )
     ManifestLog(store).commit(partial(_claim, run, 1))
     folder = prepare_folder(store, settings, identity, run, is_repair=True)
+    if has_table(settings):
+        folder.read()
+        return folder.log.commit(partial(_claim, run, 0))
     model_hash = store_model(store, model)
     for proven in findings.snapshots:
         schema_hash = store_schema(store, proven.schema)
@@ -239,6 +248,29 @@ def _refuse_manifest(store: ObjectStore) -> None:
             expected="no manifest at all",
             hint="restore what is damaged from a backup; to give it up, move metadata/ elsewhere",
         )
+
+
+def _of_table(store: ObjectStore, infos: Iterable[ObjectInfo]) -> Findings:
+    """What a table's history tells, and files that it never had."""
+    told = told_by_table(store)
+    proven = tuple(
+        Proven(
+            time=record.time,
+            partition=record.partition,
+            run_id=record.run_id,
+            files=record.files,
+            rows=record.rows,
+            schema=schema,
+            created_at=record.created_at,
+        )
+        for record, schema in told.live
+    )
+    left = tuple(
+        Unproven(info.key, 1, "not in the table, now or ever")
+        for info in infos
+        if info.key not in told.files
+    )
+    return Findings(proven, left)
 
 
 def _judge(

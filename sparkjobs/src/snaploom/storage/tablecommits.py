@@ -140,7 +140,7 @@ class TableCommits:
             return state
         due: list[_Meant] = []
         for made in version.history():
-            meant = self._meant(made.commit)
+            meant = _meant(self.store, made.commit)
             if meant.is_version_of(state):
                 break
             due.append(meant)
@@ -221,20 +221,6 @@ class TableCommits:
         put_content(self.store, layout.commit_key(name), content)
         return name
 
-    def _meant(self, commit: str) -> _Meant:
-        key = layout.commit_key(commit)
-        name = f"{self.store.uri}{key}"
-        try:
-            content = self.store.get(key)
-        except ObjectNotFound as error:
-            raise corrupt(name, "nothing, though the table's history names it") from error
-        check_format(content, name)
-        raw = json.loads(content)
-        entry = entry_from(raw.get("entry"), name)
-        if not isinstance(entry, CHANGES):
-            raise corrupt(name, f"an entry to {entry.action}")
-        return _Meant(entry, str(raw.get("schema", "")))
-
     def _entry(self, meant: _Meant, state: FolderState) -> Entry | None:
         entry = meant.on_top_of(state)
         if isinstance(entry, Publish | Replace):
@@ -244,6 +230,57 @@ class TableCommits:
         if entry is not None:
             _log.debug("entry %d follows the table", entry.seq)
         return entry
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the history of a table tells of an output."""
+
+    live: tuple[tuple[SnapshotRecord, str], ...]
+    """What is live, by time: each with its schema. Numbers of entries are those of a lost log."""
+    files: frozenset[str]
+    """Keys of all files that were ever in the table."""
+
+
+def told_by_table(store: ObjectStore) -> Told:
+    """What a table's history tells by itself; nothing is written.
+
+    Raises:
+        ManifestCorrupt: what a commit means is not there any more.
+    """
+    version = IcebergTable(store).read()
+    history = () if version is None else version.history()
+    live: dict[EpochNanos, tuple[SnapshotRecord, str]] = {}
+    files: set[str] = set()
+    for meant in reversed([_meant(store, made.commit) for made in history]):
+        entry = meant.entry
+        if isinstance(entry, Tombstone):
+            for one in entry.snapshots:
+                live.pop(one.time, None)
+        else:
+            live[entry.snapshot.time] = entry.snapshot, meant.schema
+            files.update(file.path for file in entry.snapshot.files)
+    return Told(tuple(live[time] for time in sorted(live)), frozenset(files))
+
+
+def _meant(store: ObjectStore, commit: str) -> _Meant:
+    """What a commit of the table means.
+
+    Raises:
+        ManifestCorrupt: that is not there any more.
+    """
+    key = layout.commit_key(commit)
+    name = f"{store.uri}{key}"
+    try:
+        content = store.get(key)
+    except ObjectNotFound as error:
+        raise corrupt(name, "nothing, though the table's history names it") from error
+    check_format(content, name)
+    raw = json.loads(content)
+    entry = entry_from(raw.get("entry"), name)
+    if not isinstance(entry, CHANGES):
+        raise corrupt(name, f"an entry to {entry.action}")
+    return _Meant(entry, str(raw.get("schema", "")))
 
 
 @dataclass(frozen=True)

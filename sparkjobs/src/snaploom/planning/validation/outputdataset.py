@@ -11,6 +11,7 @@ from snaploom.planning.validation.fields import Findings, duplicate_findings, ru
 from snaploom.planning.validation.outputfolder import folder_findings
 from snaploom.planning.validation.scope import Scope
 from snaploom.planning.validation.snapshotfilter import filter_findings
+from snaploom.planning.validation.tables import library_findings
 
 RESERVED_FIELD = "data"
 """Field that holds the columns of a source itself, at every level of the output."""
@@ -27,6 +28,7 @@ def output_findings(output: OutputDataset, scope: Scope) -> Findings:
         *_relationships(output, scope),
         *filter_findings(output, scope),
         *folder_findings(output),
+        *library_findings(output, scope),
         *check_findings(output),
         *cluster_findings(output),
         *run_findings(output.spec.run, output),

@@ -10,6 +10,7 @@ from snaploom.models.datasource import DataSource, FromFieldValue, HdfsLike, Jdb
 from snaploom.models.finding import Finding
 from snaploom.planning.prefix import SNAPSHOT_TYPES, PrefixInvalid, UriPrefix
 from snaploom.planning.validation.fields import Findings, duplicate_findings, zone_findings
+from snaploom.planning.validation.tables import table_findings
 
 _WHOLE = ("byte", "short", "integer", "long", "decimal")
 COLUMN_TYPES = {
@@ -28,6 +29,7 @@ def hdfs_like_findings(spec: HdfsLike, owner: DataSource) -> Findings:
     return (
         *findings,
         *_globs(spec, prefix, owner),
+        *table_findings(spec, owner),
         *schema_findings(spec.schema_fields or (), owner, "spec.hdfsLike.schemaFields"),
         *snapshot_findings(spec, owner, "spec.hdfsLike", prefix),
     )
