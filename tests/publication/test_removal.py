@@ -36,12 +36,13 @@ from snaploom.storage.entries import Claim
 from snaploom.storage.folder import inspect_folder, open_folder
 from snaploom.storage.gc import collect_garbage, find_garbage
 from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectStore
+from snaploom.storage.ownership import FolderOwner
 from snaploom.storage.publication import Published
 from snaploom.storage.removal import Removal, remove_folder
 from snaploom.storage.run import CrashPoint
 from snaploom.storage.stores import open_store
 
-OUTPUT = IDENTITY.output
+OUTPUT = FolderOwner(IDENTITY.output)
 FOREIGN = {"data/day=0/notes.txt": b"mine", "README": b"mine too"}
 BEFORE_COMMIT = [
     CrashPoint.BEFORE_STAGING,
@@ -62,8 +63,8 @@ def everything(store: ObjectStore) -> set[str]:
     return {info.key for info in store.list("")}
 
 
-def remove(store: ObjectStore, output: str = OUTPUT) -> Removal:
-    return remove_folder(store, output, a_run())
+def remove(store: ObjectStore, owner: FolderOwner = OUTPUT) -> Removal:
+    return remove_folder(store, owner, a_run())
 
 
 def dying_at(point: CrashPoint) -> Callable[[CrashPoint], None]:
@@ -157,7 +158,7 @@ def test_folder_of_another_output_is_refused_and_untouched(store: ObjectStore) -
     published(a_folder(store))
     before = everything(store)
     with pytest.raises(FolderNotOurs, match="another output"):
-        remove(store, "somebody-else")
+        remove(store, FolderOwner("somebody-else"))
     assert everything(store) == before
 
 
@@ -166,7 +167,7 @@ def test_removal_that_was_begun_for_another_output_is_refused(store: ObjectStore
     with pytest.raises(Killed):
         remove_folder(store, OUTPUT, a_run(dying_at(CrashPoint.REMOVAL_BEGUN)))
     with pytest.raises(FolderNotOurs, match="another output"):
-        remove(store, "somebody-else")
+        remove(store, FolderOwner("somebody-else"))
 
 
 def test_folder_with_a_damaged_log_is_refused_and_untouched(store: ObjectStore) -> None:

@@ -30,6 +30,7 @@ from snaploom.storage.gc import collect_garbage, find_garbage
 from snaploom.storage.icebergtable import VERSIONS, version_key
 from snaploom.storage.manifest import CommitOutcomeUnknown
 from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.ownership import FolderOwner
 from snaploom.storage.publication import AlreadyPublished, Published, WriteResult, publish
 from snaploom.storage.removal import remove_folder
 from snaploom.storage.repair import find_snapshots, restore
@@ -261,5 +262,5 @@ def test_nothing_is_published_where_nobody_can_write_to_the_table(store: ObjectS
 
 def test_folder_is_removed_with_its_table(folder: Folder) -> None:
     published(folder, 0)
-    assert remove_folder(folder.store, IDENTITY.output, a_run()).left == ()
+    assert remove_folder(folder.store, FolderOwner(IDENTITY.output), a_run()).left == ()
     assert keys(folder.store, "") == set()

@@ -23,6 +23,7 @@ from snaploom.storage.folder import open_folder
 from snaploom.storage.gc import collect_garbage, find_garbage
 from snaploom.storage.leasekeeping import LeaseKeeper, LeaseTerms
 from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.ownership import FolderOwner
 from snaploom.storage.publication import AlreadyPublished
 from snaploom.storage.removal import remove_folder
 from snaploom.storage.replacement import replace_version
@@ -131,7 +132,7 @@ def collect_once(root: Path | str, point: CrashPoint | None) -> None:
 
 def remove_once(root: Path | str, point: CrashPoint | None) -> None:
     store = open_store(str(root), create=True)
-    remove_folder(store, IDENTITY.output, a_run(dies_at(point), start=now()))
+    remove_folder(store, FolderOwner(IDENTITY.output), a_run(dies_at(point), start=now()))
 
 
 def publish_many(root: Path | str, numbers: list[int], start: object, answers: object) -> None:

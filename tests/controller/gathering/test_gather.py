@@ -257,6 +257,7 @@ async def test_an_index_of_an_output_without_snapshots_waits() -> None:
         pytest.param("spec.run.startTimeoutSeconds", 60, True, id="timeout"),
         pytest.param("metadata.labels", {"team": "a"}, True, id="label"),
         pytest.param("spec.run.acceptRootChange", True, False, id="acceptRootChange"),
+        pytest.param("spec.run.adoptFolder", True, False, id="adoptFolder"),
         pytest.param("spec.dataModel.maxDepth", 3, False, id="maxDepth"),
     ],
 )

@@ -40,4 +40,5 @@ def _without_run(resource: OutputDataset | SkippingIndex) -> JsonValue:
     """Its spec, of whose `run` only what changes the result counts."""
     spec = resource.spec.dump()
     spec.pop("run", None)
-    return [resource.identity, spec, resource.spec.run.accept_root_change]
+    run = resource.spec.run
+    return [resource.identity, spec, run.accept_root_change, run.adopt_folder]

@@ -218,6 +218,9 @@ class RunSettings(ApiModel):
     """Folder for subtrees that several snapshots share."""
     accept_root_change: bool = False
     """Whether another root DataSource may continue an existing output."""
+    adopt_folder: bool = False
+    """Whether the folder of a resource of the same name and namespace that is gone may be gone on
+    with: of one that was deleted and created anew, or moved from another cluster."""
     spark: SparkSettings | None = None
     """The Spark application."""
     submitter: Submitter | None = None

@@ -166,6 +166,10 @@ class FolderIdentity(ApiModel):
     """Name of the OutputDataset."""
     root: Name
     """Name of the root DataSource."""
+    namespace: str = ""
+    """Namespace of the OutputDataset; empty while nobody published from a cluster."""
+    uid: str = ""
+    """UID of the OutputDataset; empty while nobody published from a cluster."""
 
 
 class EntryBase(ApiModel):

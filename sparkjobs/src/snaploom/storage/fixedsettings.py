@@ -44,13 +44,16 @@ def folder_settings(output: OutputDataset) -> FolderSettings:
 def folder_identity(output: OutputDataset) -> FolderIdentity:
     """Whose folder it is."""
     return FolderIdentity(
-        output=output.name, root=output.spec.data_model.root_data_source.data_source
+        output=output.name,
+        root=output.spec.data_model.root_data_source.data_source,
+        namespace=output.metadata.namespace or "",
+        uid=output.metadata.uid or "",
     )
 
 
 def fixed_by(settings: FolderSettings, identity: FolderIdentity) -> dict[str, str]:
     """All that is fixed, by the names of `SETTING_PATHS`."""
-    return {**_flat(settings), **_flat(identity)}
+    return {**_flat(settings), "output": identity.output, "root": identity.root}
 
 
 def fixed_in(state: FolderState) -> dict[str, str]:

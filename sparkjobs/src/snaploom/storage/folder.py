@@ -33,6 +33,7 @@ from snaploom.storage.fixedsettings import changed_settings, fixed_by
 from snaploom.storage.icebergtable import TableLibrary
 from snaploom.storage.manifest import ManifestLog
 from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectStore, self_test
+from snaploom.storage.ownership import adopted, refuse_others
 from snaploom.storage.run import CrashPoint, Run
 from snaploom.storage.state import EMPTY, FolderState
 from snaploom.storage.tablecommits import TableCommits, has_table
@@ -142,6 +143,7 @@ def inspect_folder(
     identity: FolderIdentity,
     *,
     accept_root_change: bool = False,
+    adopt_folder: bool = False,
 ) -> FolderState:
     """What is published in a folder that a run means to use; writes nothing (preflight, D11).
 
@@ -149,7 +151,7 @@ def inspect_folder(
         Its state; the state before the first entry when it is empty.
 
     Raises:
-        FolderNotOurs: it is neither empty nor ours.
+        FolderNotOurs: it is neither empty nor ours, or another output's of this name.
         FolderRemoved: it is being removed.
         ImmutableSettingChanged: a fixed setting differs; every difference is listed.
         FormatTooNew: a newer Snaploom made it.
@@ -169,7 +171,7 @@ def inspect_folder(
                 hint="choose another outputFolder.folderUri; nothing in it was touched",
             )
     state = ManifestLog(store).read()
-    _refuse_changes(store, state, settings, identity, accept_root_change)
+    _refuse_changes(store, state, settings, identity, accept_root_change, adopt_folder)
     return state
 
 
@@ -180,6 +182,7 @@ def prepare_folder(
     run: Run,
     *,
     accept_root_change: bool = False,
+    adopt_folder: bool = False,
     is_repair: bool = False,
     library: TableLibrary | None = None,
 ) -> Folder:
@@ -191,6 +194,7 @@ def prepare_folder(
         identity: whose folder it is.
         run: who prepares.
         accept_root_change: whether another root is allowed.
+        adopt_folder: whether another resource of the same name and namespace may have it.
         is_repair: whether a folder that is not empty may be begun: somebody has looked at what is
             in it (`storage.repair`).
         library: makes versions of the folder's table, where it has one.
@@ -201,15 +205,22 @@ def prepare_folder(
         FolderNotWritable: it refuses writes.
     """
     if not is_repair:
-        inspect_folder(store, settings, identity, accept_root_change=accept_root_change)
+        inspect_folder(
+            store,
+            settings,
+            identity,
+            accept_root_change=accept_root_change,
+            adopt_folder=adopt_folder,
+        )
     self_test(store)
     _mark(store)
     run.reached(CrashPoint.AFTER_MARKER)
     log = ManifestLog(store)
 
     def configure(state: FolderState) -> Configure | None:
-        _refuse_changes(store, state, settings, identity, accept_root_change)
-        if (state.settings, state.identity) == (settings, identity):
+        _refuse_changes(store, state, settings, identity, accept_root_change, adopt_folder)
+        known = adopted(state.identity, identity)
+        if (state.settings, state.identity) == (settings, known):
             return None
         if not state.seq and store.head(layout.MARKER) is None:
             raise _removed(store, f"no {layout.MARKER} any more")
@@ -219,7 +230,7 @@ def prepare_folder(
             written_at=run.clock(),
             tool_version=run.tool_version,
             settings=settings,
-            identity=identity,
+            identity=known,
         )
 
     log.commit(configure)
@@ -271,9 +282,11 @@ def _refuse_changes(
     settings: FolderSettings,
     identity: FolderIdentity,
     accept_root_change: bool,
+    adopt_folder: bool,
 ) -> None:
     if state.settings is None or state.identity is None:
         return
+    refuse_others(store.uri, state.identity, identity, adopt_folder=adopt_folder)
     fixed = fixed_by(state.settings, state.identity)
     asked = fixed_by(settings, identity)
     changed = changed_settings(fixed, asked, accept_root_change=accept_root_change)

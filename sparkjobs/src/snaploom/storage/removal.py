@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
 
 from snaploom.errors import (
@@ -45,6 +45,7 @@ from snaploom.storage.entries import (
 from snaploom.storage.folder import Folder, open_folder
 from snaploom.storage.manifest import ManifestLog
 from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectInfo, ObjectStore
+from snaploom.storage.ownership import FolderOwner, owner_in
 from snaploom.storage.run import CrashPoint, Run
 from snaploom.storage.state import FolderState, tombstone_of
 
@@ -66,12 +67,12 @@ class Removal:
     """Keys of objects that Snaploom did not write."""
 
 
-def remove_folder(store: ObjectStore, output: str, run: Run) -> Removal:
+def remove_folder(store: ObjectStore, owner: FolderOwner, run: Run) -> Removal:
     """Remove all that Snaploom wrote into the folder of an output; again, if it was begun before.
 
     Args:
         store: the folder; one that is absent, empty or only others' is fine, and not touched.
-        output: name of the OutputDataset that is deleted.
+        owner: the OutputDataset that is deleted.
         run: who removes; its `reached` is called after every object, and may raise to stop.
 
     Raises:
@@ -81,7 +82,7 @@ def remove_folder(store: ObjectStore, output: str, run: Run) -> Removal:
         ManifestCorrupt: its log cannot be read, and nothing was removed.
         FolderNotWritable: it refuses deletions; running again goes on.
     """
-    notice = _notice(store, output)
+    notice = _notice(store, owner)
     is_begun = notice is not None
     if notice is None:
         try:
@@ -91,7 +92,7 @@ def remove_folder(store: ObjectStore, output: str, run: Run) -> Removal:
                 raise
             # Nobody ever published here, or a removal got as far as this; others' files stay.
             return Removal(left=_left(store))
-        notice = _begin(folder, output, run)
+        notice = _begin(folder, owner, run)
     removing = _Removing(store, run, notice)
     removing.end_all(is_begun)
     removing.delete(_data(store))
@@ -108,7 +109,7 @@ def remove_folder(store: ObjectStore, output: str, run: Run) -> Removal:
     return Removal(removing.files, removing.size, left)
 
 
-def _notice(store: ObjectStore, output: str) -> bytes | None:
+def _notice(store: ObjectStore, owner: FolderOwner) -> bytes | None:
     """The notice of a removal that was begun; None when there is none."""
     try:
         notice = store.get(layout.REMOVAL)
@@ -116,29 +117,30 @@ def _notice(store: ObjectStore, output: str) -> bytes | None:
         return None
     name = f"{store.uri}{layout.REMOVAL}"
     check_format(notice, name)
-    of = json.loads(notice).get("output")
-    if not isinstance(of, str):
+    told = json.loads(notice)
+    of = [told.get("output"), told.get("namespace", ""), told.get("uid", "")]
+    if not all(isinstance(text, str) for text in of):
         raise corrupt(name, "no name of an output")
-    _refuse_other(store, of, output)
+    _refuse_other(store, FolderOwner(*of), owner)
     return notice
 
 
-def _begin(folder: Folder, output: str, run: Run) -> bytes:
+def _begin(folder: Folder, owner: FolderOwner, run: Run) -> bytes:
     """Put the notice, unless another removal did; the one that is there."""
     store = folder.store
     identity = folder.log.read().identity
     if identity is not None:
-        _refuse_other(store, identity.output, output)
+        _refuse_other(store, owner_in(identity), owner)
     first = _first_entry(store)
-    document = {"format": MANIFEST_FORMAT, "output": output, "runId": run.run_id}
+    document = {"format": MANIFEST_FORMAT, **asdict(owner), "runId": run.run_id}
     notice = json.dumps(document).encode() + b"\n"
     try:
         store.put_if_absent(layout.REMOVAL, notice)
     except ObjectAlreadyExists:
-        notice = _notice(store, output) or notice
+        notice = _notice(store, owner) or notice
     if _first_entry(store) != first:
         # Removed and begun anew since we looked: it is the folder of a successor.
-        store.delete([layout.REMOVAL] if _notice(store, output) == notice else ())
+        store.delete([layout.REMOVAL] if _notice(store, owner) == notice else ())
         raise _finished(store)
     run.reached(CrashPoint.REMOVAL_BEGUN)
     return notice
@@ -152,12 +154,12 @@ def _first_entry(store: ObjectStore) -> bytes:
         return b""
 
 
-def _refuse_other(store: ObjectStore, found: str, output: str) -> None:
-    if found != output:
+def _refuse_other(store: ObjectStore, found: FolderOwner, owner: FolderOwner) -> None:
+    if found.is_another(owner):
         raise FolderNotOurs(
             f"{store.uri} is the folder of another output and stays",
-            found=f"OutputDataset/{found}",
-            expected=f"OutputDataset/{output}",
+            found=str(found),
+            expected=str(owner),
             hint="delete that one to remove the folder",
         )
 

@@ -10,6 +10,7 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.runfacts import Removed
 from snaploom.models.times import EpochNanos
 from snaploom.storage.layout import new_run_id
+from snaploom.storage.ownership import FolderOwner
 from snaploom.storage.removal import remove_folder
 from snaploom.storage.run import Run
 
@@ -33,7 +34,9 @@ def remove_output(
         Exception: whatever `check` raises.
     """
     run = Run(new_run_id(clock()), snaploom.__version__, clock, lambda _: check())
-    removal = remove_folder(folder_store(output), output.name, run)
+    metadata = output.metadata
+    owner = FolderOwner(output.name, metadata.namespace or "", metadata.uid or "")
+    removal = remove_folder(folder_store(output), owner, run)
     return Removed(
         files=removal.files,
         bytes=removal.bytes,

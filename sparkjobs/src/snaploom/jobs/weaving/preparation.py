@@ -79,6 +79,7 @@ def prepare(
         folder_settings(output),
         folder_identity(output),
         accept_root_change=output.spec.run.accept_root_change,
+        adopt_folder=output.spec.run.adopt_folder,
     )
     sight.state = state
     compare_structure(output, state, offline.tree)

@@ -182,6 +182,7 @@ def _begin(output: OutputDataset, run: Run) -> Folder:
         folder_identity(output),
         run,
         accept_root_change=output.spec.run.accept_root_change,
+        adopt_folder=output.spec.run.adopt_folder,
     )
 
 
