@@ -30,4 +30,6 @@ def difference(before: JsonObject, after: JsonObject) -> dict[str, JsonValue]:
 
 def _is_same(before: JsonValue, after: JsonValue) -> bool:
     """As JSON: Python holds True for equal to 1."""
+    if isinstance(before, str) or isinstance(after, str):
+        return before == after
     return json.dumps(before, sort_keys=True) == json.dumps(after, sort_keys=True)

@@ -106,17 +106,14 @@ def _beyond_references(around: Surroundings) -> tuple[Finding, ...]:
     return (*found, *dependence_findings((output,), upstream, sources))
 
 
-def check(
-    around: Surroundings, faulty: tuple[str, ...], *, allow_jdbc_url: bool = False
-) -> Checked:
-    """Validate one resource, and plan it.
+def check(around: Surroundings, findings: tuple[Finding, ...], faulty: tuple[str, ...]) -> Checked:
+    """Plan one resource, where nothing speaks against it.
 
     Args:
         around: it, with all that says something about it.
+        findings: its own (`own_findings`).
         faulty: `Kind/name` of what it needs and what is wrong.
-        allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
     """
-    findings = own_findings(around, allow_jdbc_url=allow_jdbc_url)
     resource = around.resource
     is_runnable = isinstance(resource, OutputDataset | SkippingIndex)
     if faulty or errors_of(findings) or not is_runnable:

@@ -48,7 +48,7 @@ from snaploom_operator.observing.checking import (
     own_findings,
 )
 
-KEPT = 1_000
+KEPT = 250
 """Checked declarations with a Bundle that are kept: more than are looked at again and again at one
 time, and a few tens of megabytes. Those without are kept of every resource: they are small, and
 each is looked at again right after its status was written."""
@@ -98,13 +98,12 @@ class Gatherer:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._check = partial(check, allow_jdbc_url=allow_jdbc_url)
         self._own_findings = partial(own_findings, allow_jdbc_url=allow_jdbc_url)
         self._kept: dict[Ref, _Kept] = {}
         self._large: OrderedDict[Ref, None] = OrderedDict()
         """Of those, the ones with a Bundle, the latest used last."""
-        self._wrong: dict[Ref, tuple[int, bool]] = {}
-        """By resource: the hash of what it was judged by, and whether it has faults of its own."""
+        self._own: dict[Ref, tuple[int, tuple[Finding, ...]]] = {}
+        """By resource: the hash of what it was judged by, and what was found in itself."""
 
     async def observe(
         self, ref: Ref, refusal: Refusal | None = None
@@ -129,7 +128,7 @@ class Gatherer:
     def _forget(self, ref: Ref) -> None:
         self._kept.pop(ref, None)
         self._large.pop(ref, None)
-        self._wrong.pop(ref, None)
+        self._own.pop(ref, None)
 
     def _keep(self, ref: Ref, kept: _Kept) -> None:
         self._kept[ref] = kept
@@ -150,16 +149,25 @@ class Gatherer:
             return kept.checked
         if len(around.closure) < MANY:
             faulty = [each for each in needed(around.closure, entry.ref) if self._is_wrong(each)]
-            checked = self._check(around, _identities(faulty))
+            findings = self._findings(entry.ref, around, basis)
+            checked = check(around, findings, _identities(faulty))
         else:
             faulty = await self._wrong_of(needed(around.closure, entry.ref))
-            checked = await asyncio.to_thread(self._check, around, _identities(faulty))
+            findings = await asyncio.to_thread(self._own_findings, around)
+            checked = await asyncio.to_thread(check, around, findings, _identities(faulty))
             is_same = self._store.entry(entry.ref) is entry
             if not is_same or hash(self._around(entry, resource).basis) != basis:
                 return None
+            self._own[entry.ref] = basis, findings
         self._keep(entry.ref, _Kept(basis, checked))
-        self._wrong[entry.ref] = basis, bool(errors_of(checked.findings))
         return checked
+
+    def _findings(self, ref: Ref, around: Surroundings, basis: int) -> tuple[Finding, ...]:
+        """What is wrong or doubtful about a resource itself; found once, whoever asks."""
+        kept = self._own.get(ref)
+        if kept is None or kept[0] != basis:
+            kept = self._own[ref] = basis, self._own_findings(around)
+        return kept[1]
 
     async def _wrong_of(self, members: Iterable[Entry]) -> list[Entry]:
         """Those with faults of their own; others get their turn in between."""
@@ -176,11 +184,7 @@ class Gatherer:
         if isinstance(entry.content, Refused):
             return True
         around = self._around(entry, entry.content)
-        basis = hash(around.basis)
-        kept = self._wrong.get(entry.ref)
-        if kept is None or kept[0] != basis:
-            kept = self._wrong[entry.ref] = basis, bool(errors_of(self._own_findings(around)))
-        return kept[1]
+        return bool(errors_of(self._findings(entry.ref, around, hash(around.basis))))
 
     def _around(self, entry: Entry, resource: Resource) -> Surroundings:
         closure = self._store.closure(entry.ref)
