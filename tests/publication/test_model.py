@@ -10,6 +10,10 @@ one store, step by step (`support.modelcheck`). In every state that can be reach
 - who says that he published has published, and nobody else has under that number;
 - a reader has seen one whole manifest and every file of it, or files that ended and grace was over.
 
+When all is over, however often somebody died or was left without answer, a writer that ended well
+has a version in the log, and one more collection leaves nothing but what is live and what is not
+ours.
+
 `make prove` explores the larger combinations too (`SNAPLOOM_PROVE=1`).
 """
 
@@ -17,22 +21,31 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Callable, Hashable, Iterator
+from dataclasses import replace
 from functools import lru_cache, partial
 
 import pytest
 from support.folders import a_folder, a_target, agrees, day
-from support.modelcheck import Actor, Content, Explorer, PlayedStore, Seen, is_quiet
+from support.modelcheck import (
+    Actor,
+    Content,
+    Explorer,
+    Mishaps,
+    PlayedStore,
+    Seen,
+    is_quiet,
+)
+from support.proving import IS_WHOLE
 
 from snaploom.errors import ObjectNotFound, RunRevoked
 from snaploom.models.times import EpochNanos
 from snaploom.storage import gc, layout, manifest
 from snaploom.storage.entries import Tombstone
 from snaploom.storage.folder import open_folder
-from snaploom.storage.gc import collect_garbage, find_garbage
+from snaploom.storage.gc import Garbage, Verdict, collect_garbage, find_garbage
 from snaploom.storage.manifest import ManifestLog
-from snaploom.storage.objectstore import STORE_FAILURES
+from snaploom.storage.objectstore import STORE_FAILURES, ObjectInfo
 from snaploom.storage.publication import Published, WriteResult, publish
 from snaploom.storage.run import Run
 from snaploom.storage.state import FolderState, tombstone_of
@@ -48,12 +61,17 @@ def run_id(number: int) -> str:
     return f"20200101T000000000Z-{number:012x}"
 
 
+def in_life(number: int, life: int) -> int:
+    """Who begins again after a crash is another run."""
+    return number + 16 * life
+
+
 def a_run(number: int, clock: EpochNanos) -> Run:
     return Run(run_id(number), "0.0.0", lambda: clock)
 
 
-def write(number: int, clock: EpochNanos, store: PlayedStore) -> Hashable:
-    run = a_run(number, clock)
+def write(number: int, clock: EpochNanos, life: int, store: PlayedStore) -> Hashable:
+    run = a_run(in_life(number, life), clock)
 
     def put(uri: str) -> WriteResult:
         staging = uri.removeprefix(store.uri)
@@ -68,14 +86,18 @@ def write(number: int, clock: EpochNanos, store: PlayedStore) -> Hashable:
     return (kind, outcome.record.run_id, outcome.record.seq)
 
 
-def prune(store: PlayedStore) -> Hashable:
+def prune(life: int, store: PlayedStore) -> Hashable:
     def bury(state: FolderState) -> Tombstone | None:
         if day(0) not in state.live:
             return None
         seq = state.next_seq
         ended = tombstone_of(state.live[day(0)], seq=seq, rule="maxOldSnapshots", deleted_at=SOON)
         return Tombstone(
-            seq=seq, run_id=run_id(7), written_at=SOON, tool_version="0.0.0", snapshots=(ended,)
+            seq=seq,
+            run_id=run_id(in_life(7, life)),
+            written_at=SOON,
+            tool_version="0.0.0",
+            snapshots=(ended,),
         )
 
     try:
@@ -85,17 +107,17 @@ def prune(store: PlayedStore) -> Hashable:
     return "pruned"
 
 
-def collect(clock: EpochNanos, store: PlayedStore) -> Hashable:
+def collect(clock: EpochNanos, life: int, store: PlayedStore) -> Hashable:
     folder = open_folder(store)
     try:
         garbage = find_garbage(store, folder.log.read(), clock, GRACE)
-        collect_garbage(folder, garbage, a_run(8, clock))
+        collect_garbage(folder, garbage, a_run(in_life(8, life), clock))
     except STORE_FAILURES as error:
         return type(error).__name__
     return "collected"
 
 
-def read(store: PlayedStore) -> Hashable:
+def read(life: int, store: PlayedStore) -> Hashable:
     """What was pinned, and which of its files were not there."""
     state = open_folder(store).log.read()
     missing = []
@@ -133,6 +155,7 @@ class Invariants:
         names = {actor.name for actor in actors}
         self._is_grace_over = OLD.name in names
         self._look = lru_cache(maxsize=None)(self._look_at_store)
+        self._clean = lru_cache(maxsize=None)(self._clean_up)
         self._contents: dict[int, Content] = {}
 
     def check(self, seen: Seen) -> None:
@@ -152,8 +175,17 @@ class Invariants:
                     assert {seq for seq, _ in missing} <= ended
                 case _:
                     assert not seen.is_faultless, outcome
-        if seen.is_over and seen.is_faultless:
-            assert not any(key.startswith(layout.STAGING) for key in seen.content)
+        if seen.is_over:
+            self._clean(number)
+            if seen.is_faultless and not seen.has_crashed:
+                assert not any(key.startswith(layout.STAGING) for key in seen.content)
+
+    def _clean_up(self, number: int) -> None:
+        """Whatever was left behind, one more collection takes away, and nothing else."""
+        store = PlayedStore((), self._contents[number])
+        assert collect(LATE, 0, store) == "collected"
+        left = {info.key for info in store.list(layout.DATA)}
+        assert left == {FOREIGN, *open_folder(store).log.read().live_files}
 
     def _look_at_store(self, number: int) -> tuple[dict[int, str], set[int]]:
         """Who published by which entry, and which of those have ended."""
@@ -199,29 +231,52 @@ def content(monkeypatch: pytest.MonkeyPatch) -> Iterator[Content]:
 def with_snapshot(content: Content) -> Content:
     """The same with the snapshot published."""
     store = PlayedStore((), content)
-    write(4, SOON, store)
+    write(4, SOON, 0, store)
     return dict(store._content)
 
 
-Combination = tuple[bool, int, tuple[Actor, ...]]
-"""Whether the snapshot is published before, how many faults there may be, and who acts."""
+Combination = tuple[bool, Mishaps, tuple[Actor, ...]]
+"""Whether the snapshot is published before, what may go wrong, and who acts."""
 COMBINATIONS: dict[str, Combination] = {
-    "two writers, two faults": (False, 2, (WRITER, RIVAL)),
-    "a writer and one whose clock is far ahead": (False, 2, (WRITER, HASTY)),
-    "a writer and a late collector": (False, 2, (WRITER, OLD)),
-    "two writers and a late collector": (False, 0, (WRITER, RIVAL, OLD)),
-    "a pruner, a late collector and a reader": (True, 2, (PRUNER, OLD, READER)),
-    "a pruner, a collector and a reader": (True, 2, (PRUNER, YOUNG, READER)),
-    "a writer, a pruner and a reader": (True, 1, (WRITER, PRUNER, READER)),
+    "two writers, two faults": (False, Mishaps(2), (WRITER, RIVAL)),
+    "two writers, a fault and a crash": (False, Mishaps(1, 1), (WRITER, RIVAL)),
+    "a writer and one whose clock is far ahead": (False, Mishaps(2), (WRITER, HASTY)),
+    "a writer and a late collector": (False, Mishaps(2), (WRITER, OLD)),
+    "a writer and a late collector, a fault and a crash": (False, Mishaps(1, 1), (WRITER, OLD)),
+    "two writers and a late collector": (False, Mishaps(), (WRITER, RIVAL, OLD)),
+    "a pruner, a late collector and a reader": (True, Mishaps(1, 2), (PRUNER, OLD, READER)),
+    "a pruner, a collector and a reader": (True, Mishaps(1, 2), (PRUNER, YOUNG, READER)),
+    "a writer, a pruner and a reader": (True, Mishaps(1, 1), (WRITER, PRUNER, READER)),
+    "a writer, a hasty one and a pruner, a crash": (
+        True,
+        Mishaps(crashes=1),
+        (WRITER, HASTY, PRUNER),
+    ),
 }
 LARGER: dict[str, Combination] = {
-    "two writers, three faults": (False, 3, (WRITER, RIVAL)),
-    "a writer, a hasty one, and a pruner": (True, 1, (WRITER, HASTY, PRUNER)),
-    "two writers, a late collector, a fault": (False, 1, (WRITER, RIVAL, OLD)),
-    "a writer, a pruner, a late collector and a reader": (True, 0, (WRITER, PRUNER, OLD, READER)),
-    "two writers, a pruner and a reader": (True, 0, (WRITER, RIVAL, PRUNER, READER)),
+    "two writers, three faults": (False, Mishaps(3), (WRITER, RIVAL)),
+    "two writers, two crashes": (False, Mishaps(crashes=2), (WRITER, RIVAL)),
+    "two writers, two faults and a crash": (False, Mishaps(2, 1), (WRITER, RIVAL)),
+    "a writer and a late collector, two crashes": (False, Mishaps(crashes=2), (WRITER, OLD)),
+    "a writer, a hasty one and a pruner, a fault": (True, Mishaps(1), (WRITER, HASTY, PRUNER)),
+    "two writers and a late collector, a fault": (False, Mishaps(1), (WRITER, RIVAL, OLD)),
+    "a writer, a pruner, a late collector and a reader, a crash": (
+        True,
+        Mishaps(crashes=1),
+        (WRITER, PRUNER, OLD, READER),
+    ),
+    "two writers, a pruner and a reader, a crash": (
+        True,
+        Mishaps(crashes=1),
+        (WRITER, RIVAL, PRUNER, READER),
+    ),
+    "two writers, a pruner, a late collector and a reader": (
+        True,
+        Mishaps(),
+        (WRITER, RIVAL, PRUNER, OLD, READER),
+    ),
 }
-if os.environ.get("SNAPLOOM_PROVE"):
+if IS_WHOLE:
     COMBINATIONS |= LARGER
 
 
@@ -230,9 +285,9 @@ if os.environ.get("SNAPLOOM_PROVE"):
 def test_invariants_hold_in_every_state(
     content: Content, name: str, record_property: Callable[[str, object], None]
 ) -> None:
-    is_published, faults, actors = COMBINATIONS[name]
+    is_published, mishaps, actors = COMBINATIONS[name]
     first = with_snapshot(content) if is_published else content
-    explorer = Explorer(first, actors, faults, is_quiet)
+    explorer = Explorer(first, actors, mishaps, is_quiet)
     explored = explorer.explore(Invariants(actors).check)
     print(f"{name}: {explored.states:,} states by {explored.steps:,} steps")
     record_property("states", explored.states)
@@ -245,7 +300,7 @@ def test_a_collector_that_revokes_nobody_is_caught(
     """The explorer finds the fault that ruling D27 is there for."""
     monkeypatch.setattr(gc, "_is_dead", lambda item, state, run: True)
     monkeypatch.setattr(gc, "_revoke", lambda folder, run_ids, run: folder.log.read())
-    explorer = Explorer(content, (WRITER, OLD), 0, is_quiet)
+    explorer = Explorer(content, (WRITER, OLD), Mishaps(), is_quiet)
     with pytest.raises(AssertionError):
         explorer.explore(Invariants((WRITER, OLD)).check)
 
@@ -256,6 +311,24 @@ def test_a_commit_that_asks_nobody_is_caught(
     """The explorer finds a put whose answer is believed when none came (ruling D26)."""
     monkeypatch.setattr(manifest, "PUT_ATTEMPTS", 1)
     monkeypatch.setattr(ManifestLog, "_is_ours", lambda log, key, document: True)
-    explorer = Explorer(content, (WRITER, RIVAL), 1, is_quiet)
+    explorer = Explorer(content, (WRITER, RIVAL), Mishaps(faults=1), is_quiet)
     with pytest.raises(AssertionError):
         explorer.explore(Invariants((WRITER, RIVAL)).check)
+
+
+def test_a_collector_that_forgets_whom_it_revoked_is_caught_by_a_crash(
+    content: Content, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dead between revocation and deletion, it leaves files that nobody takes away any more."""
+    judge = gc._Search._leftover
+
+    def forgetful(search: gc._Search, info: ObjectInfo) -> Garbage:
+        found = judge(search, info)
+        is_revoked = found.run_id in search.state.revoked
+        return replace(found, verdict=Verdict.KEEP_YOUNG) if is_revoked else found
+
+    monkeypatch.setattr(gc._Search, "_leftover", forgetful)
+    actors = (WRITER, OLD)
+    Explorer(content, actors, Mishaps(), is_quiet).explore(Invariants(actors).check)
+    with pytest.raises(AssertionError):
+        Explorer(content, actors, Mishaps(crashes=1), is_quiet).explore(Invariants(actors).check)

@@ -5,9 +5,11 @@ it is run once for each sequence of answers that it can get, with those answers 
 then on the step is looked up. A state of the whole is the content of the store, what each actor has
 heard, and which requests are still under way. Equal states are visited once.
 
-A crash is an actor that takes no further step: every state that is reached is also the state after
-any of the unfinished actors died there, so that what holds in all states holds after all crashes.
-Besides, requests may get lost, answers may get lost, and a request without answer may arrive later.
+Every state that is reached is also the state after any of the unfinished actors died there, so that
+what holds in all states holds after all crashes that nobody follows up. A crash as a step of its
+own is followed up: the actor begins again, as a new run that remembers nothing. It may die between
+any two calls, and with a call on its way, which then arrives at any later moment. Besides, requests
+may get lost, answers may get lost, and a request without answer may arrive later.
 
 Steps that no other actor can notice, or that always have the same answer, are taken at once.
 """
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from snaploom.errors import ObjectAlreadyExists, ObjectNotFound, StorageError
 from snaploom.models.times import EpochNanos
@@ -126,7 +128,8 @@ class Actor:
     """Somebody who works on the store, and how it ended."""
 
     name: str
-    act: Callable[[PlayedStore], Hashable]
+    act: Callable[[int, PlayedStore], Hashable]
+    """Called with the number of crashes that it has behind it."""
 
 
 @dataclass(eq=False)
@@ -135,6 +138,8 @@ class _Heard:
 
     parent: _Heard | None
     answer: Answer | None
+    life: int = 0
+    """Crashes before."""
     call: Call | None = None
     outcome: Hashable = None
     after: dict[Answer, _Heard] = field(default_factory=dict)
@@ -158,7 +163,9 @@ class Seen:
     is_over: bool
     """Whether all have ended and nothing is under way."""
     is_faultless: bool
-    """Whether nothing got lost on the way here."""
+    """Whether no request or answer got lost on the way here."""
+    has_crashed: bool
+    """Whether anybody died on the way here."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +177,18 @@ class Explored:
     ends: int
 
 
-_State = tuple[int, tuple[_Heard, ...], tuple[Call, ...], int]
+@dataclass(frozen=True)
+class Mishaps:
+    """What may go wrong on the way to a state."""
+
+    faults: int = 0
+    """Requests or answers that get lost."""
+    crashes: int = 0
+    """Actors that die and begin again."""
+
+
+_State = tuple[int, tuple[_Heard, ...], tuple[Call, ...], Mishaps]
+"""Content, what each has heard, calls on their way, and what may still go wrong."""
 
 
 class Explorer:
@@ -179,7 +197,7 @@ class Explorer:
     Args:
         content: what the store holds at first.
         actors: who works on it.
-        faults: how many requests or answers may get lost on the way to a state.
+        mishaps: what may go wrong on the way to a state, at most.
         is_quiet: whether a call cannot be noticed by others, nor its answer changed by them.
     """
 
@@ -187,7 +205,7 @@ class Explorer:
         self,
         content: Content,
         actors: Sequence[Actor],
-        faults: int,
+        mishaps: Mishaps,
         is_quiet: Callable[[Call, Content], bool],
     ) -> None:
         self._contents: list[Content] = []
@@ -195,15 +213,14 @@ class Explorer:
         self._done: dict[tuple[int, Call], tuple[int, Answer]] = {}
         self._actors = actors
         self._is_quiet = is_quiet
-        self._faults = faults
+        self._mishaps = mishaps
+        self._births: dict[tuple[int, int], _Heard] = {}
         self._first = self._number(content)
 
     def explore(self, check: Callable[[Seen], None]) -> Explored:
         """Visit all states, and check each once."""
-        heard = tuple(_Heard(None, None) for _ in self._actors)
-        for number, node in enumerate(heard):
-            self._play(number, node, self._first)
-        start = self._settled((self._first, heard, (), self._faults))
+        heard = tuple(self._born(who, 0, self._first) for who in range(len(self._actors)))
+        start = self._settled((self._first, heard, (), self._mishaps))
         visited, queue = {start}, deque([start])
         steps = ends = 0
         while queue:
@@ -219,33 +236,58 @@ class Explorer:
         return Explored(len(visited), steps, ends)
 
     def _following(self, state: _State) -> Iterator[_State]:
-        number, heard, under_way, faults = state
+        number, heard, under_way, left = state
         for at, call in enumerate(under_way):
             arrived, _ = self._perform(number, call)
-            yield arrived, heard, under_way[:at] + under_way[at + 1 :], faults
+            yield arrived, heard, under_way[:at] + under_way[at + 1 :], left
         for who, node in enumerate(heard):
             call = node.call
             if call is None:
                 continue
             done, answer = self._perform(number, call)
-            yield self._told(state, who, done, answer, under_way, faults)
-            if faults and call[0] in WRITES:
-                left = faults - 1
-                yield self._told(state, who, done, LOST, under_way, left)
-                yield self._told(state, who, number, LOST, under_way, left)
-                later = tuple(sorted((*under_way, call)))
-                yield self._told(state, who, number, LOST, later, left)
+            yield self._told(state, who, done, answer, under_way, left)
+            later = tuple(sorted((*under_way, call)))
+            is_write = call[0] in WRITES
+            if left.faults and is_write:
+                fewer = replace(left, faults=left.faults - 1)
+                yield self._told(state, who, done, LOST, under_way, fewer)
+                yield self._told(state, who, number, LOST, under_way, fewer)
+                yield self._told(state, who, number, LOST, later, fewer)
+            if left.crashes:
+                fewer = replace(left, crashes=left.crashes - 1)
+                if node.parent is not None:
+                    yield self._begun_again(state, who, under_way, fewer)
+                if is_write:
+                    yield self._begun_again(state, who, later, fewer)
 
     def _told(
-        self, state: _State, who: int, number: int, answer: Answer, way: tuple[Call, ...], left: int
+        self,
+        state: _State,
+        who: int,
+        number: int,
+        answer: Answer,
+        way: tuple[Call, ...],
+        left: Mishaps,
     ) -> _State:
         heard = list(state[1])
         heard[who] = self._after(who, heard[who], answer, number)
         return self._settled((number, tuple(heard), way, left))
 
+    def _begun_again(self, state: _State, who: int, way: tuple[Call, ...], left: Mishaps) -> _State:
+        """An actor dies; what it had done stays done, what it knew is forgotten."""
+        number, heard = state[0], list(state[1])
+        heard[who] = self._born(who, heard[who].life + 1, number)
+        return self._settled((number, tuple(heard), way, left))
+
+    def _born(self, who: int, life: int, number: int) -> _Heard:
+        if (who, life) not in self._births:
+            node = self._births[who, life] = _Heard(None, None, life)
+            self._play(who, node, number)
+        return self._births[who, life]
+
     def _settled(self, state: _State) -> _State:
         """The state once everybody has taken the steps that nobody notices."""
-        number, heard, under_way, faults = state
+        number, heard, under_way, left = state
         nodes = list(heard)
         for who, start in enumerate(nodes):
             node = start
@@ -253,11 +295,11 @@ class Explorer:
                 number, answer = self._perform(number, node.call)
                 node = self._after(who, node, answer, number)
             nodes[who] = node
-        return number, tuple(nodes), under_way, faults
+        return number, tuple(nodes), under_way, left
 
     def _after(self, who: int, node: _Heard, answer: Answer, number: int) -> _Heard:
         if answer not in node.after:
-            following = node.after[answer] = _Heard(node, answer)
+            following = node.after[answer] = _Heard(node, answer, node.life)
             self._play(who, following, number)
         return node.after[answer]
 
@@ -265,12 +307,12 @@ class Explorer:
         """Find what an actor does next, and what it would do if it were left alone from here on."""
         history = node.history()
         store = PlayedStore(history, self._contents[number])
-        outcome = self._actors[who].act(store)
+        outcome = self._actors[who].act(node.life, store)
         for call, answer in store.told[len(history) :]:
             node.call = call
             if answer in node.after:
                 return
-            node.after[answer] = _Heard(node, answer)
+            node.after[answer] = _Heard(node, answer, node.life)
             node = node.after[answer]
         node.outcome = outcome
 
@@ -288,14 +330,20 @@ class Explorer:
         return self._numbers[key]
 
     def _seen(self, state: _State) -> Seen:
-        number, heard, under_way, faults = state
+        number, heard, under_way, left = state
         ended = {
             actor.name: node.outcome
             for actor, node in zip(self._actors, heard, strict=True)
             if node.call is None
         }
         is_over = not under_way and len(ended) == len(heard)
-        return Seen(self._contents[number], ended, is_over, faults == self._faults)
+        return Seen(
+            self._contents[number],
+            ended,
+            is_over,
+            is_faultless=left.faults == self._mishaps.faults,
+            has_crashed=left.crashes < self._mishaps.crashes,
+        )
 
 
 def is_quiet(call: Call, content: Content) -> bool:
