@@ -100,8 +100,8 @@ bench-join: install java ## Compare weaving with hand-written PySpark
 	$(BIN)/python benchmarks/backfill.py
 
 .PHONY: bench-enumeration
-bench-enumeration: install java ## List the snapshots of a source of a million files
-	$(BIN)/python benchmarks/enumeration.py
+bench-enumeration: install java components ## List the snapshots of a source of a million files
+	PYTHONPATH=tests $(BIN)/python benchmarks/enumeration.py
 
 .PHONY: bench-publication
 bench-publication: install ## Open and commit to histories of up to 100,000 snapshots

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from support.objectstoresuite import *  # noqa: F403
 from support.objectstoresuite import keys
 
-from snaploom.engine.hadoopstore import HadoopObjectStore, hadoop_stores
 from snaploom.errors import FolderNotOurs, FolderNotWritable, StorageError
+from snaploom.hadoop.store import HadoopObjectStore, hadoop_stores
 from snaploom.storage.stores import UnsupportedStore, open_store
 
 pytestmark = pytest.mark.spark

@@ -58,12 +58,16 @@ def files(data_format: str, *globs: object, **settings: Any) -> dict[str, Any]:
     return {"hdfsLike": declared}
 
 
+def a_bundle(spec: dict[str, Any], *others: DataSource) -> Bundle:
+    """A source named `orders`, beside others that it may read."""
+    return Bundle(skipping_index=INDEX, data_sources=(a_source(spec), *others))
+
+
 def reader(
     spark: SparkSession, spec: dict[str, Any], *others: DataSource, now: EpochNanos = NOW
 ) -> SourceReader:
     """The reader of a source named `orders`, beside others that it may read."""
-    bundle = Bundle(skipping_index=INDEX, data_sources=(a_source(spec), *others))
-    return open_source(spark, bundle, "orders", now)
+    return open_source(spark, a_bundle(spec, *others), "orders", now)
 
 
 def snapshot_times(source: SourceReader) -> list[int]:

@@ -19,7 +19,7 @@ from whenever import Instant
 
 from snaploom.engine.conform import conform_frame
 from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS
-from snaploom.engine.hadoopstore import hadoop_stores
+from snaploom.hadoop.store import hadoop_stores
 from snaploom.models.outputfolder import DataFormat
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom.storage import history, layout

@@ -11,13 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import types as spark_types
-from support.sources import by_field, files, reader, rows_at, snapshot_times
 
 from snaploom.engine.fields import Found
-from snaploom.engine.sources.files import ListedFile
-from snaploom.engine.sources.footers import constant_values
+from snaploom.engine.sources.footers import Footer, read_footers
+from snaploom.hadoop.files import ListedFile
 
 TEXT, LONG, DATE = spark_types.StringType(), spark_types.LongType(), spark_types.DateType()
+
+
+def end_of(file: ListedFile, length: int) -> bytes:
+    """As a store would give it: the files of these tests are local."""
+    return Path(file.uri.partition(":")[2]).read_bytes()[-length:]
+
+
+def footers(*files: ListedFile, name: str = "day") -> list[Footer | None]:
+    return list(read_footers(files, name, end_of))
 
 
 def told(
@@ -26,31 +34,35 @@ def told(
     kind: spark_types.DataType = TEXT,
     name: str = "day",
     group: int = 2,
+    scheme: str = "file",
     **how: object,
-) -> frozenset[str | int] | None:
+) -> list[frozenset[str | int] | None]:
     """What footers tell of a file a column, in row groups of two."""
     listed = []
     for number, column in enumerate(columns):
         path = folder / f"{number}.parquet"
         table = pa.table({"day": column, "x": list(range(len(column)))})
         pq.write_table(table, path, row_group_size=group, **how)
-        listed.append(ListedFile(f"file:{path}", 1, 1))
-    return constant_values(listed, Found((name,), kind, {}))
+        listed.append(ListedFile(f"{scheme}:{path}", path.stat().st_size, 1))
+    found = [footer and footer.column for footer in footers(*listed, name=name)]
+    return [column and column.of(Found((name,), kind, {})) for column in found]
 
 
 values = st.lists(st.sampled_from(["2020-01-01", "2020-01-02", "ünï", None]), max_size=6)
 
 
-@given(st.lists(values, min_size=1, max_size=3))
+@given(st.lists(values, min_size=1, max_size=3), st.sampled_from(["file", "s3a"]))
 def test_footers_tell_the_values_or_nothing(
-    tmp_path_factory: pytest.TempPathFactory, columns: list[list[str | None]]
+    tmp_path_factory: pytest.TempPathFactory, columns: list[list[str | None]], scheme: str
 ) -> None:
     folder = tmp_path_factory.mktemp("footers")
     arrays = [pa.array(column, pa.string()) for column in columns]
-    groups = [column[i : i + 2] for column in columns for i in range(0, len(column), 2)]
-    sure = all(len(set(group)) == 1 and None not in group for group in groups)
-    expected = frozenset(value for column in columns for value in column if value)
-    assert told(folder, *arrays) == (expected if sure else None)
+    expected = []
+    for column in columns:
+        groups = [column[i : i + 2] for i in range(0, len(column), 2)]
+        is_sure = all(len(set(group)) == 1 and None not in group for group in groups)
+        expected.append(frozenset(column) if is_sure else None)
+    assert told(folder, *arrays, scheme=scheme) == expected
 
 
 @pytest.mark.parametrize(
@@ -70,41 +82,36 @@ def test_footers_tell_the_values_or_nothing(
 def test_only_types_whose_statistics_are_their_values_are_told(
     tmp_path: Path, column: pa.Array, kind: spark_types.DataType, expected: set[int] | None
 ) -> None:
-    assert told(tmp_path, column, kind=kind) == (None if expected is None else frozenset(expected))
+    assert told(tmp_path, column, kind=kind) == [None if expected is None else frozenset(expected)]
 
 
 def test_what_is_not_there_or_not_known_is_not_told(tmp_path: Path) -> None:
     column = pa.array(["a", "a"])
-    assert told(tmp_path, column) == frozenset(["a"])
-    assert told(tmp_path, column, name="other") is None
-    assert told(tmp_path, column, name="DAY") is None
-    assert told(tmp_path, column, write_statistics=False) is None
+    assert told(tmp_path, column) == [frozenset(["a"])]
+    assert told(tmp_path, column, name="other") == [None]
+    assert told(tmp_path, column, name="DAY") == [None]
+    assert told(tmp_path, column, write_statistics=False) == [None]
     (tmp_path / "0.parquet").write_bytes(b"PAR1 cut short")
-    assert (
-        constant_values([ListedFile(f"file:{tmp_path}/0.parquet", 1, 1)], Found(("day",), TEXT, {}))
-        is None
-    )
-    assert (
-        constant_values([ListedFile("s3a://b/0.parquet", 1, 1)], Found(("day",), TEXT, {})) is None
-    )
+    assert footers(ListedFile(f"file:{tmp_path}/0.parquet", 14, 1)) == [None]
+    assert footers(ListedFile(f"s3a:{tmp_path}/0.parquet", 14, 1)) == [None]
+    assert footers(ListedFile("s3a:/absent.parquet", 14, 1)) == [None]
 
 
-@pytest.mark.spark
-def test_snapshots_are_listed_without_a_job_where_footers_tell(spark, tmp_path):
-    spec = files("parquet", f"{tmp_path}/*", snapshot=by_field("day", "ISO8601_DATE"))
-    for number, day in enumerate(["2020-01-01", "2020-01-02"]):
-        table = pa.table({"day": [day] * 3, "n": [number] * 3})
-        pq.write_table(table, tmp_path / f"{number}.parquet")
-    source = reader(spark, spec)
-    assert source.source._column.field.path == "day"  # inferring the schema takes a job
-    spark.sparkContext.setJobGroup("footers", "listing")
-    times = snapshot_times(source)
-    spark.sparkContext.setLocalProperty("spark.jobGroup.id", "")
+def test_footer_longer_than_what_is_asked_for_first_is_read_whole(tmp_path: Path) -> None:
+    path = tmp_path / "wide.parquet"
+    names = ["day", *(f"a column with the number {number}" for number in range(2000))]
+    pq.write_table(pa.table({name: ["a"] for name in names}), path)
+    (found,) = footers(ListedFile(f"s3a:{path}", path.stat().st_size, 1))
+    assert found is not None
+    assert found.column is not None
+    assert found.column.values == {"a"}
 
-    assert spark.sparkContext.statusTracker().getJobIdsForGroup("footers") == []
-    assert rows_at(source, times[1]) == [(1,)] * 3
-    mixed = pa.table({"day": ["2020-01-03", "2020-01-01"], "n": [7, 8]})
-    pq.write_table(mixed, tmp_path / "2.parquet")
-    assert [rows_at(reader(spark, spec), time) for time in snapshot_times(reader(spark, spec))] == [
-        [(0,)] * 3 + [(8,)], [(1,)] * 3, [(7,)],
-    ]  # fmt: skip
+
+def test_files_that_spark_reads_alike_have_one_hash(tmp_path: Path) -> None:
+    listed = []
+    for number, kind in enumerate([pa.int32(), pa.int32(), pa.int64()]):
+        path = tmp_path / f"{number}.parquet"
+        pq.write_table(pa.table({"n": pa.array([number], kind)}), path)
+        listed.append(ListedFile(f"file:{path}", path.stat().st_size, 1))
+    one, same, other = (footer.schema_hash for footer in footers(*listed) if footer)
+    assert one == same != other

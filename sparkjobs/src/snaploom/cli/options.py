@@ -113,10 +113,11 @@ def open_named(uri: str) -> ObjectStore:
     Raises:
         StorageError: as `open_store`.
     """
-    return open_store(uri, create=False, others=_by_hadoop)
+    return open_store(uri, create=False, others=by_hadoop)
 
 
-def _by_hadoop(uri: str, create: bool) -> ObjectStore:
+def by_hadoop(uri: str, create: bool) -> ObjectStore:
+    """The store of a folder that only Hadoop's client knows; Spark is started for it."""
     opener = cast(StoreOpener, resolve(OPEN_PLACE))
     return opener(uri, create)
 

@@ -11,7 +11,9 @@ metadata/_claim                                hint: how often the newest claim 
 metadata/removal.json                          notice: the folder is being removed, and for whom
 metadata/schema/<sha256>.json, merged.json     schemas by content, and one that reads the newest
 metadata/datamodel/<sha256>.json, merged.json  data models by content, and the merged one for people
-metadata/listing/<source>.json                 what is known of a source's files: a cache
+commits/<sha256>.json                          what commits of an Iceberg table mean (ICEBERG only)
+iceberg/metadata/                              versions of that table (`storage.icebergtable`)
+metadata/listing/<sha256>.json                 what is known of a source's files: a cache
 .snaploom-tmp/                                 writes that are not finished
 ```
 
@@ -37,6 +39,7 @@ CLAIM = "metadata/_claim"
 REMOVAL = "metadata/removal.json"
 SCHEMAS = "metadata/schema/"
 DATA_MODELS = "metadata/datamodel/"
+COMMITS = "commits/"
 LISTINGS = "metadata/listing/"
 MERGED_SCHEMA = "metadata/schema/merged.json"
 MERGED_DATA_MODEL = "metadata/datamodel/merged.json"
@@ -103,8 +106,13 @@ def data_model_key(model_hash: str) -> str:
 
 
 def listing_key(source: str) -> str:
-    """Key of what is known of the files of a source, by its name."""
-    return f"{LISTINGS}{source}.json"
+    """Key of what is known of the files of a source; its name may be too long for a file's."""
+    return f"{LISTINGS}{content_hash(source.encode())}.json"
+
+
+def commit_key(commit: str) -> str:
+    """Key of what a commit of the output's table means."""
+    return f"{COMMITS}{commit}.json"
 
 
 def staging_prefix(run_id: str, attempt: str) -> str:

@@ -43,6 +43,7 @@ from snaploom.storage.entries import (
     corrupt,
 )
 from snaploom.storage.folder import Folder, open_folder
+from snaploom.storage.icebergtable import TABLE, VERSIONS
 from snaploom.storage.manifest import ManifestLog
 from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectInfo, ObjectStore
 from snaploom.storage.ownership import FolderOwner, owner_in
@@ -52,7 +53,10 @@ from snaploom.storage.state import FolderState, tombstone_of
 REMOVED = "REMOVED"
 """Rule in the tombstones of snapshots that ended because their output was deleted."""
 
-_DOCUMENT = re.compile(r"metadata/((schema|datamodel)/[0-9a-f]{64}|listing/[a-z0-9.-]+)\.json")
+_DOCUMENT = re.compile(r"metadata/(schema|datamodel|listing)/[0-9a-f]{64}\.json")
+_TABLE = re.compile(
+    rf"commits/[0-9a-f]{{64}}\.json|{VERSIONS}(v\d+\.metadata\.json|version-hint\.text|[^/]+\.avro)"
+)
 
 
 @dataclass(frozen=True)
@@ -99,12 +103,15 @@ def remove_folder(store: ObjectStore, owner: FolderOwner, run: Run) -> Removal:
     removing.delete(_entries(store))
     # A run may have put files here until the log was gone.
     removing.delete(_data(store))
+    removing.delete(_table(store))
     removing.delete(_record(store))
     store.prune(layout.DATA)
     left = _left(store)
     last = store.head(layout.REMOVAL)
     removing.delete(() if last is None else (last,))
     store.prune("metadata/")
+    store.prune(TABLE)
+    store.prune(layout.COMMITS)
     store.prune(TEMPORARY_PREFIX)
     return Removal(removing.files, removing.size, left)
 
@@ -268,6 +275,13 @@ def _entries(store: ObjectStore) -> list[ObjectInfo]:
     """Entries of the log, the oldest first."""
     listed = [i for i in store.list(layout.MANIFEST) if layout.sequence_of(i.key) is not None]
     return sorted(listed, key=lambda info: info.key)
+
+
+def _table(store: ObjectStore) -> list[ObjectInfo]:
+    """What the output's table consists of beside its data: versions, lists of files, commits."""
+    places = (VERSIONS, layout.COMMITS)
+    listed = [info for place in places for info in store.list(place)]
+    return [info for info in listed if _TABLE.fullmatch(info.key)]
 
 
 def _record(store: ObjectStore) -> list[ObjectInfo]:

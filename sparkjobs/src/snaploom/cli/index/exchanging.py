@@ -10,7 +10,7 @@ from snaploom.cli.console import OutputForm
 from snaploom.cli.index.options import DEFAULT_PLACE, PlaceOptions, Target, place_of
 from snaploom.cli.index.told import show_reports
 from snaploom.cli.index.work import carry_out, put_back_when_interrupted
-from snaploom.cli.options import Form, folder_uri
+from snaploom.cli.options import Form, by_hadoop, folder_uri
 from snaploom.jobs.indexes.lookup import find_index, keys_of
 from snaploom.jobs.indexes.requests import IndexAction, IndexReport, IndexRequest
 from snaploom.skipping.formats.xskipper.directory import XskipperDirectory
@@ -34,8 +34,8 @@ def export(
 ) -> int:
     """Write an index as a Parquet metadata store of version 4; the index stays as it is."""
     named = place_of(target, place)
-    store = find_index(named)
-    folder = open_store(folder_uri(directory), create=True)
+    store = find_index(named, by_hadoop)
+    folder = open_store(folder_uri(directory), create=True, others=by_hadoop)
     with put_back_when_interrupted(named.label):
         written = export_index(store, folder, XskipperDirectory(folder, keys_of(named)))
     left = f"; {written.left_out} have none there" if written.left_out else ""

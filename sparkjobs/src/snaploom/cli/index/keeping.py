@@ -11,7 +11,7 @@ from snaploom.cli.console import OutputForm
 from snaploom.cli.index.options import DEFAULT_PLACE, PlaceOptions, Target, place_of
 from snaploom.cli.index.told import show_reports
 from snaploom.cli.index.work import carry_out, put_back_when_interrupted
-from snaploom.cli.options import Form
+from snaploom.cli.options import Form, by_hadoop
 from snaploom.jobs.indexes.lookup import find_index
 from snaploom.jobs.indexes.requests import IndexAction, IndexReport, IndexRequest
 from snaploom.models.skippingindex import RefreshMode
@@ -99,7 +99,7 @@ def _keep(
 ) -> int:
     """What needs the store of an index and nothing of its files, so no Spark is started."""
     place = place_of(target, options)
-    store = find_index(place)
+    store = find_index(place, by_hadoop)
     with put_back_when_interrupted(place.label):
         act(store, place.owner)
     show_reports([IndexReport(place.label, (done,), describe(store))], form)

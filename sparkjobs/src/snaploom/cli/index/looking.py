@@ -22,7 +22,7 @@ from snaploom.cli.index.options import (
 )
 from snaploom.cli.index.told import show_descriptions, show_list
 from snaploom.cli.index.work import carry_out
-from snaploom.cli.options import Form
+from snaploom.cli.options import Form, by_hadoop
 from snaploom.errors import TargetNotIndexable
 from snaploom.jobs.indexes.lookup import find_index
 from snaploom.jobs.indexes.requests import (
@@ -53,7 +53,9 @@ def describe(
     """Tell what an index keeps, where, and how many of the files it covers."""
     named = place_of(target, place)
     if offline:
-        show_descriptions([IndexReport(named.label, (), described(find_index(named)))], output)
+        show_descriptions(
+            [IndexReport(named.label, (), described(find_index(named, by_hadoop)))], output
+        )
     else:
         show_descriptions(carry_out([IndexRequest(IndexAction.DESCRIBE, named)]), output)
     return 0

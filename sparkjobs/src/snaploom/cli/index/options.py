@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from snaploom.cli.options import Files, folder_uri
+from snaploom.cli.options import Files, by_hadoop, folder_uri
 from snaploom.errors import StatementInvalid
 from snaploom.jobs.declarations.files import read_declarations
 from snaploom.jobs.indexes.requests import IndexedPlace
@@ -118,7 +118,8 @@ def base_of(location: str, settings: Properties = ()) -> IndexBase:
     Raises:
         InvalidDeclarations: it is a local folder that is not there.
     """
-    return open_base(location_uri(location), open_keys(dict(settings).get(KEY_SERVICE, "")))
+    keys = open_keys(dict(settings).get(KEY_SERVICE, ""))
+    return open_base(location_uri(location), keys, by_hadoop)
 
 
 def location_uri(location: str) -> str:

@@ -12,7 +12,7 @@ from rich.console import Console
 from snaploom.cli.console import OutputForm, print_json, result_console
 from snaploom.cli.index.declared import declared_places
 from snaploom.cli.index.options import base_of, refuse_request
-from snaploom.cli.options import Files, Form
+from snaploom.cli.options import Files, Form, by_hadoop
 from snaploom.errors import IndexNotFound
 from snaploom.jobs.declarations.files import read_declarations
 from snaploom.jobs.indexes.lookup import find_index
@@ -57,11 +57,11 @@ def _declared(files: Files, name: str | None) -> list[UsedIndex]:
     declarations = read_declarations(files)
     if name is not None:
         (place,) = declared_places(declarations, (name,))
-        return [describe_usage(find_index(place))]
+        return [describe_usage(find_index(place, by_hadoop))]
     used = []
     for place in declared_places(declarations, ()):
         with suppress(IndexNotFound):  # declared, and not applied yet
-            used.append(describe_usage(find_index(place)))
+            used.append(describe_usage(find_index(place, by_hadoop)))
     return used
 
 

@@ -16,19 +16,17 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import chain
 
-from py4j.java_collections import JavaArray
-from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from snaploom.engine.failures import translate
 from snaploom.errors import SourceNotReadable
+from snaploom.hadoop.files import ListedFile, describe, file_system_of, open_path
 from snaploom.planning.hadoopuris import hadoop_uri
 
 _log = logging.getLogger(__name__)
@@ -40,30 +38,6 @@ TOLD_AT_ONCE = 10_000
 """Files about which the JVM is asked in one text of a few megabytes."""
 
 _SPECIAL = re.compile(r"[{}\[\]*?\\]")
-_STATUS = re.compile(
-    r"\w+\{path=(?P<uri>[^;{}\n]+); isDirectory=(?P<folder>true|false)"
-    r"(?:; length=(?P<length>\d+); replication=\d+; blocksize=\d+)?"
-    r"; modification_time=(?P<modified>\d+);"
-)
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class ListedFile:
-    """One file, or folder that a glob matches, as its file system describes it."""
-
-    uri: str
-    """As Hadoop's `Path` prints it: names as they are on disk, nothing escaped."""
-    length: int
-    """Bytes."""
-    modified: int
-    """Milliseconds since the epoch."""
-    folder: bool = False
-    """Whether it is a folder; no list of files has one."""
-
-    @property
-    def name(self) -> str:
-        """The last part of the URI."""
-        return self.uri.rsplit("/", 1)[-1]
 
 
 def list_files(spark: SparkSession, globs: Iterable[str], resource: str) -> tuple[ListedFile, ...]:
@@ -87,7 +61,7 @@ def list_files(spark: SparkSession, globs: Iterable[str], resource: str) -> tupl
 
 def fingerprint(files: Iterable[ListedFile]) -> str:
     """A hash that changes when a file comes, goes, or is written again."""
-    rows = [[file.uri, file.length, file.modified] for file in sorted(files)]
+    rows = [file.identity for file in sorted(files)]
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
@@ -96,9 +70,15 @@ def escape_glob(uri: str) -> str:
     return _SPECIAL.sub(lambda special: "\\" + special[0], uri)
 
 
+def file_key(file: ListedFile) -> str:
+    """A short name for this content of this file (128 bits), under which facts are remembered."""
+    told = json.dumps(file.identity).encode()
+    return hashlib.blake2b(told, digest_size=16).hexdigest()
+
+
 def exists(spark: SparkSession, uri: str) -> bool:
     """Whether there is a file or folder at a URI."""
-    path, file_system = _open(spark, uri)
+    path, file_system = open_path(spark, uri)
     return bool(file_system.exists(path))
 
 
@@ -166,7 +146,7 @@ class _Listing:
     def __init__(self, spark: SparkSession, glob: str) -> None:
         self._spark = spark
         self._jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]  # a session exists
-        self._file_system = _open(spark, glob)[1]
+        self._file_system = file_system_of(spark, glob)
 
     def of(self, glob: str) -> list[ListedFile]:
         """Files and folders."""
@@ -180,31 +160,3 @@ class _Listing:
             for first in range(0, len(statuses), TOLD_AT_ONCE)
         )
         return list(chain.from_iterable(describe(self._spark, piece) for piece in pieces))
-
-
-def _open(spark: SparkSession, uri: str) -> tuple[JavaObject, JavaObject]:
-    jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]  # set once a session exists
-    path = jvm.org.apache.hadoop.fs.Path(hadoop_uri(uri))
-    return path, path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
-
-
-def describe(spark: SparkSession, statuses: JavaArray) -> Iterator[ListedFile]:
-    """Statuses of Hadoop's file systems as plain data.
-
-    Every question to the JVM costs about 0.1 ms, so thousands of statuses are asked for in one
-    text. Its form is not promised, and a path may contain anything, the look of a status included:
-    unless the text has exactly one of each mark a status, each is asked by itself.
-    """
-    jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]  # set once a session exists
-    text = str(jvm.scala.runtime.ScalaRunTime.stringOf(statuses))
-    described = [s for s in _STATUS.finditer(text) if s["length"] or s["folder"] == "true"]
-    if {len(described), text.count("{"), text.count("; isDirectory=")} == {len(statuses)}:
-        for status in described:
-            size, modified = int(status["length"] or 0), int(status["modified"])
-            yield ListedFile(status["uri"], size, modified, status["folder"] == "true")
-        return
-    for status in statuses:
-        size, modified = int(status.getLen()), int(status.getModificationTime())
-        yield ListedFile(
-            str(status.getPath().toString()), size, modified, bool(status.isDirectory())
-        )

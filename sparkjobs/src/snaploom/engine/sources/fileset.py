@@ -8,7 +8,7 @@ the read agree, otherwise looked up by the file that each row comes from.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import unquote
@@ -23,7 +23,7 @@ from snaploom.engine.datatypes import struct_of
 from snaploom.engine.failures import translate
 from snaploom.engine.fields import fold_case, quote
 from snaploom.engine.formats import spark_format
-from snaploom.engine.sources.files import ListedFile, escape_glob, list_files
+from snaploom.engine.sources.files import escape_glob, list_files
 from snaploom.engine.sources.instants import instant_of_date_time
 from snaploom.engine.sources.publishedfolder import only_live
 from snaploom.engine.sources.schemas import check_schema
@@ -33,6 +33,7 @@ from snaploom.errors import (
     SourceNotReadable,
     SourceSchemaInvalid,
 )
+from snaploom.hadoop.files import ListedFile
 from snaploom.models.datasource import HdfsLike
 from snaploom.models.times import NANOS_PER_MICROSECOND
 from snaploom.planning.prefix import (
@@ -51,6 +52,9 @@ NEVER_EMPTY = frozenset(["parquet", "avro"])
 
 NAMES_IN_RECORDS = frozenset(["json", "xml"])
 """Formats of which every record names its fields, and which Spark reads with regard to case."""
+
+MERGED_BY_SPARK = frozenset(["parquet", "orc"])
+"""Formats of which Spark takes one file's schema for all, unless it is told to look into each."""
 
 _COLUMN_TYPES: Mapping[CaptureType, spark_types.DataType] = {
     CaptureType.STRING: spark_types.StringType(),
@@ -111,18 +115,47 @@ class FileSet:
             SourceNotReadable: Spark cannot read them.
             SourceSchemaInvalid: columns clash, or have no type.
         """
-        frame = self._load([file.file.uri for file in files])
-        check_schema(frame.schema, self.resource, "spec.hdfsLike")
+        return self.with_captures(self.data(files), files)
+
+    def with_captures(self, frame: DataFrame, files: Sequence[CapturedFile]) -> DataFrame:
+        """The columns of the data, then the captured ones.
+
+        Args:
+            frame: from `data`.
+            files: its files.
+
+        Raises:
+            SourceSchemaInvalid: columns clash.
+        """
         if self.prefix is None:
             return frame
         self._refuse_clashes(frame.schema, self.prefix)
         captures = self.prefix.captures
         return self._with_captures(frame, captures, files) if captures else frame
 
+    def data(
+        self, files: Sequence[CapturedFile], schema: spark_types.StructType | None = None
+    ) -> DataFrame:
+        """One frame over some of the files, with the columns of the data only.
+
+        Args:
+            files: at least one.
+            schema: of the data; None to infer it from these files, unless it is declared.
+
+        Raises:
+            SourceNotReadable: Spark cannot read them.
+            SourceSchemaInvalid: columns clash, or have no type.
+        """
+        frame = self._load([file.file.uri for file in files], schema)
+        check_schema(frame.schema, self.resource, "spec.hdfsLike")
+        return frame
+
     def _captured(self, prefix: UriPrefix, files: Sequence[ListedFile]) -> tuple[CapturedFile, ...]:
         captured: list[CapturedFile] = []
         unmatched: list[str] = []
         invalid: list[str] = []
+        # Of a million files nearly all have the values of another: one mapping for all of those.
+        shared: dict[tuple[CapturedValue, ...], Mapping[str, CapturedValue]] = {}
         for file in files:
             try:
                 values = prefix.match(file.uri)
@@ -132,7 +165,8 @@ class FileSet:
             if values is None:
                 unmatched.append(file.uri)
             else:
-                captured.append(CapturedFile(file, values))
+                same = shared.setdefault(tuple(values.values()), values)
+                captured.append(CapturedFile(file, same))
         if unmatched:
             raise SourceFileUnmatched(
                 f"{len(unmatched)} of {len(files)} files do not begin with the prefix",
@@ -169,10 +203,10 @@ class FileSet:
                 hint="write them again, or remove them",
             )
 
-    def _load(self, uris: Sequence[str]) -> DataFrame:
+    def _load(self, uris: Sequence[str], schema: spark_types.StructType | None) -> DataFrame:
         paths = [escape_glob(uri) for uri in uris]
         try:
-            schema = self._schema(paths)
+            schema = schema or self._schema(paths)
             reader = self._reader(self.spark)
             frame = (reader if schema is None else reader.schema(schema)).load(paths)
             names = frame.schema.names
@@ -187,6 +221,19 @@ class FileSet:
                 hint="correct format or formatOptions, or declare schemaFields",
             )
         return frame
+
+    def merged_by_spark(self, files: Sequence[CapturedFile]) -> spark_types.StructType:
+        """One schema of files that need not agree, of a format in `MERGED_BY_SPARK`.
+
+        Raises:
+            SourceNotReadable: Spark cannot read them, or the types of a column differ.
+        """
+        paths = [escape_glob(file.file.uri) for file in files]
+        reader = self._reader(self.spark).option("mergeSchema", "true")
+        try:
+            return reader.load(paths).schema
+        except (PySparkException, Py4JError) as error:
+            raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
 
     def _reader(self, spark: SparkSession) -> DataFrameReader:
         reader = spark.read.format(spark_format(self.declared.format))
@@ -243,19 +290,13 @@ class FileSet:
         rows: Mapping[str, tuple[CapturedValue, ...]],
     ) -> DataFrame:
         """Join each row with the captures of its file; a file that is not known fails loudly."""
-        by_uri = {normal_uri(uri): row for uri, row in rows.items()}
-        table = [
-            (_comparable(url), *by_uri[normal_uri(unquote(url))]) for url in frame.inputFiles()
-        ]
+        table = [(url, *rows[uri]) for url, uri in urls_of(frame, rows).items()]
         stored = [spark_types.StructField(_LOOKUP_KEY, spark_types.StringType(), nullable=False)]
         stored += [
             spark_types.StructField(c.name, _stored_type(c), nullable=False) for c in captures
         ]
         lookup = self.spark.createDataFrame(table, spark_types.StructType(stored))
-        of_row = sf.regexp_replace(
-            frame.metadataColumn("_metadata").getField("file_path"), "^file:/+", "file:/"
-        )
-        placed = frame.select(*data, of_row.alias(_FILE_OF_ROW)).join(
+        placed = frame.select(*data, file_of_row(frame).alias(_FILE_OF_ROW)).join(
             sf.broadcast(lookup), sf.col(_FILE_OF_ROW) == sf.col(_LOOKUP_KEY), "left"
         )
         unknown = sf.raise_error(sf.concat(sf.lit("no captures for "), sf.col(_FILE_OF_ROW)))
@@ -277,6 +318,23 @@ class FileSet:
         settings = self.declared.snapshot.from_field_value
         zone = "UTC" if settings is None else settings.default_timezone
         return instant_of_date_time(str(value), zone) // NANOS_PER_MICROSECOND
+
+
+def file_of_row(frame: DataFrame) -> Column:
+    """The file that each row comes from, as `urls_of` names it."""
+    path = frame.metadataColumn("_metadata").getField("file_path")
+    return sf.regexp_replace(path, "^file:/+", "file:/")
+
+
+def urls_of(frame: DataFrame, uris: Iterable[str]) -> Mapping[str, str]:
+    """The URI of each file that a frame reads, by the name that Spark has for it.
+
+    Args:
+        frame: as it was loaded.
+        uris: of its files.
+    """
+    by_uri = {normal_uri(uri): uri for uri in uris}
+    return {_comparable(url): by_uri[normal_uri(unquote(url))] for url in frame.inputFiles()}
 
 
 def _case_sensitive(session: SparkSession) -> SparkSession:

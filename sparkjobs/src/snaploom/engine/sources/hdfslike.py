@@ -2,8 +2,7 @@
 
 * by read time: everything there is, as one snapshot at the instant of the run;
 * by path: enumerated from the names of files alone, without opening one;
-* by column: enumerated from the footers of Parquet files whose row groups hold one value each, else
-  by one pass over that column.
+* by column: told by the files, and remembered (`snaploom.engine.sources.columnreader`).
 """
 
 from __future__ import annotations
@@ -13,37 +12,49 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
+from snaploom.engine.sources.columnreader import ColumnReader
 from snaploom.engine.sources.files import fingerprint
 from snaploom.engine.sources.fileset import CapturedFile, FileSet, shown
-from snaploom.engine.sources.footers import constant_values
 from snaploom.engine.sources.instants import (
     EXPECTED,
     NotAnInstant,
     instant_of,
     instant_of_date_time,
 )
-from snaploom.engine.sources.port import SourceFrame, SourceReader
-from snaploom.engine.sources.snapshotcolumn import RawValue, SnapshotColumn
-from snaploom.errors import SnapshotMissing, SnapshotValueInvalid
+from snaploom.engine.sources.port import SourceFrame, SourceReader, not_listed
+from snaploom.errors import SnapshotValueInvalid
 from snaploom.models.datasource import FromFieldValue, HdfsLike, TimeFormat
-from snaploom.models.times import EpochNanos, format_instant
+from snaploom.models.times import EpochNanos
 from snaploom.planning.intervals import READ_TIME, SourceSnapshots
 from snaploom.planning.prefix import CapturedValue, UriPrefix
+from snaploom.storage.listings import Listings
 
 
 def open_hdfs_like(
-    spark: SparkSession, name: str, declared: HdfsLike, now: EpochNanos
+    spark: SparkSession,
+    name: str,
+    declared: HdfsLike,
+    now: EpochNanos,
+    listings: Listings | None = None,
 ) -> SourceReader:
-    """The reader of a source of files; nothing is listed or read yet."""
+    """The reader of a source of files; nothing is listed or read yet.
+
+    Args:
+        spark: the session.
+        name: of the DataSource.
+        declared: its files.
+        now: the instant of the run.
+        listings: what earlier runs learned of files; None to ask all of them.
+    """
     files = FileSet(spark, f"DataSource/{name}", declared)
     settings = declared.snapshot.from_field_value
     if settings is None:
         return ReadTimeReader(name, files, now)
     if files.prefix is not None and files.prefix.capture(settings.field_name) is not None:
         return PathReader(name, files, settings, files.prefix)
-    return ColumnReader(name, files, settings)
+    return ColumnReader(name, files, settings, listings)
 
 
 @dataclass(frozen=True)
@@ -133,67 +144,6 @@ class PathReader:
             # The one capture that is a timestamp is the one of an ISO 8601 text.
             return instant_of_date_time(str(value), self.settings.default_timezone)
         return instant_of(value, self.settings)
-
-
-@dataclass(frozen=True)
-class ColumnReader:
-    """A column of the data tells the snapshot of each row."""
-
-    name: str
-    files: FileSet
-    settings: FromFieldValue
-
-    def listing(self) -> SourceSnapshots:
-        """The distinct instants of the column: from footers where they tell, else by one pass.
-
-        Raises:
-            SnapshotValueInvalid: a row has NULL, or a value that is not of its format.
-            SourceError: the files cannot be read.
-        """
-        return SourceSnapshots.of(self._values)
-
-    def read(self, snapshot: EpochNanos) -> SourceFrame:
-        """The rows of one snapshot, out of all files.
-
-        Raises:
-            SnapshotMissing: there are none.
-        """
-        values = self._values.get(snapshot)
-        if values is None:
-            raise not_listed(self.name, snapshot)
-        frame = self._column.select(self._frame, values)
-        dropped = self._column.field.parts if self.settings.drop_field else ()
-        return SourceFrame(frame, snapshot, _fingerprint(self.files.files), dropped)
-
-    @cached_property
-    def _frame(self) -> DataFrame:
-        return self.files.read(self.files.files)
-
-    @cached_property
-    def _column(self) -> SnapshotColumn:
-        return SnapshotColumn.find(self._frame.schema, self.settings, self.files.resource)
-
-    @cached_property
-    def _values(self) -> Mapping[EpochNanos, tuple[RawValue, ...]]:
-        if not self.files.files:
-            return {}
-        return self._from_footers() or self._column.values(self._frame)
-
-    def _from_footers(self) -> Mapping[EpochNanos, tuple[RawValue, ...]] | None:
-        """What footers tell; options may make Spark read otherwise than they say."""
-        declared = self.files.declared
-        if declared.format.lower() != "parquet" or declared.format_options:
-            return None
-        files = [captured.file for captured in self.files.files]
-        told = constant_values(files, self._column.field)
-        return None if told is None else self._column.instants(told)
-
-
-def not_listed(name: str, snapshot: EpochNanos) -> SnapshotMissing:
-    """The error of a reader that is asked for what it does not have."""
-    return SnapshotMissing(
-        f"there is no snapshot of {format_instant(snapshot)}", resource=f"DataSource/{name}"
-    )
 
 
 def _fingerprint(files: tuple[CapturedFile, ...]) -> str:

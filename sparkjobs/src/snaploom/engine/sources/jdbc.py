@@ -14,11 +14,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as spark
 
 from snaploom.engine.fields import find_field
-from snaploom.engine.sources.hdfslike import not_listed
 from snaploom.engine.sources.jdbcconditions import condition_for
 from snaploom.engine.sources.jdbctable import ROWS, DatabaseTable
 from snaploom.engine.sources.jdbctypes import as_declared
-from snaploom.engine.sources.port import SourceFrame, SourceReader
+from snaploom.engine.sources.port import SourceFrame, SourceReader, not_listed
 from snaploom.engine.sources.snapshotcolumn import RawValue, SnapshotColumn
 from snaploom.models.datasource import FromFieldValue
 from snaploom.models.times import EpochNanos

@@ -14,26 +14,37 @@ from snaploom.engine.sources.jdbc import open_jdbc
 from snaploom.engine.sources.jdbctable import DatabaseTable
 from snaploom.engine.sources.port import SourceReader
 from snaploom.engine.sources.shaping import ShapedReader
+from snaploom.engine.sources.tables import open_table
 from snaploom.engine.sources.virtual import SimpleVirtualReader
 from snaploom.models.datasource import DataSourceSpec
 from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
+from snaploom.planning.tableformats import table_format
+from snaploom.storage.listings import Listings
 
 
 class Sources:
     """The readers of one run."""
 
-    def __init__(self, spark: SparkSession, bundle: Bundle, now: EpochNanos) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        bundle: Bundle,
+        now: EpochNanos,
+        listings: Listings | None = None,
+    ) -> None:
         """Nothing is opened yet.
 
         Args:
             spark: the session, with the settings of `snaploom.engine.settings`.
             bundle: holds the sources and what they read; validated.
             now: the instant of the run: the time of `fromReadTime` snapshots.
+            listings: what earlier runs learned of files; None to ask all of them.
         """
         self._spark = spark
         self._bundle = bundle
         self._now = now
+        self._listings = listings
         self._opened: dict[str, SourceReader] = {}
         self._tables: list[DatabaseTable] = []
         self._applicators = {item.name: item for item in bundle.metadata_applicators}
@@ -61,8 +72,10 @@ class Sources:
         )
 
     def _open(self, name: str, spec: DataSourceSpec) -> SourceReader:
+        if spec.hdfs_like is not None and table_format(spec.hdfs_like) is not None:
+            return open_table(self._spark, name, spec.hdfs_like, self._now)
         if spec.hdfs_like is not None:
-            return open_hdfs_like(self._spark, name, spec.hdfs_like, self._now)
+            return open_hdfs_like(self._spark, name, spec.hdfs_like, self._now, self._listings)
         if spec.jdbc is not None:
             table = DatabaseTable(self._spark, f"DataSource/{name}", spec.jdbc, self._now)
             self._tables.append(table)

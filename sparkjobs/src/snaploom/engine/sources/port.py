@@ -7,7 +7,8 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame
 
-from snaploom.models.times import EpochNanos
+from snaploom.errors import SnapshotMissing
+from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.intervals import SourceSnapshots
 
 
@@ -50,3 +51,10 @@ class SourceReader(Protocol):
             SnapshotMissing: the snapshot is not listed.
         """
         ...
+
+
+def not_listed(name: str, snapshot: EpochNanos) -> SnapshotMissing:
+    """The error of a reader that is asked for what it does not have."""
+    return SnapshotMissing(
+        f"there is no snapshot of {format_instant(snapshot)}", resource=f"DataSource/{name}"
+    )

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 
 from pyspark.sql import SparkSession
 
-from snaploom.engine.hadoopstore import hadoop_stores
-from snaploom.engine.sources.files import ListedFile, exists
+from snaploom.engine.sources.files import exists
+from snaploom.hadoop.files import ListedFile
+from snaploom.hadoop.store import hadoop_stores
 from snaploom.storage import layout
 from snaploom.storage.folder import open_folder
 from snaploom.storage.stores import open_store

@@ -8,8 +8,8 @@ can push the filter down to the files.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -40,6 +40,8 @@ RawValue = str | int
 MOST_VALUES = 1_000_000
 """Distinct values of a snapshot column: an hourly snapshot for a century is fewer; a column with
 more is an identifier or a measure, and must not fill the driver."""
+MOST_PAIRS = 250_000
+"""Pairs of file and value, of which one run leaves no more to the next."""
 SAMPLES = 5
 """Values that a message quotes."""
 
@@ -116,46 +118,57 @@ class SnapshotColumn:
             SnapshotValueInvalid: rows have NULL, or a value that is not of its format.
             SourceError: the files cannot be read.
         """
-        reading = self._reading()
         weight = sf.lit(1) if rows is None else sf.col(quote(rows))
-        weighted = frame.select(reading.raw.alias("value"), weight.alias("rows"))
-        counted = weighted.groupBy("value").agg(sf.sum("rows").cast("bigint"))
-        try:
-            found = counted.limit(MOST_VALUES + 1).collect()
-        except (PySparkException, Py4JError) as error:
-            raise translate(error, resource=self.resource, path=self._at("fieldName")) from error
-        if len(found) > MOST_VALUES:
+        found = self._counted(frame, weight, sf.lit(""), MOST_VALUES)
+        if found is None:
             raise SnapshotValueInvalid(
                 f"column {self.field.path} has more than {MOST_VALUES:,} different values",
                 resource=self.resource,
                 path=self._at("fieldName"),
                 expected="a column that is equal in all rows of a snapshot",
             )
-        by_instant: dict[EpochNanos, list[RawValue]] = defaultdict(list)
-        invalid: list[tuple[RawValue | None, int]] = []
-        for value, count in found:
-            try:
-                by_instant[_converted(reading, value)].append(value)
-            except NotAnInstant:
-                invalid.append((value, count))
-        if invalid:
-            raise self._invalid(invalid)
-        return {instant: tuple(sorted(by_instant[instant])) for instant in sorted(by_instant)}
+        return self.instants(value for _, value, _ in self._valid(found))
 
-    def instants(
-        self, values: Collection[RawValue]
-    ) -> Mapping[EpochNanos, tuple[RawValue, ...]] | None:
-        """Raw values by snapshot; None where one is not of its format, or they are too many."""
+    def values_by_file(
+        self, frame: DataFrame, file: Column
+    ) -> Mapping[str, tuple[RawValue, ...]] | None:
+        """The raw values in each file that has rows; None where that is too much to tell.
+
+        Args:
+            frame: the data, as it was loaded.
+            file: the file of each row.
+
+        Raises:
+            SnapshotValueInvalid: rows have NULL, or a value that is not of its format.
+            SourceError: the files cannot be read.
+        """
+        found = self._counted(frame, sf.lit(1), file, MOST_PAIRS)
+        if found is None:
+            return None
+        by_file: dict[str, list[RawValue]] = defaultdict(list)
+        for name, value, _ in self._valid(found):
+            by_file[name].append(value)
+        return {name: tuple(sorted(values)) for name, values in by_file.items()}
+
+    def instants(self, values: Iterable[RawValue]) -> Mapping[EpochNanos, tuple[RawValue, ...]]:
+        """Raw values by snapshot.
+
+        Raises:
+            NotAnInstant: a value is not of the declared format.
+        """
         reading = self._reading()
         by_instant: dict[EpochNanos, list[RawValue]] = defaultdict(list)
-        try:
-            for value in values if len(values) <= MOST_VALUES else ():
-                by_instant[_converted(reading, value)].append(value)
-        except NotAnInstant:
-            return None
-        if not by_instant:
-            return None
+        for value in dict.fromkeys(values):
+            by_instant[_converted(reading, value)].append(value)
         return {instant: tuple(sorted(by_instant[instant])) for instant in sorted(by_instant)}
+
+    def are_instants(self, values: Iterable[RawValue]) -> bool:
+        """Whether all values are of the declared format."""
+        try:
+            self.instants(values)
+        except NotAnInstant:
+            return False
+        return True
 
     def select(self, frame: DataFrame, values: Sequence[RawValue]) -> DataFrame:
         """The rows with one of the values."""
@@ -195,6 +208,39 @@ class SnapshotColumn:
             expected=_ACCEPTED[time_format],
             hint="choose the timeFormat of this column, or declare its type in schemaFields",
         )
+
+    def _counted(
+        self, frame: DataFrame, weight: Column, file: Column, most: int
+    ) -> list[tuple[str, RawValue | None, int]] | None:
+        """File, value and number of rows by one pass over the column; None where they are more."""
+        named = frame.select(
+            file.alias("file"), self._reading().raw.alias("value"), weight.alias("rows")
+        )
+        counted = named.groupBy("file", "value").agg(sf.sum("rows").cast("bigint"))
+        try:
+            found = counted.limit(most + 1).collect()
+        except (PySparkException, Py4JError) as error:
+            raise translate(error, resource=self.resource, path=self._at("fieldName")) from error
+        return None if len(found) > most else [(row[0], row[1], row[2]) for row in found]
+
+    def _valid(
+        self, found: Sequence[tuple[str, RawValue | None, int]]
+    ) -> list[tuple[str, RawValue, int]]:
+        """What was counted, if all of it is valid."""
+        reading = self._reading()
+        valid: list[tuple[str, RawValue, int]] = []
+        invalid: Counter[RawValue | None] = Counter()
+        for name, value, count in found:
+            try:
+                _converted(reading, value)
+            except NotAnInstant:
+                invalid[value] += count
+            else:
+                assert value is not None  # NULL is no instant
+                valid.append((name, value, count))
+        if invalid:
+            raise self._invalid(list(invalid.items()))
+        return valid
 
     def _at(self, name: str) -> str:
         return f"{self.source}.{_FIELD}.{name}"

@@ -13,18 +13,23 @@ from snaploom.skipping.lifecycle.description import is_there
 from snaploom.skipping.statements.syntax import PathName, TableName
 from snaploom.skipping.stores.bases import IndexBase, open_base
 from snaploom.skipping.stores.port import IndexStore
+from snaploom.storage.stores import StoreOpener
 
 _LOCAL = re.compile("(?:file:)?/+")
 
 
-def find_index(place: IndexedPlace) -> IndexStore:
+def find_index(place: IndexedPlace, others: StoreOpener | None = None) -> IndexStore:
     """The store of the index of a path or table; of one that was dropped as well.
+
+    Args:
+        place: what is indexed, and where.
+        others: opens folders that only Hadoop's client knows.
 
     Raises:
         IndexNotFound: nothing is known about it there.
         IndexNotPossible: the name stands for several tables.
     """
-    base = open_base(place.store.location, keys_of(place))
+    base = open_base(place.store.location, keys_of(place), others)
     if isinstance(place.subject, PathName):
         store = base.index(hadoop_path(place.subject.path))
         if is_there(store):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark import SparkContext
 
-from snaploom.engine.hadoopstore import hadoop_stores
+from snaploom.hadoop.store import hadoop_stores
 from snaploom.jobs.session.spark import build_session
 from snaploom.models.run import RunSettings
 from snaploom.storage.objectstore import ObjectStore

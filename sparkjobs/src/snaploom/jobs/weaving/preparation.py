@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from snaploom.engine.iceberg import IcebergLibrary, require_iceberg
 from snaploom.engine.sources.opening import Sources
 from snaploom.engine.sources.port import SourceReader
 from snaploom.jobs.declarations.files import refuse
@@ -20,7 +21,9 @@ from snaploom.jobs.session.failures import translated
 from snaploom.jobs.session.folders import open_place
 from snaploom.jobs.weaving.schemahistory import compare_structure
 from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.outputfolder import DataFormat
 from snaploom.models.times import EpochNanos
+from snaploom.models.times import now as current_time
 from snaploom.planning.availability import Action
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.intervals import SourceSnapshots
@@ -29,6 +32,8 @@ from snaploom.planning.retention import HeldSnapshot
 from snaploom.planning.selection import EVERYTHING, Selection
 from snaploom.storage.fixedsettings import folder_identity, folder_settings
 from snaploom.storage.folder import inspect_folder
+from snaploom.storage.icebergtable import TableLibrary
+from snaploom.storage.listings import Listings
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.state import FolderState
 
@@ -43,6 +48,8 @@ class Prepared:
     """By name of the source; what each listed stays as it is for this run."""
     state: FolderState
     """What the folder held when the plan was made."""
+    listings: Listings
+    """What was learned of the sources' files, to be kept for the next run."""
 
 
 @contextmanager
@@ -53,6 +60,7 @@ def prepare(
     limit: int | None = None,
     sight: Sight | None = None,
     selection: Selection = EVERYTHING,
+    clock: Callable[[], EpochNanos] = current_time,
 ) -> Iterator[Prepared]:
     """Look at folder and sources, and plan; what sources hold is let go at the end of the block.
 
@@ -63,6 +71,7 @@ def prepare(
         limit: snapshots to publish at most.
         sight: told what is seen, as far as it goes.
         selection: which snapshots are wanted.
+        clock: tells when files are looked at.
 
     Raises:
         NoUniqueJoinTree: the join tree is ambiguous or does not reach every source.
@@ -71,11 +80,13 @@ def prepare(
         SourceError: a source cannot be listed.
     """
     output = bundle.output
+    table_library(spark, output)
     sight = sight or Sight()
     offline = plan_offline(bundle)
     refuse(offline.findings)
+    store = folder_store(output)
     state = inspect_folder(
-        folder_store(output),
+        store,
         folder_settings(output),
         folder_identity(output),
         accept_root_change=output.spec.run.accept_root_change,
@@ -83,21 +94,34 @@ def prepare(
     )
     sight.state = state
     compare_structure(output, state, offline.tree)
-    with closing(Sources(spark, bundle, now)) as sources:
+    listings = Listings(store, clock())
+    with closing(Sources(spark, bundle, now, listings)) as sources:
         readers = {node.source: sources.reader(node.source) for node in offline.tree.nodes}
-        listings: dict[str, SourceSnapshots] = {}
+        listed: dict[str, SourceSnapshots] = {}
         for name, reader in readers.items():
-            listings[name] = _listing(reader)
-            sight.see_listing(name, listings[name])
-        plan = plan_run(bundle, listings, published_state(state), now, limit, selection)
+            listed[name] = _listing(reader)
+            sight.see_listing(name, listed[name])
+        plan = plan_run(bundle, listed, published_state(state), now, limit, selection)
         refuse(plan.findings)
-        yield Prepared(bundle, plan, readers, state)
+        yield Prepared(bundle, plan, readers, state, listings)
 
 
 def estimate(prepared: Prepared) -> Estimate:
     """About what it will take to publish all that is due."""
     due = sum(one.action is Action.PUBLISH for one in prepared.plan.snapshots or ())
     return estimate_of(prepared.state, due)
+
+
+def table_library(spark: SparkSession, output: OutputDataset) -> TableLibrary | None:
+    """What makes versions of an output's Iceberg table; None where it is to have none.
+
+    Raises:
+        PublicationError: Spark has no Iceberg.
+    """
+    if output.spec.output_folder.data_format is not DataFormat.ICEBERG:
+        return None
+    require_iceberg(spark, output.identity)
+    return IcebergLibrary(spark)
 
 
 def folder_store(output: OutputDataset, *, create: bool = False) -> ObjectStore:

@@ -30,7 +30,13 @@ from snaploom.jobs.session.failures import SparkStopped
 from snaploom.jobs.session.spark import told_settings
 from snaploom.jobs.weaving.alone import leave_to_others, working_alone
 from snaploom.jobs.weaving.clocks import check_clock, never_before, newest_moment
-from snaploom.jobs.weaving.preparation import Prepared, estimate, folder_store, prepare
+from snaploom.jobs.weaving.preparation import (
+    Prepared,
+    estimate,
+    folder_store,
+    prepare,
+    table_library,
+)
 from snaploom.jobs.weaving.registration import TableRegistration
 from snaploom.jobs.weaving.retention import delete_old_snapshots
 from snaploom.jobs.weaving.sharing import Sharing
@@ -64,7 +70,9 @@ def weave_output(spark: SparkSession, bundle: Bundle, job: Job) -> Report:
         job.interruption.check()
         job.group.enter(spark, f"{run.run_id}-plan", f"{output.identity}: listing sources")
         wanted = job.options.selection
-        with prepare(spark, bundle, job.now, job.limit, record.sight, wanted) as prepared:
+        with prepare(
+            spark, bundle, job.now, job.limit, record.sight, wanted, job.clock
+        ) as prepared:
             for message in check_clock(bundle, prepared.state, job.clock()):
                 record.warn(message)
             clock = never_before(job.clock, newest_moment(prepared.state))
@@ -93,6 +101,7 @@ def _visit(spark: SparkSession, prepared: Prepared, run: Run, job: Job, record: 
     elif due:
         _weave(due, spark, prepared, run, job, record)
     elif prepared.state.timeline:
+        _keep_listings(prepared, record)
         output = prepared.bundle.output
         _register(spark, output, open_folder(folder_store(output)), record)
 
@@ -107,7 +116,7 @@ def _weave(
 ) -> None:
     output = prepared.bundle.output
     try:
-        folder = _begin(output, run)
+        folder = _begin(spark, output, run)
     except SnaploomError as error:
         record.give_up(due, _reason_behind(job, error))
         return
@@ -132,6 +141,7 @@ def _weave_each(
     check: Callable[[], None],
 ) -> None:
     output = prepared.bundle.output
+    _keep_listings(prepared, record)
     sharing = Sharing(spark, prepared, due, run.run_id, record.warn)
     weaver = SnapshotWeaver(spark, prepared, run, job, folder, record.sight, sharing)
     for index, planned in enumerate(due):
@@ -156,6 +166,14 @@ def _weave_each(
     sharing.close()
 
 
+def _keep_listings(prepared: Prepared, record: RunRecord) -> None:
+    """Leave what was learned of files to the next run, which asks again where that fails."""
+    try:
+        prepared.listings.keep()
+    except SnaploomError as error:
+        record.warn(f"what files told is not remembered: {error.message}")
+
+
 def _goes_on(job: Job, error: SnaploomError) -> bool:
     """Whether the next snapshot has its turn after one that failed."""
     return job.options.keep_going and not isinstance(error, _ENDS)
@@ -175,7 +193,7 @@ def _estimate(prepared: Prepared, job: Job) -> None:
     job.tell(RunEstimated(prepared.bundle.output.name, estimate(prepared)))
 
 
-def _begin(output: OutputDataset, run: Run) -> Folder:
+def _begin(spark: SparkSession, output: OutputDataset, run: Run) -> Folder:
     return prepare_folder(
         folder_store(output, create=True),
         folder_settings(output),
@@ -183,6 +201,7 @@ def _begin(output: OutputDataset, run: Run) -> Folder:
         run,
         accept_root_change=output.spec.run.accept_root_change,
         adopt_folder=output.spec.run.adopt_folder,
+        library=table_library(spark, output),
     )
 
 

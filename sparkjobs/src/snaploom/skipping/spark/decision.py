@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from snaploom.errors import SkippingError
+from snaploom.hadoop.store import hadoop_stores
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable, Mask
 from snaploom.skipping.core.listing import Listing, Matched, match
@@ -92,7 +93,7 @@ class Decider:
             StorageError: no store is known for a URI's scheme.
         """
         for uri in uris:
-            open_base(uri, keys)
+            open_base(uri, keys, hadoop_stores())
         with self._lock:
             given = dict(self._bases)
             given.update(dict.fromkeys(uris, keys))
@@ -277,7 +278,7 @@ class Decider:
         opened = []
         for uri in uris:
             try:
-                opened.append(open_base(uri, given.get(uri) or service))
+                opened.append(open_base(uri, given.get(uri) or service, hadoop_stores()))
             except Exception as error:  # noqa: BLE001 -- another location may well be right
                 self._tell(f"no skipping index of {uri} is used: {_told(error)}")
         catalog = IndexCatalog(opened)

@@ -15,6 +15,7 @@ from snaploom.errors import (
     IndexNotPossible,
     IndexUnreadable,
 )
+from snaploom.hadoop.store import hadoop_stores
 from snaploom.models.skippingindex import RefreshMode
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.formats.xskipper.directory import Written, XskipperDirectory
@@ -240,7 +241,7 @@ class SkippingIndexes:
             IndexNotFound: there is no index.
             IndexNotPossible: version 4 cannot hold it; every reason is named.
         """
-        folder = open_store(directory, create=True)
+        folder = open_store(directory, create=True, others=hadoop_stores(self.spark))
         store = self._of(subject)
         return export_index(store, folder, XskipperDirectory(folder, self.keys))
 
@@ -325,7 +326,7 @@ class SkippingIndexes:
         return known_keys(self.spark)
 
     def _base(self, location: str) -> IndexBase:
-        return open_base(location, self.keys)
+        return open_base(location, self.keys, hadoop_stores(self.spark))
 
     def _placed(self, declaration: Declaration, place: StorePlace) -> tuple[Declaration, IndexBase]:
         """Where a new index will be, and its declaration in the form that belongs there."""

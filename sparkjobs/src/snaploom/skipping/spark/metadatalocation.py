@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from snaploom.errors import IndexNotFound
+from snaploom.hadoop.store import hadoop_stores
 from snaploom.skipping.core.definition import Target
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.formats.xskipper.directory import XskipperDirectory
@@ -28,6 +29,7 @@ from snaploom.skipping.formats.xskipper.locations import (
 )
 from snaploom.skipping.formats.xskipper.objectnames import table_identifier
 from snaploom.skipping.formats.xskipper.reading import StoredMetadata
+from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.stores import open_store
 
 _CATALOG = "spark_catalog."
@@ -54,7 +56,7 @@ def find_metadata(
     folders = _folders(spark, target, directory)
     for folder in folders:
         try:
-            return XskipperDirectory(open_store(folder, create=False), keys).read()
+            return XskipperDirectory(_store(spark, folder), keys).read()
         except IndexNotFound:
             continue
     raise IndexNotFound(
@@ -63,6 +65,10 @@ def find_metadata(
         expected="the folder of a metadata store, or the one that holds those of many tables",
         hint="look for a folder with files part-*.parquet in it",
     )
+
+
+def _store(spark: SparkSession, folder: str) -> ObjectStore:
+    return open_store(folder, create=False, others=hadoop_stores(spark))
 
 
 def base_of_properties(spark: SparkSession, table: str) -> str:

@@ -16,7 +16,7 @@ from snaploom.skipping.stores.folder import FolderIndexStore, folder_name
 from snaploom.skipping.stores.port import IndexStore
 from snaploom.skipping.stores.xskipper import XskipperIndexStore
 from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.stores import open_store
+from snaploom.storage.stores import StoreOpener, open_store
 
 ENTRY_POINTS = "snaploom.skipping.stores"
 """Entry-point group: the name is the URI's scheme, the value a `BaseOpener`."""
@@ -81,8 +81,15 @@ class FolderBase:
         return self._opened.setdefault(name, fresh)
 
 
-def open_base(uri: str, keys: ParquetKeys | None = None) -> IndexBase:
+def open_base(
+    uri: str, keys: ParquetKeys | None = None, others: StoreOpener | None = None
+) -> IndexBase:
     """The base at a URI.
+
+    Args:
+        uri: of a folder, or of another kind of place.
+        keys: for encrypted indexes.
+        others: opens folders that only Hadoop's client knows, as HDFS (ruling D20).
 
     Raises:
         StorageError: no store is known for the scheme.
@@ -92,4 +99,4 @@ def open_base(uri: str, keys: ParquetKeys | None = None) -> IndexBase:
     if match is not None and match[1].lower() in openers:
         opener = cast(BaseOpener, openers[match[1].lower()].load())
         return opener(uri, keys)
-    return FolderBase(open_store(uri, create=False), keys)
+    return FolderBase(open_store(uri, create=False, others=others), keys)

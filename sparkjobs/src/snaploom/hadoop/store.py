@@ -21,7 +21,6 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from snaploom.engine.sources.files import ListedFile, describe
 from snaploom.errors import (
     FolderNotOurs,
     FolderNotWritable,
@@ -30,6 +29,7 @@ from snaploom.errors import (
     SnaploomError,
     StorageError,
 )
+from snaploom.hadoop.files import ListedFile, describe
 from snaploom.models.times import NANOS_PER_MICROSECOND, EpochNanos
 from snaploom.planning.hadoopuris import hadoop_uri
 from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectInfo, check_key, check_prefix

@@ -1,0 +1,297 @@
+"""Files of which a column tells the snapshot of each row: which there are, and their rows.
+
+Such files are one table whose rows came at different times, and so they are read under one schema
+that holds what any of them has: a column that newer files have is NULL in the rows of older ones,
+and a type that became wider is the wider one. Types that have nothing in common are refused.
+
+Which values a file holds is asked of its footer, where that tells, else by one pass over the column
+of those files that are in doubt. What a file told is remembered, and not asked again while the file
+stays as it is (`snaploom.storage.listings`). A snapshot is read from the files that hold its rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as spark_types
+
+import snaploom
+from snaploom.engine.committers import COMMITTERS
+from snaploom.engine.fields import split_path
+from snaploom.engine.sources.fileends import FileEnds
+from snaploom.engine.sources.files import file_key, fingerprint
+from snaploom.engine.sources.fileset import (
+    MERGED_BY_SPARK,
+    CapturedFile,
+    FileSet,
+    file_of_row,
+    urls_of,
+)
+from snaploom.engine.sources.footers import Footer, read_footers
+from snaploom.engine.sources.port import SourceFrame, not_listed
+from snaploom.engine.sources.snapshotcolumn import RawValue, SnapshotColumn
+from snaploom.errors import SourceSchemaInvalid
+from snaploom.models.datasource import FromFieldValue
+from snaploom.models.times import NANOS_PER_MILLISECOND, EpochNanos, format_instant
+from snaploom.planning.intervals import SourceSnapshots
+from snaploom.planning.typemerge import TypeConflict, merge_schemas
+from snaploom.storage.layout import content_hash
+from snaploom.storage.listings import FileFacts, Listings, SourceListing
+
+_TELL_FILES = frozenset(["parquet", "orc", "avro", "csv", "json", "text", "xml"])
+"""Formats of which Spark tells the file that a row comes from."""
+_READING = ("parquet.", "orc.", "avro.", "csv.", "json.", "legacy.", "session.", "timestampType")
+"""Settings of Spark, after `spark.sql.`, that decide what it reads in a file."""
+
+
+@dataclass(frozen=True)
+class _Enumerated:
+    """The snapshots of a source."""
+
+    values: Mapping[EpochNanos, tuple[RawValue, ...]]
+    """The raw values of each."""
+    files: Mapping[EpochNanos, tuple[CapturedFile, ...]] | None
+    """The files that hold its rows; None where that was too much to tell."""
+
+
+@dataclass(frozen=True)
+class ColumnReader:
+    """A column of the data tells the snapshot of each row."""
+
+    name: str
+    files: FileSet
+    settings: FromFieldValue
+    listings: Listings | None = None
+    """What earlier runs learned of files."""
+
+    def listing(self) -> SourceSnapshots:
+        """The distinct instants of the column.
+
+        Raises:
+            SnapshotValueInvalid: a row has NULL, or a value that is not of its format.
+            SourceError: the files cannot be read.
+        """
+        return SourceSnapshots.of(self._enumerated.values)
+
+    def read(self, snapshot: EpochNanos) -> SourceFrame:
+        """The rows of one snapshot, out of the files that hold them.
+
+        Raises:
+            SnapshotMissing: there are none.
+        """
+        values = self._enumerated.values.get(snapshot)
+        if values is None:
+            raise not_listed(self.name, snapshot)
+        files = self._files_of(snapshot)
+        frame = self._column.select(self._frame_of(files), values)
+        dropped = self._column.field.parts if self.settings.drop_field else ()
+        told = fingerprint(file.file for file in files)
+        return SourceFrame(frame, snapshot, told, dropped)
+
+    def _files_of(self, snapshot: EpochNanos) -> tuple[CapturedFile, ...]:
+        holding = self._enumerated.files
+        return self.files.files if holding is None else holding[snapshot]
+
+    def _frame_of(self, files: Sequence[CapturedFile]) -> DataFrame:
+        if len(files) == len(self.files.files):
+            return self._frame
+        return self.files.with_captures(self.files.data(files, self._data.schema), files)
+
+    @cached_property
+    def _frame(self) -> DataFrame:
+        return self.files.with_captures(self._data, self.files.files)
+
+    @cached_property
+    def _data(self) -> DataFrame:
+        return self.files.data(self.files.files, self._schema)
+
+    @cached_property
+    def _column(self) -> SnapshotColumn:
+        return SnapshotColumn.find(self._frame.schema, self.settings, self.files.resource)
+
+    @property
+    def _format(self) -> str:
+        return self.files.declared.format.lower()
+
+    @cached_property
+    def _listing(self) -> SourceListing:
+        if self.listings is None:
+            return SourceListing("", {}, EpochNanos(0))
+        return self.listings.of(self.name, self._about())
+
+    def _about(self) -> str:
+        """Hash over all that decides what a file tells, beside the file itself."""
+        declared = self.files.declared.model_copy(
+            update={"source_uri_globs": (), "source_uri_prefix": None}
+        )
+        settings = {
+            name: value
+            for name, value in self.files.spark.conf.getAll.items()
+            if name.removeprefix("spark.sql.").startswith(_READING) and name not in COMMITTERS
+        }
+        versions = [snaploom.__version__, self.files.spark.version]
+        told = [versions, declared.model_dump_json(), sorted(settings.items())]
+        return content_hash(json.dumps(told).encode())
+
+    @cached_property
+    def _facts(self) -> tuple[FileFacts, ...]:
+        """What is known of each file before any is asked."""
+        return tuple(self._listing.find(file_key(file.file)) for file in self.files.files)
+
+    @cached_property
+    def _footers(self) -> Mapping[str, Footer]:
+        """Footers by URI, of files that are not known; options may make Spark read otherwise."""
+        if self._format != "parquet" or self.files.declared.format_options:
+            return {}
+        is_declared = self.files.declared.schema_fields is not None
+        asked = [
+            file.file
+            for file, facts in zip(self.files.files, self._facts, strict=True)
+            if facts.column is None or not (is_declared or facts.schema)
+        ]
+        footers = read_footers(asked, self._plain_name, FileEnds(self.files.spark).read)
+        found = zip(asked, footers, strict=True)
+        return {file.uri: footer for file, footer in found if footer is not None}
+
+    @property
+    def _plain_name(self) -> str | None:
+        """The name of the column, where it cannot be taken for a field of a struct."""
+        parts = split_path(self.settings.field_name) or ()
+        return parts[0] if len(parts) == 1 and "." not in parts[0] else None
+
+    @cached_property
+    def _schemas(self) -> tuple[str | None, ...]:
+        """The schema of each file as `StructType.json()` gives it; None where it is not known.
+
+        Spark infers it, of one file for all whose footers say the same.
+        """
+        if self.files.declared.schema_fields is not None:
+            return tuple(None for _ in self.files.files)
+        inferred: dict[str, str] = {}
+        schemas: list[str | None] = []
+        for file, facts in zip(self.files.files, self._facts, strict=True):
+            footer = self._footers.get(file.file.uri)
+            if facts.schema is None and footer is not None:
+                if footer.schema_hash not in inferred:
+                    inferred[footer.schema_hash] = self.files.data([file]).schema.json()
+                schemas.append(inferred[footer.schema_hash])
+            else:
+                schemas.append(facts.schema)
+        return tuple(schemas)
+
+    @cached_property
+    def _schema(self) -> spark_types.StructType | None:
+        """The schema that holds what any file has; None to let the format find one.
+
+        Raises:
+            SourceSchemaInvalid: types of one column have nothing in common.
+        """
+        declared = self.files.declared
+        if declared.schema_fields is not None or "mergeSchema" in declared.format_options:
+            return None
+        if self._format not in MERGED_BY_SPARK:
+            return None
+        if self._format != "parquet" or declared.format_options or None in self._schemas:
+            return self.files.merged_by_spark(self.files.files)
+        firsts: dict[str, int] = {}
+        for number, schema in enumerate(self._schemas):
+            firsts.setdefault(str(schema), number)
+        if len(firsts) == 1:
+            return spark_types.StructType.fromJson(json.loads(next(iter(firsts))))
+        # The places of files stand for times: of equal names, the first one's case stays.
+        merged = merge_schemas((EpochNanos(number), text) for text, number in firsts.items())
+        if merged.conflicts:
+            raise self._conflict(merged.conflicts)
+        return spark_types.StructType.fromJson(json.loads(merged.schema))
+
+    def _conflict(self, conflicts: Sequence[TypeConflict]) -> SourceSchemaInvalid:
+        uris = {
+            format_instant(EpochNanos(number)): file.file.uri
+            for number, file in enumerate(self.files.files)
+        }
+        return SourceSchemaInvalid(
+            "files give one column types that have nothing in common",
+            resource=self.files.resource,
+            path="spec.hdfsLike.sourceUriGlobs",
+            found="; ".join(
+                f"{each.path} is {each.first} in {uris[each.first_seen]} "
+                f"and {each.second} in {uris[each.second_seen]}"
+                for each in conflicts
+            ),
+            expected="types of which one holds all values of the other",
+            hint="write the files with one type, or declare them as two sources",
+        )
+
+    @cached_property
+    def _enumerated(self) -> _Enumerated:
+        files = self.files.files
+        if not files:
+            return _Enumerated({}, {})
+        values = dict(self._known_values())
+        asked = [file for file in files if file.file.uri not in values]
+        rest = self._asked(asked) if asked else {}
+        if rest is None:
+            others = self._column.values(self._only(asked)).values()
+            told = chain.from_iterable((*values.values(), *others))
+            found = _Enumerated(self._column.instants(told), None)
+        else:
+            values.update(rest)
+            found = self._by_file(values)
+        self._learn(values)
+        return found
+
+    def _known_values(self) -> Iterator[tuple[str, tuple[RawValue, ...]]]:
+        """What is known of files, by URI, without reading their column."""
+        for file, facts in zip(self.files.files, self._facts, strict=True):
+            footer = self._footers.get(file.file.uri)
+            if facts.column == self._told_column:
+                yield file.file.uri, facts.values
+            elif footer is not None and footer.column is not None:
+                values = footer.column.of(self._column.field)
+                if values is not None and self._column.are_instants(values):
+                    yield file.file.uri, tuple(sorted(values))
+
+    def _asked(self, files: Sequence[CapturedFile]) -> Mapping[str, tuple[RawValue, ...]] | None:
+        """What files tell, by URI, by one pass over their column; None where that is too much."""
+        if self._format not in _TELL_FILES:
+            return None
+        frame = self._only(files)
+        found = self._column.values_by_file(frame, file_of_row(frame))
+        if found is None:
+            return None
+        urls = urls_of(frame, (file.file.uri for file in files))
+        return {uri: found.get(url, ()) for url, uri in urls.items()}
+
+    def _only(self, files: Sequence[CapturedFile]) -> DataFrame:
+        if len(files) == len(self.files.files):
+            return self._data
+        return self.files.data(files, self._data.schema)
+
+    def _by_file(self, values: Mapping[str, tuple[RawValue, ...]]) -> _Enumerated:
+        by_instant = self._column.instants(chain.from_iterable(values.values()))
+        instants = {raw: instant for instant, told in by_instant.items() for raw in told}
+        holding: dict[EpochNanos, list[CapturedFile]] = defaultdict(list)
+        for file in self.files.files:
+            for instant in dict.fromkeys(instants[raw] for raw in values[file.file.uri]):
+                holding[instant].append(file)
+        return _Enumerated(by_instant, {at: tuple(files) for at, files in holding.items()})
+
+    def _learn(self, values: Mapping[str, tuple[RawValue, ...]]) -> None:
+        for file, facts, schema in zip(self.files.files, self._facts, self._schemas, strict=True):
+            told = replace(facts, schema=schema)
+            found = values.get(file.file.uri)
+            if found is not None:
+                told = replace(told, column=self._told_column, values=found)
+            modified = EpochNanos(file.file.modified * NANOS_PER_MILLISECOND)
+            self._listing.learn(file_key(file.file), modified, told)
+
+    @property
+    def _told_column(self) -> str:
+        field = self._column.field
+        return f"{field.path} {field.data_type.simpleString()}"

@@ -1,0 +1,50 @@
+"""The ends of files of any store that Hadoop's client reaches, by requests for these bytes only."""
+
+from __future__ import annotations
+
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from snaploom.hadoop.files import ListedFile, file_system_of
+from snaploom.planning.hadoopuris import hadoop_uri
+
+
+class FileEnds:
+    """Reads the ends of files of one session, from several threads at once."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        """Nothing is opened yet."""
+        self._spark = spark
+        self._jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]  # a session exists
+        self._file_systems: dict[str, JavaObject] = {}
+
+    def read(self, file: ListedFile, length: int) -> bytes:
+        """So many bytes at the end of a file.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        path = self._jvm.org.apache.hadoop.fs.Path(hadoop_uri(file.uri))
+        try:
+            # With its length, and told that little is read, S3's client asks for these bytes only.
+            opened = (
+                self._file_system(file.uri)
+                .openFile(path)
+                .opt("fs.option.openfile.length", str(file.length))
+                .opt("fs.option.openfile.read.policy", "random")
+            )
+            stream = opened.build().get()
+            try:
+                stream.seek(file.length - length)
+                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+            finally:
+                stream.close()
+        except Py4JError as error:
+            raise OSError(f"{file.uri} cannot be read: {error}") from error
+
+    def _file_system(self, uri: str) -> JavaObject:
+        store = uri.partition("://")[2].partition("/")[0]
+        if store not in self._file_systems:
+            self._file_systems[store] = file_system_of(self._spark, uri)
+        return self._file_systems[store]

@@ -1,0 +1,144 @@
+"""Files whose snapshots a column tells: one schema for all, and each asked once while it stays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+from support.sources import NOW, a_bundle, by_field, files, reader, rows_at, snapshot_times
+
+from snaploom.engine.sources.opening import Sources
+from snaploom.engine.sources.port import SourceReader
+from snaploom.errors import SourceSchemaInvalid
+from snaploom.hadoop.store import HadoopObjectStore
+from snaploom.models.times import parse_instant
+from snaploom.storage.listings import Listings
+from snaploom.storage.local import LocalObjectStore
+
+pytestmark = pytest.mark.spark
+
+FIRST, SECOND = "2020-01-01T00:00:00Z", "2020-01-02T00:00:00Z"
+
+
+def write(folder: Path, name: str, days: Sequence[int], **columns: object) -> Path:
+    """A file with rows of some days of January 2020, long ago."""
+    path = folder / f"{name}.parquet"
+    pq.write_table(pa.table({"day": [f"2020-01-{day:02d}" for day in days], **columns}), path)
+    os.utime(path, (1_600_000_000, 1_600_000_000))
+    return path
+
+
+def by_day(folder: object, data_format: str = "parquet", **settings: Any) -> dict[str, Any]:
+    snapshot = by_field("day", "ISO8601_DATE")
+    return files(data_format, f"{folder}/*.{data_format}", snapshot=snapshot, **settings)
+
+
+def remembering(spark: SparkSession, spec: dict[str, Any], place: Path) -> SourceReader:
+    """A reader that begins with what an earlier one left, and leaves what it learns."""
+    listings = Listings(LocalObjectStore(place, create=True), NOW)
+    source = Sources(spark, a_bundle(spec), NOW, listings).reader("orders")
+    source.listing()
+    listings.keep()
+    return source
+
+
+@contextmanager
+def jobs_of(spark: SparkSession, name: str) -> Iterator[list[int]]:
+    """The Spark jobs of a block."""
+    found: list[int] = []
+    spark.sparkContext.setJobGroup(name, name)
+    yield found
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", "")
+    found += spark.sparkContext.statusTracker().getJobIdsForGroup(name)
+
+
+def test_rows_of_all_files_have_the_columns_of_any_and_the_wider_type(spark, tmp_path):
+    write(tmp_path, "1", [1], n=pa.array([1], pa.int32()), old=["x"])
+    write(tmp_path, "2", [1, 2], n=pa.array([2**40, 3], pa.int64()), new=[1.5, None])
+    source = reader(spark, by_day(tmp_path))
+    frame = source.read(parse_instant(FIRST)).frame
+    assert frame.schema.simpleString() == "struct<n:bigint,old:string,new:double>"
+    assert rows_at(source, FIRST) == [(1, "x", None), (2**40, None, 1.5)]
+    assert rows_at(source, SECOND) == [(3, None, None)]
+
+
+def test_types_that_have_nothing_in_common_are_refused_with_both_files(spark, tmp_path):
+    one = write(tmp_path, "1", [1], n=[1])
+    other = write(tmp_path, "2", [2], n=["two"])
+    with pytest.raises(SourceSchemaInvalid, match="nothing in common") as caught:
+        reader(spark, by_day(tmp_path)).listing()
+    assert caught.value.found == f"n is long in file:{one} and string in file:{other}"
+
+
+@pytest.mark.parametrize("data_format", ["orc", "json"])
+def test_columns_of_newer_files_are_read_in_other_formats_too(spark, tmp_path, data_format):
+    for number, more in enumerate([[], [sf.lit(5).alias("new")]]):
+        frame = spark.range(1).select(sf.lit(f"2020-01-0{number + 1}").alias("day"), *more)
+        frame.write.format(data_format).save(f"{tmp_path}/{number}")
+    snapshot = by_field("day", "ISO8601_DATE")
+    source = reader(spark, files(data_format, f"{tmp_path}/*/*.{data_format}", snapshot=snapshot))
+    assert [rows_at(source, time) for time in (FIRST, SECOND)] == [[(None,)], [(5,)]]
+
+
+def test_snapshots_are_listed_without_a_job_where_footers_tell(spark, tmp_path):
+    write(tmp_path, "1", [1, 1], n=[1, 2])
+    write(tmp_path, "2", [2, 2], n=[3, 4])
+    source = reader(spark, by_day(tmp_path))
+    assert source.source._column.field.path == "day"  # inferring the schema takes a job
+    with jobs_of(spark, "footers") as jobs:
+        times = snapshot_times(source)
+    assert jobs == []
+    assert rows_at(source, times[1]) == [(3,), (4,)]
+    assert [Path(file).name for file in source.read(times[1]).frame.inputFiles()] == ["2.parquet"]
+
+
+def test_known_files_are_not_opened_again_and_others_are(spark, tmp_path):
+    data, place = tmp_path / "data", tmp_path / "known"
+    data.mkdir()
+    mixed = write(data, "1", [1, 2], n=[1, 2])
+    spec = by_day(data)
+    remembering(spark, spec, place)
+    state = mixed.stat()
+    mixed.write_bytes(b"x" * state.st_size)  # whoever opens it fails
+    os.utime(mixed, (state.st_atime, state.st_mtime))
+    write(data, "2", [2, 3], n=[3, 4])
+    with jobs_of(spark, "known") as jobs:
+        source = remembering(spark, spec, place)
+    assert len(snapshot_times(source)) == 3
+    assert jobs  # the schema of the new file, and its column
+    with jobs_of(spark, "nothing new") as jobs:
+        assert snapshot_times(remembering(spark, spec, place)) == snapshot_times(source)
+    assert jobs == []
+    write(data, "1", [5], n=[1])
+    assert len(snapshot_times(remembering(spark, spec, place))) == 3
+
+
+def test_what_was_read_otherwise_is_not_believed(spark, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    write(data, "1", [1, 2], n=[1, 2], at=["2021-01-01", "2021-01-02"])
+    remembering(spark, by_day(data), tmp_path / "known")
+    other = files("parquet", f"{data}/*", snapshot=by_field("at", "ISO8601_DATE"))
+    times = snapshot_times(remembering(spark, other, tmp_path / "known"))
+    assert times == [parse_instant("2021-01-01T00:00:00Z"), parse_instant("2021-01-02T00:00:00Z")]
+
+
+def test_footers_on_hdfs_tell_without_a_job(spark, hdfs, tmp_path):
+    store = HadoopObjectStore(spark, f"{hdfs}/told", create=True)
+    for day in (1, 2):
+        path = write(tmp_path, str(day), [day, day], n=[day, day])
+        store.put(path.name, path.read_bytes())
+    source = reader(spark, by_day(f"{hdfs}/told"))
+    assert source.source._column.field.path == "day"
+    with jobs_of(spark, "remote") as jobs:
+        times = snapshot_times(source)
+    assert jobs == []
+    assert [rows_at(source, time) for time in times] == [[(1,), (1,)], [(2,), (2,)]]
