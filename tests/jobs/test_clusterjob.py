@@ -24,6 +24,7 @@ from snaploom.models.report import Report, RunPhase, SnapshotReason, SnapshotRep
 from snaploom.models.skippingindex import IndexedFiles, IndexState
 from snaploom.planning.bundle import BUNDLE_FORMAT, Bundle
 from snaploom.planning.bundling import bundle_for
+from snaploom.storage.claims import SCOPE
 
 SLOW = "aggregate(sequence(1, 20000), 0L, (total, x) -> total + x)"
 """About a millisecond a row."""
@@ -216,6 +217,7 @@ def test_report_tells_progress_while_the_run_goes_on_and_sigterm_ends_it(loom, j
     assert (report.phase, report.reason) == (RunPhase.INTERRUPTED, "Interrupted")
     assert (report.retryable, report.snapshot_count) == (True, 1)
     assert loom.is_clean()
+    assert loom.state().claims[SCOPE].seconds == 0
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from support.loom import OUTPUT, Loom, ids
 
 from snaploom.models.report import RunPhase
 from snaploom.reader import read
+from snaploom.storage.claims import SCOPE
 from snaploom.storage.run import CrashPoint
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -120,6 +121,7 @@ def test_signal_stops_a_long_run_soon_and_leaves_the_folder_clean(
     assert [left["reason"] for left in report["skipped"]] == ["INTERRUPTED", "INTERRUPTED"]
     assert "Traceback" not in err
     assert loom.data_files() == set()
+    assert loom.state().claims[SCOPE].seconds == 0
     loom.write("order", 1, ids(0))
     assert loom.weave(spark).outcomes == {1: "PUBLISHED", 2: "PUBLISHED"}
 

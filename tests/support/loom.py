@@ -15,7 +15,7 @@ from support.declarations import Raw, document, put
 
 from snaploom.jobs.events import Event
 from snaploom.jobs.interruption import Interruption
-from snaploom.jobs.job import Job
+from snaploom.jobs.job import Job, OpenLease
 from snaploom.jobs.weaving.weaving import weave_output
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.report import Report
@@ -23,6 +23,7 @@ from snaploom.models.times import EpochNanos, now, parse_instant
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.bundling import bundle_for
 from snaploom.storage.folder import Folder, open_folder
+from snaploom.storage.leasekeeping import TERMS, LeaseTerms
 from snaploom.storage.run import CrashPoint
 from snaploom.storage.state import FolderState
 from snaploom.storage.stores import open_store
@@ -125,6 +126,8 @@ class Loom:
         reached: Callable[[CrashPoint], None] = pass_by,
         interruption: Interruption | None = None,
         tell: Callable[[Event], None] | None = None,
+        lease: OpenLease | None = None,
+        terms: LeaseTerms = TERMS,
     ) -> Woven:
         """Run a real job; what it reports and what it told."""
         told: list[Event] = []
@@ -140,6 +143,8 @@ class Loom:
             tell=listen,
             interruption=interruption or Interruption(),
             limit=limit,
+            lease=lease,
+            terms=terms,
             reached=reached,
         )
         return Woven(weave_output(spark, self.bundle(), job), told)
