@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import secrets
 import signal
@@ -20,11 +19,13 @@ from support.processes import (
     exit_code,
     publish_many,
     publish_once,
+    replace_many,
     replace_once,
     told_by_racing,
     work_a_day,
     work_and_be_killed,
 )
+from support.proving import IS_WHOLE
 from support.s3servers import BUCKET, S3Server, environment_of
 
 from snaploom.models.times import EpochNanos
@@ -35,8 +36,11 @@ from snaploom.storage.publication import AlreadyPublished, Published
 from snaploom.storage.run import CrashPoint
 from snaploom.storage.stores import open_store
 
-ROUNDS = 300 if os.environ.get("SNAPLOOM_PROVE") else 6
+ROUNDS = 300 if IS_WHOLE else 6
 """Kills at any moment."""
+
+RACERS = 20 if IS_WHOLE else 4
+"""Processes that publish the same snapshots at the same moment."""
 
 MOST_WRITES = 20
 """Writes of a day's work: the fewest that one makes when it finds the folder begun."""
@@ -105,7 +109,7 @@ def test_collection_after_a_killed_one_finishes(bucket: str, point: CrashPoint) 
 
 def test_processes_that_publish_the_same_snapshots_publish_each_once(bucket: str) -> None:
     numbers = list(range(5))
-    told = told_by_racing(publish_many, bucket, numbers, processes=4)
+    told = told_by_racing(publish_many, bucket, numbers, RACERS)
     folder = open_again(bucket)
     state = folder.log.read()
     winners = {number: state.live[day(number)].run_id for number in numbers}
@@ -114,6 +118,19 @@ def test_processes_that_publish_the_same_snapshots_publish_each_once(bucket: str
         assert winner == winners[number]
         assert won == (own == winner)
     assert keys(folder.store) == state.live_files
+
+
+def test_processes_that_replace_the_same_versions_replace_each_once(bucket: str) -> None:
+    numbers = list(range(2))
+    for number in numbers:
+        published(open_again(bucket), number)
+    told = told_by_racing(replace_many, bucket, numbers, RACERS)
+    folder = open_again(bucket)
+    state = folder.log.read()
+    assert sorted(number for number, _, has_won in told if has_won) == numbers
+    won = {number: run_id for number, run_id, has_won in told if has_won}
+    assert {number: state.live[day(number)].run_id for number in numbers} == won
+    assert keys(folder.store) == state.live_files | set(state.tombstoned_files)
 
 
 @pytest.mark.timeout(120 + 30 * ROUNDS)
