@@ -21,7 +21,7 @@ from snaploom.engine.iceberg import has_class, jvm_of
 from snaploom.engine.sources.port import SourceFrame, SourceReader, not_listed
 from snaploom.engine.sources.schemas import check_schema
 from snaploom.engine.sources.snapshotcolumn import RawValue, SnapshotColumn
-from snaploom.errors import SourceNotReadable
+from snaploom.errors import SnaploomError, SourceError, SourceNotReadable
 from snaploom.models.datasource import FromFieldValue, HdfsLike
 from snaploom.models.times import EpochNanos
 from snaploom.planning.hadoopuris import hadoop_uri
@@ -87,10 +87,9 @@ class PinnedTable:
         Raises:
             SourceError: it cannot be read.
         """
-        option = "snapshot-id" if self._format == _ICEBERG else "versionAsOf"
         assert self.version is not None  # the caller looked
         try:
-            reader = self.spark.read.format(self._format).option(option, self.version)
+            reader = self.spark.read.format(self._format).option("versionAsOf", self.version)
             frame = reader.load(self._place)
             check_schema(frame.schema, self.resource, "spec.hdfsLike")
         except (PySparkException, Py4JError) as error:
@@ -141,8 +140,20 @@ class PinnedTable:
             "spark.jars.packages (coordinates), or put them into Spark's jars",
         )
 
-    def _failure(self, error: PySparkException | Py4JError) -> Exception:
-        return translate(error, resource=self.resource, path="spec.hdfsLike.sourceUriGlobs[0]")
+    def _failure(self, error: PySparkException | Py4JError) -> SnaploomError:
+        path = "spec.hdfsLike.sourceUriGlobs[0]"
+        found = translate(error, resource=self.resource, path=path)
+        if isinstance(found, SourceError):
+            return found
+        called = TABLE_FORMATS[self._format]
+        return SourceNotReadable(
+            f"the table of {called} cannot be read",
+            resource=self.resource,
+            path=path,
+            found=found.message,
+            expected=f"a table of {called} at {self._place}",
+            hint="check the place, and that format is that of the table",
+        )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,14 @@
+"""The library runs on the oldest Spark that is supported, where tables of Iceberg and Delta are."""
+
+from __future__ import annotations
+
+import pytest
+from support.oldspark import run_tests
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def test_tables_are_published_and_read_on_the_oldest_spark() -> None:
+    ended = run_tests("tests/oldspark/sources.py", "tests/oldspark/outputs.py")
+    assert ended.returncode == 0, ended.stdout[-8000:] + ended.stderr[-2000:]
+    assert "passed" in ended.stdout

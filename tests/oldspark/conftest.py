@@ -1,0 +1,28 @@
+"""A session of the oldest Spark with the libraries of Iceberg and Delta.
+
+Tests of this folder are not collected by name: `tests/jobs/test_oldspark.py` runs them in a process
+whose PySpark is the oldest one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+from support.oldspark import table_jars
+from support.sparksession import make_session
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    settings = {
+        "spark.jars": ",".join(table_jars()),
+        # Delta reads its own state by a job, of 50 tasks otherwise.
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    }
+    session = make_session(tmp_path_factory.mktemp("spark"), settings)
+    yield session
+    session.stop()

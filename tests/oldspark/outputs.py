@@ -1,0 +1,221 @@
+"""Outputs that are Iceberg tables: read by Iceberg itself, and by `snaploom.read`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from support.loom import Loom
+from support.shop import CUSTOMERS, ORDERS, SECOND_DAY, Shop, snaploom
+
+from snaploom.reader import read
+from snaploom.storage.run import CrashPoint
+
+THIRD_DAY = "2024-05-03"
+DAYS = ("2024-05-01", SECOND_DAY, THIRD_DAY)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    """Three days of orders and customers."""
+    made = Shop(tmp_path)
+    for number, day in enumerate(DAYS):
+        made.day("orders", [{**row, "amount": row["amount"] + number} for row in ORDERS], day)
+        made.day("customers", CUSTOMERS, day)
+    return made.set("wide", "outputFolder.dataFormat", "ICEBERG")
+
+
+def table(spark: SparkSession, folder: Path) -> DataFrame:
+    return spark.read.format("iceberg").load(f"file://{folder}/iceberg")
+
+
+def history(spark: SparkSession, folder: Path) -> list[dict[str, str]]:
+    """Summaries of the table's snapshots, the oldest first."""
+    frame = spark.read.format("iceberg").load(f"file://{folder}/iceberg#snapshots")
+    return [row.summary for row in frame.orderBy("committed_at").collect()]
+
+
+def rows(frame: DataFrame) -> list[dict[str, Any]]:
+    told = [row.asDict(recursive=True) for row in frame.collect()]
+    return sorted(told, key=lambda row: (row["snapshot_epoch"], row["data"]["order_id"]))
+
+
+def millis(day: str) -> int:
+    return int(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def expected(days: Sequence[str] = DAYS) -> list[dict[str, Any]]:
+    names = {row["customer_id"]: row for row in CUSTOMERS}
+    return [
+        {
+            "data": {**order, "amount": order["amount"] + DAYS.index(day)},
+            "customers": {"data": names[order["customer_id"]]}
+            if order["customer_id"] in names
+            else None,
+            "snapshot_epoch": millis(day),
+        }
+        for day in days
+        for order in ORDERS
+    ]
+
+
+def snapshots(shop: Shop) -> list[dict[str, Any]]:
+    """What the log tells of live snapshots, but for the numbers of its entries."""
+    listed = snaploom("snapshots", shop.published, "-o", "json").document["snapshots"]
+    return [{k: v for k, v in one.items() if k != "seq"} for one in listed]
+
+
+def forget_the_last_publication(folder: Path) -> None:
+    """Leave the log as a run leaves it that dies when the table has its commit."""
+    entries = sorted((folder / "metadata" / "manifest").glob("*.json"))
+    last = max(i for i, path in enumerate(entries) if '"action":"publish"' in path.read_text())
+    for path in (*entries[last:], folder / "metadata" / "_latest"):
+        path.unlink()
+
+
+def published(shop: Shop) -> list[str]:
+    return [one["time"][:10] for one in shop.run("-o", "json").document["snapshots"]]
+
+
+def test_three_snapshots_are_read_by_iceberg_as_by_snaploom(spark, shop) -> None:
+    told = shop.run("-o", "json")
+    assert told.code == 0, told.err + told.out
+    assert rows(table(spark, shop.published)) == expected()
+    assert rows(read(spark, str(shop.published))) == expected()
+    day = table(spark, shop.published).where(f"snapshot_epoch = {millis(SECOND_DAY)}")
+    assert rows(day) == expected([SECOND_DAY])
+    summaries = history(spark, shop.published)
+    run = told.document["runId"]
+    assert [one["snaploom.snapshot-time"][:10] for one in summaries] == list(DAYS)
+    assert {one["snaploom.run-id"] for one in summaries} == {run}
+    assert snaploom("check", shop.published).code == 0
+    assert published(shop) == []
+
+
+def test_log_that_lacks_what_the_table_has_is_completed_and_nothing_published_twice(
+    spark, shop
+) -> None:
+    shop.run()
+    before = snapshots(shop)
+    forget_the_last_publication(shop.published)
+    assert len(snapshots(shop)) == 2
+    told = shop.run("-o", "json").document
+    assert (told["snapshots"], [one["reason"] for one in told["skipped"]]) == (
+        [],
+        ["ALREADY_PUBLISHED"],
+    )
+    assert snapshots(shop) == before
+    assert rows(table(spark, shop.published)) == expected()
+    assert len(history(spark, shop.published)) == 3
+
+
+def test_lost_manifest_is_repaired_from_the_table(spark, shop) -> None:
+    shop.run()
+    for path in sorted((shop.published / "metadata").rglob("*.json")):
+        path.unlink()
+    (shop.published / "metadata" / "_latest").unlink()
+    (shop.published / "snaploom.json").unlink()
+    told = snaploom("repair", "wide", "-f", shop.write(), "--yes", "-o", "json")
+    assert (told.code, [one["rows"] for one in told.document["snapshots"]]) == (0, [3, 3, 3])
+    assert rows(read(spark, str(shop.published))) == expected()
+    assert published(shop) == []
+
+
+def test_of_two_runs_at_once_each_snapshot_is_published_by_one(spark, tmp_path) -> None:
+    loom = Loom(tmp_path, folder={"dataFormat": "ICEBERG"})
+    for day in (1, 2):
+        loom.write("order", day, [{"id": 1}, {"id": 2}])
+    winners = []
+
+    def overtake(point: CrashPoint) -> None:
+        if point is CrashPoint.AFTER_PROMOTION and not winners:
+            winners.append(loom.weave(spark).report)
+
+    woven = loom.weave(spark, reached=overtake)
+    assert woven.outcomes == {1: "ALREADY_PUBLISHED", 2: "ALREADY_PUBLISHED"}
+    assert table(spark, loom.out).count() == 4
+    assert {one["snaploom.run-id"] for one in history(spark, loom.out)} == {winners[0].run_id}
+
+
+def test_old_snapshots_leave_the_table_and_then_the_disk(spark, shop) -> None:
+    shop.set("wide", "outputFolder.snapshotAutoDelete", {"maxOldSnapshots": 1})
+    assert published(shop) == list(DAYS)[1:] or shop.published_times()
+    assert rows(table(spark, shop.published)) == expected(DAYS[1:])
+    assert snaploom("gc", shop.published, "--grace", "0s").code == 0
+    assert rows(table(spark, shop.published)) == expected(DAYS[1:])
+    assert rows(read(spark, str(shop.published))) == expected(DAYS[1:])
+    assert published(shop) == []
+
+
+def test_restated_snapshot_takes_the_place_of_the_old_one_in_one_commit(spark, shop) -> None:
+    shop.run()
+    before = len(history(spark, shop.published))
+    shop.day("orders", [{**ORDERS[0], "amount": 1.0}], SECOND_DAY)
+    when = ("--time", f"{SECOND_DAY}T00:00:00Z", "--now", "2024-06-01T00:00:00Z")
+    told = snaploom(
+        "restate", "wide", "-f", shop.write(), *when, "--acknowledge-readers", "--reason", "wrong"
+    )
+    assert told.code == 0, told.err + told.out
+    summaries = history(spark, shop.published)
+    assert [one["snaploom.snapshot-time"][:10] for one in summaries[before:]] == [SECOND_DAY]
+    found = rows(table(spark, shop.published))
+    assert [
+        row["data"]["amount"] for row in found if row["snapshot_epoch"] == millis(SECOND_DAY)
+    ] == [1.0]
+    assert found == rows(read(spark, str(shop.published)))
+    assert snaploom("gc", shop.published, "--grace", "0s").code == 0
+    assert rows(table(spark, shop.published)) == found
+
+
+def test_snapshots_that_fail_leave_the_table_as_it_was(spark, shop) -> None:
+    shop.set("wide", "checks", [{"name": "few", "expression": "sum(data.amount) < 24"}])
+    told = shop.run("-o", "json").document
+    assert [one["reason"] for one in told["failed"]] == ["CHECK_FAILED"]
+    assert rows(table(spark, shop.published)) == expected(DAYS[:1])
+
+
+def test_columns_widen_and_come_while_old_files_stay_readable(spark, shop) -> None:
+    shop.day("orders", pa.table({"order_id": pa.array([1], pa.int32())}), DAYS[0])
+    wider = {
+        "order_id": pa.array([2**40], pa.int64()),
+        "at": pa.array([datetime(2024, 5, 2, 3, 4, 5, 678901, UTC)]),
+        "since": pa.array([date(2024, 5, 2)]),
+        "price": pa.array([Decimal("1.25")]),
+        "tags": pa.array([["a", "b"]]),
+    }
+    shop.documents = [shop.documents[0], _alone(shop)]
+    shop.day("orders", pa.table(wider), DAYS[1])
+    (shop.folder / "orders" / f"{DAYS[2]}.parquet").unlink()
+    assert shop.run().code == 0
+    found = rows(table(spark, shop.published))
+    assert [row["data"]["order_id"] for row in found] == [1, 2**40]
+    assert [row["data"]["tags"] for row in found] == [None, ["a", "b"]]
+    assert found[1]["data"]["price"] == Decimal("1.25")
+    assert found == rows(read(spark, str(shop.published)))
+    shop.day("orders", pa.table({"ORDER_ID": pa.array([3], pa.int64())}), DAYS[2])
+    told = shop.run()
+    assert (told.code, "in other letters" in told.out + told.err) == (1, True)
+    assert rows(table(spark, shop.published)) == found
+
+
+def _alone(shop: Shop) -> dict[str, Any]:
+    wide = shop.raw("wide")
+    wide["spec"]["dataModel"] |= {"otherDataSources": [], "dataRelationships": []}
+    return wide
+
+
+def test_sorted_snapshot_is_the_same_table(spark, shop) -> None:
+    shop.run()
+    told = snaploom(
+        "index", "sort", "wide", "-f", shop.write(), "--by", "data.amount", "--acknowledge-readers"
+    )
+    assert told.code == 0, told.err + told.out
+    assert rows(table(spark, shop.published)) == expected()
+    assert snaploom("gc", shop.published, "--grace", "0s").code == 0
+    assert rows(table(spark, shop.published)) == expected()
