@@ -20,7 +20,6 @@ from itertools import chain
 
 from snaploom.models.times import EpochNanos
 from snaploom.storage import layout
-from snaploom.storage.entries import Revoke
 from snaploom.storage.folder import Folder
 from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectInfo, ObjectStore
 from snaploom.storage.run import CrashPoint, Run
@@ -116,19 +115,7 @@ def _writers(garbage: Iterable[Garbage]) -> set[str]:
 
 
 def _revoke(folder: Folder, run_ids: set[str], run: Run) -> FolderState:
-    def revocation(state: FolderState) -> Revoke | None:
-        alive = sorted(run_ids - state.revoked)
-        if not alive:
-            return None
-        return Revoke(
-            seq=state.next_seq,
-            run_id=run.run_id,
-            written_at=run.clock(),
-            tool_version=run.tool_version,
-            run_ids=tuple(alive),
-        )
-
-    state = folder.log.commit(revocation)
+    state = folder.revoke(run_ids, run)
     run.reached(CrashPoint.AFTER_REVOCATION)
     return state
 
