@@ -33,6 +33,7 @@ PUBLISHING = [
     CrashPoint.AFTER_COMMIT,
 ]
 AT = "2024-01-20T00:00:00Z"
+AT_ONCE = ("--grace", "0s", "--below-reader-grace")
 
 SLOW = "aggregate(sequence(1, 20000), 0L, (total, x) -> total + x)"
 """About a millisecond a row: Spark notices between batches of rows that it is to stop."""
@@ -72,7 +73,7 @@ def test_run_after_a_killed_one_publishes_exactly_once(spark, loom, tmp_path, po
     assert report.phase is RunPhase.SUCCEEDED
     assert loom.live_days() == [1, 2]
     assert read(spark, loom.uri).count() == 3
-    collecting = snaploom_command("gc", loom.uri, "--grace", "0s", folder=tmp_path / "gc")
+    collecting = snaploom_command("gc", loom.uri, *AT_ONCE, folder=tmp_path / "gc")
     assert end(collecting, tmp_path / "gc")[0] == 0
     assert loom.is_clean()
     assert read(spark, loom.uri).count() == 3

@@ -62,7 +62,7 @@ def live(base: str, shop: Shop, store: ObjectStore) -> dict[str, Any]:
     second = _done(shop.run("-o", "json"))
     folder = f"{base}/wide/"
     listed = _done(snaploom("snapshots", folder, "-o", "json"))
-    collected = _done(snaploom("gc", folder, "--grace", "0s", "-o", "json"))
+    collected = _done(snaploom("gc", folder, "--grace", "0s", "--below-reader-grace", "-o", "json"))
     kept = sorted(info.key for info in store.list("wide/data/"))
     spark = SparkSession.Builder().getOrCreate()
     rows = (

@@ -101,7 +101,7 @@ def test_an_output_is_sorted_and_its_indexes_follow(loom: Loom, tmp_path: Path) 
     assert (told.code, len(told.document["snapshots"])) == (0, 2), told.err
     new = sum(len(record.files) for record in loom.state().snapshots)
     assert indexed_files(loom, index) == {"indexed": old + new}
-    assert snaploom("gc", loom.uri, "--grace", "0s").code == 0
+    assert snaploom("gc", loom.uri, "--grace", "0s", "--below-reader-grace").code == 0
     refreshed = snaploom("index", "apply", "-f", loom.save(), index)
     assert refreshed.code == 0, refreshed.err
     assert indexed_files(loom, index) == {"indexed": new}

@@ -54,7 +54,9 @@ def test_kill_while_writing_leaves_the_snapshot_whole(spark: SparkSession, tmp_p
     assert state_of(root) == before
     assert read(spark, str(root)).count() == MANY
     assert sort_quietly(root, SortRequest(("data.flight",))).is_complete
-    collecting = snaploom_command("gc", str(root), "--grace", "0s", folder=tmp_path / "gc")
+    collecting = snaploom_command(
+        "gc", str(root), "--grace", "0s", "--below-reader-grace", folder=tmp_path / "gc"
+    )
     assert end(collecting, tmp_path / "gc")[0] == 0
     assert keys(store) == state_of(root).live_files
     assert read(spark, str(root)).count() == MANY

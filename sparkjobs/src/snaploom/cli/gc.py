@@ -14,14 +14,18 @@ from rich.table import Table
 import snaploom
 from snaploom.cli.console import OutputForm, print_json, result_console
 from snaploom.cli.options import Form, Now, folder_uri, instant_of, open_named
+from snaploom.models.codes import make_finding
+from snaploom.models.common import TimeOffset
+from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.times import NANOS_PER_MICROSECOND, now
+from snaploom.planning.calendar import minus_bounded
 from snaploom.storage.folder import open_folder
 from snaploom.storage.gc import Garbage, Verdict, collect_garbage, find_garbage
 from snaploom.storage.layout import new_run_id
 from snaploom.storage.run import Run
 
-DEFAULT_GRACE = timedelta(hours=1)
-"""The default of `outputFolder.readerGrace`."""
+DEFAULT_GRACE = TimeOffset(hour=1)
+"""Of a folder that nobody told its `outputFolder.readerGrace`: the default of that."""
 
 
 def gc(
@@ -29,11 +33,15 @@ def gc(
     /,
     *,
     grace: Annotated[
-        timedelta,
+        timedelta | None,
         Parameter(
-            help="How long leftovers and deleted files stay: `90m`, `2h`, `1d`; an hour by default."
+            help="How long leftovers and deleted files stay: `90m`, `2h`, `1d`; omitted, the "
+            "`readerGrace` of the output as of its last run."
         ),
-    ] = DEFAULT_GRACE,
+    ] = None,
+    below_reader_grace: Annotated[
+        bool, Parameter(help="Allow a `--grace` that is shorter than the `readerGrace`.")
+    ] = False,
     dry_run: Annotated[bool, Parameter(help="Only list what would be removed.")] = False,
     now_text: Now = None,
     output: Form = OutputForm.TEXT,
@@ -45,8 +53,12 @@ def gc(
     """
     moment = instant_of(now_text)
     opened = open_folder(open_named(folder_uri(folder)))
-    nanos = int(grace / timedelta(microseconds=1)) * NANOS_PER_MICROSECOND
-    found = find_garbage(opened.store, opened.log.read(), moment, nanos)
+    state = opened.log.read()
+    declared = moment - minus_bounded(moment, state.reader_grace or DEFAULT_GRACE, "UTC")
+    nanos = declared if grace is None else _nanos(grace)
+    if nanos < declared and not below_reader_grace:
+        raise _too_short(grace, declared)
+    found = find_garbage(opened.store, state, moment, nanos)
     removed: Sequence[Garbage] = ()
     if not dry_run:
         run = Run(new_run_id(moment), snaploom.__version__, now)
@@ -56,6 +68,23 @@ def gc(
     else:
         _print(result_console(), found, removed, dry_run)
     return 0
+
+
+def _nanos(length: timedelta) -> int:
+    return length // timedelta(microseconds=1) * NANOS_PER_MICROSECOND
+
+
+def _too_short(grace: timedelta | None, declared: int) -> InvalidDeclarations:
+    promised = timedelta(microseconds=declared // NANOS_PER_MICROSECOND)
+    finding = make_finding(
+        "SL191",
+        "readers were promised that deleted files stay for longer",
+        path="--grace",
+        found=str(grace),
+        expected=f"at least {promised}, the readerGrace of the output",
+        hint="--below-reader-grace, when nobody reads what was deleted any more",
+    )
+    return InvalidDeclarations([finding])
 
 
 def _document(uri: str, found: Sequence[Garbage], removed: Sequence[Garbage]) -> JsonValue:

@@ -46,7 +46,7 @@ def _document(uri: str, state: FolderState) -> JsonValue:
     ]
     return {
         "folder": uri,
-        "sequence": state.seq,
+        "sequence": state.changed_at,
         "snapshots": listed,
         "tombstones": tombstones,
     }
@@ -80,4 +80,4 @@ def _print(console: Console, state: FolderState) -> None:
             console.print(f"{told} version before){why}", markup=False)
     gone = len(state.tombstoned_times)
     deleted = f", {gone} deleted" if gone else ""
-    console.print(f"{len(state.snapshots)} snapshots{deleted}; manifest {state.seq}.")
+    console.print(f"{len(state.snapshots)} snapshots{deleted}; manifest {state.changed_at}.")

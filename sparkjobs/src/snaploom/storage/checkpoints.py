@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from snaploom.errors import ObjectNotFound
 from snaploom.models.base import ApiModel
+from snaploom.models.common import TimeOffset
 from snaploom.models.times import EpochNanos
 from snaploom.storage import layout
 from snaploom.storage.entries import (
@@ -79,6 +80,7 @@ class _Document(ApiModel):
     seq: int
     settings: FolderSettings | None = None
     identity: FolderIdentity | None = None
+    reader_grace: TimeOffset | None = None
     revoked: tuple[str, ...]
     claims: tuple[Claim, ...]
     models: tuple[_Model, ...]
@@ -97,6 +99,7 @@ def format_checkpoint(state: FolderState) -> bytes:
         seq=state.seq,
         settings=state.settings,
         identity=state.identity,
+        reader_grace=state.reader_grace,
         revoked=tuple(sorted(state.revoked)),
         claims=tuple(state.claims[scope] for scope in sorted(state.claims)),
         models=tuple(
@@ -134,6 +137,7 @@ def parse_checkpoint(document: bytes, seq: int, records: Records) -> FolderState
         seq=parsed.seq,
         settings=parsed.settings,
         identity=parsed.identity,
+        reader_grace=parsed.reader_grace,
         versions={version.time: version for version in versions},
         ended=tuple(_ended(parsed.ended)),
         revoked=frozenset(parsed.revoked),

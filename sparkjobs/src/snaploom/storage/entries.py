@@ -23,6 +23,7 @@ from pydantic import (
 
 from snaploom.errors import FormatTooNew, ManifestCorrupt
 from snaploom.models.base import ApiModel
+from snaploom.models.common import TimeOffset
 from snaploom.models.report import CheckResult, Exclusion, JoinMeasure, SourceSnapshot
 from snaploom.models.times import EpochNanos, format_instant, parse_instant
 
@@ -238,13 +239,15 @@ class Revoke(EntryBase):
 
 
 class Configure(EntryBase):
-    """The folder's fixed settings and its identity; a later one may change the identity only."""
+    """The folder's fixed settings; and its identity and grace, which a later one may change."""
 
     action: Literal["configure"] = "configure"
     settings: FolderSettings
     """What is fixed."""
     identity: FolderIdentity
     """Whose folder it is."""
+    reader_grace: TimeOffset | None = None
+    """How long readers may hold on to what they pinned; None where that is as before."""
 
 
 Entry = Annotated[

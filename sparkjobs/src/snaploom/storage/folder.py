@@ -19,6 +19,7 @@ from snaploom.errors import (
     ObjectAlreadyExists,
     ObjectNotFound,
 )
+from snaploom.models.common import TimeOffset
 from snaploom.storage import layout
 from snaploom.storage.entries import (
     MANIFEST_FORMAT,
@@ -183,6 +184,7 @@ def prepare_folder(
     *,
     accept_root_change: bool = False,
     adopt_folder: bool = False,
+    reader_grace: TimeOffset | None = None,
     is_repair: bool = False,
     library: TableLibrary | None = None,
 ) -> Folder:
@@ -195,6 +197,7 @@ def prepare_folder(
         run: who prepares.
         accept_root_change: whether another root is allowed.
         adopt_folder: whether another resource of the same name and namespace may have it.
+        reader_grace: how long readers may hold on to what they pinned; None leaves it as it is.
         is_repair: whether a folder that is not empty may be begun: somebody has looked at what is
             in it (`storage.repair`).
         library: makes versions of the folder's table, where it has one.
@@ -220,7 +223,8 @@ def prepare_folder(
     def configure(state: FolderState) -> Configure | None:
         _refuse_changes(store, state, settings, identity, accept_root_change, adopt_folder)
         known = adopted(state.identity, identity)
-        if (state.settings, state.identity) == (settings, known):
+        grace = reader_grace or state.reader_grace
+        if (state.settings, state.identity, state.reader_grace) == (settings, known, grace):
             return None
         if not state.seq and store.head(layout.MARKER) is None:
             raise _removed(store, f"no {layout.MARKER} any more")
@@ -231,6 +235,7 @@ def prepare_folder(
             tool_version=run.tool_version,
             settings=settings,
             identity=known,
+            reader_grace=grace,
         )
 
     log.commit(configure)

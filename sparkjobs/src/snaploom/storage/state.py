@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from snaploom.errors import ManifestCorrupt
+from snaploom.models.common import TimeOffset
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.storage.entries import (
     Claim,
@@ -65,6 +66,8 @@ class FolderState:
     """What is fixed; None until the folder is configured."""
     identity: FolderIdentity | None = None
     """Whose folder it is; None until the folder is configured."""
+    reader_grace: TimeOffset | None = None
+    """How long readers may hold on to what they pinned; None until somebody declared it."""
     versions: Mapping[EpochNanos, Version] = field(default_factory=dict)
     """The one live version of each snapshot time, in short."""
     ended: tuple[Ended, ...] = ()
@@ -296,7 +299,12 @@ class _Folding:
     def _configure(self, entry: Configure) -> None:
         if self._state.settings not in (None, entry.settings):
             raise _contradiction(entry, "it changes settings that are fixed")
-        self._state = replace(self._state, settings=entry.settings, identity=entry.identity)
+        self._state = replace(
+            self._state,
+            settings=entry.settings,
+            identity=entry.identity,
+            reader_grace=entry.reader_grace or self._state.reader_grace,
+        )
 
 
 def tombstone_of(

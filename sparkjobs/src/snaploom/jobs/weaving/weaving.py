@@ -201,6 +201,7 @@ def _begin(spark: SparkSession, output: OutputDataset, run: Run) -> Folder:
         run,
         accept_root_change=output.spec.run.accept_root_change,
         adopt_folder=output.spec.run.adopt_folder,
+        reader_grace=output.spec.output_folder.reader_grace,
         library=table_library(spark, output),
     )
 

@@ -1,0 +1,88 @@
+"""`snaploom gc` keeps what readers were promised: the grace is told to the folder by its output."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.folders import IDENTITY, SETTINGS, a_folder, a_run, day, files_on_disk, now, published
+from support.shop import Told, snaploom
+
+from snaploom.models.common import TimeOffset
+from snaploom.storage.checkpoints import format_checkpoint, parse_checkpoint
+from snaploom.storage.entries import Tombstone
+from snaploom.storage.folder import prepare_folder
+from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.records import Records
+from snaploom.storage.state import FolderState, tombstone_of
+from snaploom.storage.stores import open_store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ObjectStore:
+    return open_store(str(tmp_path), create=True)
+
+
+def declared(store: ObjectStore, grace: TimeOffset | None) -> FolderState:
+    return prepare_folder(store, SETTINGS, IDENTITY, a_run(), reader_grace=grace).log.read()
+
+
+def with_a_deleted_snapshot(store: ObjectStore, grace: TimeOffset | None) -> None:
+    declared(store, grace)
+    folder = a_folder(store)
+    published(folder)
+
+    def tombstone(state: FolderState) -> Tombstone:
+        ended = tombstone_of(state.live[day(0)], seq=state.next_seq, rule="X", deleted_at=now())
+        return Tombstone(
+            seq=state.next_seq, run_id=a_run().run_id, written_at=now(), tool_version="0",
+            snapshots=(ended,),
+        )  # fmt: skip
+
+    folder.log.commit(tombstone)
+
+
+def collected(store: ObjectStore, *arguments: str) -> Told:
+    return snaploom("gc", store.uri.removeprefix("file://"), *arguments)
+
+
+@pytest.mark.parametrize(
+    ("grace", "arguments", "code", "is_left"),
+    [
+        (TimeOffset(day=1), (), 0, True),
+        (TimeOffset(nano=1), (), 0, False),
+        (None, (), 0, True),
+        (TimeOffset(day=1), ("--grace", "2d"), 0, True),
+        (TimeOffset(day=1), ("--grace", "0s"), 2, True),
+        (None, ("--grace", "0s"), 2, True),
+        (TimeOffset(day=1), ("--grace", "0s", "--below-reader-grace"), 0, False),
+    ],
+)
+def test_files_of_a_deleted_snapshot_stay_as_long_as_was_promised(
+    tmp_path: Path,
+    store: ObjectStore,
+    grace: TimeOffset | None,
+    arguments: tuple[str, ...],
+    code: int,
+    is_left: bool,
+) -> None:
+    with_a_deleted_snapshot(store, grace)
+    told = collected(store, *arguments)
+    assert told.code == code, told.err
+    assert bool(files_on_disk(tmp_path)) is is_left
+
+
+def test_grace_that_is_too_short_is_told_with_what_was_promised(store: ObjectStore) -> None:
+    with_a_deleted_snapshot(store, TimeOffset(day=1, hour=2))
+    told = " ".join(collected(store, "--grace", "1h").err.split())
+    assert "at least 1 day, 2:00:00, the readerGrace of the output" in told
+    assert "--below-reader-grace" in told
+
+
+def test_folder_learns_the_grace_of_whoever_publishes_and_keeps_it(store: ObjectStore) -> None:
+    first, second = TimeOffset(hour=1), TimeOffset(day=2)
+    assert (declared(store, first).reader_grace, declared(store, first).seq) == (first, 1)
+    assert (declared(store, second).reader_grace, declared(store, None).seq) == (second, 2)
+    state = declared(store, None)
+    assert state.reader_grace == second
+    assert parse_checkpoint(format_checkpoint(state), 2, Records()).reader_grace == second
