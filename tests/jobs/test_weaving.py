@@ -71,6 +71,7 @@ def test_null_keys_beyond_the_ratio_are_told_and_counted(spark, loom) -> None:
     assert [snapshot.warnings for snapshot in woven.report.snapshots] == [(told,), (), ()]
     assert [event.message for event in woven.told(Warned)] == [f"2024-01-01T00:00:00Z: {told}"]
     assert [record.joins[0].null_keys for record in loom.state().snapshots] == [1, 1, 0]
+    assert [record.warnings for record in loom.state().snapshots] == [(told,), (), ()]
 
 
 def test_second_run_finds_nothing_to_do_and_touches_nothing(spark, loom) -> None:

@@ -62,6 +62,7 @@ def the_largest_report() -> FoundReport:
         "sources": [source] * 50,
         "excluded": [excluded | {"fieldName": f"{number}{long}"} for number in range(50)],
         "joins": [join | {"child": f"{number}{long}"[:1000]} for number in range(50)],
+        "warnings": [f"{number}{long}"[:1000] for number in range(50)],
     }
     return FoundReport(
         RUN,

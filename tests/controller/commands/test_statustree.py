@@ -59,6 +59,7 @@ PUBLISHED: Raw = {
         "rows": 12345,
         "files": 4,
         "bytes": 1000,
+        "warnings": ["`customer`: 1 of 2 rows have a NULL join key"],
     },
     "snapshots": [
         {"time": "2024-05-31T00:00:00Z", "rows": 12345},
@@ -117,6 +118,7 @@ def test_a_published_output_tells_its_snapshots_and_its_next_run() -> None:
     text = text_of(tree_of(model(wide=PUBLISHED), "OutputDataset/wide"))
     assert "OutputDataset/wide  Ready (Published)" in text
     assert "2024-05-31T00:00:00Z  12,345 rows, 4 files, 1,000 bytes, published 20m ago" in text
+    assert text.count("warning: `customer`: 1 of 2 rows have a NULL join key") == 1
     assert "and 5 older" in text
     assert "next run: 2024-06-02T00:00:00Z (in 23h)" in text
 

@@ -199,7 +199,10 @@ def _add_snapshots(tree: Tree, view: View, status: OutputDatasetStatus) -> None:
                 f", {latest.files:,} files, {latest.bytes:,} bytes, "
                 f"published {ago(latest.published_at, view.now)}"
             )
-        branch.add(line)
+        shown = branch.add(line)
+        if latest is not None and latest.time == snapshot.time:
+            for warning in latest.warnings:
+                shown.add(Text(f"warning: {warning}", style="yellow"))
     if status.snapshot_count > len(newest):
         branch.add(Text(f"and {status.snapshot_count - len(newest)} older"))
 

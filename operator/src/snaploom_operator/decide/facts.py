@@ -14,11 +14,12 @@ from snaploom.models.report import (
     Report,
     RunPhase,
 )
-from snaploom_operator.sizes import fit_items, fit_text
+from snaploom_operator.sizes import fit_items, fit_text, fit_texts
 
 _SOURCES_BYTES = 3_000
 _JOINS_BYTES = 2_000
 _EXCLUDED_BYTES = 1_000
+_WARNINGS_BYTES = 1_000
 _SNAPSHOTS_BYTES = 3_200
 _MESSAGE_BYTES = 100
 _TEXT_BYTES = 300
@@ -60,6 +61,7 @@ def _bounded(newest: LatestSnapshot) -> LatestSnapshot:
             "sources": fit_items(newest.sources[:_MOST], _SOURCES_BYTES),
             "excluded": fit_items(map(_shortened, newest.excluded[:_MOST]), _EXCLUDED_BYTES),
             "joins": fit_items(newest.joins[:_MOST], _JOINS_BYTES),
+            "warnings": fit_texts(newest.warnings[:_MOST], _WARNINGS_BYTES, _TEXT_BYTES),
         }
     )
 

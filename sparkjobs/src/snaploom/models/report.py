@@ -124,6 +124,8 @@ class LatestSnapshot(ApiModel):
     """What was counted at each join."""
     checks: Annotated[tuple[CheckResult, ...], MaxLen(50), Atomic] = ()
     """What became of each expectation."""
+    warnings: Annotated[tuple[ShortText, ...], MaxLen(50), Atomic] = ()
+    """Joins of which many rows had a NULL key: at least the `warnNullKeyRatio`."""
 
 
 class PublishedSnapshot(ApiModel):

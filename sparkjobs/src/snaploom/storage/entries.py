@@ -91,6 +91,8 @@ class SnapshotRecord(ApiModel):
     """What was counted at each join."""
     checks: tuple[CheckResult, ...] = ()
     """What became of each expectation."""
+    warnings: tuple[str, ...] = ()
+    """Joins of which many rows had a NULL key, for people."""
     replaces: Sequence | None = None
     """Entry that had published the version which this one corrects; None for a first version."""
     reason: str = ""

@@ -52,6 +52,8 @@ class WriteResult:
     """What was counted at each join."""
     checks: tuple[CheckResult, ...] = ()
     """What became of each expectation."""
+    warnings: tuple[str, ...] = ()
+    """Joins of which many rows had a NULL key, for people."""
     spark_version: str = ""
     """Version of Spark."""
 
@@ -174,6 +176,7 @@ class Draft:
             excluded=result.excluded,
             joins=result.joins,
             checks=result.checks,
+            warnings=result.warnings,
             files=self.files,
             tool_version=run.tool_version,
             spark_version=result.spark_version,

@@ -12,6 +12,8 @@ from snaploom.storage.state import FolderState
 
 SHOWN = 50
 """Snapshots, sources and joins in a status (ruling D18)."""
+LONGEST_WARNING = 1024
+"""Characters that a status takes of one warning."""
 
 
 def newest_snapshot(state: FolderState) -> LatestSnapshot | None:
@@ -47,4 +49,5 @@ def _latest(record: SnapshotRecord) -> LatestSnapshot:
         excluded=record.excluded[:SHOWN],
         joins=record.joins[:SHOWN],
         checks=record.checks[:SHOWN],
+        warnings=tuple(warning[:LONGEST_WARNING] for warning in record.warnings[:SHOWN]),
     )

@@ -27,7 +27,7 @@ _DETAILS = ("sources", "joins", "excluded", "checks", "warnings")
 _LISTS = {
     "snapshots": True, "skipped": True, "failed": False, "findings": False, "seen": False,
     "published": False, "newest.sources": False, "newest.excluded": False, "newest.joins": False,
-    "newest.checks": False,
+    "newest.checks": False, "newest.warnings": False,
     "index.done": False, "index.warnings": False, "removed.leftNames": False,
 }  # fmt: skip
 """Lists that may be shortened; whether their oldest members, which go first, come first. Of what

@@ -184,10 +184,11 @@ class SnapshotWeaver:
             raise
         self._remembered = counts.remembered
         ratios = {name: other.warn_null_key_ratio for name, other in self._others.items()}
+        null_keys = null_key_warnings(counts.joins, ratios)
         self.warnings = (
             *_planned_warnings(planned),
             *outcome.warnings,
-            *null_key_warnings(counts.joins, ratios),
+            *null_keys,
             *check_warnings(checks),
         )
         return WriteResult(
@@ -197,6 +198,7 @@ class SnapshotWeaver:
             excluded=(*_planned_exclusions(planned), *outcome.excluded),
             joins=counts.joins,
             checks=checks,
+            warnings=null_keys,
             spark_version=self._spark.version,
         )
 
