@@ -24,6 +24,7 @@ from support.folders import (
 from support.plainlibrary import PlainLibrary, files_of_table
 
 from snaploom.errors import PublicationError, RunRevoked, SnapshotChanged
+from snaploom.storage.checking import FaultKind, check_table
 from snaploom.storage.entries import Tombstone
 from snaploom.storage.folder import Folder, open_folder, prepare_folder
 from snaploom.storage.gc import collect_garbage, find_garbage
@@ -251,6 +252,22 @@ def test_whole_log_that_is_lost_is_written_again_from_the_table(folder: Folder) 
     assert after.tombstoned_files.keys() == before.tombstoned_files.keys()
     again = open_folder(store, PlainLibrary(store))
     assert isinstance(published(again, 3), Published)
+
+
+def test_check_tells_what_the_table_has_and_the_log_lacks(folder: Folder) -> None:
+    for number in (0, 1):
+        published(folder, number)
+    store, whole = folder.store, folder.log.read()
+    assert list(check_table(store, whole)) == []
+    (fault,) = check_table(store, folder.log.read(whole.seq - 1))
+    assert (fault.kind, fault.snapshot, "the log does not" in fault.message) == (
+        FaultKind.TABLE,
+        day(1),
+        True,
+    )
+    store.delete(keys(store, "commits/"))
+    (fault,) = check_table(store, whole)
+    assert "commits/" in fault.message
 
 
 def test_nothing_is_published_where_nobody_can_write_to_the_table(store: ObjectStore) -> None:

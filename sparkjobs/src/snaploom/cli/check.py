@@ -19,7 +19,7 @@ from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.run import RunSettings
 from snaploom.models.times import EpochNanos, format_instant
-from snaploom.storage.checking import Fault, FaultKind, check_files, check_log
+from snaploom.storage.checking import Fault, FaultKind, check_files, check_log, check_table
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.state import FolderState
 
@@ -72,7 +72,7 @@ def check(
             found = f"{error.message}: {error.found}"
             return _show([Fault(FaultKind.LOG, "metadata/manifest/", found)], place, 0, 0, output)
         times = _chosen(state, asked)
-        faults = [*check_log(store), *check_files(store, state)]
+        faults = [*check_log(store), *check_table(store, state), *check_files(store, state)]
         faults = [each for each in faults if each.snapshot is None or each.snapshot in times]
         if not files_only and times:
             broken: set[EpochNanos] = {

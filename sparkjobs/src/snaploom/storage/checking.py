@@ -17,9 +17,11 @@ from snaploom.models.times import EpochNanos, format_instant
 from snaploom.storage import layout
 from snaploom.storage.checkpoints import parse_checkpoint
 from snaploom.storage.entries import Entry, parse_entry
+from snaploom.storage.icebergtable import TABLE
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.records import Records
 from snaploom.storage.state import EMPTY, FolderState, fold
+from snaploom.storage.tablecommits import has_table, told_by_table
 
 
 class FaultKind(StrEnum):
@@ -31,6 +33,8 @@ class FaultKind(StrEnum):
     """A checkpoint is not what the entries give; readers ignore one that is broken."""
     DOCUMENT = "DOCUMENT"
     """A schema or data model is absent, or is not what its name says."""
+    TABLE = "TABLE"
+    """The output's Iceberg table tells another state than the manifest."""
     FILE = "FILE"
     """A published file is absent, has another size, or cannot be read."""
     ROWS = "ROWS"
@@ -111,6 +115,27 @@ def _checkpoint(store: ObjectStore, state: FolderState) -> Iterator[Fault]:
         return
     if told != state:
         yield Fault(FaultKind.CHECKPOINT, key, "it tells another state than the entries up to it")
+
+
+def check_table(store: ObjectStore, state: FolderState) -> Iterator[Fault]:
+    """Snapshots of which an output's Iceberg table tells another version than the log."""
+    if not has_table(state.settings):
+        return
+    try:
+        told = {record.time: record for record, _ in told_by_table(store).live}
+    except StorageError as error:
+        yield Fault(FaultKind.TABLE, TABLE, f"{error.message}: {error.found}")
+        return
+    for time in sorted(told.keys() | state.live.keys()):
+        here, there = state.live.get(time), told.get(time)
+        if (here and here.files) == (there and there.files):
+            continue
+        message = "the table has another version of it; the next run writes what the log lacks"
+        if there is None:
+            message = "the table does not have it"
+        elif here is None:
+            message = "the table has it, and the log does not; the next run writes its entry"
+        yield Fault(FaultKind.TABLE, TABLE, message, time)
 
 
 def check_files(store: ObjectStore, state: FolderState) -> Iterator[Fault]:

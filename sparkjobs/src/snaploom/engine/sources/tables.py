@@ -21,7 +21,7 @@ from snaploom.engine.iceberg import has_class, jvm_of
 from snaploom.engine.sources.port import SourceFrame, SourceReader, not_listed
 from snaploom.engine.sources.schemas import check_schema
 from snaploom.engine.sources.snapshotcolumn import RawValue, SnapshotColumn
-from snaploom.errors import SnaploomError, SourceError, SourceNotReadable
+from snaploom.errors import SnaploomError, SourceNotReadable
 from snaploom.models.datasource import FromFieldValue, HdfsLike
 from snaploom.models.times import EpochNanos
 from snaploom.planning.hadoopuris import hadoop_uri
@@ -143,7 +143,7 @@ class PinnedTable:
     def _failure(self, error: PySparkException | Py4JError) -> SnaploomError:
         path = "spec.hdfsLike.sourceUriGlobs[0]"
         found = translate(error, resource=self.resource, path=path)
-        if isinstance(found, SourceError):
+        if isinstance(found, SourceNotReadable):
             return found
         called = TABLE_FORMATS[self._format]
         return SourceNotReadable(

@@ -1,0 +1,67 @@
+"""Tables of Iceberg and Delta: what they cannot have is refused, what a run needs is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.declarations import files, model, output, parsed
+
+from snaploom.planning.validation.validator import validate
+
+ICEBERG: dict[str, Any] = {"outputFolder.dataFormat": "ICEBERG"}
+JAR: dict[str, Any] = {
+    "run.spark": {"sparkConf": {"spark.jars.packages": "org.apache.iceberg:iceberg-x:1"}}
+}
+
+
+def told(*resources: Any) -> list[tuple[str, str, str]]:
+    return [(f.code, f.severity.value, f.path) for f in validate(parsed(resources))]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        pytest.param({}, [("SL149", "WARNING", "spec.outputFolder.dataFormat")], id="no-jar"),
+        pytest.param(JAR, [], id="jar"),
+        pytest.param(
+            {**JAR, "outputFolder.incompatibleSchema": "WARN"},
+            [("SL184", "ERROR", "spec.outputFolder.incompatibleSchema")],
+            id="breaks",
+        ),
+        pytest.param(
+            {**JAR, "outputFolder.registerTable": {"name": "a.b"}},
+            [("SL184", "ERROR", "spec.outputFolder.registerTable")],
+            id="registered",
+        ),
+    ],
+)
+def test_output_that_is_an_iceberg_table(changes: dict[str, Any], expected: list[Any]) -> None:
+    assert told(*model()[:-1], output(**ICEBERG, **changes)) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"sourceUriGlobs": ["file:///a", "file:///b"]}, "sourceUriGlobs"),
+        ({"sourceUriGlobs": ["file:///a/*"]}, "sourceUriGlobs"),
+        ({"sourceUriPrefix": "file:///a/{x:STRING}/"}, "sourceUriPrefix"),
+        ({"formatOptions": {"snapshot-id": "1"}}, "formatOptions"),
+        ({"schemaFields": [{"name": "a", "dataType": {"long": {}}}]}, "schemaFields"),
+    ],
+)
+@pytest.mark.parametrize("data_format", ["iceberg", "DELTA"])
+def test_source_that_is_a_table_has_nothing_of_files(
+    data_format: str, changes: dict[str, Any], path: str
+) -> None:
+    given = {"format": data_format, "sourceUriGlobs": ["file:///a/b/c/d"], **changes}
+    found = [one for one in told(files("a", **given)) if one[0] == "SL148"]
+    assert found == [("SL148", "ERROR", f"spec.hdfsLike.{path}")]
+
+
+def test_library_of_a_source_is_asked_of_the_output_that_reads_it() -> None:
+    root = model()[0]["metadata"]["name"]
+    source = files(root, format="delta", sourceUriGlobs=["file:///a"], sourceUriPrefix=None)
+    rest = [raw for raw in model() if raw["metadata"]["name"] != root]
+    found = [one for one in told(source, *rest) if one[0] == "SL149"]
+    assert found == [("SL149", "WARNING", "spec.run.spark.sparkConf")]
