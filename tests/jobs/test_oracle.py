@@ -22,6 +22,9 @@ from support.proving import sampled
 SEEDS = range(400)
 """Of worlds."""
 
+BELOW_WHAT_IS_LEFT_OUT = 1647
+"""A world in which a transformer fails on a source whose parent is not part of the snapshot."""
+
 
 def canonical(value: Any) -> str:
     """One text a value; arrays in an order of their own."""
@@ -80,7 +83,7 @@ def test_worlds_are_of_every_kind() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("seed", sampled(SEEDS, 16))
+@pytest.mark.parametrize("seed", [*sampled(SEEDS, 15), BELOW_WHAT_IS_LEFT_OUT])
 def test_runs_do_what_the_oracle_says(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     world = world_of(seed)
     got = woven(spark, world, tmp_path)

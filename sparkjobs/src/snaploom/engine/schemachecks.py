@@ -95,7 +95,7 @@ def check_schemas(
     Args:
         tree: the join tree.
         schemas: by field name, for all nodes that have a snapshot; a node without one is left out
-            together with what hangs on it.
+            together with what hangs on it. What hangs on a node that is left out is not looked at.
         others: settings of the joined sources, by field name.
         relationships: by name.
     """

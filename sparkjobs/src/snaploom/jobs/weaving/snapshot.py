@@ -25,6 +25,7 @@ from snaploom.jobs.job import Job
 from snaploom.jobs.reports.sight import Sight
 from snaploom.jobs.session.failures import translated
 from snaploom.jobs.weaving.preparation import Prepared
+from snaploom.jobs.weaving.reading import Reading
 from snaploom.jobs.weaving.schemahistory import SchemaHistory, compare_structure
 from snaploom.jobs.weaving.shaping import Shaping
 from snaploom.jobs.weaving.sharing import Sharing
@@ -127,18 +128,14 @@ class SnapshotWeaver:
             self.seconds = monotonic() - started
 
     def _weave(self, planned: PlannedSnapshot) -> Published | AlreadyPublished | MissingField:
-        read = {
-            step.field_name: self._read(step)
-            for step in planned.steps
-            if isinstance(step, ReadSource)
-        }
+        sources = (step for step in planned.steps if isinstance(step, ReadSource))
+        reading = Reading(sources, self._read)
         plan = self._prepared.plan
-        schemas = {name: item.frame.schema for name, item in read.items()}
-        outcome = check_schemas(plan.tree, schemas, self._others, self._relationships)
+        outcome = check_schemas(plan.tree, reading, self._others, self._relationships)
         if outcome.stop is not None:
             return outcome.stop
         left_out = {exclusion.field_name for exclusion in outcome.excluded}
-        used = {name: item for name, item in read.items() if name not in left_out}
+        used = {name: reading.source(name) for name in reading if name not in left_out}
         target = SnapshotTarget(planned.time, planned.partition, plan.hash, model_nodes(plan.tree))
         published = self._publish(
             self.folder,
