@@ -267,6 +267,9 @@ class Store:
         if declares_anew and after is not None:
             self._link(after)
             woken |= self._touched(after)
+        # What is referred to tells who uses it: whether it is named, not what else is declared.
+        named, names = (NOTHING if each is None else each.references for each in (before, after))
+        woken |= {reference for reference in named ^ names if reference in self._entries}
         if published(before) != published(after):
             woken |= self._readers(ref) | self._referrers.get(ref, set())
         if self._queue(ref, after):
@@ -292,9 +295,8 @@ class Store:
             self._folders[entry.ref.namespace].discard(entry.ref, entry.content)
 
     def _touched(self, entry: Entry) -> set[Ref]:
-        """Who depends on what a resource declares, and what it refers to, which tells its users."""
+        """Who depends on what a resource declares."""
         touched = set(self.dependants(entry.ref))
-        touched.update(ref for ref in entry.references if ref in self._entries)
         if isinstance(entry.content, OutputDataset):
             touched |= self._folders[entry.ref.namespace].overlapping(entry.content)
         return touched

@@ -12,16 +12,21 @@ import json
 
 from pydantic import JsonValue
 
+from snaploom.models.datarelationship import DataRelationship
+from snaploom.models.datasource import DataSource
+from snaploom.models.fieldtransformer import FieldTransformer
+from snaploom.models.metadataapplicator import MetadataApplicator
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.planning.bundle import Bundle
+
+Declared = DataSource | DataRelationship | MetadataApplicator | FieldTransformer
 
 
 def declarations_hash(bundle: Bundle) -> str:
     """SHA-256 in hexadecimal."""
     indexed = bundle.indexed_output
-    members: tuple[Resource, ...] = (
+    members: tuple[Declared, ...] = (
         *bundle.data_sources,
         *bundle.data_relationships,
         *bundle.metadata_applicators,
@@ -30,7 +35,7 @@ def declarations_hash(bundle: Bundle) -> str:
     parts: list[JsonValue] = [
         _without_run(bundle.runnable),
         None if indexed is None else indexed.spec.output_folder.dump(),
-        [[member.identity, member.dump().get("spec")] for member in members],
+        [[member.identity, member.spec.dump()] for member in members],
     ]
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from heapq import nsmallest
 from typing import TypedDict
 
 from snaploom.models.datasource import DataSource, LastSeen, UsedBy
@@ -240,8 +241,8 @@ class Gatherer:
         )
 
     def _used_by(self, ref: Ref) -> UsedBy:
-        users = sorted(self._store.referrers(ref))
-        names = tuple(identity_of(user) for user in users[:USERS_NAMED])
+        users = self._store.referrers(ref)
+        names = tuple(identity_of(user) for user in nsmallest(USERS_NAMED, users))
         return UsedBy(count=len(users), names=names)
 
     def _last_seen(self, ref: Ref, resource: Resource) -> LastSeen | None:
