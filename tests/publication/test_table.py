@@ -24,6 +24,7 @@ from support.folders import (
 from support.plainlibrary import PlainLibrary, files_of_table
 
 from snaploom.errors import PublicationError, RunRevoked, SnapshotChanged
+from snaploom.storage import icebergtable
 from snaploom.storage.checking import FaultKind, check_table
 from snaploom.storage.entries import Tombstone
 from snaploom.storage.folder import Folder, open_folder, prepare_folder
@@ -252,6 +253,23 @@ def test_whole_log_that_is_lost_is_written_again_from_the_table(folder: Folder) 
     assert after.tombstoned_files.keys() == before.tombstoned_files.keys()
     again = open_folder(store, PlainLibrary(store))
     assert isinstance(published(again, 3), Published)
+
+
+def test_writer_that_slept_through_many_versions_publishes_on_top_of_the_newest(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(icebergtable, "KEPT_VERSIONS", 2)
+    rival = table_folder(store)
+    others = iter([(1, 2, 3, 4)])
+
+    def sleep() -> None:
+        for number in next(others, ()):
+            published(rival, number)
+
+    late = open_folder(store, PlainLibrary(store, sleep))
+    assert isinstance(published(late, 0), Published)
+    assert (is_whole(store), len(late.read().versions)) == (True, 5)
+    assert len(versions(store)) <= 4
 
 
 def test_check_tells_what_the_table_has_and_the_log_lacks(folder: Folder) -> None:

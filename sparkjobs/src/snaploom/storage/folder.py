@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 
 from snaploom.errors import (
@@ -69,7 +70,7 @@ class Folder:
 
         Arguments, result and errors are those of `ManifestLog.commit` and `TableCommits.commit`.
         """
-        if has_table(self.log.read().settings):
+        if self._has_table:
             return self._table(run).commit(build)
         return self.log.commit(build)
 
@@ -100,9 +101,14 @@ class Folder:
                 run_ids=tuple(alive),
             )
 
-        if wanted and has_table(self.log.read().settings) and not unless(self.read()):
+        if wanted and self._has_table and not unless(self.read()):
             self._table().revoke(wanted, run.clock())
         return self.log.commit(revocation)
+
+    @cached_property
+    def _has_table(self) -> bool:
+        """Whether the folder has one: fixed for ever, and not asked again."""
+        return has_table(self.log.read().settings)
 
     def _table(self, run: Run | None = None) -> TableCommits:
         if run is None:

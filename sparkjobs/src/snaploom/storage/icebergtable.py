@@ -48,6 +48,8 @@ REVOKED = "snaploom.revoked-runs"
 """Property of the table: runs that may not commit to it any more (ruling D27)."""
 
 _VERSION = re.compile(rf"{re.escape(VERSIONS)}v(\d+)\.metadata\.json")
+KEPT_VERSIONS = 100
+"""Versions that stay, as many as Iceberg itself remembers: each tells all snapshots anew."""
 _ANSWER_PAUSE = 0.1
 """Seconds between questions to a store that did not answer; a few, since a run waits."""
 
@@ -174,6 +176,9 @@ class IcebergTable:
     def put(self, number: int, document: bytes) -> bool:
         """Make a document the next version; whether it is, and not another writer's.
 
+        Whoever read the table long ago may take the number of a version that is gone by now: what
+        is published is what the newest version tells.
+
         Raises:
             CommitOutcomeUnknown: the store stopped answering; reading again finds out.
             FolderNotWritable: the store refuses it.
@@ -195,7 +200,7 @@ class IcebergTable:
                 _log.warning("no answer to version %d of the table: %s", number, error.message)
                 time.sleep(_ANSWER_PAUSE * attempt)
                 continue
-            self._leave_hint(number)
+            self._tidy(number)
             return True
         raise CommitOutcomeUnknown(
             f"{self._store.uri}{key} may or may not be written: the store does not answer",
@@ -238,9 +243,12 @@ class IcebergTable:
             number += 1
         return number
 
-    def _leave_hint(self, number: int) -> None:
+    def _tidy(self, number: int) -> None:
+        """Leave a hint, and remove the version that nobody needs any more."""
         try:
-            self._store.put(HINT, str(number).encode())
+            if self._hint() < number:
+                self._store.put(HINT, str(number).encode())
+            self._store.delete([version_key(number - KEPT_VERSIONS)])
         except STORE_FAILURES as error:
             _log.warning("no hint for version %d of the table: %s", number, error.message)
 
