@@ -85,6 +85,14 @@ def test_what_is_referred_to_is_told_of_its_users() -> None:
     assert store.remove(key(OUTPUT)) == {key(each) for each in (CUSTOMER, ADDRESS, RELATIONSHIP)}
 
 
+def test_another_spec_with_the_same_references_wakes_nobody_it_refers_to() -> None:
+    store = filled()
+    deeper = changed(OUTPUT, "spec.dataModel.maxDepth", 9)
+    assert key(CUSTOMER) not in store.put(deeper)
+    other = changed(newer(deeper), "spec.dataModel.rootDataSource.dataSource", "address")
+    assert key(CUSTOMER) in store.put(other)
+
+
 def test_what_is_removed_is_gone_and_wakes_those_who_need_it() -> None:
     store = filled()
     assert store.remove(key(CUSTOMER)) == {key(RELATIONSHIP), key(OUTPUT)}
