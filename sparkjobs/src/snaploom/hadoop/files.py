@@ -56,6 +56,14 @@ def open_path(spark: SparkSession, uri: str) -> tuple[JavaObject, JavaObject]:
     return path, path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
 
 
+def readable_uri(spark: SparkSession, uri: str) -> str:
+    """The URI with which a session's own readers reach a place: `s3:` is `s3a:` to most of them."""
+    own = (
+        spark._jsparkSession.sessionState().newHadoopConf().get(f"fs.{uri.partition(':')[0]}.impl")
+    )
+    return hadoop_uri(uri) if own is None else uri
+
+
 def file_system_of(spark: SparkSession, uri: str) -> JavaObject:
     """Hadoop's client for the store of a file."""
     return open_path(spark, uri)[1]

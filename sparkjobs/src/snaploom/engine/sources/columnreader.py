@@ -46,7 +46,8 @@ from snaploom.storage.listings import FileFacts, Listings, SourceListing
 
 _TELL_FILES = frozenset(["parquet", "orc", "avro", "csv", "json", "text", "xml"])
 """Formats of which Spark tells the file that a row comes from."""
-_READING = ("parquet.", "orc.", "avro.", "csv.", "json.", "legacy.", "session.", "timestampType")
+_FORMATS = ("parquet.", "orc.", "avro.", "csv.", "json.", "files.")
+_READING = (*_FORMATS, "legacy.", "session.", "timestampType")
 """Settings of Spark, after `spark.sql.`, that decide what it reads in a file."""
 
 

@@ -154,19 +154,23 @@ class FileSet:
         captured: list[CapturedFile] = []
         unmatched: list[str] = []
         invalid: list[str] = []
-        # Of a million files nearly all have the values of another: one mapping for all of those.
-        shared: dict[tuple[CapturedValue, ...], Mapping[str, CapturedValue]] = {}
+        # A prefix that ends with a folder captures the same of all files in one: it is matched once
+        # for them, and a million files do not have a million mappings.
+        by_folder: dict[str, Mapping[str, CapturedValue]] = {}
         for file in files:
-            try:
-                values = prefix.match(file.uri)
-            except CapturedValueInvalid as error:
-                invalid.append(f"{file.uri}: {error}")
-                continue
+            folder = file.uri.rpartition("/")[0] if prefix.text.endswith("/") else file.uri
+            values = by_folder.get(folder)
+            if values is None:
+                try:
+                    values = prefix.match(file.uri)
+                except CapturedValueInvalid as error:
+                    invalid.append(f"{file.uri}: {error}")
+                    continue
             if values is None:
                 unmatched.append(file.uri)
             else:
-                same = shared.setdefault(tuple(values.values()), values)
-                captured.append(CapturedFile(file, same))
+                by_folder[folder] = values
+                captured.append(CapturedFile(file, values))
         if unmatched:
             raise SourceFileUnmatched(
                 f"{len(unmatched)} of {len(files)} files do not begin with the prefix",

@@ -119,14 +119,16 @@ class PathReader:
     def _by_instant(self) -> Mapping[EpochNanos, tuple[CapturedFile, ...]]:
         capture = self.prefix.capture(self.settings.field_name)
         assert capture is not None  # open_hdfs_like chose this reader because of it
+        by_value: dict[CapturedValue, list[CapturedFile]] = defaultdict(list)
+        for file in self.files.files:
+            by_value[file.values[capture.name]].append(file)
         by_instant: dict[EpochNanos, list[CapturedFile]] = defaultdict(list)
         invalid: list[str] = []
-        for file in self.files.files:
-            value = file.values[capture.name]
+        for value, files in by_value.items():
             try:
-                by_instant[self._instant(value)].append(file)
+                by_instant[self._instant(value)] += files
             except NotAnInstant:
-                invalid.append(f"{value!r} in {file.file.uri}")
+                invalid += [f"{value!r} in {file.file.uri}" for file in files]
         if invalid:
             raise SnapshotValueInvalid(
                 f"{len(invalid)} of {len(self.files.files)} files have a path whose "

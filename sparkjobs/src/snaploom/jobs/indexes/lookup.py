@@ -6,6 +6,7 @@ import re
 
 from snaploom.errors import IndexNotFound, IndexNotPossible, IndexUnreadable
 from snaploom.jobs.indexes.requests import IndexedPlace
+from snaploom.planning.hadoopuris import hadoop_uri
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.formats.kms.opening import SETTING, open_keys
@@ -55,7 +56,9 @@ def keys_of(place: IndexedPlace) -> ParquetKeys | None:
 def hadoop_path(path: str) -> str:
     """A path as Hadoop spells it: local ones with their scheme, and no slash at the end."""
     trimmed = path.rstrip("/")
-    return _LOCAL.sub("file:/", trimmed, count=1) if _LOCAL.match(trimmed) else trimmed or "file:/"
+    if _LOCAL.match(trimmed):
+        return _LOCAL.sub("file:/", trimmed, count=1)
+    return hadoop_uri(trimmed) or "file:/"
 
 
 def _definition(store: IndexStore) -> SkippingDefinition | None:

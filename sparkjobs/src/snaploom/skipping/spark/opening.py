@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from snaploom.errors import TargetNotIndexable
+from snaploom.hadoop.files import readable_uri
 from snaploom.skipping.core.definition import Target
 from snaploom.skipping.spark.causes import cause_of
 from snaploom.skipping.spark.fingerprint import FORMATS, SETTINGS, unusable
@@ -44,7 +45,8 @@ def open_path(
     """
     given = options or {}
     try:
-        frame = spark.read.format(file_format).options(**given).load(path)
+        reader = spark.read.format(file_format).options(**given)
+        frame = reader.load(readable_uri(spark, path))
     except (PySparkException, Py4JJavaError) as error:
         raise TargetNotIndexable(
             f"{path} cannot be read as {file_format}",

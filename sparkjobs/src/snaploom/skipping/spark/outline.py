@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from snaploom.hadoop.files import readable_uri
 from snaploom.skipping.core.definition import SkippingDefinition, Target
 from snaploom.skipping.spark.choosing import only_chosen
 from snaploom.skipping.spark.fingerprint import (
@@ -80,7 +81,7 @@ def outline_of(
     reader = spark.read.format(file_format).options(**options).schema(StructType([]))
     rule = JavaRule(spark)
     try:
-        frame = reader.load(path)
+        frame = reader.load(readable_uri(spark, path))
         headers = rule.describe(frame._jdf, SETTINGS)
     except (PySparkException, Py4JJavaError):
         return None

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import SparkSession
 
 from snaploom.errors import IndexNotFound, IndexNotPossible, KeyUnavailable, SkippingError
+from snaploom.hadoop.files import readable_uri
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.formats.kms.opening import SETTING as KEY_SERVICE
 from snaploom.skipping.formats.kms.opening import open_keys
@@ -52,7 +53,7 @@ def qualified(spark: SparkSession, path: str) -> str:
     """A path as Hadoop spells it, with its scheme and without a trailing slash."""
     gateway = spark.sparkContext._gateway
     jvm = gateway.jvm  # type: ignore[union-attr]  # set once a session exists
-    place = jvm.org.apache.hadoop.fs.Path(path)
+    place = jvm.org.apache.hadoop.fs.Path(readable_uri(spark, path))
     system = place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
     return str(system.makeQualified(place).toString())
 
