@@ -37,6 +37,7 @@ def upstream(raws: list[Raw], name: str) -> list[str]:
         pytest.param("/out/up/*", "/out/up/", True, id="in it"),
         pytest.param("file:///out/up/data/*/*", "/out/up/", True, id="another spelling of local"),
         pytest.param("/out/up/", "file:/out/up/", True, id="the folder itself"),
+        pytest.param("/out/up/iceberg", "/out/up/", True, id="its table"),
         pytest.param("s3a://b/up/data/*/*", "s3://b/up/", True, id="another spelling of S3"),
         pytest.param("/out/u*/data/*/*", "/out/up/", True, id="a wildcard in the folder"),
         pytest.param("/*/up/data/*/*", "/out/up/", True, id="a wildcard above the folder"),
