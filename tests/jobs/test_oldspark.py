@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.oldspark import run_tests
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 def test_tables_are_published_and_read_on_the_oldest_spark() -> None:

@@ -16,13 +16,17 @@ from support.sparksession import make_session
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    folder = tmp_path_factory.mktemp("spark")
     settings = {
+        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.lake.type": "hadoop",
+        "spark.sql.catalog.lake.warehouse": str(folder / "lake"),
         "spark.jars": ",".join(table_jars()),
         # Delta reads its own state by a job, of 50 tasks otherwise.
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     }
-    session = make_session(tmp_path_factory.mktemp("spark"), settings)
+    session = make_session(folder, settings)
     yield session
     session.stop()

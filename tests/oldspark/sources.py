@@ -116,6 +116,13 @@ def test_table_read_by_time_of_reading_is_one_snapshot(spark, tmp_path, data_for
     assert len(rows_at(source, now)) == 3
 
 
+def test_iceberg_table_is_read_by_its_name_in_a_catalog(spark) -> None:
+    spark.createDataFrame(levels(DAYS[0])).writeTo("lake.db.levels").create()
+    now = parse_instant(NOW)
+    source = reader(spark, files("iceberg", "lake.db.levels"), now=now)
+    assert len(rows_at(source, now)) == 3
+
+
 @FORMATS
 def test_table_that_is_not_there_is_named(spark, tmp_path, data_format) -> None:
     source = reader(spark, files(data_format, f"file://{tmp_path}/nowhere"))
