@@ -52,7 +52,8 @@ unit: install ## Run the tests that need no Spark
 
 .PHONY: prove
 prove: install java components ## Run the long forms of the proofs, for hours
-	SNAPLOOM_PROVE=1 $(BIN)/python -m pytest tests/publication/test_model.py tests/publication/test_kill_s3.py
+	SNAPLOOM_PROVE=1 $(BIN)/python -m pytest tests/publication/test_model.py \
+	  tests/publication/test_kill_s3.py tests/jobs/test_oracle.py
 
 .PHONY: prove-operator
 prove-operator: install ## Tell every story of the operator with a fault at each call, for an hour
