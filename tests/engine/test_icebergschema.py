@@ -59,6 +59,14 @@ def test_types_that_iceberg_does_not_have_are_refused(kind: spark.DataType) -> N
     assert schema_faults(schema, DataFormat.PARQUET) == ()
 
 
+def test_ids_of_another_table_are_refused() -> None:
+    field = spark.StructField("a", spark.LongType(), metadata={"parquet.field.id": 7})
+    schema = spark.StructType([spark.StructField("data", spark.StructType([field]))])
+    (fault,) = schema_faults(schema, DataFormat.ICEBERG)
+    assert (fault.path, "for another column" in fault.message) == ("data.a", True)
+    assert schema_faults(schema, DataFormat.PARQUET) == ()
+
+
 def test_types_of_parquet_outputs_are_types_of_iceberg() -> None:
     kinds = (
         spark.BooleanType, spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType,

@@ -18,6 +18,7 @@ from snaploom.reader import read
 from snaploom.storage.run import CrashPoint
 
 THIRD_DAY = "2024-05-03"
+DEAD_RUN = "20240101T000000000Z-0123456789ab"
 DAYS = ("2024-05-01", SECOND_DAY, THIRD_DAY)
 
 
@@ -187,6 +188,26 @@ def test_restated_snapshot_takes_the_place_of_the_old_one_in_one_commit(spark, s
     assert found == rows(read(spark, str(shop.published)))
     assert collected(shop) > 0
     assert rows(table(spark, shop.published)) == found
+
+
+def test_table_stays_readable_when_a_dead_run_is_revoked_and_a_snapshot_is_empty(
+    spark, tmp_path
+) -> None:
+    loom = Loom(tmp_path, folder={"dataFormat": "ICEBERG"})
+    loom.write("order", 1, [{"id": 1}])
+    loom.write("order", 2, pa.table({"id": pa.array([], pa.int64())}))
+    assert loom.weave(spark).outcomes == {1: "PUBLISHED", 2: "PUBLISHED"}
+    left = loom.out / "data" / "snapshot_epoch=1" / f"{DEAD_RUN}-00000000-00000.parquet"
+    left.parent.mkdir()
+    left.write_bytes(b"of a run that died")
+    options = ("--grace", "0s", "--below-reader-grace", "-o", "json")
+    assert snaploom("gc", loom.out, *options).document["removed"] == 1
+    newest = sorted((loom.out / "iceberg" / "metadata").glob("v*.json"))[-1]
+    assert DEAD_RUN in newest.read_text("utf-8")
+    loom.write("order", 3, [{"id": 3}])
+    assert loom.weave(spark).outcomes == {3: "PUBLISHED"}
+    assert sorted(row.data.id for row in table(spark, loom.out).collect()) == [1, 3]
+    assert len(history(spark, loom.out)) == 3
 
 
 def test_snapshots_that_fail_leave_the_table_as_it_was(spark, shop) -> None:

@@ -18,6 +18,8 @@ from snaploom.engine.icebergschema import has_type
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.outputfolder import DataFormat
 
+_FIELD_ID = "parquet.field.id"
+"""Metadata of a column that Spark writes into Parquet's schema."""
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # Avro 1.12 specification, "Names"
 
 
@@ -112,6 +114,12 @@ def _struct_faults(
                 here,
                 "a name that Avro does not allow (letters A-Z, digits and _ only)",
                 "rename it in a simpleVirtual source, or use PARQUET",
+            )
+        if data_format is DataFormat.ICEBERG and _FIELD_ID in field.metadata:
+            yield SchemaFault(
+                here,
+                f"metadata `{_FIELD_ID}`, by which Iceberg would take it for another column",
+                "remove it with a MetadataApplicator (REPLACE)",
             )
         other = first_of.setdefault(fold_case(field.name), field.name)
         if other is not field.name:
