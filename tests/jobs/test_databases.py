@@ -104,7 +104,7 @@ def test_table_that_vanishes_while_it_is_read_fails_the_snapshot(
 def test_command_line_takes_drivers_from_sparks_jars(postgres, loom, tmp_path):
     login = {"fromPlaintext": {"user": USER, "password": PASSWORD}}
     from_table(loom, postgres, credentials=login)
-    jars = ",".join(map(str, driver_jars().glob("*.jar")))
+    jars = ",".join(map(str, driver_jars().glob("postgresql-*.jar")))
     loom.spec = {"run": {"spark": {"sparkConf": {"spark.jars": jars}}}}
     process = snaploom_command("run", "wide", "-f", str(loom.save()), folder=tmp_path / "process")
     code, out, err = end(process, tmp_path / "process")

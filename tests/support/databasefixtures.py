@@ -3,7 +3,15 @@
 from collections.abc import Iterator
 
 import pytest
+from support.mariadbserver import MariaDb, running_mariadb
 from support.postgresserver import Postgres, running_postgres
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaDb]:
+    """A real MariaDB, which speaks MySQL's protocol."""
+    with running_mariadb() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,12 @@
-"""Databases for tests: where their drivers are, how a source names them, and H2 in a file."""
+"""Databases for tests: where their drivers are, how a source names them, and those in files."""
 
 import functools
 import subprocess
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+from support.mariadbserver import DATABASE, MariaDb
 from support.postgresserver import PASSWORD, USER, Postgres
 from support.sources import READ_TIME
 
@@ -12,10 +14,15 @@ JARS = Path(__file__).parents[2] / ".ci" / "jars"
 LOGIN = {"fromPlaintext": {"user": USER, "password": PASSWORD}}
 
 
-@functools.cache
 def driver_jars() -> Path:
-    """Folder with the drivers' jars; fetched when they are not there."""
-    found = subprocess.run([JARS, "jdbc"], check=True, stdout=subprocess.PIPE, text=True)
+    """Folder with the jars of drivers whose databases tests read."""
+    return fetched_jars("jdbc")
+
+
+@functools.cache
+def fetched_jars(component: str) -> Path:
+    """Folder with the jars of a folder of tests/components; fetched when they are not there."""
+    found = subprocess.run([JARS, component], check=True, stdout=subprocess.PIPE, text=True)
     return Path(found.stdout.strip())
 
 
@@ -44,6 +51,47 @@ def in_h2(file: Path, table: str, **settings: Any) -> dict[str, Any]:
         **settings,
     }
     return {"jdbc": declared}
+
+
+def in_mariadb(
+    server: MariaDb, table: str, driver: str = "MARIADB", **settings: Any
+) -> dict[str, Any]:
+    """The spec of a source in MariaDB, read by one of the two drivers that it has."""
+    declared = {
+        "driver": driver,
+        "host": "127.0.0.1",
+        "port": server.port,
+        "database": DATABASE,
+        "credentials": LOGIN,
+        "tableReference": table,
+        "snapshot": READ_TIME,
+        **settings,
+    }
+    return {"jdbc": {name: value for name, value in declared.items() if value is not None}}
+
+
+def in_duckdb(file: Path, table: str, **settings: Any) -> dict[str, Any]:
+    """The spec of a source in a DuckDB file."""
+    declared = {
+        "driver": "DUCKDB",
+        "database": str(file),
+        "tableReference": table,
+        "snapshot": READ_TIME,
+        **settings,
+    }
+    return {"jdbc": declared}
+
+
+def make_duckdb(spark: SparkSession, file: Path, *statements: str) -> None:
+    """Carry out statements in a DuckDB file, by the driver that reads it."""
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    connection = gateway.jvm.java.sql.DriverManager.getConnection(f"jdbc:duckdb:{file}")
+    try:
+        for statement in statements:
+            connection.createStatement().execute(statement)
+    finally:
+        connection.close()
 
 
 def make_h2(file: Path, sql: str) -> None:

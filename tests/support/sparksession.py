@@ -32,7 +32,9 @@ def make_session(folder: Path, settings: Mapping[str, str] | None = None) -> Spa
     places = {
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder / "local"),
-        "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder / 'derby'}",
+        "spark.driver.extraJavaOptions": (
+            f"-Duser.timezone=UTC -Dderby.system.home={folder / 'derby'}"
+        ),
     }
     for key, value in {**SETTINGS, **places, **(settings or {})}.items():
         builder = builder.config(key, value)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snaploom.models.datasource import Jdbc, JdbcDriver
-from snaploom.planning.databases import DATABASES, HOST, properties_of, url_of
+from snaploom.planning.databases import DATABASES, HOST, connection_url, properties_of
 from snaploom.planning.tablenames import TableNameInvalid, table_parts
 
 NAMES = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=20)
@@ -25,8 +25,13 @@ def declared(driver: str, **settings: Any) -> Jdbc:
         ("POSTGRESQL", {"host": "db"}, "jdbc:postgresql://db:5432/shop"),
         ("POSTGRESQL", {"host": "::1", "port": 5}, "jdbc:postgresql://[::1]:5/shop"),
         ("MYSQL", {"host": "db"}, "jdbc:mysql://db:3306/shop"),
-        ("MARIADB", {"host": "db"}, "jdbc:mariadb://db:3306/shop"),
-        ("SQLSERVER", {"host": "db"}, "jdbc:sqlserver://db:1433"),
+        ("MARIADB", {"host": "::1"}, "jdbc:mysql://[::1]:3306/shop?permitMysqlScheme"),
+        (
+            "MARIADB",
+            {"url": "jdbc:mariadb://db/shop?sslMode=verify-full"},
+            "jdbc:mysql://db/shop?sslMode=verify-full&permitMysqlScheme",
+        ),
+        ("SQLSERVER", {"host": "::1"}, "jdbc:sqlserver://;serverName=::1;portNumber=1433"),
         ("ORACLE", {"host": "db"}, "jdbc:oracle:thin:@//db:1521/shop"),
         ("H2", {"host": "db"}, "jdbc:h2:tcp://db:9092/shop"),
         ("H2", {}, "jdbc:h2:file:shop"),
@@ -34,12 +39,15 @@ def declared(driver: str, **settings: Any) -> Jdbc:
     ],
 )
 def test_url_of_a_database(driver: str, settings: dict[str, Any], url: str) -> None:
-    assert url_of(declared(driver, database="shop", **settings)) == url
+    place = settings if "url" in settings else {"database": "shop", **settings}
+    assert connection_url(declared(driver, **place)) == url
 
 
 @given(NAMES)
 def test_no_name_of_a_database_becomes_an_option(name: str) -> None:
-    url = urlsplit(url_of(declared("POSTGRESQL", host="db", database=name)).removeprefix("jdbc:"))
+    url = urlsplit(
+        connection_url(declared("POSTGRESQL", host="db", database=name)).removeprefix("jdbc:")
+    )
     assert (unquote(url.path), url.query, url.fragment) == (f"/{name}", "", "")
     of_file = DATABASES[JdbcDriver.H2].database_form
     assert of_file is not None

@@ -3,8 +3,9 @@
 A resource says host, port and database, never a URL: a URL can carry options by which drivers run
 code, read files or send credentials elsewhere (`INIT` of H2, `socketFactory` of PostgreSQL,
 `autoDeserialize` of MySQL). So options are those listed here and no others; each names a time, an
-encoding, a kind of encryption or a way to show values. PostgreSQL and H2 are what tests run; of the
-others, addresses, options and statements are as their drivers describe them, and were not tried.
+encoding, a kind of encryption or a way to show values. Tests read PostgreSQL, MariaDB (by its own
+driver and by MySQL's), H2 and DuckDB. Of SQL Server and Oracle they ask the drivers alone, about
+addresses and options; statements are as their makers describe them, and were not tried.
 What is switched off in `fixed` is what a hostile server could otherwise ask the driver for.
 """
 
@@ -20,6 +21,8 @@ from snaploom.models.datasource import IsolationLevel, Jdbc, JdbcDriver
 HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*")
 """A name or an address: nothing that ends one part of a URL and begins another."""
 _SERVICE = re.compile(r"[A-Za-z0-9_.$#-]+")
+_NOT_DECODED = re.compile(r"[^/?#&%\x00-\x1f]+")
+"""A name that stands in a URL as it is, for a driver that takes `%20` for three characters."""
 _FILE = re.compile(r"[^;?:\x00-\x1f]+")
 """A path: no scheme of the driver's own in front, and no options behind."""
 
@@ -47,6 +50,8 @@ class Database:
     """Options that a source may give."""
     fixed: Mapping[str, str] = field(default_factory=dict)
     """Options that every connection has."""
+    is_host_bracketed: bool = True
+    """Whether an address of IPv6 stands in brackets."""
     database_option: str | None = None
     """Option that names the database, where the URL does not."""
     database_form: re.Pattern[str] | None = None
@@ -108,13 +113,16 @@ DATABASES: Mapping[JdbcDriver, Database] = {
         address="jdbc:mysql://{host}:{port}/{database}",
         port=3306,
         options=_options(
-            "characterEncoding connectTimeout connectionCollation connectionTimeZone "
-            "forceConnectionTimeZoneToSession socketTimeout sslMode tcpKeepAlive tinyInt1isBit "
-            "tlsVersions useCompression yearIsDateType zeroDateTimeBehavior"
+            "characterEncoding connectTimeout connectionCollation socketTimeout sslMode "
+            "tcpKeepAlive tinyInt1isBit tlsVersions useCompression yearIsDateType "
+            "zeroDateTimeBehavior"
         ),
         # Without a cursor this driver ignores the fetch size and takes the whole table at once.
+        # It takes times of a session for times of Java's zone, unless it is told which they are.
         fixed={
             "useCursorFetch": "true",
+            "connectionTimeZone": "UTC",
+            "forceConnectionTimeZoneToSession": "true",
             "allowLoadLocalInfile": "false",
             "allowUrlInLocalInfile": "false",
             "autoDeserialize": "false",
@@ -126,7 +134,7 @@ DATABASES: Mapping[JdbcDriver, Database] = {
             _REPEATABLE_READ: _OF_SESSION,
             _SERIALIZABLE: _OF_SESSION,
         },
-        instant="TIMESTAMP '{text}+00:00'",
+        instant="TIMESTAMP '{text}'",
     ),
     JdbcDriver.MARIADB: Database(
         driver_class="org.mariadb.jdbc.Driver",
@@ -136,6 +144,7 @@ DATABASES: Mapping[JdbcDriver, Database] = {
             "connectTimeout enabledSslProtocolSuites socketTimeout sslMode tcpKeepAlive "
             "tinyInt1isBit useCompression yearIsDateType"
         ),
+        database_form=_NOT_DECODED,
         # Instants are compared as text in the zone of the session, which is UTC therefore.
         fixed={"allowLocalInfile": "false", "timezone": "UTC"},
         quotes=("`", "`"),
@@ -149,13 +158,15 @@ DATABASES: Mapping[JdbcDriver, Database] = {
     ),
     JdbcDriver.SQLSERVER: Database(
         driver_class="com.microsoft.sqlserver.jdbc.SQLServerDriver",
-        address="jdbc:sqlserver://{host}:{port}",
+        # As properties: this driver cannot read an address of IPv6 in front of them.
+        address="jdbc:sqlserver://;serverName={host};portNumber={port}",
         port=1433,
         options=_options(
             "applicationIntent applicationName encrypt hostNameInCertificate lockTimeout "
             "loginTimeout multiSubnetFailover packetSize queryTimeout socketTimeout "
             "trustServerCertificate"
         ),
+        is_host_bracketed=False,
         database_option="databaseName",
         quotes=("[", "]"),
         isolation={
@@ -215,6 +226,7 @@ DATABASES: Mapping[JdbcDriver, Database] = {
 }
 """Everything that this version knows about databases."""
 
+_MARIADB, _MYSQL, _BOTH_SCHEMES = "jdbc:mariadb:", "jdbc:mysql:", "permitMysqlScheme"
 _H2_SERVER, _H2_FILE, _H2_PORT = "tcp://{host}:{port}/", "file:", 9092
 
 
@@ -236,14 +248,26 @@ def url_of(declared: Jdbc) -> str:
     database = DATABASES[declared.driver]
     name = declared.database or ""
     if declared.driver is JdbcDriver.H2:
-        port = declared.port or _H2_PORT
-        server = _H2_SERVER.format(host=_host(declared), port=port)
+        server = _H2_SERVER.format(host=_host(declared), port=declared.port or _H2_PORT)
         start = _H2_FILE if declared.host is None else server
         return database.address.format(database=start + name)
     encoded = name if database.database_form is not None else percent_encoded(name, safe="")
-    return database.address.format(
-        host=_host(declared), port=declared.port or database.port, database=encoded
-    )
+    host = _host(declared) if database.is_host_bracketed else declared.host
+    port = declared.port or database.port
+    return database.address.format(host=host, port=port, database=encoded)
+
+
+def connection_url(declared: Jdbc) -> str:
+    """The URL that Spark is given: the declared one, or that of the database that is named.
+
+    Spark quotes names as MySQL does only where it sees MySQL's scheme. With that of MariaDB it asks
+    for `"name"`, which MariaDB takes for a text, and every row has the name as its value.
+    """
+    url = declared.url or url_of(declared)
+    if declared.driver is not JdbcDriver.MARIADB:
+        return url
+    rest = url.removeprefix(_MARIADB)
+    return f"{_MYSQL}{rest}{'&' if '?' in rest else '?'}{_BOTH_SCHEMES}"
 
 
 def properties_of(declared: Jdbc) -> dict[str, str]:

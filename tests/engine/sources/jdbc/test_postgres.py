@@ -187,3 +187,14 @@ def test_predicates_that_lose_or_double_rows_are_refused(postgres, opened, predi
     assert caught.value.found == found
     unchecked = in_postgres(postgres, "parted", tablePredicates=predicates, checkPredicates=False)
     assert opened(unchecked).read(NOW).frame.count() in (4, 6)
+
+
+def test_options_reach_the_database_however_many_parts_there_are(postgres, opened):
+    postgres.run(
+        "CREATE VIEW who AS SELECT 1 AS id, "
+        "(SELECT application_name FROM pg_stat_activity WHERE pid = pg_backend_pid()) AS name"
+    )
+    spec = in_postgres(postgres, "who", options={"ApplicationName": "a loom"})
+    for predicates in ([], SPLIT):
+        spec["jdbc"]["tablePredicates"] = predicates
+        assert [row.name for row in opened(spec).read(NOW).frame.collect()] == ["a loom"]

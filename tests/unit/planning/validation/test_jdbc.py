@@ -51,6 +51,12 @@ def test_sound_source_has_no_findings(changes: dict[str, Any]) -> None:
         ({"driver": "H2", "host": None, "database": "mem:x"}, "SL145", "database"),
         ({"driver": "DUCKDB", "host": None, "database": "md:x"}, "SL145", "database"),
         ({"driver": "ORACLE", "database": "x?y"}, "SL145", "database"),
+        ({"driver": "MARIADB", "database": "x?allowLocalInfile=true"}, "SL145", "database"),
+        (
+            {"driver": "MYSQL", "options": {"connectionTimeZone": "LOCAL"}},
+            "SL146",
+            "options.connectionTimeZone",
+        ),
         ({"driver": "SQLITE", "host": None}, "SL145", "driver"),
         ({"tableReference": "(SELECT 1) t"}, None, ""),
         ({"tableReference": "a..b"}, "SL145", "tableReference"),

@@ -80,6 +80,14 @@ _KINDS = (
         "look at tablePredicates and schemaFields",
     ),
 )
+_NO_TYPE = _Kind(
+    (),
+    SourceSchemaInvalid,
+    "tableReference",
+    "a column has a type that Spark does not know",
+    "read a view of the database that casts it",
+)
+_NO_TYPE_CONDITION = "UNRECOGNIZED_SQL_TYPE"
 _OTHER = _Kind(
     ("",), SourceNotReadable, "tableReference", "the database cannot be read", "try again"
 )
@@ -98,6 +106,8 @@ def refused(
     """
     state, message = _told(error)
     kind = next((k for k in _KINDS if state.startswith(k.states)), _OTHER)
+    if _NO_TYPE_CONDITION in str(error):
+        kind = _NO_TYPE
     return kind.error(
         kind.message,
         resource=resource,

@@ -21,11 +21,13 @@ from pyspark.sql import DataFrame, SparkSession
 from snaploom.engine.sources.jdbcconnection import JdbcAddress, JdbcConnection, connect
 from snaploom.engine.sources.jdbcfailures import refused
 from snaploom.engine.sources.jdbclogin import login_of
+from snaploom.engine.sources.jdbcrelation import jdbc_frame
+from snaploom.engine.sources.jdbczone import refuse_other_zones
 from snaploom.engine.sources.schemas import check_schema
 from snaploom.errors import SourceError, SourceSchemaInvalid
 from snaploom.models.datasource import IsolationLevel, Jdbc, JdbcDriver
 from snaploom.models.times import EpochNanos
-from snaploom.planning.databases import DATABASES, Database, properties_of, url_of
+from snaploom.planning.databases import DATABASES, Database, connection_url, properties_of
 from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE
 from snaploom.planning.tablenames import table_parts
 
@@ -151,13 +153,14 @@ class DatabaseTable:
         return JdbcAddress(
             self.resource,
             declared.driver_class or self.database.driver_class,
-            declared.url or url_of(declared),
+            connection_url(declared),
             properties_of(declared),
             login_of(declared.credentials, os.environ, self.resource),
         )
 
     @cached_property
     def _session(self) -> _Session:
+        refuse_other_zones(self.spark, self.resource)
         connection = connect(self.spark, self._address)
         try:
             session = self._begun(connection)
@@ -193,12 +196,8 @@ class DatabaseTable:
         }
         if session.first_statement:
             options["sessionInitStatement"] = session.first_statement
-        reader = self.spark.read
-        url = self._address.url
         try:
-            if not predicates:
-                return reader.jdbc(url, table, properties=options)
-            return reader.jdbc(url, table, predicates=predicates, properties=options)
+            return jdbc_frame(self.spark, self._address.url, table, predicates, options)
         except (PySparkException, Py4JError) as error:
             raise refused(error, self.resource, self._address.login) from None
 

@@ -6,7 +6,7 @@ number that does not fit as another number. So a column is read as what it is, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -37,9 +37,10 @@ def as_declared(frame: DataFrame, fields: Sequence[SchemaField] | None, resource
     """The declared columns in their declared types; everything as it is where none are declared.
 
     Raises:
-        SourceSchemaInvalid: a column is not there, or is of another kind.
+        SourceSchemaInvalid: a column is not there, is of another kind, or Spark would change it.
     """
     if fields is None:
+        _refuse_changed(frame.schema.fields, resource)
         return frame
     by_name = {fold_case(field.name): field for field in frame.schema.fields}
     wrong: list[str] = []
@@ -62,7 +63,31 @@ def as_declared(frame: DataFrame, fields: Sequence[SchemaField] | None, resource
             expected="columns that the table has, of types that hold their values",
             hint="the table was changed, or schemaFields was never right: correct it",
         )
+    read = (by_name[fold_case(field.name)] for field in fields)
+    _refuse_changed(read, resource)
     return frame.select(*columns)
+
+
+def _refuse_changed(read: Iterable[spark.StructField], resource: str) -> None:
+    """Refuse columns whose values Spark would change before anybody sees them."""
+    changed = [f"{field.name}: {why}" for field in read if (why := _change(field))]
+    if changed:
+        raise SourceSchemaInvalid(
+            "Spark cannot read columns as they are",
+            resource=resource,
+            path="spec.jdbc.tableReference",
+            found="; ".join(changed),
+            expected="columns that Spark has types for",
+            hint="leave them out by schemaFields, or read a view that casts them",
+        )
+
+
+def _change(field: spark.StructField) -> str:
+    """What Spark does to the values of a column, as it notes in its metadata; empty for nothing."""
+    digits = field.metadata.get("scale", 0)
+    if isinstance(field.dataType, spark.DecimalType) and digits > field.dataType.scale:
+        return f"of {digits} digits after the point, {field.dataType.scale} would be left"
+    return "bits would become text" if field.metadata.get("binarylong") else ""
 
 
 def _converted(found: spark.StructField, wanted: spark.DataType) -> Column | None:

@@ -28,6 +28,8 @@ from snaploom.models.run import RunSettings, spark_memory
 LAPTOP_SETTINGS: Mapping[str, str] = {
     "spark.master": "local[*]",
     "spark.driver.bindAddress": "127.0.0.1",
+    # Drivers of databases hand times over by way of Java's zone.
+    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "2g",
     # Four tasks a core: enough to balance, far fewer than Spark's 200 for small data.

@@ -73,7 +73,9 @@ def _address(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
     if form is not None and form.fullmatch(spec.database or "") is None:
         yield _connection(
             owner, "database", "this cannot be the name of such a database", spec.database or "",
-            "a path without ':', ';' and '?'" if database.is_file else "the name of a service",
+            "a path without ':', ';' and '?'"
+            if database.is_file
+            else "a name without '/', '?', '#', '&' and '%'",
         )  # fmt: skip
 
 

@@ -1,0 +1,83 @@
+"""Tables of a DuckDB file: every value as it is, or an error."""
+
+from datetime import date, datetime
+from decimal import Decimal
+
+import pytest
+from support.databases import in_duckdb, make_duckdb
+from support.sources import NOW, by_field, rows_at, snapshot_times
+
+from snaploom.errors import SourceNotReadable, SourceSchemaInvalid
+from snaploom.models.times import EpochNanos, parse_instant
+
+pytestmark = pytest.mark.spark
+
+TYPED = """CREATE TABLE typed (big bigint, tiny tinyint, usmall usmallint, uint uinteger,
+  exact decimal(20, 4), half float, yes boolean, day date,
+  "local" timestamp, words varchar, "a.b" integer)"""
+VALUES = """INSERT INTO typed VALUES (1099511627776, -128, 65535, 4294967295,
+  1234567890123456.7891, 0.5, true, '2024-02-29',
+  '2024-03-10 02:30:00', 'Grüße 🧵', 7), (NULL, NULL, NULL, NULL,
+  NULL, NULL, NULL, NULL, NULL, NULL, NULL)"""
+TIMES = """CREATE TABLE times AS SELECT * FROM (VALUES
+  (1, TIMESTAMP '2024-03-10 02:30:00', DATE '2024-11-03'),
+  (2, '2024-11-03 01:30:00.000001', '2024-11-04'))
+  t (n, "local", "day")"""
+
+
+@pytest.fixture(scope="module")
+def database(spark, tmp_path_factory):
+    file = tmp_path_factory.mktemp("duckdb") / "shop.db"
+    make_duckdb(spark, file, TYPED, VALUES, TIMES)
+    return file
+
+
+def test_types_and_values_are_those_of_the_table(database, opened):
+    options = {"threads": "1", "memory_limit": "200MB"}
+    frame = opened(in_duckdb(database, "typed", options=options)).read(NOW).frame
+    row, empty = sorted(frame.collect(), key=lambda row: row.big is None)
+    assert row.asDict() == {
+        "big": 2**40,
+        "tiny": -128,
+        "usmall": 65535,
+        "uint": 2**32 - 1,
+        "exact": Decimal("1234567890123456.7891"),
+        "half": 0.5,
+        "yes": True,
+        "day": date(2024, 2, 29),
+        "local": datetime(2024, 3, 10, 2, 30),
+        "words": "Grüße 🧵",
+        "a.b": 7,
+    }
+    assert set(empty) == {None}
+
+
+@pytest.mark.parametrize(
+    ("field", "time_format", "times"),
+    [
+        ("local", "TIMESTAMP", ["2024-03-10T02:30:00Z", "2024-11-03T01:30:00.000001Z"]),
+        ("day", "ISO8601_DATE", ["2024-11-03T00:00:00Z", "2024-11-04T00:00:00Z"]),
+    ],
+)
+def test_columns_of_times_tell_snapshots(database, opened, field, time_format, times):
+    spec = in_duckdb(
+        database, "times", snapshot=by_field(field, time_format),
+        tablePredicates=["n = 1", "n <> 1"],
+    )  # fmt: skip
+    source = opened(spec)
+    found = {time: rows_at(source, EpochNanos(time))[0][0] for time in snapshot_times(source)}
+    assert found == {parse_instant(time): number for number, time in enumerate(times, 1)}
+
+
+@pytest.mark.parametrize("column", ["UBIGINT", "TIMESTAMP WITH TIME ZONE"])
+def test_types_that_spark_does_not_know_are_named(spark, tmp_path, opened, column):
+    make_duckdb(spark, tmp_path / "shop.db", f"CREATE TABLE odd (x {column})")
+    with pytest.raises(SourceSchemaInvalid) as caught:
+        opened(in_duckdb(tmp_path / "shop.db", "odd")).read(NOW)
+    assert column in caught.value.found
+
+
+def test_file_that_is_not_there_is_not_made(tmp_path, opened):
+    with pytest.raises(SourceNotReadable):
+        opened(in_duckdb(tmp_path / "none.db", "times")).listing()
+    assert list(tmp_path.iterdir()) == []
