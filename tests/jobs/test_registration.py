@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 from support.loom import Loom, ids
 
 from snaploom.jobs.events import Warned
+from snaploom.jobs.published.deletion import remove_output
+from snaploom.models.times import now
 
 pytestmark = pytest.mark.spark
 
@@ -73,4 +75,25 @@ def test_table_of_somebody_else_is_left_alone_and_publication_stands(spark, loom
     assert woven.outcomes == {1: "PUBLISHED", 2: "PUBLISHED"}
     assert woven.report.registered is None
     assert any("not made for this output" in event.message for event in woven.told(Warned))
+    assert spark.table(TABLE).columns == ["id"]
+
+
+def test_deletion_drops_the_table_that_is_ours_and_then_the_files(spark, loom) -> None:
+    loom.weave(spark)
+    for is_dropped in (True, False):
+        removed = remove_output(loom.bundle().output, now, lambda: None)
+        assert (removed.table.is_dropped, removed.table.left) == (is_dropped, "")
+        assert not spark.catalog.tableExists(TABLE)
+    assert removed.files == 0
+
+
+@pytest.mark.parametrize("owner", ["", "file:/somewhere/else/"])
+def test_deletion_leaves_a_table_that_is_not_ours(spark, loom, owner) -> None:
+    loom.weave(spark)
+    spark.sql(f"DROP TABLE {TABLE}")
+    properties = f"TBLPROPERTIES ('snaploom.folder' = '{owner}')" if owner else ""
+    spark.sql(f"CREATE TABLE {TABLE} (id INT) USING parquet {properties}")
+    removed = remove_output(loom.bundle().output, now, lambda: None)
+    assert removed.table.left == (owner or "a table that Snaploom did not make")
+    assert removed.files > 0
     assert spark.table(TABLE).columns == ["id"]

@@ -93,6 +93,11 @@ def delete_output(bundle: Bundle, work: Work) -> Report:
     """
     removed = remove_output(bundle.output, now, work.interruption.check)
     work.say(f"removed {removed.files} files, {removed.bytes} bytes; left {removed.left}")
+    table = removed.table
+    if table is not None and table.left:
+        work.say(f"warning: the table {table.name} stays: it is not this output's ({table.left})")
+    elif table is not None and table.is_dropped:
+        work.say(f"dropped the table {table.name}")
     return Report(
         output=bundle.output.name,
         run_id="",

@@ -43,6 +43,17 @@ class IndexFacts(ApiModel):
     """What a person should know about it."""
 
 
+class UnregisteredTable(ApiModel):
+    """The catalog table of an output (`registerTable`) that is being deleted."""
+
+    name: ShortText
+    """Its name."""
+    is_dropped: bool = False
+    """Whether it was dropped."""
+    left: ShortText = ""
+    """Whose it is where it stays, since it was not made for this output; else empty."""
+
+
 class Removed(ApiModel):
     """What a run removed because its resource is being deleted (ruling D15)."""
 
@@ -54,3 +65,5 @@ class Removed(ApiModel):
     """Number of files that Snaploom did not write; they stay."""
     left_names: Annotated[tuple[ShortText, ...], MaxLen(20), Atomic] = ()
     """The first of them."""
+    table: UnregisteredTable | None = None
+    """The catalog table, where the output has one."""

@@ -1,11 +1,18 @@
-"""Deletion of what an output published (`deletionPolicy: Delete`); needs no Spark."""
+"""Deletion of what an output published (`deletionPolicy: Delete`).
+
+Files are removed without Spark. The catalog table of an output with a `registerTable` needs a
+session, and goes before the files: what is left after a failure can be tried again, and no engine
+finds a table without its files meanwhile.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import snaploom
+from snaploom.jobs.session.spark import build_session
 from snaploom.jobs.weaving.preparation import folder_store
+from snaploom.jobs.weaving.registration import drop_registered
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.runfacts import Removed
 from snaploom.models.times import EpochNanos
@@ -21,7 +28,7 @@ NAMES_TOLD = 20
 def remove_output(
     output: OutputDataset, clock: Callable[[], EpochNanos], check: Callable[[], None]
 ) -> Removed:
-    """Remove the folder of an output, as far as it is Snaploom's.
+    """Remove the catalog table and the folder of an output, as far as they are Snaploom's.
 
     Args:
         output: the OutputDataset that is deleted.
@@ -30,16 +37,24 @@ def remove_output(
 
     Raises:
         PublicationError: the folder is another's, or refuses.
+        SparkNotStarted: there is no Spark to ask the catalog with.
         StorageError: the store does not answer, or the manifest is damaged.
         Exception: whatever `check` raises.
     """
     run = Run(new_run_id(clock()), snaploom.__version__, clock, lambda _: check())
     metadata = output.metadata
     owner = FolderOwner(output.name, metadata.namespace or "", metadata.uid or "")
-    removal = remove_folder(folder_store(output), owner, run)
+    store = folder_store(output)
+    table = None
+    if output.spec.output_folder.register_table is not None:
+        spark = build_session("snaploom delete", output.spec.run)
+        table = drop_registered(spark, output, store.uri)
+        check()
+    removal = remove_folder(store, owner, run)
     return Removed(
         files=removal.files,
         bytes=removal.bytes,
         left=len(removal.left),
         left_names=tuple(name[:1024] for name in removal.left[:NAMES_TOLD]),
+        table=table,
     )

@@ -25,6 +25,7 @@ from snaploom.jobs.session.failures import translated
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.outputfolder import TimestampFormat
 from snaploom.models.report import RegisteredTable
+from snaploom.models.runfacts import UnregisteredTable
 from snaploom.planning.partition import hive_of, partition_of
 from snaploom.storage import history, layout
 from snaploom.storage.folder import Folder
@@ -34,6 +35,7 @@ from snaploom.storage.state import FolderState
 Member = TypeVar("Member")
 _OWNER = "snaploom.folder"
 """Property of a table that says whose it is: the folder's URI."""
+_NOBODYS = "a table that Snaploom did not make"
 _BATCH = 500
 """Partitions that one statement adds or drops: a metastore takes them in one transaction."""
 
@@ -49,7 +51,7 @@ class TableRegistration:
         self._output = output
         self._folder = folder
         self._name = declared.name
-        self._table = ".".join(quote(part) for part in declared.name.split("."))
+        self._table = _quoted(declared.name)
         self._hive = hive_of(output.spec.output_folder)
         self._documents = history.SchemaDocuments(folder.store)
 
@@ -103,15 +105,14 @@ class TableRegistration:
         )
 
     def _refuse_others(self) -> None:
-        listed = self._sql(f"SHOW TBLPROPERTIES {self._table}")
-        properties = {str(row[0]): str(row[1]) for row in listed}
-        if properties.get(_OWNER) == self._folder.store.uri:
+        owner = _owner(self._spark, self._table)
+        if owner == self._folder.store.uri:
             return
         raise PublicationError(
             f"the table {self._name} was not made for this output, and is left as it is",
             resource=self._output.identity,
             path="spec.outputFolder.registerTable.name",
-            found=properties.get(_OWNER, "a table that Snaploom did not make"),
+            found=owner or _NOBODYS,
             expected="no table of this name, or the one of this folder",
             hint="choose another name, or drop the table",
         )
@@ -151,6 +152,40 @@ class TableRegistration:
 
     def _sql(self, statement: str) -> list[Row]:
         return self._spark.sql(statement).collect()
+
+
+def drop_registered(spark: SparkSession, output: OutputDataset, uri: str) -> UnregisteredTable:
+    """Take the table of an output out of the catalog, where it is ours; its files stay.
+
+    Args:
+        spark: the session.
+        output: it has a `registerTable`.
+        uri: of its folder, as its store gives it.
+
+    Raises:
+        SnaploomError: the catalog refuses, in Snaploom's words.
+    """
+    declared = output.spec.output_folder.register_table
+    assert declared is not None
+    table = _quoted(declared.name)
+    with translated(output.identity):
+        if not spark.catalog.tableExists(table):
+            return UnregisteredTable(name=declared.name)
+        owner = _owner(spark, table)
+        if owner != uri:
+            return UnregisteredTable(name=declared.name, left=owner or _NOBODYS)
+        spark.sql(f"DROP TABLE {table}")
+    return UnregisteredTable(name=declared.name, is_dropped=True)
+
+
+def _owner(spark: SparkSession, table: str) -> str:
+    """URI of the folder that a table was made for; empty where Snaploom did not make it."""
+    listed = spark.sql(f"SHOW TBLPROPERTIES {table}").collect()
+    return next((str(row[1]) for row in listed if row[0] == _OWNER), "")
+
+
+def _quoted(name: str) -> str:
+    return ".".join(quote(part) for part in name.split("."))
 
 
 def _batches(members: Sequence[Member]) -> Iterator[Sequence[Member]]:
