@@ -217,7 +217,7 @@ async def test_a_driver_that_does_not_start_says_why() -> None:
 async def test_upstream_follows_what_the_read_output_publishes() -> None:
     reader = reading("reader", "/out/wide/")
     before = await output_of([*MODEL, *reader], reader[1])
-    assert before.unpublished == ("wide",)
+    assert (before.unpublished, before.upstream) == (("wide",), "")
     once, twice = [
         await output_of([*MODEL, *reader, published(OUTPUT, sequence)], reader[1])
         for sequence in (1, 2)

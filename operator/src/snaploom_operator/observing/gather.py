@@ -303,9 +303,14 @@ def _sequence(output: OutputDataset) -> int | None:
 
 
 def _progress(outputs: Iterable[OutputDataset]) -> str:
-    """Hash over how far outputs have published; empty for none."""
+    """Hash over how far outputs have published; empty for none.
+
+    Empty as well while nobody knows how far one is: it has not published yet, or its status was
+    lost. When that is told again, what was read already is known for what it is.
+    """
     told = sorted([output.name, _sequence(output)] for output in outputs)
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest() if told else ""
+    is_known = all(sequence is not None for _, sequence in told)
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest() if told and is_known else ""
 
 
 def _unpublished(outputs: Iterable[OutputDataset]) -> tuple[str, ...]:
