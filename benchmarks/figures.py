@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+LOAD = os.getloadavg()[0]
+"""Processes that wanted a core in the minute before the benchmark began: of others' work."""
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 HEAD = """# Benchmarks
 
@@ -54,12 +56,12 @@ def tell(figures: Sequence[Figure]) -> None:
 
 
 def machine() -> str:
-    """Processors, memory, and the versions that matter."""
+    """Processors, memory, the versions that matter, and how busy others kept it."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
         f"{os.cpu_count()} cores, {memory:.0f} GiB, {platform.system()}, "
         f"Python {platform.python_version()}, Spark {version('pyspark')}, "
-        f"Snaploom {version('snaploom')}"
+        f"Snaploom {version('snaploom')}, load {LOAD:.1f} at the start"
     )
 
 

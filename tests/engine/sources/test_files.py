@@ -5,12 +5,14 @@ import os
 import pytest
 
 from snaploom.engine.sources.files import (
+    _matches_of_hadoop,
     escape_glob,
     fingerprint,
     is_hidden,
     list_files,
     split_glob,
 )
+from snaploom.engine.sources.localfiles import local_matches
 from snaploom.errors import SourceNotReadable
 
 pytestmark = pytest.mark.spark
@@ -31,6 +33,33 @@ def touch(folder, *names, content="a\n1\n"):
 def listed(spark, folder, *globs):
     files = list_files(spark, [f"{folder}/{glob}" for glob in globs], "DataSource/x")
     return [file.uri.removeprefix(f"file:{folder}/") for file in files]
+
+
+@pytest.mark.parametrize(
+    "glob",
+    ["*", "*/*", "?.csv", "a*/b*.csv", "*/*/*", "a.csv", "gone/*", "a.csv/*", "day=*/a?.csv",
+     "l*/*", ".*", "*/", "//a.csv"],
+)  # fmt: skip
+def test_local_files_are_told_as_hadoop_tells_them(spark, tmp_path, glob):
+    touch(tmp_path, "a.csv", "b.csv", "day=1/ab.csv", "a d/b.csv", "day=1/ü/b.csv", ".h/c.csv")
+    (tmp_path / "link").symlink_to(tmp_path / "day=1")
+    (tmp_path / "linked.csv").symlink_to(tmp_path / "a.csv")
+    (tmp_path / "lost.csv").symlink_to(tmp_path / "nothing")
+    told = local_matches(f"file://{tmp_path}/{glob}")
+    expected = _matches_of_hadoop(spark, f"file://{tmp_path}/{glob}", "DataSource/x")
+    assert told is not None
+    assert sorted(f.identity for f in told if not f.folder) == sorted(
+        f.identity for f in expected if not f.folder
+    )
+    assert {f.uri for f in told} == {f.uri for f in expected}
+
+
+@pytest.mark.parametrize("glob", ["[ab].csv", "{a,b}.csv", "x\\*", "../*", "*:*"])
+def test_what_hadoop_may_see_otherwise_is_left_to_it(tmp_path, glob):
+    touch(tmp_path, "a:b.csv")
+    assert local_matches(f"file://{tmp_path}/{glob}") is None
+    assert local_matches("/a/*") is None
+    assert local_matches("file://host/*") is None
 
 
 def test_files_of_all_globs_are_listed_once_and_in_order(spark, tmp_path):

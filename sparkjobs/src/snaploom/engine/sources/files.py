@@ -6,8 +6,9 @@ that begin with `_` (without `=`) or `.`. The same holds for folders that a wild
 that nobody reads what another job is still writing into `_temporary` or `.staging`; a glob that
 spells such a folder out reads it.
 
-A million files are no exception: folders that a glob's first wildcard reaches are listed several at
-a time, and what the JVM tells about files crosses to Python in pieces.
+A million files are no exception: local ones are listed without Hadoop where globs are plain;
+elsewhere folders that a glob's first wildcard reaches are listed several at a time, and what the
+JVM tells about files crosses to Python in pieces.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from snaploom.engine.failures import translate
+from snaploom.engine.sources.localfiles import local_matches
 from snaploom.errors import SourceNotReadable
 from snaploom.hadoop.files import ListedFile, describe, file_system_of, open_path
 from snaploom.planning.hadoopuris import hadoop_uri
@@ -33,8 +35,7 @@ from snaploom.planning.hadoopuris import hadoop_uri
 _log = logging.getLogger(__name__)
 
 LISTED_AT_ONCE = 8
-"""Folders that are listed at the same time: on stores that answer slowly the time is all waiting,
-and on a local disk four cores are kept busy."""
+"""Folders that are listed at the same time: where stores answer slowly all the time is waiting."""
 TOLD_AT_ONCE = 10_000
 """Files about which the JVM is asked in one text of a few megabytes."""
 
@@ -115,6 +116,11 @@ def _is_hidden_name(name: str) -> bool:
 
 
 def _matches(spark: SparkSession, glob: str, resource: str) -> list[ListedFile]:
+    local = local_matches(glob)
+    return _matches_of_hadoop(spark, glob, resource) if local is None else local
+
+
+def _matches_of_hadoop(spark: SparkSession, glob: str, resource: str) -> list[ListedFile]:
     try:
         listing = _Listing(spark, glob)
         parts = split_glob(glob)
