@@ -12,10 +12,11 @@ import pytest
 import support
 from pyspark.sql import SparkSession
 from support.remoteloom import live, remote_shop
+from support.remoteuse import used
 from support.s3servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, environment_of
 
 from snaploom.engine.committers import PROTOCOL
-from snaploom.engine.hadoopstore import HadoopObjectStore
+from snaploom.hadoop.store import HadoopObjectStore
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -44,7 +45,8 @@ def on_hdfs(
     """What happened on HDFS, with the Spark of the tests."""
     base = f"{hdfs}/life"
     store = HadoopObjectStore(spark, base, create=True)
-    return live(base, remote_shop(base, tmp_path_factory.mktemp("on-hdfs"), {}), store)
+    shop = remote_shop(base, tmp_path_factory.mktemp("on-hdfs"), {})
+    return live(base, shop, store) | {"used": used(base, shop, store)}
 
 
 @pytest.fixture(params=["in_bucket", "on_hdfs"])
@@ -82,3 +84,28 @@ def test_nothing_that_is_printed_or_reported_has_a_key(in_bucket: dict[str, Any]
     assert BUCKET in told
     assert SECRET_KEY not in told
     assert ACCESS_KEY not in told
+
+
+def test_output_is_a_source_whose_committed_state_is_pinned(life: dict[str, Any]) -> None:
+    second, third = "2024-05-02T00:00:00Z", "2024-05-03T00:00:00Z"
+    assert life["used"]["as_source"] == {"times": [[second], [second], [third]], "rows": 2}
+
+
+def test_snapshots_of_a_column_are_told_by_footers(life: dict[str, Any]) -> None:
+    found = life["used"]["by_column"]
+    assert found["times"] == ["2020-01-01T00:00:00Z", "2020-01-02T00:00:00Z"]
+    assert (found["rows"], found["jobs"]) == ([3, 3], [])
+
+
+def test_tags_of_a_bucket_tell_contents_apart(in_bucket: dict[str, Any]) -> None:
+    one, other = in_bucket["used"]["by_column"]["tags"]
+    assert one != other != ""
+
+
+def test_files_are_arranged_and_registered(life: dict[str, Any]) -> None:
+    assert life["used"]["arranged"] == {"published": 2, "rows": [2, 1], "files": [1, 1]}
+
+
+def test_index_is_built_used_and_listed(life: dict[str, Any]) -> None:
+    found = life["used"]["skipped"]
+    assert found == {"indexed": 3, "files": [3, 1], "rows": 1, "listed": 1}

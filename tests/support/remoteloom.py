@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql import SparkSession
+from support.remoteuse import used
 from support.s3servers import installed
 from support.shop import CUSTOMERS, FIRST_DAY, ORDERS, SECOND_DAY, Rows, Shop, Told, snaploom
 
@@ -92,8 +93,8 @@ def _done(told: Told) -> Told:
 def main(base: str, folder: Path) -> None:
     """Print the facts of a life in a bucket as one line of JSON."""
     conf = {"spark.driver.extraClassPath": f"{installed('jars', 's3a')}/*"}
-    shop = remote_shop(base, folder, conf)
-    print(json.dumps(live(base, shop, open_store(base, create=True))))
+    shop, store = remote_shop(base, folder, conf), open_store(base, create=True)
+    print(json.dumps(live(base, shop, store) | {"used": used(base, shop, store)}))
 
 
 if __name__ == "__main__":
