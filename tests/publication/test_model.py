@@ -40,11 +40,10 @@ from support.proving import IS_WHOLE
 
 from snaploom.errors import ObjectNotFound, RunRevoked
 from snaploom.models.times import EpochNanos
-from snaploom.storage import gc, layout, manifest
+from snaploom.storage import gc, layout, manifest, singleput
 from snaploom.storage.entries import Tombstone
 from snaploom.storage.folder import open_folder
 from snaploom.storage.gc import Garbage, Verdict, collect_garbage, find_garbage
-from snaploom.storage.manifest import ManifestLog
 from snaploom.storage.objectstore import STORE_FAILURES, ObjectInfo
 from snaploom.storage.publication import Published, WriteResult, publish
 from snaploom.storage.run import Run
@@ -218,7 +217,8 @@ class Invariants:
 @pytest.fixture
 def content(monkeypatch: pytest.MonkeyPatch) -> Iterator[Content]:
     """A folder that is begun, with a stranger's file where the snapshot is to be."""
-    monkeypatch.setattr(manifest, "_pause", lambda attempt: None)
+    for module in (manifest, singleput):
+        monkeypatch.setattr(module, "pause", lambda attempt: None)
     monkeypatch.setattr(layout.secrets, "token_hex", lambda count: "0" * (2 * count))
     store = open_store("memory:", create=True)
     a_folder(store, a_run(9, SOON))
@@ -309,8 +309,8 @@ def test_a_commit_that_asks_nobody_is_caught(
     content: Content, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The explorer finds a put whose answer is believed when none came (ruling D26)."""
-    monkeypatch.setattr(manifest, "PUT_ATTEMPTS", 1)
-    monkeypatch.setattr(ManifestLog, "_is_ours", lambda log, key, document: True)
+    monkeypatch.setattr(singleput, "PUT_ATTEMPTS", 1)
+    monkeypatch.setattr(singleput, "_is_ours", lambda store, key, document, unknown: True)
     explorer = Explorer(content, (WRITER, RIVAL), Mishaps(faults=1), is_quiet)
     with pytest.raises(AssertionError):
         explorer.explore(Invariants((WRITER, RIVAL)).check)

@@ -21,7 +21,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,10 +28,11 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from snaploom.errors import FolderNotWritable, ObjectAlreadyExists, ObjectNotFound
+from snaploom.errors import ObjectNotFound
 from snaploom.storage.entries import FileRecord, corrupt
-from snaploom.storage.manifest import PUT_ATTEMPTS, CommitOutcomeUnknown
+from snaploom.storage.manifest import CommitOutcomeUnknown
 from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
+from snaploom.storage.singleput import put_once
 
 TABLE = "iceberg/"
 VERSIONS = f"{TABLE}metadata/"
@@ -50,8 +50,6 @@ REVOKED = "snaploom.revoked-runs"
 _VERSION = re.compile(rf"{re.escape(VERSIONS)}v(\d+)\.metadata\.json")
 KEPT_VERSIONS = 100
 """Versions that stay, as many as Iceberg itself remembers: each tells all snapshots anew."""
-_ANSWER_PAUSE = 0.1
-"""Seconds between questions to a store that did not answer; a few, since a run waits."""
 
 _log = logging.getLogger(__name__)
 
@@ -183,29 +181,10 @@ class IcebergTable:
             CommitOutcomeUnknown: the store stopped answering; reading again finds out.
             FolderNotWritable: the store refuses it.
         """
-        key = version_key(number)
-        for attempt in range(PUT_ATTEMPTS):
-            try:
-                self._store.put_if_absent(key, document)
-            except ObjectAlreadyExists:
-                # After an answer that was lost, it may be our own (ruling D26).
-                found = self._told(key)
-                if found is None:
-                    continue
-                if found != document:
-                    return False
-            except STORE_FAILURES as error:
-                if isinstance(error, FolderNotWritable) and not attempt:
-                    raise  # a refusal is an answer, but says nothing about earlier puts
-                _log.warning("no answer to version %d of the table: %s", number, error.message)
-                time.sleep(_ANSWER_PAUSE * attempt)
-                continue
+        is_written = put_once(self._store, version_key(number), document, _unknown)
+        if is_written:
             self._tidy(number)
-            return True
-        raise CommitOutcomeUnknown(
-            f"{self._store.uri}{key} may or may not be written: the store does not answer",
-            hint="run again: what was published is recognised",
-        )
+        return is_written
 
     def revoke(self, run_ids: frozenset[str], now: int) -> None:
         """Let runs commit nothing to the table any more; those that did have done so for good.
@@ -217,13 +196,6 @@ class IcebergTable:
         while (version := self.read()) is not None and not run_ids <= version.revoked:
             document = revoked_document(version, self._store.uri, run_ids, now)
             self.put(version.number + 1, json.dumps(document).encode())
-
-    def _told(self, key: str) -> bytes | None:
-        try:
-            return self._store.get(key)
-        except STORE_FAILURES as error:
-            _log.warning("cannot read %s: %s", key, error.message)
-            return None
 
     def _hint(self) -> int:
         try:
@@ -286,3 +258,7 @@ def _objects(value: JsonValue) -> list[dict[str, JsonValue]]:
 
 def _texts(value: JsonValue) -> dict[str, str]:
     return {k: str(v) for k, v in value.items()} if isinstance(value, dict) else {}
+
+
+def _unknown(message: str) -> CommitOutcomeUnknown:
+    return CommitOutcomeUnknown(message, hint="run again: what was published is recognised")

@@ -3,28 +3,16 @@
 The truth is the contiguous run of entries from 1. `_latest` is a hint that is written after the
 fact: it leads to a checkpoint, and betrays a lost entry, since everything up to it once existed.
 A reader therefore never lists the entries; it probes from the newest checkpoint on.
-
-A put whose answer is lost is settled before anything else happens: the same document is put again
-until the store says that the number is taken, and then whoever's document is there has won. This
-also covers clients that retry by themselves and report their own success as a refusal.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from snaploom.errors import (
-    FolderNotWritable,
-    FolderRemoved,
-    ObjectAlreadyExists,
-    ObjectNotFound,
-    StorageError,
-)
+from snaploom.errors import FolderRemoved, ObjectNotFound, StorageError
 from snaploom.storage import layout
 from snaploom.storage.checkpoints import CHECKPOINT_EVERY, newest_checkpoint, write_checkpoint
 from snaploom.storage.entries import (
@@ -38,18 +26,12 @@ from snaploom.storage.entries import (
 )
 from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
 from snaploom.storage.records import Records
+from snaploom.storage.singleput import pause, put_once
 from snaploom.storage.state import EMPTY, FolderState, apply_unwritten, fold
 
 COMMIT_ATTEMPTS = 100
 """Lost races before a commit gives up. Every lost race is another writer's success, so that only
 a stream of them could reach it; twenty writers at once need at most twenty."""
-
-PUT_ATTEMPTS = 5
-"""Puts of one document whose answer is lost before its outcome is called unknown."""
-
-FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.5
-"""Seconds before the next attempt, doubled each time and multiplied by a random factor: from the
-time of one local commit to that of one on an object store."""
 
 _log = logging.getLogger(__name__)
 
@@ -136,7 +118,7 @@ class ManifestLog:
                 self._known = committed
                 self._after_commit(committed)
                 return committed
-            _pause(attempt)
+            pause(attempt)
         raise CommitContended(
             f"other runs took {COMMIT_ATTEMPTS} sequence numbers in a row in {self._store.uri}",
             hint="run again",
@@ -212,38 +194,10 @@ class ManifestLog:
     def _put(self, entry: Entry) -> bool:
         """Whether the entry is in the log; False when another one has its number."""
         key, document = layout.manifest_key(entry.seq), format_entry(entry)
-        is_unanswered = False
-        for attempt in range(PUT_ATTEMPTS):
-            try:
-                self._store.put_if_absent(key, document)
-            except ObjectAlreadyExists:
-                return self._is_ours(key, document)
-            except STORE_FAILURES as error:
-                if isinstance(error, FolderNotWritable) and not is_unanswered:
-                    raise  # a refusal is an answer, but says nothing about earlier puts
-                is_unanswered = True
-                _log.warning("no answer to the commit of entry %d: %s", entry.seq, error.message)
-                _pause(attempt)
-            else:
-                self._remember(entry.seq, document)
-                return True
-        raise CommitOutcomeUnknown(
-            f"{self._store.uri}{key} may or may not be written: the store does not answer",
-            hint="run again: what was published is recognised",
-        )
-
-    def _is_ours(self, key: str, document: bytes) -> bool:
-        """Ruling D26, with more than the run id compared: a run may have several committers."""
-        for attempt in range(PUT_ATTEMPTS):
-            try:
-                return self._store.get(key) == document
-            except StorageError as error:
-                _log.warning("cannot read %s: %s", key, error.message)
-                _pause(attempt)
-        raise CommitOutcomeUnknown(
-            f"{self._store.uri}{key} is written, but cannot be read to see by whom",
-            hint="run again: what was published is recognised",
-        )
+        is_written = put_once(self._store, key, document, _unknown)
+        if is_written:
+            self._remember(entry.seq, document)
+        return is_written
 
     def _read_hint(self) -> _Hint:
         try:
@@ -267,6 +221,5 @@ class ManifestLog:
             _log.warning("no hint for entry %d: %s", state.seq, error.message)
 
 
-def _pause(attempt: int) -> None:
-    longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2**attempt)
-    time.sleep(longest * random.random())
+def _unknown(message: str) -> CommitOutcomeUnknown:
+    return CommitOutcomeUnknown(message, hint="run again: what was published is recognised")

@@ -29,9 +29,10 @@ from snaploom.skipping.stores.assembly import Part, assemble, removed_paths
 from snaploom.skipping.stores.changes import note_commit
 from snaploom.skipping.stores.compaction import rewritten_from
 from snaploom.skipping.stores.port import Segment, StoredState
-from snaploom.skipping.stores.statelog import PUT_ATTEMPTS, StateLog
+from snaploom.skipping.stores.statelog import StateLog
 from snaploom.skipping.stores.usage import UsageLog
 from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.singleput import PUT_ATTEMPTS
 
 READS_AT_ONCE = 8
 """Segments that are fetched at the same time, to hide the latency of object stores."""

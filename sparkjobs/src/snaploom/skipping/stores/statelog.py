@@ -11,20 +11,15 @@ from __future__ import annotations
 
 import json
 import logging
-import random
 import re
 import secrets
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
 from snaploom.errors import (
-    FolderNotWritable,
     IndexBusy,
-    ObjectAlreadyExists,
     ObjectNotFound,
     SkippingError,
-    StorageError,
 )
 from snaploom.skipping.stores.port import NOTHING, StoredState
 from snaploom.skipping.stores.statedocument import (
@@ -34,15 +29,10 @@ from snaploom.skipping.stores.statedocument import (
     parse_state,
 )
 from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
+from snaploom.storage.singleput import pause, put_once
 
 COMMIT_ATTEMPTS = 100
 """Lost races before a commit gives up; each one is another writer's success."""
-
-PUT_ATTEMPTS = 5
-"""Puts of one document whose answer is lost before its outcome is called unknown."""
-
-FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.5
-"""Seconds before the next attempt, doubled each time and multiplied by a random factor."""
 
 KEPT_STATES = 5
 """Newest states that pruning leaves for people who look for what happened."""
@@ -109,7 +99,7 @@ class StateLog:
                 self._known = committed
                 self._write_hint(committed.version)
                 return committed
-            _pause(attempt)
+            pause(attempt)
         raise IndexBusy(
             f"other writers took {COMMIT_ATTEMPTS} states in a row in {self._store.uri}",
             hint="run again",
@@ -167,32 +157,8 @@ class StateLog:
 
     def _put(self, state: StoredState) -> bool:
         """Whether the state is in the log; False when another one has its number."""
-        key = self._key(state.version)
         document = format_state(state, secrets.token_hex(8))
-        is_unanswered = False
-        for attempt in range(PUT_ATTEMPTS):
-            try:
-                self._store.put_if_absent(key, document)
-            except ObjectAlreadyExists:
-                return self._is_ours(key, document)
-            except STORE_FAILURES as error:
-                if isinstance(error, FolderNotWritable) and not is_unanswered:
-                    raise  # a refusal is an answer, but says nothing about earlier puts
-                is_unanswered = True
-                _log.warning("no answer to the commit of %s: %s", key, error.message)
-                _pause(attempt)
-            else:
-                return True
-        raise _unknown(f"{self._store.uri}{key} may or may not be written")
-
-    def _is_ours(self, key: str, document: bytes) -> bool:
-        for attempt in range(PUT_ATTEMPTS):
-            try:
-                return self._store.get(key) == document
-            except StorageError as error:
-                _log.warning("cannot read %s: %s", key, error.message)
-                _pause(attempt)
-        raise _unknown(f"{self._store.uri}{key} is written, but cannot be read to see by whom")
+        return put_once(self._store, self._key(state.version), document, _unknown)
 
     def _read_hint(self) -> int:
         try:
@@ -220,10 +186,4 @@ def _number(name: str) -> int:
 
 
 def _unknown(message: str) -> IndexCommitUnknown:
-    return IndexCommitUnknown(
-        f"{message}: the store does not answer", hint="look at the index, and run again if needed"
-    )
-
-
-def _pause(attempt: int) -> None:
-    time.sleep(min(LONGEST_PAUSE, FIRST_PAUSE * 2**attempt) * random.random())
+    return IndexCommitUnknown(message, hint="look at the index, and run again if needed")
