@@ -1,0 +1,30 @@
+"""What planning is told of a folder."""
+
+from __future__ import annotations
+
+from support.declarations import files, output, parsed
+from support.folders import a_folder, a_run, day, now, published
+
+from snaploom.jobs.weaving.preparation import published_state
+from snaploom.jobs.weaving.retention import delete_old_snapshots
+from snaploom.planning.bundling import bundle_for
+from snaploom.planning.intervals import SourceSnapshots
+from snaploom.planning.plan import PublishedState, plan_run
+from snaploom.storage.stores import open_store
+
+
+def test_what_was_deleted_by_its_publication_s_age_is_not_planned_again() -> None:
+    """Published anew it would be young, and deleted again when it is not, for ever."""
+    rules = {"maxSnapshotCreationAge": {"day": 1}}
+    alone = {"dataModel.otherDataSources": [], "dataModel.dataRelationships": []}
+    declared = output(**alone, **{"outputFolder.snapshotAutoDelete": rules})
+    bundle = bundle_for("OutputDataset", "wide", parsed([files("customer"), declared]))
+    folder = a_folder(open_store("memory:", create=True))
+    for number in (0, 1):
+        published(folder, number)
+    assert delete_old_snapshots(folder, a_run(), bundle.output, now()) == (day(0),)
+    told = published_state(folder.log.read())
+    listed = {"customer": SourceSnapshots.of([day(0), day(1)])}
+    assert plan_run(bundle, listed, told, now()).snapshots == ()
+    unheard_of = plan_run(bundle, listed, PublishedState(), now()).snapshots or ()
+    assert [one.time for one in unheard_of] == [day(0), day(1)]
