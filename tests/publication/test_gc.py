@@ -23,11 +23,6 @@ from snaploom.storage.stores import open_store
 HOUR = 3600 * 1_000_000_000
 
 
-@pytest.fixture(params=["local", "memory"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
-    return open_store(str(tmp_path) if request.param == "local" else "memory:", create=True)
-
-
 @pytest.fixture
 def folder(store: ObjectStore) -> Folder:
     return a_folder(store)

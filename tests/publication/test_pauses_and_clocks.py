@@ -110,11 +110,6 @@ def test_deletion_by_a_process_that_slept_harms_nothing(tmp_path: Path, point: C
     assert keys(folder.store) == state.live_files
 
 
-@pytest.fixture(params=["local", "memory"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
-    return open_store(str(tmp_path) if request.param == "local" else "memory:", create=True)
-
-
 def skewed(skew: int) -> Run:
     """A run whose clock is wrong."""
     run = a_run()

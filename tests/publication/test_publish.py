@@ -54,11 +54,6 @@ BEFORE_THE_COMMIT = [
 ]
 
 
-@pytest.fixture(params=["local", "memory"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
-    return open_store(str(tmp_path) if request.param == "local" else "memory:", create=True)
-
-
 @pytest.fixture
 def folder(store: ObjectStore) -> Folder:
     return a_folder(store)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from io import BytesIO
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -36,15 +35,9 @@ from snaploom.storage.publication import SnapshotTarget, WriteResult, publish
 from snaploom.storage.repair import find_snapshots, restore, time_of
 from snaploom.storage.run import CrashPoint
 from snaploom.storage.state import FolderState
-from snaploom.storage.stores import open_store
 
 SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}'
 SPARK = {b"org.apache.spark.sql.parquet.row.metadata": SCHEMA.encode()}
-
-
-@pytest.fixture(params=["local", "memory"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
-    return open_store(str(tmp_path) if request.param == "local" else "memory:", create=True)
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from support.faultystore import Fault, FaultyStore, times
 from support.folders import (
@@ -35,7 +33,6 @@ from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.replacement import REPLACED, Rewrite, replace_version
 from snaploom.storage.run import CrashPoint, Run
 from snaploom.storage.state import FolderState, tombstone_of
-from snaploom.storage.stores import open_store
 
 HOUR = 3600 * 1_000_000_000
 BEFORE_THE_COMMIT = [
@@ -44,11 +41,6 @@ BEFORE_THE_COMMIT = [
     CrashPoint.DURING_PROMOTION,
     CrashPoint.AFTER_PROMOTION,
 ]
-
-
-@pytest.fixture(params=["local", "memory"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
-    return open_store(str(tmp_path) if request.param == "local" else "memory:", create=True)
 
 
 @pytest.fixture

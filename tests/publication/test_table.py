@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count, islice
-from pathlib import Path
 
 import pytest
 from support.faultystore import DyingStore, Fault, FaultyStore, Killed, times
@@ -47,11 +46,6 @@ SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"
 
 def versions(store: ObjectStore) -> list[str]:
     return [key for key in keys(store, VERSIONS) if key.endswith(".json")]
-
-
-@pytest.fixture(params=["local", "memory"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
-    return open_store(str(tmp_path) if request.param == "local" else "memory:", create=True)
 
 
 @pytest.fixture
