@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import json
 import logging
-import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -59,6 +57,7 @@ from snaploom.storage.manifest import (
     ManifestLog,
 )
 from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.singleput import pause
 from snaploom.storage.state import FolderState, tombstone_of
 
 ICEBERG = "ICEBERG"
@@ -123,7 +122,7 @@ class TableCommits:
                 state = self._follow()
                 if isinstance(entry, Tombstone) or _Meant(entry, "").is_version_of(state):
                     return state
-            time.sleep(random.random() * min(attempt, 10) / 10)  # seconds; rivals part
+            pause(attempt)
         raise CommitContended(
             f"other writers took {COMMIT_ATTEMPTS} versions in a row of the table in "
             f"{self.store.uri}",
