@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.faultystore import FaultyStore, Killed
-from support.folders import START, a_folder, a_run, day, files_on_disk, keys, now, published
+from support.folders import START, a_folder, a_run, day, files_on_disk, ignore, keys, now, published
 
 from snaploom.models.times import EpochNanos
 from snaploom.storage import layout
@@ -134,6 +135,18 @@ def test_what_was_committed_and_ended_since_it_was_found_is_left_to_its_grace(
     assert ended < {item.key for item in garbage}
     collect_garbage(folder, garbage, a_run())
     assert keys(folder.store) == ended
+
+
+def test_what_a_run_left_at_its_first_try_goes_without_what_it_published_then(
+    folder: Folder,
+) -> None:
+    run = replace(killed_at(folder, CrashPoint.AFTER_PROMOTION), reached=ignore)
+    published(folder, run=run)
+    live = folder.log.read().live_files
+    garbage = found(folder)
+    assert {item.run_id for item in garbage} == {run.run_id}
+    collect_garbage(folder, garbage, a_run())
+    assert keys(folder.store) == live
 
 
 def age(path: Path) -> None:
