@@ -270,11 +270,6 @@ LARGER: dict[str, Combination] = {
         Mishaps(crashes=1),
         (WRITER, RIVAL, PRUNER, READER),
     ),
-    "two writers, a pruner, a late collector and a reader": (
-        True,
-        Mishaps(),
-        (WRITER, RIVAL, PRUNER, OLD, READER),
-    ),
 }
 if IS_WHOLE:
     COMBINATIONS |= LARGER
