@@ -42,6 +42,12 @@ def a_file(folder: Path) -> Path:
     return sorted(folder.glob("data/*/*.parquet"))[0]
 
 
+def entry_of(folder: Path, path: Path) -> Path:
+    """The entry of the log that published a file."""
+    entries = folder.glob("metadata/manifest/*.json")
+    return next(entry for entry in entries if path.name in entry.read_text())
+
+
 def without_checksum(path: Path) -> Path:
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
     return path
@@ -88,7 +94,7 @@ def test_other_rows_and_columns_are_found(spark, folder) -> None:
     size = path.stat().st_size
     table = pq.read_table(path)
     pq.write_table(table.slice(1).drop_columns(["customers"]), path, store_schema=False)
-    manifest = sorted(folder.glob("metadata/manifest/*.json"))[1]
+    manifest = entry_of(folder, path)
     now = path.stat().st_size
     manifest.write_text(manifest.read_text().replace(f'"bytes":{size}', f'"bytes":{now}'))
     assert kinds(checked(folder)) == ["ROWS", "SCHEMA"]
@@ -100,7 +106,7 @@ def test_key_that_occurs_twice_is_found(spark, published, folder) -> None:
     table = pq.read_table(path)
     pq.write_table(table.take([0, 0, 1]), path)
     now = path.stat().st_size
-    manifest = sorted(folder.glob("metadata/manifest/*.json"))[1]
+    manifest = entry_of(folder, path)
     manifest.write_text(manifest.read_text().replace(f'"bytes":{size}', f'"bytes":{now}'))
     moved = Shop(folder.parent, published.documents)
     moved.set("wide", "outputFolder.folderUri", f"file://{folder}/")

@@ -151,7 +151,9 @@ def test_bundle_of_a_newer_operator_is_reported(loom, job) -> None:
 
 
 def test_fault_of_our_own_is_reported_without_its_text(loom, job, monkeypatch, capsys) -> None:
-    def broken(_bundles: object, _moment: object, _limit: object, tell: Tell, *_: object) -> None:
+    def broken(
+        _bundles: object, _moment: object, _limit: object, tell: Tell, *_: object, **__: object
+    ) -> None:
         tell(SnapshotPublished(FIRST))
         raise KeyError("s3cr3t")
 
