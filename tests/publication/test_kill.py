@@ -20,6 +20,7 @@ from support.folders import (
 from support.processes import (
     collect_once,
     exit_code,
+    publish_in_a_table_once,
     publish_many,
     publish_once,
     remove_once,
@@ -27,9 +28,10 @@ from support.processes import (
     replace_once,
     told_by_racing,
 )
+from support.tablefolders import is_whole, published_in_table, table_folder
 
 from snaploom.models.times import EpochNanos
-from snaploom.storage.folder import Folder
+from snaploom.storage.folder import Folder, open_folder
 from snaploom.storage.gc import Verdict, collect_garbage, find_garbage
 from snaploom.storage.objectstore import TEMPORARY_PREFIX
 from snaploom.storage.publication import AlreadyPublished, Published
@@ -46,6 +48,7 @@ PUBLISHING = [
 ]
 REPLACING = [point for point in PUBLISHING if point is not CrashPoint.AFTER_MARKER]
 COLLECTING = [CrashPoint.AFTER_REVOCATION, CrashPoint.DURING_DELETION]
+OF_TABLES = [CrashPoint.AFTER_TABLE_COMMIT]
 REMOVING = [CrashPoint.REMOVAL_BEGUN, *COLLECTING]
 
 
@@ -62,7 +65,16 @@ def collect_all(folder: Folder) -> set[str]:
 
 
 def test_every_crash_point_is_tried() -> None:
-    assert {*PUBLISHING, *REMOVING} == set(CrashPoint)
+    assert {*PUBLISHING, *REMOVING, *OF_TABLES} == set(CrashPoint)
+
+
+def test_run_that_is_killed_after_its_commit_to_a_table_has_published(tmp_path: Path) -> None:
+    (point,) = OF_TABLES
+    assert exit_code(publish_in_a_table_once, tmp_path, point) == -signal.SIGKILL
+    store = open_store(str(tmp_path), create=False)
+    assert not open_folder(store).log.read().live
+    assert isinstance(published_in_table(table_folder(store), 0), AlreadyPublished)
+    assert is_whole(store)
 
 
 @pytest.mark.parametrize("point", PUBLISHING)

@@ -11,37 +11,33 @@ from support.folders import (
     DAY,
     IDENTITY,
     MODEL,
-    SETTINGS,
     a_run,
     a_target,
     agrees,
     day,
     keys,
     now,
-    writes,
 )
-from support.plainlibrary import PlainLibrary, files_of_table
+from support.plainlibrary import PlainLibrary
+from support.tablefolders import TABLE, is_whole, published_in_table, table_folder, woven
 
 from snaploom.errors import PublicationError, RunRevoked, SnapshotChanged
 from snaploom.storage import icebergtable
 from snaploom.storage.checking import FaultKind, check_table
 from snaploom.storage.entries import Tombstone
-from snaploom.storage.folder import Folder, open_folder, prepare_folder
+from snaploom.storage.folder import Folder, open_folder
 from snaploom.storage.gc import collect_garbage, find_garbage
 from snaploom.storage.icebergtable import VERSIONS, version_key
 from snaploom.storage.manifest import CommitOutcomeUnknown
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.ownership import FolderOwner
-from snaploom.storage.publication import AlreadyPublished, Published, WriteResult, publish
+from snaploom.storage.publication import AlreadyPublished, Published
 from snaploom.storage.removal import remove_folder
 from snaploom.storage.repair import find_snapshots, restore
 from snaploom.storage.restatement import restate
 from snaploom.storage.run import CrashPoint, Run
 from snaploom.storage.state import FolderState, tombstone_of
 from snaploom.storage.stores import open_store
-
-TABLE = SETTINGS.model_copy(update={"data_format": "ICEBERG"})
-SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}'
 
 
 def versions(store: ObjectStore) -> list[str]:
@@ -51,24 +47,6 @@ def versions(store: ObjectStore) -> list[str]:
 @pytest.fixture
 def folder(store: ObjectStore) -> Folder:
     return table_folder(store)
-
-
-def table_folder(
-    store: ObjectStore, before: Callable[[], None] = lambda: None, run: Run | None = None
-) -> Folder:
-    library = PlainLibrary(store, before)
-    return prepare_folder(store, TABLE, IDENTITY, run or a_run(), library=library)
-
-
-def woven(folder: Folder) -> Callable[[str], WriteResult]:
-    def write(uri: str) -> WriteResult:
-        return WriteResult(rows=writes(folder.store)(uri).rows, schema=SCHEMA)
-
-    return write
-
-
-def published(folder: Folder, number: int, run: Run | None = None) -> Published | AlreadyPublished:
-    return publish(folder, run or a_run(), a_target(number), woven(folder), agrees)
 
 
 def ended(folder: Folder, number: int, run: Run | None = None) -> FolderState:
@@ -87,20 +65,9 @@ def ended(folder: Folder, number: int, run: Run | None = None) -> FolderState:
     return folder.commit(tombstone, run)
 
 
-def is_whole(store: ObjectStore) -> bool:
-    """Whether table and log tell the same files, all of which are there."""
-    state = open_folder(store).read()
-    told = {
-        record.partition.partition("=")[2]: [file.path for file in record.files]
-        for record in state.snapshots
-    }
-    there = set(keys(store, "data/"))
-    return told == files_of_table(store) and {f for files in told.values() for f in files} <= there
-
-
 def test_table_and_log_tell_the_same_and_the_table_was_first(folder: Folder) -> None:
     for number in (0, 1, 2):
-        assert isinstance(published(folder, number), Published)
+        assert isinstance(published_in_table(folder, number), Published)
     assert is_whole(folder.store)
     assert [r.time for r in folder.log.read().snapshots] == [day(0), day(1), day(2)]
 
@@ -111,7 +78,7 @@ def restated(folder: Folder, number: int, run: Run | None = None) -> Published:
 
 
 CHANGES: dict[str, Callable[[Folder], object]] = {
-    "publish": lambda folder: published(folder, 1),
+    "publish": lambda folder: published_in_table(folder, 1),
     "restate": lambda folder: restated(folder, 0),
     "end": lambda folder: ended(folder, 0),
 }
@@ -122,7 +89,7 @@ CHANGES: dict[str, Callable[[Folder], object]] = {
 def test_process_that_dies_at_any_write_leaves_all_or_nothing(change: str, is_done: bool) -> None:
     for writes_left in count(1):
         store = open_store("memory:", create=True)
-        published(table_folder(store), 0)
+        published_in_table(table_folder(store), 0)
         dying = DyingStore(store, writes_left, is_done)
         try:
             CHANGES[change](open_folder(dying, PlainLibrary(dying)))
@@ -137,7 +104,7 @@ def test_process_that_dies_at_any_write_leaves_all_or_nothing(change: str, is_do
         if not is_in_table:
             CHANGES[change](open_folder(store, PlainLibrary(store)))
         elif change == "publish":
-            again = published(open_folder(store, PlainLibrary(store)), 1)
+            again = published_in_table(open_folder(store, PlainLibrary(store)), 1)
             assert isinstance(again, AlreadyPublished)
         assert len(versions(store)) == 3
         assert is_whole(store)
@@ -148,7 +115,7 @@ def test_lost_answer_to_the_commit_of_the_table_publishes_once() -> None:
     store = FaultyStore(open_store("memory:", create=True))
     folder = table_folder(store)
     store.faults = times(1, Fault.ANSWER_LOST, "put_if_absent", version_key(2))
-    assert isinstance(published(folder, 0), Published)
+    assert isinstance(published_in_table(folder, 0), Published)
     assert (len(versions(store)), is_whole(store)) == (2, True)
 
 
@@ -158,9 +125,9 @@ def test_run_that_hears_nothing_after_the_table_has_its_commit_keeps_the_files()
     entry = f"manifest/{folder.log.read().next_seq:020d}"
     store.faults = times(99, Fault.REQUEST_LOST, "put_if_absent", entry)
     with pytest.raises(CommitOutcomeUnknown):
-        published(folder, 0)
+        published_in_table(folder, 0)
     store.faults = lambda operation, key: None
-    assert isinstance(published(folder, 0), AlreadyPublished)
+    assert isinstance(published_in_table(folder, 0), AlreadyPublished)
     assert is_whole(store)
 
 
@@ -169,8 +136,10 @@ def test_of_two_writers_of_one_time_one_publishes_and_the_other_takes_its_files_
 ) -> None:
     rival = table_folder(store)
     outcomes: list[object] = []
-    late = open_folder(store, PlainLibrary(store, lambda: outcomes.append(published(rival, 0))))
-    assert isinstance(published(late, 0), AlreadyPublished)
+    late = open_folder(
+        store, PlainLibrary(store, lambda: outcomes.append(published_in_table(rival, 0)))
+    )
+    assert isinstance(published_in_table(late, 0), AlreadyPublished)
     assert isinstance(outcomes[0], Published)
     assert is_whole(store)
     assert keys(store) == {f.path for f in rival.log.read().live[day(0)].files}
@@ -181,16 +150,18 @@ def test_writers_of_other_times_both_publish(store: ObjectStore) -> None:
     others = iter((1, 2, 3))
     late = open_folder(
         store,
-        PlainLibrary(store, lambda: [published(rival, n) for n in islice(others, 1)] and None),
+        PlainLibrary(
+            store, lambda: [published_in_table(rival, n) for n in islice(others, 1)] and None
+        ),
     )
-    assert isinstance(published(late, 0), Published)
+    assert isinstance(published_in_table(late, 0), Published)
     assert is_whole(store)
     assert len(rival.read().versions) == 4
 
 
 def test_restatement_of_what_another_run_ended_changes_nothing(store: ObjectStore) -> None:
     rival = table_folder(store)
-    published(rival, 0)
+    published_in_table(rival, 0)
     late = open_folder(store, PlainLibrary(store, lambda: ended(rival, 0) and None))
     with pytest.raises(SnapshotChanged):
         restated(late, 0)
@@ -207,7 +178,7 @@ def test_paused_run_that_is_revoked_publishes_nothing_though_its_files_are_gone(
 
     late = table_folder(store, collect)
     with pytest.raises(RunRevoked):
-        published(late, 0)
+        published_in_table(late, 0)
     assert (is_whole(store), keys(store)) == (True, set())
 
 
@@ -217,7 +188,7 @@ def test_collector_keeps_files_that_the_table_has_and_the_log_lacks(store: Objec
             raise Killed
 
     with pytest.raises(Killed):
-        published(table_folder(DyingStore(store, 10**6, is_done=True)), 0, a_run(die))
+        published_in_table(table_folder(DyingStore(store, 10**6, is_done=True)), 0, a_run(die))
     folder = open_folder(store)
     found = find_garbage(store, folder.log.read(), now() + DAY, 0)
     collect_garbage(folder, found, a_run(start=now()))
@@ -227,7 +198,7 @@ def test_collector_keeps_files_that_the_table_has_and_the_log_lacks(store: Objec
 
 def test_whole_log_that_is_lost_is_written_again_from_the_table(folder: Folder) -> None:
     for number in (0, 1, 2):
-        published(folder, number)
+        published_in_table(folder, number)
     restated(folder, 1)
     ended(folder, 0)
     before = folder.log.read()
@@ -246,7 +217,7 @@ def test_whole_log_that_is_lost_is_written_again_from_the_table(folder: Folder) 
     assert [one.rule for one in after.ended] == [one.rule for one in before.ended]
     assert after.tombstoned_files.keys() == before.tombstoned_files.keys()
     again = open_folder(store, PlainLibrary(store))
-    assert isinstance(published(again, 3), Published)
+    assert isinstance(published_in_table(again, 3), Published)
 
 
 def test_writer_that_slept_through_many_versions_publishes_on_top_of_the_newest(
@@ -258,17 +229,17 @@ def test_writer_that_slept_through_many_versions_publishes_on_top_of_the_newest(
 
     def sleep() -> None:
         for number in next(others, ()):
-            published(rival, number)
+            published_in_table(rival, number)
 
     late = open_folder(store, PlainLibrary(store, sleep))
-    assert isinstance(published(late, 0), Published)
+    assert isinstance(published_in_table(late, 0), Published)
     assert (is_whole(store), len(late.read().versions)) == (True, 5)
     assert len(versions(store)) <= 4
 
 
 def test_check_tells_what_the_table_has_and_the_log_lacks(folder: Folder) -> None:
     for number in (0, 1):
-        published(folder, number)
+        published_in_table(folder, number)
     store, whole = folder.store, folder.log.read()
     assert list(check_table(store, whole)) == []
     (fault,) = check_table(store, folder.log.read(whole.seq - 1))
@@ -285,11 +256,11 @@ def test_check_tells_what_the_table_has_and_the_log_lacks(folder: Folder) -> Non
 def test_nothing_is_published_where_nobody_can_write_to_the_table(store: ObjectStore) -> None:
     table_folder(store)
     with pytest.raises(PublicationError, match="Iceberg table"):
-        published(open_folder(store), 0)
+        published_in_table(open_folder(store), 0)
     assert keys(store) == set()
 
 
 def test_folder_is_removed_with_its_table(folder: Folder) -> None:
-    published(folder, 0)
+    published_in_table(folder, 0)
     assert remove_folder(folder.store, FolderOwner(IDENTITY.output), a_run()).left == ()
     assert keys(folder.store, "") == set()

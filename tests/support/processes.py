@@ -15,6 +15,7 @@ from typing import Any
 
 from support.faultystore import FaultyStore
 from support.folders import DAY, IDENTITY, a_folder, a_run, day, now, published, replaced, rewrites
+from support.tablefolders import published_in_table, table_folder
 
 from snaploom.errors import LeaseNotObtained, RunRevoked, SnapshotChanged
 from snaploom.models.times import EpochNanos
@@ -63,6 +64,12 @@ def wait_until_stopped(process: BaseProcess) -> None:
     while stat.read_text().rpartition(")")[2].split()[0] != "T":
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def publish_in_a_table_once(root: Path, point: CrashPoint) -> None:
+    """Publish a snapshot in a folder with a table, and die at a point."""
+    folder = table_folder(open_store(str(root), create=True))
+    published_in_table(folder, 0, a_run(dies_at(point), start=now()))
 
 
 def publish_under_a_lease(root: Path | str, point: CrashPoint) -> None:
