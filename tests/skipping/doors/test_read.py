@@ -50,7 +50,7 @@ def read_files(spark: SparkSession, frame: DataFrame) -> tuple[list[tuple], int,
     return rows, max(each.files for each in decided), min(each.kept_files for each in decided)
 
 
-@pytest.mark.parametrize("data_format", list(SPARK_FORMATS))
+@pytest.mark.parametrize("data_format", [f for f in SPARK_FORMATS if f != DataFormat.ICEBERG])
 def test_reading_what_is_published_skips(
     spark: SparkSession, tmp_path: Path, base: str, data_format: DataFormat
 ) -> None:
