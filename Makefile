@@ -35,16 +35,40 @@ cluster: install ## Start a Kubernetes API server with the CRDs, until Ctrl-C
 	@.ci/cluster > /dev/null
 	@PYTHONPATH=tests $(BIN)/python -m support.clustercommand
 
+.PHONY: cluster-demo
+cluster-demo: install java components ## Go the whole way on a cluster with a node; KEEP=1 to stay
+	@.ci/images > /dev/null
+	@PYTHONPATH=tests $(BIN)/python -m support.wholedemo
+
 ##@ Checks
 .PHONY: test
 test: install java components ## Run every test that this machine can run
-	@echo "Not run: tests/references, which 'make test-references' runs where Xskipper is to be had."
-	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder
+	@echo "Not run: tests/references, which 'make test-references' runs where Xskipper is to be had;"
+	@echo "tests/argo_cd, for which 'make test-argo-cd' builds Argo CD (five minutes at least);"
+	@echo "tests/images and tests/whole_way: 'make test-whole-way' builds images, and runs jobs in pods."
+	@echo "tests/chaos: 'make e2e-chaos' breaks a cluster, for half an hour."
+	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder \
+	  --durations 40 --durations-min 15
 
 .PHONY: test-references
 test-references: install java components ## Try our files on Xskipper itself, and its files on us
 	@.ci/references > /dev/null
 	$(BIN)/python -m pytest tests/references
+
+.PHONY: test-argo-cd
+test-argo-cd: install java components ## Let a real Argo CD bring chart and resources
+	@.ci/cluster argocd > /dev/null
+	$(BIN)/python -m pytest tests/argo_cd
+
+.PHONY: test-whole-way
+test-whole-way: install java components ## Build the images, and go the whole way in real pods
+	@.ci/images > /dev/null
+	$(BIN)/python -m pytest tests/images tests/whole_way
+
+.PHONY: e2e-chaos
+e2e-chaos: install java components ## Break a real cluster in every way, for half an hour
+	@.ci/images > /dev/null
+	$(BIN)/python -m pytest tests/chaos
 
 .PHONY: unit
 unit: install ## Run the tests that need no Spark
@@ -79,6 +103,13 @@ generate: install ## Write CRDs, reference pages and drawings anew
 	$(BIN)/snaploom crds --dir crds
 	$(BIN)/python docs/generate.py
 
+.PHONY: dashboard-recording
+dashboard-recording: install ## Record what the dashboard shows, for the picture in the docs
+	@.ci/cluster > /dev/null
+	@.ci/prometheus > /dev/null
+	SNAPLOOM_DASHBOARD_RECORDING=docs/samples/dashboard.json \
+	  $(BIN)/python -m pytest tests/controller/running/test_dashboard.py
+
 .PHONY: docs
 docs: install ## Build the documentation as a site, in build/site
 	@$(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt --editable '.[docs]'
@@ -89,6 +120,10 @@ chart: install ## Check the Helm chart and pack it, in build/charts
 	@helm="$$(.ci/helm)" && \
 	  "$$helm" lint --strict --kube-version 1.34.4 charts/snaploom && \
 	  "$$helm" package --destination build/charts charts/snaploom
+
+.PHONY: images
+images: install ## Build the images of the operator and of Spark; BASE names what they are built on
+	@.ci/images
 
 .PHONY: constraints
 constraints: install ## Pin today's versions in .ci/constraints.txt

@@ -12,6 +12,7 @@ import copy
 import http.client
 import itertools
 import json
+import math
 import multiprocessing
 import random
 import ssl
@@ -26,7 +27,7 @@ from time import perf_counter
 from typing import Any
 
 from figures import Figure, publish
-from fleet import flights
+from fleet import examples, flights
 from prometheus_client import CollectorRegistry
 
 from snaploom_operator.admission.judge import Judge
@@ -46,11 +47,12 @@ NAMESPACE = "team"
 
 
 def objects() -> list[Raw]:
-    """As an API server has them."""
-    declared = itertools.chain.from_iterable(map(flights, itertools.count()))
+    """As an API server has them: whole copies of the example, in which nothing is missing."""
+    copies = math.ceil(OBJECTS / len(examples()))
+    declared = itertools.chain.from_iterable(map(flights, range(copies)))
     return [
         {**raw, "metadata": {**raw["metadata"], **kept(number)}}
-        for number, raw in enumerate(itertools.islice(declared, OBJECTS))
+        for number, raw in enumerate(declared)
     ]
 
 

@@ -85,7 +85,7 @@ def run_once(who: str, data: Path, target: Path) -> float:
     """The other side of `once`: a month by hand to warm up, then all of them."""
     target.parent.mkdir(parents=True, exist_ok=True)
     spark = build_session("benchmark", SETTINGS)
-    by_hand(spark, data, target.with_name(f"{target.name}-warm"), MONTHS[0])
+    by_hand(spark, data, fresh(f"{target.name}-warm"), MONTHS[0])
     started = perf_counter()
     if who == "ours":
         snaploom_run(spark, data, target)

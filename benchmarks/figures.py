@@ -69,7 +69,7 @@ def _replace_section(section: str, text: str) -> None:
     page = PAGE.read_text(encoding="utf-8") if PAGE.exists() else HEAD
     pattern = re.compile(rf"^## {re.escape(section)}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
     if pattern.search(page):
-        page = pattern.sub(lambda _: text, page)
+        page = pattern.sub(lambda _: f"{text}\n", page).rstrip("\n") + "\n"
     else:
         page = page.rstrip("\n") + "\n\n" + text
     PAGE.write_text(page, encoding="utf-8")

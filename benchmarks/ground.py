@@ -23,8 +23,10 @@ from snaploom_operator.cluster.resources import OURS
 
 Raw = dict[str, Any]
 
-USER = "snaploom-operator"
 HOME = "snaploom-system"
+ACCOUNT = "snaploom-operator"
+USER = f"system:serviceaccount:{HOME}:{ACCOUNT}"
+"""The operator as its pod is known: by a token. A certificate is checked anew at each request."""
 LEASES = "leases"
 WRITES = ("create", "update", "patch", "delete")
 PATIENCE = 1800.0
@@ -57,9 +59,7 @@ class Ground:
     def __init__(self, plane: AuditedControlPlane, cluster: KubernetesCluster) -> None:
         self.plane = plane
         self.cluster = cluster
-        self._kubeconfig = plane.write_kubeconfig(
-            plane.folder / "operator.kubeconfig", USER, "system:masters"
-        )
+        self._kubeconfig = plane.kubeconfig_of(HOME, ACCOUNT)
 
     async def namespaces(self, count: int) -> list[str]:
         names = [f"team-{number}" for number in range(count)]
@@ -176,11 +176,19 @@ async def ground(folder: Path) -> AsyncIterator[Ground]:
         await asyncio.to_thread(plane.start)
         await asyncio.to_thread(plane.install_crds)
         await asyncio.to_thread(install_spark_crds, plane.kubectl)
-        await asyncio.to_thread(plane.kubectl, "create", "namespace", HOME)
+        await asyncio.to_thread(_admit, plane)
         async with open_cluster(plane.kubeconfig) as cluster:
             yield Ground(plane, cluster)
     finally:
         plane.close()
+
+
+def _admit(plane: AuditedControlPlane) -> None:
+    """Make the operator's account, which may do everything: its rights are not what is measured."""
+    plane.kubectl("create", "namespace", HOME)
+    plane.kubectl("create", "serviceaccount", ACCOUNT, "--namespace", HOME)
+    subject = f"--serviceaccount={HOME}:{ACCOUNT}"
+    plane.kubectl("create", "clusterrolebinding", ACCOUNT, "--clusterrole=cluster-admin", subject)
 
 
 def _request(event: Raw) -> Request:

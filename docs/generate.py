@@ -15,11 +15,19 @@ from generation.codes import findings_page, reasons_page
 from generation.commandline import command_page
 from generation.conditions import conditions_page
 from generation.contracts import plan_page, report_page
+from generation.dashboardpicture import dashboard_picture
 from generation.decisions import decisions_page
 from generation.folder import folder_page
 from generation.kinds import kind_page
+from generation.limits import PAGE as LIMITS
+from generation.limits import limits_page
+from generation.metrics import metrics_page
+from generation.permissions import PAGE as PERMISSIONS
+from generation.permissions import permissions_page
 from generation.picture import flights_picture
 from generation.skipping import skipping_page
+from generation.troubleshooting import PAGE as TROUBLESHOOTING
+from generation.troubleshooting import troubleshooting_page
 
 from snaploom.models.kinds import KINDS
 
@@ -35,11 +43,16 @@ def pages() -> dict[str, str]:
         f"{REFERENCE}conditions.md": conditions_page(),
         f"{REFERENCE}findings.md": findings_page(),
         f"{REFERENCE}folder.md": folder_page(),
+        f"{REFERENCE}metrics.md": metrics_page(),
         f"{REFERENCE}plan-json.md": plan_page(),
         f"{REFERENCE}reasons.md": reasons_page(),
         f"{REFERENCE}report-json.md": report_page(),
         f"{REFERENCE}skipping.md": skipping_page(),
+        LIMITS: limits_page(),
+        PERMISSIONS: permissions_page(),
+        TROUBLESHOOTING: troubleshooting_page(),
         "decisions.md": decisions_page(),
+        "images/dashboard.svg": dashboard_picture(),
         "images/flights.svg": flights_picture(),
     }
 

@@ -31,7 +31,7 @@ pytest_plugins = ["support.clusterfixtures", "support.storefixtures", "support.d
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
 
-_OF_CLUSTERS = {"charts", "cluster", "controller"}
+_OF_CLUSTERS = {"argo_cd", "chaos", "charts", "cluster", "controller", "gitops", "whole_way"}
 """Folders of tests that start servers of Kubernetes."""
 
 

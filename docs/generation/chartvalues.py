@@ -24,7 +24,13 @@ from generation.chartpods import (
 )
 from snaploom.models.base import ApiModel
 from snaploom.models.run import SparkSettings, Submitter
-from snaploom_operator.settings import Limits, OperatorSettings, ProtectDependants
+from snaploom_operator.settings import (
+    Limits,
+    LineageSettings,
+    LogFormat,
+    OperatorSettings,
+    ProtectDependants,
+)
 
 DEFAULTS = OperatorSettings()
 
@@ -45,8 +51,8 @@ class Crds(ApiModel):
 class Logs(ApiModel):
     """What is logged."""
 
-    format: Literal["json", "text"] = DEFAULTS.log_format
-    """Form of the lines."""
+    format: LogFormat = DEFAULTS.log_format
+    """Form of the lines, of drivers too."""
     level: Literal["debug", "info", "warning", "error"] = DEFAULTS.log_level
     """What is logged."""
 
@@ -95,12 +101,13 @@ class CertManager(ApiModel):
 
 
 class DisruptionBudget(ApiModel):
-    """How many pods must stay while nodes are emptied."""
+    """How many pods may go at a time while nodes are emptied."""
 
     enabled: bool = True
     """Whether there is such a rule."""
-    min_available: Annotated[int, Ge(0), Le(100)] = 1
-    """Pods that must stay."""
+    max_unavailable: Annotated[int, Ge(1), Le(100)] = 1
+    """Pods that may be away. How many must stay cannot be said: with one replica no node could
+    ever be emptied."""
 
 
 class Admission(Pods):
@@ -142,7 +149,7 @@ class Admission(Pods):
     )
     """How its pods are spread; the chart adds the selector of the pods."""
     pod_disruption_budget: DisruptionBudget = DisruptionBudget()
-    """How many pods must stay while nodes are emptied."""
+    """How many pods may go at a time while nodes are emptied."""
     cert_manager: CertManager = CertManager()
     """Certificates by cert-manager."""
 
@@ -191,6 +198,19 @@ class PrometheusRule(ApiModel):
     """Whether there are any."""
     labels: Texts = Field(default_factory=dict)
     """Labels by which a Prometheus finds them."""
+    longest_run_seconds: Annotated[int, Ge(60)] = 21_600
+    """How long a run may take before it counts as stuck."""
+
+
+class PodMonitor(ApiModel):
+    """Figures of Spark itself, from the drivers' web pages while they run."""
+
+    enabled: bool = False
+    """Whether drivers tell them, and the Prometheus operator is told where."""
+    interval: Duration = "30s"
+    """Time between two questions."""
+    labels: Texts = Field(default_factory=dict)
+    """Labels by which a Prometheus finds it."""
 
 
 class Dashboard(ApiModel):
@@ -213,6 +233,8 @@ class Metrics(ApiModel):
     """Tells the Prometheus operator where our metrics are."""
     prometheus_rule: PrometheusRule = PrometheusRule()
     """Alerts for the Prometheus operator."""
+    pod_monitor: PodMonitor = PodMonitor()
+    """Figures of Spark itself, from the drivers while they run."""
     dashboard: Dashboard = Dashboard()
     """A Grafana dashboard."""
 
@@ -264,6 +286,8 @@ class Values(ApiModel):
     """Existing namespaces to look after, with rights in these only; empty for all namespaces."""
     cluster_domain: Text = DEFAULTS.cluster_domain
     """Domain of Services."""
+    lineage: LineageSettings = DEFAULTS.lineage
+    """Where jobs tell what they make of what, as events of OpenLineage."""
     allow_jdbc_url: bool = DEFAULTS.allow_jdbc_url
     """Whether sources may give a whole JDBC `url`. Its options can make a driver run code in the
     job's pods, so that whoever may write sources may then do that."""

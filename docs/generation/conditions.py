@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from generation.markdown import NOTE, meanings
+from generation.troubleshooting import reasons_table
+from snaploom.models.enumdocs import member_docs
 from snaploom_operator.conditions import ConditionType, Reason
 
 
@@ -21,7 +23,7 @@ def conditions_page() -> str:
             meanings(ConditionType),
             "## Reasons\n",
             "A failed run has a reason of its own in `status.lastRun`: "
-            "[Reasons](reasons.md) lists those.\n",
-            meanings(Reason),
+            "[Reasons](reasons.md) lists those. Each leads to what to do about it.\n",
+            reasons_table(member_docs(Reason)),
         ]
     )

@@ -48,6 +48,9 @@ PLAN_KEYS = {
     "candidates[].excluded": "Sources that the snapshot does without.",
     "candidates[].excluded[].fieldName": "Field of the output that is absent.",
     "candidates[].excluded[].reason": "Why; see [reasons](reasons.md).",
+    "collect": "What follows the candidates; null when none is to be published.",
+    "collect.endedSnapshots": "Ended snapshots whose files may still be there: they are removed as "
+    "far as `readerGrace` has passed, at most 100 snapshots a run.",
     "findings": "What validation, planning and preflight found.",
     "findings[].code": "Stable code; see [findings](findings.md).",
     "findings[].severity": "`ERROR` or `WARNING`.",

@@ -3,68 +3,19 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import lupa.lua51 as lua
 import pytest
 import yaml
+from support.argocdstates import State, states
 from support.chart import CHART, Raw
 from support.luascripts import CLOCK, run_script
 
 from snaploom.models.kinds import KIND_BY_NAME
-from snaploom.models.times import parse_instant
-from snaploom_operator.conditions import ConditionType, Reason, Told, follow
+from snaploom_operator.conditions import Reason
 
-FIXTURES = Path(__file__).parent / "argocd"
-NOW = parse_instant("2026-11-21T20:00:00Z")
 SETTINGS: Raw = yaml.safe_load((CHART / "argocd" / "argocd-cm.yaml").read_text("utf-8"))["data"]
-
-
-@dataclass(frozen=True)
-class State:
-    """A resource as the API server shows it, and how Argo CD should."""
-
-    kind: str
-    name: str
-    resource: Raw
-    conditions: Raw
-    health: Raw
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.name}"
-
-
-def states() -> list[State]:
-    """Every state of every kind."""
-    return [
-        state_of(kind, each)
-        for path in sorted(FIXTURES.glob("*.yaml"))
-        for content in [yaml.safe_load(path.read_text("utf-8"))]
-        for kind in content["kinds"]
-        for each in content["states"]
-    ]
-
-
-def state_of(kind: str, given: Raw) -> State:
-    metadata = {"name": "flights", "generation": 2} | given.get("metadata", {})
-    resource: Raw = {
-        "apiVersion": "snaploom.io/v1alpha1",
-        "kind": kind,
-        "metadata": metadata,
-        "spec": given.get("spec", {}),
-    }
-    conditions = given.get("conditions")
-    if conditions is not None:
-        told = (
-            Told(ConditionType(type_), is_true, Reason(reason), message)
-            for type_, (is_true, reason, message) in conditions.items()
-        )
-        found = [each.dump() for each in follow((), told, 2, NOW)]
-        resource["status"] = {"observedGeneration": 2, "conditions": found}
-    health = {"status": given["health"], "message": given["message"]}
-    return State(kind, given["name"], resource, conditions or {}, health)
 
 
 STATES = states()

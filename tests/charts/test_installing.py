@@ -145,10 +145,11 @@ def test_resources_outlive_the_chart_and_are_found_again(release: Release) -> No
     release.upgrade({})
     create_source(release.cluster)
     before = uids(release.cluster, "crd", "datasource")
-    installed = release.manifest().of_kind("ClusterRole", "ValidatingWebhookConfiguration")
+    kept = ("CustomResourceDefinition", "Pod")
+    installed = [each for each in release.manifest().objects if each["kind"] not in kept]
     release.uninstall()
     assert uids(release.cluster, "crd", "datasource") == before
-    left = uids(release.cluster, "clusterrole", WEBHOOK)
+    left = uids(release.cluster, *{each["kind"] for each in installed})
     assert [
         each for each in installed if f"{each['kind']}/{each['metadata']['name']}" in left
     ] == []

@@ -14,10 +14,11 @@ from prometheus_client.registry import Collector
 from support.chart import Raw, Rendered
 
 from snaploom.models.times import now
+from snaploom_operator.acting.events import Posting
 from snaploom_operator.admission.metrics import AdmissionMetrics
 from snaploom_operator.conditions import Reason
 from snaploom_operator.knowledge.store import Store
-from snaploom_operator.metrics import Metrics, StateCollector
+from snaploom_operator.metrics import EVENT_OUTCOMES, Metrics, StateCollector
 from snaploom_operator.workqueue import WorkQueue
 
 SUFFIXES = {
@@ -79,6 +80,10 @@ def test_what_is_asked_for_is_told() -> None:
         assert asked(expression), expression
         assert asked(expression) <= told(), expression
         assert expression.count("(") == expression.count(")"), expression
+
+
+def test_every_outcome_of_an_event_is_told_from_the_beginning() -> None:
+    assert {posting.value for posting in Posting} == set(EVENT_OUTCOMES)
 
 
 def test_stalled_resources_are_looked_for_by_real_reasons() -> None:

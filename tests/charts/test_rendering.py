@@ -57,6 +57,13 @@ def test_helm_finds_nothing_to_complain_of() -> None:
     assert "0 chart(s) failed" in helm("lint", "--strict", "--kube-version", "1.34.4", CHART)
 
 
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_budget_lets_every_node_be_emptied(replicas: int) -> None:
+    (budget,) = Rendered.of({"admission": {"replicas": replicas}}).of_kind("PodDisruptionBudget")
+    assert budget["spec"]["maxUnavailable"] == 1
+    assert "minAvailable" not in budget["spec"]
+
+
 def test_an_older_kubernetes_is_refused() -> None:
     with pytest.raises(HelmFailed, match="incompatible with Kubernetes"):
         render_text(WITHOUT_CRDS, kubernetes="1.29.0")
@@ -212,6 +219,31 @@ def test_urls_of_databases_are_refused_unless_a_value_allows_them(is_allowed: bo
     assert Rendered.of(values).settings().allow_jdbc_url is is_allowed
 
 
+def test_lineage_is_told_where_a_value_says() -> None:
+    key = {"secret": "lineage", "key": "token"}
+    lineage = {"url": "https://lineage.example/open", "namespace": "prod", "apiKey": key}
+    assert Rendered.of(WITHOUT_CRDS).settings().lineage.url == ""
+    assert Rendered.of(WITHOUT_CRDS | {"lineage": lineage}).settings().lineage.dump() == lineage
+
+
+@pytest.mark.parametrize("url", ["http://user:pass@host", "http://host?key=1", "file:///tmp/a"])
+def test_a_secret_in_the_address_of_lineage_is_refused(url: str) -> None:
+    with pytest.raises(HelmFailed, match="url"):
+        Rendered.of(WITHOUT_CRDS | {"lineage": {"url": url}})
+
+
+def test_drivers_tell_sparks_figures_where_a_value_says() -> None:
+    own = {"application": {"sparkConf": {"spark.ui.enabled": "true", "spark.a": "1"}}}
+    told = Rendered.of(WITHOUT_CRDS | {"metrics": {"podMonitor": {"enabled": True}}, "spark": own})
+    conf = told.settings().spark.spark_conf
+    assert conf["spark.a"] == "1"
+    assert conf["spark.ui.prometheus.enabled"] == "true"
+    (monitor,) = told.of_kind("PodMonitor")
+    assert monitor["spec"]["selector"]["matchLabels"] == {"snaploom.io/role": "driver"}
+    assert {each["port"] for each in monitor["spec"]["podMetricsEndpoints"]} == {"spark-ui"}
+    assert not Rendered.of(WITHOUT_CRDS).of_kind("PodMonitor")
+
+
 def test_pods_run_on_where_nothing_of_theirs_changes() -> None:
     before = Rendered.of(WITHOUT_CRDS)
     after = Rendered.of(WITHOUT_CRDS | {"metrics": {"dashboard": {"enabled": True}}})
@@ -229,3 +261,9 @@ def test_what_is_said_of_pods_is_in_them() -> None:
     assert "authorities" in {each["name"] for each in pod["volumes"]}
     assert "/etc/ssl/certs" in {each["mountPath"] for each in container["volumeMounts"]}
     assert container["livenessProbe"]["periodSeconds"] == 20
+
+
+def test_pods_have_minutes_to_start_on_a_busy_node() -> None:
+    for _, pod in Rendered.of(WITHOUT_CRDS).pods():
+        for probe in (each["startupProbe"] for each in pod["containers"] if "ports" in each):
+            assert probe["periodSeconds"] * probe["failureThreshold"] >= 120

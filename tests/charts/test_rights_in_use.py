@@ -279,8 +279,12 @@ def test_a_job_may_write_its_report_and_hold_its_lease(
     configuration = Configuration()
     account = (ROOM, "snaploom-spark")
     load_kube_config(str(plane.kubeconfig_of(*account)), client_configuration=configuration)
+    # Of an owner that is there: what belongs to nobody is removed.
+    *_, declared = model()
+    plane.kubectl.apply(declared, namespace=ROOM)
+    uid = plane.kubectl.get("outputdataset", "wide", ROOM)["metadata"]["uid"]
     owner, place = Owner("OutputDataset", "wide", ROOM), ConfigMapPlace(ROOM, release.namespace)
-    identity = RunIdentity("run", "uid", 0)
+    identity = RunIdentity("run", uid, 0)
     with ApiClient(configuration) as client:
         writer = ConfigMapReport(place, owner, identity, lambda: CoreV1Api(client))
         writer.write(report())

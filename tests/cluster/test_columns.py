@@ -44,8 +44,10 @@ def status_of(kind, ready, reason):
         seen = {"run": RUN["id"], "at": "2026-01-31T12:00:00Z", "latestSnapshot": LATEST["time"]}
         return status | {"usedBy": {"count": 3}, "lastSeen": seen}
     if kind == "OutputDataset":
-        last = RUN | {"phase": "Succeeded", "published": 1}
+        last = RUN | {"phase": "Failed", "reason": "SourceNotReadable"}
+        current = {"name": RUN["id"], "phase": "Running", "since": RUN["startedAt"]}
         return status | {
+            "currentRun": RUN | current | {"progress": "snapshot 3 of 12, join 4 of 9"},
             "lastRun": last,
             "latestSnapshot": LATEST,
             "nextRunTime": "2026-02-01T03:00:00Z",
@@ -118,5 +120,7 @@ def test_snapshot_is_an_age_and_under_wide_a_time(kubectl, applied):
     assert title.split() == ["NAME", "READY", "REASON", "SNAPSHOT"]
     assert re.fullmatch(r"flights-wide +True +Published +\d+d *", line)
     wide = kubectl("get", "ods", "--namespace", namespace, "--output", "wide")
-    assert LATEST["time"] in wide
+    told = (LATEST["time"], "336776", "Running", "snapshot 3 of 12, join 4 of 9")
+    for each in (*told, "Failed", "SourceNotReadable"):
+        assert each in wide
     assert CONDITION["message"] in wide

@@ -46,6 +46,15 @@ def test_two_managers_of_an_example_agree(kubectl, namespace, folder):
         assert kubectl("diff", *how, "-f", str(folder)) == ""
 
 
+def test_what_a_cluster_adds_is_accepted_where_pods_are_restricted(kubectl, namespace):
+    kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+    place = ("--namespace", namespace, "-f", str(EXAMPLES / "cluster" / "flights"))
+    kubectl("apply", "--server-side", "--warnings-as-errors", *place)
+    chart = yaml.safe_load((REPOSITORY / "charts/snaploom/Chart.yaml").read_text("utf-8"))
+    (container,) = kubectl.get("pod", "console", namespace)["spec"]["containers"]
+    assert container["image"] == f"snaploom-spark:{chart['appVersion']}"
+
+
 def test_starter_of_init_is_accepted(kubectl, namespace):
     starter = REPOSITORY / "sparkjobs/src/snaploom/cli/templates/model.yaml"
     text = starter.read_text("utf-8").replace("@FOLDER@", "/data")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import generate
 import pytest
-from generation.codes import errors
 from generation.commandline import CODES_OF, EXIT_CODES
+from generation.errorclasses import errors
 from support.examples import run_command
 from support.pages import DOCS, REPOSITORY
 

@@ -13,8 +13,11 @@ from support.loom import Loom, day, ids
 
 import snaploom
 from snaploom.cli.main import run_command
-from snaploom.errors import HistoryIncompatible
+from snaploom.errors import HistoryIncompatible, StorageError
+from snaploom.jobs.events import FilesCollected
+from snaploom.jobs.weaving import weaving
 from snaploom.models.report import RunPhase
+from snaploom.models.runfacts import CollectedFiles
 from snaploom.models.times import now
 from snaploom.storage.gc import collect_garbage, find_garbage
 
@@ -182,6 +185,35 @@ def test_deleted_snapshots_are_neither_woven_again_nor_lost_before_grace(spark, 
     hours = int(timedelta(hours=2) / timedelta(microseconds=1)) * 1000
     assert collected(loom, now() + hours) == dead
     assert loom.is_clean()
+
+
+def test_run_removes_files_of_what_an_earlier_one_deleted_and_tells_it(
+    spark, loom, monkeypatch
+) -> None:
+    loom.folder |= {"snapshotAutoDelete": {"maxOldSnapshots": 0}, "readerGrace": {"nano": 1}}
+    for number in (2, 3, 4):
+        loom.write("order", number, ids(number))
+    told = []
+    for number in (1, 2, 3, 4):
+        if number == 3:
+            monkeypatch.setattr(weaving, "sweep", refuse)
+        woven = loom.weave(spark, at=f"2024-01-{number:02d}T12:00:00Z")
+        monkeypatch.undo()
+        assert (woven.report.phase, loom.live_days()) == (RunPhase.SUCCEEDED, [number])
+        told.append((woven.report.collected, len(woven.told(FilesCollected))))
+    dead = loom.state().tombstones
+    first = sum(file.bytes for one in dead[:2] for file in one.files)
+    assert told == [
+        (None, 0),
+        (CollectedFiles(waiting=1), 0),
+        (None, 0),
+        (CollectedFiles(snapshots=2, files=2, bytes=first, waiting=1), 1),
+    ]
+    assert loom.data_files() - loom.state().live_files == {file.path for file in dead[2].files}
+
+
+def refuse(*arguments: object) -> None:
+    raise StorageError("the store is out of order")
 
 
 def test_newest_first_never_writes_what_retention_would_delete_next(spark, loom) -> None:

@@ -8,17 +8,15 @@ from pathlib import Path
 
 import pytest
 from support.faultystore import FaultyStore, Killed
-from support.folders import START, a_folder, a_run, day, files_on_disk, ignore, keys, now, published
+from support.folders import a_folder, a_run, bury, files_on_disk, ignore, keys, now, published
 
 from snaploom.models.times import EpochNanos
 from snaploom.storage import layout
-from snaploom.storage.entries import Tombstone
 from snaploom.storage.folder import Folder, open_folder
 from snaploom.storage.gc import Garbage, GarbageKind, Verdict, collect_garbage, find_garbage
 from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectStore
 from snaploom.storage.publication import Published
 from snaploom.storage.run import CrashPoint, Run
-from snaploom.storage.state import FolderState, tombstone_of
 from snaploom.storage.stores import open_store
 
 HOUR = 3600 * 1_000_000_000
@@ -47,22 +45,6 @@ def killed_at(folder: Folder, point: CrashPoint, number: int = 0) -> Run:
 def found(folder: Folder, after: int = 2 * HOUR) -> tuple[Garbage, ...]:
     """What is found when so much time has passed."""
     return find_garbage(folder.store, folder.log.read(), EpochNanos(now() + after), HOUR)
-
-
-def bury(folder: Folder, number: int) -> None:
-    def tombstone(state: FolderState) -> Tombstone:
-        ended = tombstone_of(
-            state.live[day(number)], seq=state.next_seq, rule="maxSnapshotAge", deleted_at=START
-        )
-        return Tombstone(
-            seq=state.next_seq,
-            run_id=a_run().run_id,
-            written_at=START,
-            tool_version="0.0.0",
-            snapshots=(ended,),
-        )
-
-    folder.log.commit(tombstone)
 
 
 def test_folder_in_order_has_no_garbage(folder: Folder) -> None:

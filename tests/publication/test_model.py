@@ -1,7 +1,8 @@
 """The protocol of publication, explored to the end: every order of steps, faults and crashes.
 
-Two writers of the same snapshot, a pruner, a collector of garbage and a reader run the real code on
-one store, step by step (`support.modelcheck`). In every state that can be reached:
+Two writers of the same snapshot, a pruner, a collector of garbage, a run that sweeps at its end,
+and a reader run the real code on one store, step by step (`support.modelcheck`). In every state
+that can be reached:
 
 - the files of every live snapshot are there, and whole;
 - of a snapshot time one version is live at most, and the log has no gap or contradiction;
@@ -26,7 +27,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 import pytest
-from support.folders import a_folder, a_target, agrees, day
+from support.folders import IDENTITY, SETTINGS, a_target, agrees, day
 from support.modelcheck import (
     Actor,
     Content,
@@ -39,16 +40,18 @@ from support.modelcheck import (
 from support.proving import IS_WHOLE
 
 from snaploom.errors import ObjectNotFound, RunRevoked
+from snaploom.models.common import TimeOffset
 from snaploom.models.times import EpochNanos
-from snaploom.storage import gc, layout, manifest, singleput
+from snaploom.storage import gc, layout, manifest, singleput, sweeping
 from snaploom.storage.entries import Tombstone
-from snaploom.storage.folder import open_folder
+from snaploom.storage.folder import open_folder, prepare_folder
 from snaploom.storage.gc import Garbage, Verdict, collect_garbage, find_garbage
 from snaploom.storage.objectstore import STORE_FAILURES, ObjectInfo
 from snaploom.storage.publication import Published, WriteResult, publish
 from snaploom.storage.run import Run
 from snaploom.storage.state import FolderState, tombstone_of
 from snaploom.storage.stores import open_store
+from snaploom.storage.sweeping import sweep
 
 FOREIGN = "data/day=0/notes.txt"
 GRACE = 100
@@ -116,6 +119,15 @@ def collect(clock: EpochNanos, life: int, store: PlayedStore) -> Hashable:
     return "collected"
 
 
+def sweep_up(clock: EpochNanos, life: int, store: PlayedStore) -> Hashable:
+    """The last step of a run that has published something else."""
+    try:
+        sweep(open_folder(store), a_run(in_life(6, life), clock), clock, silence=GRACE)
+    except STORE_FAILURES as error:
+        return type(error).__name__
+    return "swept"
+
+
 def read(life: int, store: PlayedStore) -> Hashable:
     """What was pinned, and which of its files were not there."""
     state = open_folder(store).log.read()
@@ -135,6 +147,8 @@ HASTY = Actor("hasty", partial(write, 3, LATE))
 PRUNER, READER = Actor("pruner", prune), Actor("reader", read)
 YOUNG = Actor("collector", partial(collect, SOON))
 OLD = Actor("late collector", partial(collect, LATE))
+SWEEPER = Actor("late sweeper", partial(sweep_up, LATE))
+EARLY = Actor("sweeper", partial(sweep_up, SOON))
 
 
 def committed(content: Content) -> Iterator[dict[str, object]]:
@@ -152,7 +166,7 @@ class Invariants:
 
     def __init__(self, actors: tuple[Actor, ...]) -> None:
         names = {actor.name for actor in actors}
-        self._is_grace_over = OLD.name in names
+        self._is_grace_over = not names.isdisjoint((OLD.name, SWEEPER.name))
         self._look = lru_cache(maxsize=None)(self._look_at_store)
         self._clean = lru_cache(maxsize=None)(self._clean_up)
         self._contents: dict[int, Content] = {}
@@ -167,7 +181,7 @@ class Invariants:
                     assert publishers.get(seq) == run
                 case ("already", run, seq):
                     assert publishers.get(seq) == run
-                case "RunRevoked" | "pruned" | "collected":
+                case "RunRevoked" | "pruned" | "collected" | "swept":
                     pass
                 case ("read", _, missing):
                     assert self._is_grace_over or not missing
@@ -221,7 +235,8 @@ def content(monkeypatch: pytest.MonkeyPatch) -> Iterator[Content]:
         monkeypatch.setattr(module, "pause", lambda attempt: None)
     monkeypatch.setattr(layout.secrets, "token_hex", lambda count: "0" * (2 * count))
     store = open_store("memory:", create=True)
-    a_folder(store, a_run(9, SOON))
+    grace = TimeOffset(nano=GRACE)
+    prepare_folder(store, SETTINGS, IDENTITY, a_run(9, SOON), reader_grace=grace)
     store.put(FOREIGN, b"mine")
     logging.disable()
     yield {info.key: store.get(info.key) for info in store.list("")}
@@ -252,8 +267,12 @@ COMBINATIONS: dict[str, Combination] = {
         Mishaps(crashes=1),
         (WRITER, HASTY, PRUNER),
     ),
+    "a writer and a late sweeper, a fault": (False, Mishaps(1), (WRITER, SWEEPER)),
+    "a pruner, a late sweeper and a reader": (True, Mishaps(1, 1), (PRUNER, SWEEPER, READER)),
+    "a pruner, a sweeper and a reader": (True, Mishaps(1, 1), (PRUNER, EARLY, READER)),
 }
 LARGER: dict[str, Combination] = {
+    "a writer and a late sweeper, a fault and a crash": (False, Mishaps(1, 1), (WRITER, SWEEPER)),
     "two writers, three faults": (False, Mishaps(3), (WRITER, RIVAL)),
     "two writers, two crashes": (False, Mishaps(crashes=2), (WRITER, RIVAL)),
     "two writers, two faults and a crash": (False, Mishaps(2, 1), (WRITER, RIVAL)),
@@ -264,6 +283,11 @@ LARGER: dict[str, Combination] = {
         True,
         Mishaps(crashes=1),
         (WRITER, PRUNER, OLD, READER),
+    ),
+    "a writer, a pruner, a late sweeper and a late collector": (
+        True,
+        Mishaps(),
+        (WRITER, PRUNER, SWEEPER, OLD),
     ),
     "two writers, a pruner and a reader, a crash": (
         True,
@@ -298,6 +322,18 @@ def test_a_collector_that_revokes_nobody_is_caught(
     explorer = Explorer(content, (WRITER, OLD), Mishaps(), is_quiet)
     with pytest.raises(AssertionError):
         explorer.explore(Invariants((WRITER, OLD)).check)
+
+
+@pytest.mark.parametrize("actors", [(PRUNER, EARLY, READER), (WRITER, SWEEPER)], ids=len)
+def test_a_sweeper_that_does_not_wait_or_revoke_is_caught(
+    content: Content, monkeypatch: pytest.MonkeyPatch, actors: tuple[Actor, ...]
+) -> None:
+    monkeypatch.setattr(sweeping, "ended_at", lambda store, seq, told: -GRACE)
+    monkeypatch.setattr(gc, "_is_dead", lambda item, state, run: True)
+    monkeypatch.setattr(gc, "_revoke", lambda folder, run_ids, run: folder.log.read())
+    first = with_snapshot(content) if PRUNER in actors else content
+    with pytest.raises(AssertionError):
+        Explorer(first, actors, Mishaps(), is_quiet).explore(Invariants(actors).check)
 
 
 def test_a_commit_that_asks_nobody_is_caught(

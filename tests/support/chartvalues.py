@@ -73,6 +73,8 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "spark.application": ({}, {"podTemplate": POD_TEMPLATE, "sparkConf": {"spark.ui.port": "0"}}),
     "metrics.serviceMonitor": ({}, {"enabled": True, "labels": {"release": "prometheus"}}),
     "metrics.prometheusRule": ({}, {"enabled": True, "labels": {"release": "prometheus"}}),
+    "metrics.podMonitor": ({}, {"enabled": True, "interval": "1m"}),
+    "lineage": ({}, {"url": "http://marquez:5000", "apiKey": {"secret": "lineage"}}),
     "metrics.dashboard": ({}, {"enabled": True, "annotations": {"folder": "Data"}}),
     "networkPolicy": (
         {},

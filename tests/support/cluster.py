@@ -29,6 +29,10 @@ from snaploom.models.kinds import KINDS
 
 CRDS = Path(__file__).parents[2] / "crds"
 KUBECONFIG_VARIABLE = "SNAPLOOM_TEST_KUBECONFIG"
+WHOLE_VARIABLE = "E2E_KUBECONFIG"
+"""Names a cluster with nodes, for the tests marked `whole`."""
+HOST_VARIABLE = "E2E_HOST"
+"""Address at which that cluster's pods reach servers of this machine, if they do."""
 READY_SECONDS = 120.0
 """It takes some 8 seconds alone; a machine full of other tests takes longer."""
 CONTROLLERS = (
@@ -272,6 +276,7 @@ def _etcd(folder: Path, port: int, peer_port: int) -> list[str]:
 
 def _kubectl_program() -> tuple[str, ...]:
     """Ours; a person who gives a cluster has a kubectl too, and perhaps no Go."""
-    if KUBECONFIG_VARIABLE in os.environ and (found := shutil.which("kubectl")):
+    is_given = not {KUBECONFIG_VARIABLE, WHOLE_VARIABLE}.isdisjoint(os.environ)
+    if is_given and (found := shutil.which("kubectl")):
         return (found,)
     return (str(built()), "kubectl")

@@ -113,7 +113,25 @@ def import_image(folder: Path, name: str, program: Path) -> None:
     while "cri" not in _ctr(own, "plugins", "list") and time.monotonic() < deadline:
         time.sleep(0.1)
     _ctr(own, "images", "import", str(archive))
-    assert name in _ctr(own, "images", "list", "--quiet"), (folder / "containerd.log").read_text()
+    _check_image(folder, name)
+
+
+def import_archive(folder: Path, name: str, archive: Path) -> None:
+    """Give containerd the image of an OCI archive, which says its name.
+
+    Args:
+        folder: of the node.
+        name: what pods call it; without a registry, as a kubelet completes it.
+        archive: the file.
+    """
+    _ctr(folder / "containerd", "images", "import", str(archive))
+    _check_image(folder, f"docker.io/library/{name}")
+
+
+def _check_image(folder: Path, name: str) -> None:
+    """Check that an image is there."""
+    listed = _ctr(folder / "containerd", "images", "list", "--quiet").split()
+    assert name in listed, f"{listed}\n{(folder / 'containerd.log').read_text()}"
 
 
 def _tar(entries: Mapping[str, bytes]) -> bytes:

@@ -1,16 +1,25 @@
 """Fixtures of a real cluster, for every folder of tests; the first test that asks starts it.
 
-Tests marked `node` are left out where a machine cannot have one, and the end of the run says so.
+Tests marked `node` or `whole` are left out where a machine cannot have one, and the end of the run
+says so.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cluster import Cluster, ControlPlane, any_cluster, running_control_plane
+from support.cluster import (
+    HOST_VARIABLE,
+    WHOLE_VARIABLE,
+    Cluster,
+    ControlPlane,
+    any_cluster,
+    running_control_plane,
+)
 from support.clusterkubectl import Kubectl
 from support.clusternode import what_is_missing
 
@@ -21,14 +30,27 @@ _OUTPUT = "left_out"
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what needs a node where there can be none."""
-    left_out = [item for item in items if item.get_closest_marker("node") is not None]
-    if left_out and (missing := what_is_missing()):
-        items[:] = [item for item in items if item not in left_out]
-        config.hook.pytest_deselected(items=left_out)
-        files = sorted({item.location[0] for item in left_out})
-        told = f"Not run: {', '.join(files)}, for want of {', '.join(missing)}."
+    reasons = {item: missing for item in items if (missing := _missing(item))}
+    if reasons:
+        items[:] = [item for item in items if item not in reasons]
+        config.hook.pytest_deselected(items=list(reasons))
+        lines = {
+            f"Not run: {item.location[0]}, for want of {why}." for item, why in reasons.items()
+        }
+        told = "\n".join(sorted(lines))
         config.stash[LEFT_OUT] = told
         getattr(config, "workeroutput", {})[_OUTPUT] = told
+
+
+def _missing(item: pytest.Item) -> str:
+    """What this machine lacks for a test; empty when it can run it."""
+    is_whole = item.get_closest_marker("whole") is not None
+    if is_whole and WHOLE_VARIABLE in os.environ:
+        needs_host = "bucket" in getattr(item, "fixturenames", ())
+        return HOST_VARIABLE if needs_host and HOST_VARIABLE not in os.environ else ""
+    if is_whole or item.get_closest_marker("node") is not None:
+        return ", ".join(what_is_missing())
+    return ""
 
 
 @pytest.hookimpl(optionalhook=True)

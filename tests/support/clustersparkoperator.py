@@ -1,7 +1,7 @@
-"""The real Spark operator of Kubeflow on a control plane: it submits, and no pod ever runs.
+"""The real Spark operator of Kubeflow, as a process of this machine, for any cluster.
 
-It starts Spark's own `spark-submit`, which creates the driver's pod; a test then says, in the pod's
-status, what a kubelet would have said.
+It starts Spark's own `spark-submit`, which creates the driver's pod. Where there is no node, a test
+then says in the pod's status what a kubelet would have said.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pyspark
-from support.cluster import READY_SECONDS, ControlPlane
+from support.cluster import READY_SECONDS, Cluster
 from support.kubebox import Server, built
 from support.ports import free_port
 
 ACCOUNT = "spark-operator"
 KINDS = ("sparkapplications", "scheduledsparkapplications", "sparkconnects")
+SERVER = "jsonpath={.clusters[0].cluster.server}"
 
 
 @contextmanager
-def running_spark_operator(plane: ControlPlane) -> Iterator[Server]:
+def running_spark_operator(cluster: Cluster) -> Iterator[Server]:
     """Its CRDs and the operator; it may do everything, since it is not what is tested."""
-    kubectl = plane.kubectl
+    kubectl = cluster.kubectl
     program = built("sparkoperator")
     kubectl("apply", "--server-side", "-f", str(program.parent / "crds"))
-    plane.await_crds(*(f"{kind}.sparkoperator.k8s.io" for kind in KINDS))
+    cluster.await_crds(*(f"{kind}.sparkoperator.k8s.io" for kind in KINDS))
     kubectl("create", "serviceaccount", ACCOUNT, "--namespace", "default")
     subject = f"--serviceaccount=default:{ACCOUNT}"
     kubectl("create", "clusterrolebinding", ACCOUNT, "--clusterrole=cluster-admin", subject)
@@ -39,8 +40,8 @@ def running_spark_operator(plane: ControlPlane) -> Iterator[Server]:
     server = Server(
         "spark-operator",
         (program, "controller", "start", *flags),
-        plane.folder / "spark-operator.log",
-        _environment(plane),
+        cluster.folder / "spark-operator.log",
+        _environment(cluster),
     )
     server.start()
     try:
@@ -50,15 +51,15 @@ def running_spark_operator(plane: ControlPlane) -> Iterator[Server]:
         server.kill()
 
 
-def _environment(plane: ControlPlane) -> dict[str, str]:
+def _environment(cluster: Cluster) -> dict[str, str]:
     """What it finds in its pod otherwise."""
-    address = urlsplit(plane.url)
+    address = urlsplit(cluster.kubectl("config", "view", "--minify", "--output", SERVER))
     return {
-        "KUBECONFIG": str(plane.kubeconfig_of("default", ACCOUNT)),
+        "KUBECONFIG": str(cluster.kubeconfig_of("default", ACCOUNT)),
         "KUBERNETES_SERVICE_HOST": str(address.hostname),
         "KUBERNETES_SERVICE_PORT": str(address.port),
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
-        "HOME": str(plane.folder),
+        "HOME": str(cluster.folder),
         "PATH": os.environ["PATH"],
     }
 

@@ -8,7 +8,13 @@ from itertools import count
 from pathlib import Path
 
 from snaploom.models.times import EpochNanos
-from snaploom.storage.entries import FolderIdentity, FolderSettings, ModelNode, SnapshotRecord
+from snaploom.storage.entries import (
+    FolderIdentity,
+    FolderSettings,
+    ModelNode,
+    SnapshotRecord,
+    Tombstone,
+)
 from snaploom.storage.folder import Folder, prepare_folder
 from snaploom.storage.layout import new_run_id
 from snaploom.storage.objectstore import ObjectStore
@@ -21,7 +27,7 @@ from snaploom.storage.publication import (
 )
 from snaploom.storage.replacement import Replaced, Rewrite, replace_version
 from snaploom.storage.run import CrashPoint, Run
-from snaploom.storage.state import FolderState
+from snaploom.storage.state import FolderState, tombstone_of
 
 START = EpochNanos(1_577_836_800_000_000_000)
 """2020-01-01T00:00:00Z"""
@@ -109,6 +115,26 @@ def replaced(folder: Folder, number: int = 0, run: Run | None = None, files: int
     version = folder.log.read().live[day(number)]
     write = rewrites(folder.store, version.rows, files)
     return replace_version(folder, run or a_run(), version, write, message="sorted")
+
+
+def bury(folder: Folder, *numbers: int) -> None:
+    """End the snapshots of some days, by one entry, as of a clock that is years behind."""
+
+    def tombstone(state: FolderState) -> Tombstone:
+        seq = state.next_seq
+        ended = (
+            tombstone_of(state.live[day(n)], seq=seq, rule="maxSnapshotAge", deleted_at=START)
+            for n in numbers
+        )
+        return Tombstone(
+            seq=seq,
+            run_id=a_run().run_id,
+            written_at=START,
+            tool_version="0.0.0",
+            snapshots=tuple(ended),
+        )
+
+    folder.commit(tombstone)
 
 
 def keys(store: ObjectStore, prefix: str = "data/") -> set[str]:

@@ -15,13 +15,13 @@ instead of doing it, or None."""
 
 
 @contextmanager
-def lossy(server: S3Server, loss: Loss) -> Iterator[S3Server]:
-    """The same server, behind the proxy."""
-    proxy = ThreadingHTTPServer(("127.0.0.1", 0), _handler(urlsplit(server.endpoint).netloc, loss))
+def lossy(server: S3Server, loss: Loss, address: str = "127.0.0.1") -> Iterator[S3Server]:
+    """The same server, behind the proxy, which listens at an address of this machine."""
+    proxy = ThreadingHTTPServer((address, 0), _handler(urlsplit(server.endpoint).netloc, loss))
     thread = Thread(target=proxy.serve_forever, args=(0.01,))
     thread.start()
     try:
-        yield S3Server(f"http://127.0.0.1:{proxy.server_address[1]}")
+        yield S3Server(f"http://{address}:{proxy.server_address[1]}", server.secret)
     finally:
         proxy.shutdown()
         thread.join()
@@ -49,7 +49,7 @@ def _handler(target: str, loss: Loss) -> type[BaseHTTPRequestHandler]:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             what = loss(self.command, self.path)
             if what is not None and what.isdecimal():
-                self._answer(int(what), {}, _REFUSAL if self.command != "HEAD" else b"")
+                self._answer(int(what), {}, _refusal(what) if self.command != "HEAD" else b"")
                 return
             connection = http.client.HTTPConnection(target, timeout=30)
             connection.request(self.command, self.path, body, dict(self.headers.items()))
@@ -85,4 +85,9 @@ def _handler(target: str, loss: Loss) -> type[BaseHTTPRequestHandler]:
 
 
 _OWN = {"content-length", "transfer-encoding", "connection", "date", "server"}
-_REFUSAL = b"<Error><Code>ConditionalRequestConflict</Code><Message>Try again.</Message></Error>"
+_CODES = {"403": "AccessDenied", "409": "ConditionalRequestConflict"}
+
+
+def _refusal(status: str) -> bytes:
+    code = _CODES.get(status, "InternalError")
+    return f"<Error><Code>{code}</Code><Message>No.</Message></Error>".encode()

@@ -16,6 +16,13 @@ def table_jars() -> list[str]:
     return [str(jar) for jar in sorted(folder.glob("*.jar"))]
 
 
+def s3a_jars() -> str:
+    """Hadoop's S3 client as a class path: the one for the oldest PySpark, and what it needs."""
+    newest = sorted(Path(_told("jars", "s3a")).glob("*.jar"))
+    others = [jar for jar in newest if not jar.name.startswith("hadoop-aws")]
+    return ":".join(map(str, (*Path(_told("jars", "s3aold")).glob("*.jar"), *others)))
+
+
 def run_tests(*files: str) -> subprocess.CompletedProcess[str]:
     """Run test files of `tests/oldspark` on the oldest PySpark."""
     places = [_told("oldspark"), os.environ.get("PYTHONPATH", "")]

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from snaploom.storage.icebergtable import IcebergTable, TableChange
+from snaploom.storage.icebergtable import VERSIONS, IcebergTable, TableChange
 from snaploom.storage.objectstore import ObjectStore
 
 
@@ -37,11 +37,17 @@ class PlainLibrary:
             "parent-snapshot-id": document.get("current-snapshot-id"),
             "summary": dict(change.summary),
         }
+        self.store.put_if_absent(f"{VERSIONS}{snapshot['snapshot-id']}.avro", b"files")
         document["files"] = files
         document["snapshots"] = [*document.get("snapshots", []), snapshot]
         document["current-snapshot-id"] = snapshot["snapshot-id"]
         self.before()
         return json.dumps(document).encode()
+
+    def lists(self, folder: str, number: int) -> frozenset[str] | None:
+        version = IcebergTable(self.store).read()
+        assert version is not None
+        return frozenset(f"{one['snapshot-id']}.avro" for one in version.lineage())
 
 
 def files_of_table(store: ObjectStore) -> Mapping[str, list[str]]:

@@ -30,13 +30,14 @@ class S3Server:
     """A server with one bucket."""
 
     endpoint: str
+    secret: str = SECRET_KEY
 
     @property
     def environment(self) -> Mapping[str, str]:
         """What a process must have in its environment to use it."""
         return {
             "AWS_ACCESS_KEY_ID": ACCESS_KEY,
-            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_SECRET_ACCESS_KEY": self.secret,
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_REGION": "us-east-1",
         }
@@ -87,14 +88,26 @@ def environment_of(server: S3Server) -> Iterator[None]:
 
 
 @contextmanager
-def running_versitygw(folder: Path) -> Iterator[S3Server]:
-    """Versitygw over a folder of files, in which a bucket is a folder."""
-    (folder / "buckets" / BUCKET).mkdir(parents=True)
-    port = free_port()
-    command = [installed("versitygw"), "--access", ACCESS_KEY, "--secret", SECRET_KEY]
-    command += ["--port", f"127.0.0.1:{port}", "posix", str(folder / "buckets")]
-    with _running(command, folder / "versitygw.log", port):
-        yield S3Server(f"http://127.0.0.1:{port}")
+def running_versitygw(
+    folder: Path,
+    address: str = "127.0.0.1",
+    port: int | None = None,
+    secret: str = SECRET_KEY,
+) -> Iterator[S3Server]:
+    """Versitygw over a folder of files, in which a bucket is a folder.
+
+    Args:
+        folder: for its files and its log; what is in it is there again.
+        address: of this machine, where it listens.
+        port: where it listens; any that is free, if omitted.
+        secret: the secret key that it knows.
+    """
+    (folder / "buckets" / BUCKET).mkdir(parents=True, exist_ok=True)
+    port = port or free_port()
+    command = [installed("versitygw"), "--access", ACCESS_KEY, "--secret", secret]
+    command += ["--port", f"{address}:{port}", "posix", str(folder / "buckets")]
+    with _running(command, folder / "versitygw.log", port, address):
+        yield S3Server(f"http://{address}:{port}", secret)
 
 
 @contextmanager
@@ -116,23 +129,25 @@ def installed(program: str, *arguments: str) -> str:
 
 
 @contextmanager
-def _running(command: list[str], log: Path, port: int) -> Iterator[None]:
+def _running(
+    command: list[str], log: Path, port: int, address: str = "127.0.0.1"
+) -> Iterator[None]:
     with log.open("wb") as out:
         server = subprocess.Popen(command, stdout=out, stderr=out)
     try:
-        _await_ready(server, port, log)
+        _await_ready(server, (address, port), log)
         yield
     finally:
         server.terminate()
         server.wait(timeout=30)
 
 
-def _await_ready(server: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
+def _await_ready(server: "subprocess.Popen[bytes]", address: tuple[str, int], log: Path) -> None:
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline:
         if server.poll() is not None:
             raise RuntimeError(f"the server ended at once: {log.read_text()[-2000:]}")
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        with contextlib.suppress(OSError), socket.create_connection(address, 1):
             return
         time.sleep(0.02)
     raise RuntimeError(f"the server is not ready: {log.read_text()[-2000:]}")

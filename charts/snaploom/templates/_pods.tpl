@@ -55,6 +55,14 @@ spec:
           containerPort: {{ $port }}
           protocol: TCP
         {{- end }}
+      {{- /* On a busy node it may take long until Python has read all modules. */}}
+      startupProbe:
+        httpGet:
+          path: /healthz
+          port: health
+        periodSeconds: 2
+        timeoutSeconds: 5
+        failureThreshold: 90
       livenessProbe:
         httpGet:
           path: /healthz

@@ -13,6 +13,8 @@ metricsPort: {{ .Values.metrics.port }}
 logFormat: {{ .Values.logs.format }}
 logLevel: {{ .Values.logs.level }}
 allowJdbcUrl: {{ .Values.allowJdbcUrl }}
+lineage:
+  {{- toYaml .Values.lineage | nindent 2 }}
 clusterDomain: {{ .Values.clusterDomain | quote }}
 admission:
   port: {{ .Values.admission.port }}
@@ -27,7 +29,22 @@ spark:
   {{- $application := deepCopy .Values.spark.application }}
   {{- $image := include "snaploom.image" (list . .Values.spark.image) }}
   {{- $chosen := dict "image" $image "serviceAccountName" (include "snaploom.spark.account" .) }}
+  {{- if .Values.metrics.podMonitor.enabled }}
+  {{- $figures := include "snaploom.sparkFigures" . | fromYaml }}
+  {{- $_ := set $application "sparkConf" (merge (dict) ($application.sparkConf | default dict) $figures) }}
+  {{- end }}
   {{- toYaml (merge $application $chosen) | nindent 2 }}
+{{- end -}}
+
+{{/* What makes a driver tell its figures, and those of its executors. */}}
+{{- define "snaploom.sparkFigures" -}}
+spark.ui.enabled: "true"
+spark.ui.prometheus.enabled: "true"
+spark.metrics.conf.*.sink.prometheusServlet.class: org.apache.spark.metrics.sink.PrometheusServlet
+spark.metrics.conf.*.sink.prometheusServlet.path: /metrics/prometheus
+spark.metrics.conf.*.source.jvm.class: org.apache.spark.metrics.source.JvmSource
+# Names of figures begin with it; Spark's default is another for each run.
+spark.metrics.namespace: snaploom
 {{- end -}}
 
 {{/* The operator, as the API server knows it. */}}

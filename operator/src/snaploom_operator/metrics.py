@@ -1,28 +1,25 @@
-"""What Prometheus can ask of the operator; `docs/reference` explains each metric.
+"""What Prometheus can ask of the operator; `docs/reference/metrics.md` lists all of it.
 
 Counters and durations are counted as things happen. What follows from the store (runs in flight,
-resources that are not ready, ages of snapshots) is read when it is asked for.
+and the figures of single resources) is read when it is asked for.
 """
 
 from __future__ import annotations
 
-from collections import Counter as Tally
 from collections.abc import Callable, Iterator
 from enum import StrEnum
+from itertools import product
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+import snaploom
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.report import LatestSnapshot
-from snaploom.models.resource import Resource
 from snaploom.models.run import LastPhase
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
-from snaploom_operator.conditions import ConditionType
-from snaploom_operator.instants import known_instant
-from snaploom_operator.knowledge.parsing import Refused
+from snaploom.models.times import EpochNanos
+from snaploom_operator.figures import resource_figures
 from snaploom_operator.knowledge.store import Store
 from snaploom_operator.objects import Ref
 from snaploom_operator.recoveries import Recoveries
@@ -32,6 +29,9 @@ PASS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.
 """Seconds: a pass without a request takes one millisecond, one with several some ten."""
 RUN_BUCKETS = (10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 14_400.0, 43_200.0)
 """Seconds: from a small job, of which most is its start, to half a day."""
+RUNNABLE = (OutputDataset.__name__, SkippingIndex.__name__)
+EVENT_OUTCOMES = ("new", "counted", "left-out", "failed")
+"""What becomes of events; `snaploom_operator.acting.events` says which is which."""
 REQUEST_BUCKETS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
 
 
@@ -61,6 +61,13 @@ class Metrics:
         self.registry = registry
         self.recoveries = Recoveries(registry)
         """What happened from outside."""
+        build = Gauge(
+            "snaploom_build_info",
+            "1, with our version.",
+            ["version"],
+            registry=registry,
+        )
+        build.labels(snaploom.__version__).set(1)
         self._passes = Histogram(
             "snaploom_reconcile_seconds",
             "Duration of a look at one resource.",
@@ -105,12 +112,35 @@ class Metrics:
             ["kind", "reason"],
             registry=registry,
         )
+        self._snapshots = Counter(
+            "snaploom_published_snapshots",
+            "Snapshots that runs published.",
+            ["namespace", "name"],
+            registry=registry,
+        )
+        self._rows = Counter(
+            "snaploom_published_rows",
+            "Rows of snapshots that runs published.",
+            ["namespace", "name"],
+            registry=registry,
+        )
+        self._bytes = Counter(
+            "snaploom_published_bytes",
+            "Size of snapshots that runs published.",
+            ["namespace", "name"],
+            registry=registry,
+        )
         self._events = Counter(
             "snaploom_events",
             "Events about resources, by what became of them.",
             ["outcome"],
             registry=registry,
         )
+        # Told from the beginning: a series that begins with 1 never was seen to grow.
+        for outcome in EVENT_OUTCOMES:
+            self._events.labels(outcome)
+        for kind, phase in product(RUNNABLE, LastPhase):
+            self._runs.labels(kind, phase.value)
 
     def passed(self, kind: str, outcome: Outcome, seconds: float) -> None:
         """A pass ended."""
@@ -142,6 +172,13 @@ class Metrics:
             self._runs.labels(kind, phase).observe(seconds)
         if phase != LastPhase.SUCCEEDED:
             self._run_failures.labels(kind, reason).inc()
+
+    def published(self, output: Ref, snapshots: int, rows: int, size: int) -> None:
+        """A run that ended published something; the size is in bytes."""
+        place = output.namespace, output.name
+        self._snapshots.labels(*place).inc(snapshots)
+        self._rows.labels(*place).inc(rows)
+        self._bytes.labels(*place).inc(size)
 
     def posted(self, outcome: str) -> None:
         """An event was written, counted up, left out, or could not be written."""
@@ -185,70 +222,8 @@ class StateCollector(Collector):
         for kind, age in self._watch_ages().items():
             ages.add_metric([kind], age)
         yield ages
-        yield from self._resources()
-
-    def _resources(self) -> Iterator[Metric]:
-        tally: Tally[tuple[str, str]] = Tally()
-        snapshots = GaugeMetricFamily(
-            "snaploom_snapshot_age_seconds",
-            "Since the newest snapshot of an output was published.",
-            labels=["namespace", "name"],
-        )
-        rows = GaugeMetricFamily(
-            "snaploom_snapshot_rows", "Rows of the newest snapshot.", labels=["namespace", "name"]
-        )
-        size = GaugeMetricFamily(
-            "snaploom_snapshot_bytes", "Size of the newest snapshot.", labels=["namespace", "name"]
-        )
-        covered = GaugeMetricFamily(
-            "snaploom_index_covered_ratio",
-            "Share of the target's files that queries may skip: those that the index knows.",
-            labels=["namespace", "name"],
-        )
-        for ref, content in self._store.resources():
-            tally[ref.kind, _ready(content)] += 1
-            latest = _latest(content)
-            if latest is not None:
-                since = known_instant(latest.published_at) or self._clock()
-                age = (self._clock() - since) / NANOS_PER_SECOND
-                snapshots.add_metric([ref.namespace, ref.name], max(0.0, age))
-                rows.add_metric([ref.namespace, ref.name], latest.rows)
-                size.add_metric([ref.namespace, ref.name], latest.bytes)
-            share = _covered(content)
-            if share is not None:
-                covered.add_metric([ref.namespace, ref.name], share)
-        resources = GaugeMetricFamily(
-            "snaploom_resources", "Resources by the reason of Ready.", labels=["kind", "reason"]
-        )
-        for (kind, reason), count in sorted(tally.items()):
-            resources.add_metric([kind, reason], count)
-        yield from (resources, snapshots, rows, size, covered)
+        yield from resource_figures(self._store, self._clock())
 
 
 def _single(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(name, text, value=value)
-
-
-def _ready(content: Resource | Refused) -> str:
-    """The reason of its condition Ready; empty before it was looked at."""
-    status = getattr(content, "status", None)
-    if status is not None:
-        for condition in status.conditions:
-            if condition.type == ConditionType.READY:
-                return str(condition.reason)
-    return ""
-
-
-def _latest(content: Resource | Refused) -> LatestSnapshot | None:
-    if not isinstance(content, OutputDataset) or content.status is None:
-        return None
-    return content.status.latest_snapshot
-
-
-def _covered(content: Resource | Refused) -> float | None:
-    """The share of files that an index knows as they are; None without an index, or files."""
-    if not isinstance(content, SkippingIndex) or content.status is None:
-        return None
-    files = content.status.files
-    total = 0 if files is None else files.indexed + files.stale + files.missing
-    return None if files is None or total == 0 else files.indexed / total

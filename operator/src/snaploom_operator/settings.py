@@ -22,6 +22,9 @@ from snaploom.models.run import (
 )
 
 Port = Annotated[int, Ge(0), Le(65535)]
+LogFormat = Literal["json", "text"]
+ServerUrl = Annotated[str, Field(max_length=2048, pattern=r"^(https?://[^\s@?#/]+(/[^\s?#]*)?)?$")]
+"""An address without user, password and query; or nothing."""
 
 
 class ProtectDependants(StrEnum):
@@ -67,6 +70,31 @@ class AdmissionSettings(ApiModel):
     that works is heard of every minute."""
 
 
+class ApiKey(ApiModel):
+    """A key in a Secret, which has to be in each namespace with jobs."""
+
+    secret: ResourceName
+    """Name of the Secret."""
+    key: ShortText = "apiKey"
+    """Key of it."""
+
+
+class LineageSettings(ApiModel):
+    """Where jobs tell what they make of what, as events of OpenLineage."""
+
+    url: ServerUrl = ""
+    """Address of the server; empty for none. Events go to `/api/v1/lineage`, unless it has a
+    path."""
+    namespace: ShortText = "snaploom"
+    """Namespace of our jobs there."""
+    api_key: ApiKey | None = None
+    """The key that the server wants; drivers get it as an environment variable."""
+
+
+NO_LINEAGE = LineageSettings()
+"""Jobs tell nobody."""
+
+
 class OperatorSettings(ApiModel):
     """All of it."""
 
@@ -99,12 +127,14 @@ class OperatorSettings(ApiModel):
     """Where `/healthz` and `/readyz` answer; 0 for any free port."""
     metrics_port: Port = 9090
     """Where `/metrics` answers; 0 for any free port."""
-    log_format: Literal["json", "text"] = "json"
-    """Form of log lines."""
+    log_format: LogFormat = "json"
+    """Form of log lines, of drivers too."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """What is logged."""
     allow_jdbc_url: bool = False
     """Whether sources may give a whole JDBC `url`. Its options can make a driver run code in the
     job's pods, so that whoever may write sources may then do that."""
+    lineage: LineageSettings = NO_LINEAGE
+    """Where jobs tell what they make of what."""
     cluster_domain: ShortText = Field(default="cluster.local")
     """Domain of Services."""

@@ -29,6 +29,7 @@ SnaploomError
 │   ├── CheckFailed           the woven rows are not what is expected of them
 │   ├── CheckInvalid          an expectation that cannot be measured on them
 │   ├── SnapshotChanged       what was to be replaced is not live any more
+│   ├── SnapshotsHeld         a tag or branch of a table shows them (snaploom.storage.tableexpiry)
 │   ├── ClockBehind           before the newest entry of the log (snaploom.jobs.weaving.clocks)
 │   └── RunRevoked            another run took this run's files away (ruling D27)
 ├── StorageError
@@ -37,9 +38,10 @@ SnaploomError
 │   ├── StoreNotSafe          the store's put-if-absent failed its self-test
 │   ├── UnsupportedStore      no store for a URI's scheme (snaploom.storage.stores)
 │   ├── CloudUriInvalid       no bucket, or no account (snaploom.storage.cloudstores)
-│   ├── BucketNotFound        (these four: snaploom.storage.storefailures)
+│   ├── BucketNotFound        (these five: snaploom.storage.storefailures)
 │   ├── AccessDenied          wrong, missing or too weak credentials
 │   ├── StoreUnreachable      no server answers
+│   ├── FileTooLong           longer than the store moves in one request
 │   ├── WritersMet            two conditional writes met, undecided
 │   ├── CommitOutcomeUnknown  the store stopped answering (snaploom.storage.manifest)
 │   ├── CommitContended       other writers took every number (snaploom.storage.manifest)

@@ -19,6 +19,7 @@ SORT = "snaploom.jobs.indexes.advice:sort_files"
 SORT_SNAPSHOTS = "snaploom.jobs.published.sorting:sort_snapshots"
 OPEN_PLACE = "snaploom.jobs.session.folders:open_place"
 FAILURES = "snaploom.cli.failures:tell_failure"
+LINEAGE = "snaploom.jobs.lineage.following:LineageTeller"
 
 READER = {
     "absences": "snaploom.reader:absences",

@@ -186,3 +186,13 @@ def test_a_source_that_only_an_index_is_about_is_shown() -> None:
 def test_a_source_that_nothing_uses_stands_by_itself(unused: str) -> None:
     trees = list(forest_of(view(files("customer"), files("address"), output(), files(unused))))
     assert f"DataSource/{unused}" in text_of(trees[-1])
+
+
+def test_a_run_that_failed_tells_why_and_what_to_do() -> None:
+    failed = {**PUBLISHED["lastRun"], "phase": "Failed", "reason": "BucketNotFound"}
+    text = text_of(tree_of(model(wide={**PUBLISHED, "lastRun": failed}), "OutputDataset/wide"))
+    assert "last run: ods-wide-1  Failed (BucketNotFound) 20m ago" in text
+    assert "what to do: Create the bucket" in text
+    stopped = {**failed, "phase": "Stopped", "reason": "RunStopped"}
+    text = text_of(tree_of(model(wide={**PUBLISHED, "lastRun": stopped}), "OutputDataset/wide"))
+    assert "what to do" not in text

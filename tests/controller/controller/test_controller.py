@@ -57,6 +57,22 @@ async def test_an_applied_model_is_run_once_and_published() -> None:
     assert harness.notes.reasons(WIDE) == ["RunStarted", "RunSucceeded"]
 
 
+@pytest.mark.parametrize(("policy", "told"), [("Delete", "DataDeleted"), ("Retain", "DataLeft")])
+async def test_the_last_event_of_a_resource_says_what_became_of_its_data(
+    policy: str, told: str
+) -> None:
+    harness = await started()
+    *others, declared = model()
+    await harness.apply(*others, spoilt(declared, "spec.run", {"deletionPolicy": "Delete"}))
+    await harness.wait_for(WIDE, is_ready)
+    await harness.settle()
+    await harness.apply(spoilt(declared, "spec.run", {"deletionPolicy": policy}))
+    await harness.delete(WIDE)
+    await harness.wait_for(WIDE, lambda raw: not raw)
+    await harness.settle()
+    assert harness.notes.reasons(WIDE)[-1] == told
+
+
 async def test_the_order_of_arrival_does_not_matter() -> None:
     harness = await started()
     for raw in reversed(model()):

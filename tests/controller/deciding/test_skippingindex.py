@@ -118,6 +118,19 @@ def test_built_index_is_active_with_its_counts() -> None:
     assert told(decision)["IndexFresh"] == ("True", "Fresh")
 
 
+@pytest.mark.parametrize(
+    ("done", "said"),
+    [
+        pytest.param(["built: 7 files"], "built: 7 files", id="work"),
+        pytest.param([], "the index was up to date", id="nothing to do"),
+    ],
+)
+def test_event_of_a_run_tells_what_it_did_to_the_index(done: list[str], said: str) -> None:
+    ended = an_application(ApplicationState.COMPLETED)
+    decision = decided(NOT_BUILT, ended, a_report(index=FACTS | {"done": done}))
+    assert [note.message for note in decision.notes] == [f"run {RUN} ended well: {said}"]
+
+
 def test_failed_refresh_leaves_the_index_ready() -> None:
     failed = an_application(ApplicationState.FAILED)
     report = a_report("FAILED", reason="IndexBusy", retryable=False, message="busy")

@@ -159,6 +159,16 @@ async def test_folders_that_overlap_are_an_error_of_the_inner_one() -> None:
     assert (await output_of([*MODEL, inner])).findings == ()
 
 
+async def test_folder_that_an_older_output_has_is_an_error_of_the_newer_one() -> None:
+    folder = {"outputFolder.folderUri": "/out/shared/"}
+    newer, older = (stored(output(name, **folder)) for name in ("a", "wide"))
+    newer["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
+    older["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    objects = [*MODEL[:-1], older, newer]
+    assert (await output_of(objects, older)).findings == ()
+    assert [f.code for f in (await output_of(objects, newer)).findings] == ["SL174"]
+
+
 async def test_outputs_that_read_each_other_are_an_error() -> None:
     first, second = reading("first", "/out/second/"), reading("second", "/out/first/")
     found = await output_of([*first, *second], first[1])

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from support.clusters import until
 from support.declarations import model, spoilt
 from support.operatorharness import RealHarness, has_reason, is_ready
@@ -75,6 +76,20 @@ async def test_watches_begin_anew_when_asked(harness: RealHarness) -> None:
         return registry.get_sample_value("snaploom_watch_restarts_total") == 1.0
 
     await until(has_begun_anew)
+    await harness.apply(*model())
+    await harness.wait_for("OutputDataset/wide", is_ready)
+
+
+async def test_watches_ask_for_no_name_of_a_user(
+    harness: RealHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pod may run as a number that the image does not know."""
+
+    def unknown() -> str:
+        raise KeyError("getpwuid(): uid not found: 1000650000")
+
+    monkeypatch.setattr("getpass.getuser", unknown)
+    await harness.restart()
     await harness.apply(*model())
     await harness.wait_for("OutputDataset/wide", is_ready)
 

@@ -100,6 +100,58 @@ async def test_runs_that_ended_are_told_of() -> None:
         assert registry.get_sample_value("snaploom_run_seconds_count", labels) == 1.0
 
 
+async def test_what_runs_published_is_counted() -> None:
+    harness = FakeHarness()
+    await harness.start()
+    await harness.apply(*model())
+    told = await harness.wait_for("OutputDataset/wide", is_ready)
+    registry = harness.operator.metrics.registry
+    wide = {"namespace": "default", "name": "wide"}
+
+    def published(what: str) -> float | None:
+        return registry.get_sample_value(f"snaploom_published_{what}_total", wide)
+
+    last = told["status"]["lastRun"]
+    assert published("snapshots") == last["published"] > 0
+    assert published("rows") == last["rows"] > 0
+    assert published("bytes") == last["bytes"] > 0
+
+
+async def test_a_run_that_waits_and_one_that_failed_are_told_of() -> None:
+    harness = FakeHarness(double=lambda cluster: JobDouble(cluster, fails()))
+    await harness.start()
+    await harness.apply(*model())
+    registry = harness.operator.metrics.registry
+    wide = {"kind": "OutputDataset", "namespace": "default", "name": "wide"}
+    await harness.settle()
+    await harness.advance(120)
+    waiting = {**wide, "phase": "Submitted"}
+    assert registry.get_sample_value("snaploom_run_phase_age_seconds", waiting) == 120.0
+    failed = {**wide, "reason": "SourceNotReadable"}
+    assert registry.get_sample_value("snaploom_last_run_failed", failed) is None
+    await harness.wait_for("OutputDataset/wide", lambda raw: "lastRun" in raw.get("status", {}))
+    assert registry.get_sample_value("snaploom_last_run_failed", failed) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "expected"),
+    [("True", "Fresh", 1.0), ("False", "Stale", 0.0), ("False", "NeverPublished", None)],
+)
+async def test_freshness_is_told_of_what_was_there(
+    status: str, reason: str, expected: float | None
+) -> None:
+    harness = FakeHarness()
+    condition = {
+        "type": "SnapshotFresh", "status": status, "reason": reason, "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }  # fmt: skip
+    (output,) = (each for each in model() if each["kind"] == "OutputDataset")
+    harness.operator.store.put(stored(output, conditions=[condition]))
+    labels = {"kind": "OutputDataset", "namespace": "team", "name": "wide"}
+    registry = harness.operator.metrics.registry
+    assert registry.get_sample_value("snaploom_fresh", labels) == expected
+
+
 async def test_how_much_an_index_covers_is_told() -> None:
     harness = FakeHarness()
     files = {"indexed": 3, "stale": 1, "missing": 0}
@@ -113,6 +165,15 @@ async def test_how_much_an_index_covers_is_told() -> None:
     registry = harness.operator.metrics.registry
     labels = {"namespace": "team", "name": "narrow"}
     assert registry.get_sample_value("snaploom_index_covered_ratio", labels) == 0.75
+    assert registry.get_sample_value("snaploom_index_usable", labels) == 0.0
+    built = stored(
+        document("SkippingIndex", "narrow", spec),
+        state="active",
+        files=files,
+        lastRefreshed="2026-01-01T00:00:00Z",
+    )
+    harness.operator.store.put(built)
+    assert registry.get_sample_value("snaploom_index_usable", labels) == 1.0
 
 
 async def answered(application: Any, path: str) -> tuple[int, str]:

@@ -253,3 +253,14 @@ def test_run_that_waits_since_nobody_knows_when_is_taken_in_and_goes_first() -> 
         ref = Ref("OutputDataset", "default", name)
         queue.put(ref, CurrentRun.parse({"name": name, "id": name, **told}))
     assert {ref.name for ref in queue.next() if queue.place_of(ref).has_slot} == {"edited"}
+
+
+def test_a_full_namespace_does_not_hold_up_the_others() -> None:
+    queue = RunQueue(Limits(runs=3, runs_per_namespace=1))
+    crowd = [Ref("OutputDataset", "crowded", str(number)) for number in range(3)]
+    other = Ref("OutputDataset", "quiet", "late")
+    for minute, ref in enumerate([*crowd, other]):
+        at = f"2026-01-01T00:0{minute}:00Z"
+        run = current_run(f"run-{minute}", "Queued") | {"since": at, "startedAt": at}
+        queue.put(ref, CurrentRun.parse(run))
+    assert [queue.place_of(ref).has_slot for ref in (*crowd, other)] == [True, False, False, True]

@@ -14,7 +14,7 @@ from snaploom.models.times import parse_instant
 from snaploom.planning.secretvariables import SecretKey
 from snaploom_operator.errors import SparkSettingsRefused
 from snaploom_operator.objects import ApplicationState
-from snaploom_operator.settings import OperatorSettings
+from snaploom_operator.settings import ApiKey, LineageSettings, OperatorSettings
 from snaploom_operator.submitters.base import ApplicationForm, RunRequest
 from snaploom_operator.submitters.forms import FORMS
 from snaploom_operator.submitters.merging import merged_settings
@@ -154,6 +154,33 @@ def test_only_a_driver_is_told_that_urls_are_allowed(form: ApplicationForm) -> N
     driver, executor = (t["spec"]["containers"][0] for t in templates(form, manifest))
     assert driver["env"] == [{"name": "SNAPLOOM_ALLOW_JDBC_URL", "value": "true"}]
     assert "env" not in executor
+
+
+@every_spark_form
+def test_only_a_driver_knows_where_lineage_is_told(form: ApplicationForm) -> None:
+    key = ApiKey(secret="lineage", key="token")
+    lineage = LineageSettings(url="http://marquez:5000", namespace="prod", api_key=key)
+    manifest = written(form, a_request(lineage=lineage))
+    driver, executor = (t["spec"]["containers"][0] for t in templates(form, manifest))
+    assert driver["env"] == [
+        {"name": "SNAPLOOM_LINEAGE_URL", "value": "http://marquez:5000"},
+        {"name": "SNAPLOOM_LINEAGE_NAMESPACE", "value": "prod"},
+        {
+            "name": "SNAPLOOM_LINEAGE_API_KEY",
+            "valueFrom": {"secretKeyRef": {"name": "lineage", "key": "token"}},
+        },
+    ]
+    assert "env" not in executor
+    assert schema_faults(form, manifest) == []
+
+
+@every_spark_form
+def test_a_driver_is_told_the_form_of_its_lines(form: ApplicationForm) -> None:
+    driver, _ = (
+        t["spec"]["containers"][0]
+        for t in templates(form, written(form, a_request(log_format="json")))
+    )
+    assert driver["env"] == [{"name": "SNAPLOOM_LOG_FORMAT", "value": "json"}]
 
 
 @every_spark_form

@@ -256,3 +256,39 @@ def test_the_fingerprint_is_that_of_the_snapshots_own_files(spark, tmp_path):
 
     assert before[0] == after[0]
     assert len({*before, after[1]}) == 3
+
+
+def of_two_schemas(folder, second):
+    """Two files of one day: the first has an integer, the second what is given."""
+    (folder / "t=2020-01-01").mkdir()
+    pq.write_table(pa.table({"n": pa.array([1], pa.int32())}), folder / "t=2020-01-01/1.parquet")
+    pq.write_table(pa.table(second), folder / "t=2020-01-01/2.parquet")
+
+
+@pytest.fixture(params=["by path", "by read time"])
+def read_of(request, spark):
+    """Reads the rows of a folder with one day."""
+
+    def read(folder):
+        if request.param == "by read time":
+            return rows_at(reader(spark, files("parquet", f"{folder}/*/*")), NOW)
+        snapshot = by_field("t", "ISO8601_DATE", dropField=True)
+        source = reader(spark, by_path(folder, "t={t:STRING}/", snapshot, "*/*"))
+        return rows_at(source, "2020-01-01T00:00:00Z")
+
+    return read
+
+
+def test_files_of_one_snapshot_have_the_columns_of_any_and_the_wider_type(read_of, tmp_path):
+    of_two_schemas(tmp_path, {"n": pa.array([2**40], pa.int64()), "new": [1.5]})
+    assert read_of(tmp_path) == [(1, None), (2**40, 1.5)]
+
+
+def test_types_of_one_snapshot_with_nothing_in_common_are_refused(read_of, tmp_path):
+    of_two_schemas(tmp_path, {"n": ["two"]})
+    with pytest.raises(SourceSchemaInvalid, match="nothing in common") as caught:
+        read_of(tmp_path)
+    folder = f"file:{tmp_path}/t=2020-01-01"
+    assert caught.value.found == (
+        f"n is integer in {folder}/1.parquet and string in {folder}/2.parquet"
+    )

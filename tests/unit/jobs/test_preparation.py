@@ -23,7 +23,7 @@ def test_what_was_deleted_by_its_publication_s_age_is_not_planned_again() -> Non
     for number in (0, 1):
         published(folder, number)
     assert delete_old_snapshots(folder, a_run(), bundle.output, now()) == (day(0),)
-    told = published_state(folder.log.read())
+    told = published_state(folder.store, folder.log.read())
     listed = {"customer": SourceSnapshots.of([day(0), day(1)])}
     assert plan_run(bundle, listed, told, now()).snapshots == ()
     unheard_of = plan_run(bundle, listed, PublishedState(), now()).snapshots or ()

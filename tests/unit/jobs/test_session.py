@@ -2,7 +2,8 @@
 
 import pytest
 
-from snaploom.jobs.session.spark import configured
+from snaploom.engine.sources.jdbczone import zone_in
+from snaploom.jobs.session.spark import configured, in_utc
 from snaploom.models.run import DriverSettings, RunSettings, SparkSettings, spark_memory
 
 
@@ -14,3 +15,18 @@ def test_sizes_in_kubernetes_words_become_sparks(text: str, expected: str) -> No
     assert spark_memory(text) == expected
     spark = SparkSettings(driver=DriverSettings(memory=text))
     assert configured(RunSettings(spark=spark)) == {"spark.driver.memory": expected}
+
+
+@pytest.mark.parametrize(
+    ("options", "zone"),
+    [
+        ("", "UTC"),
+        ("-Xss4m -Dx=y", "UTC"),
+        ("-Duser.timezone=Asia/Kolkata", "Asia/Kolkata"),
+        ("-Duser.timezone=Asia/Kolkata -Xss4m -Duser.timezone=GMT", "GMT"),
+    ],
+)
+def test_executors_work_in_utc_unless_somebody_says_otherwise(options: str, zone: str) -> None:
+    assert zone_in(in_utc(options)) == zone
+    assert in_utc(options).startswith(options)
+    assert zone_in("-Xss4m") is None

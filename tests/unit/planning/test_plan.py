@@ -18,6 +18,7 @@ from snaploom.planning.intervals import READ_TIME, SourceSnapshots
 from snaploom.planning.plan import PublishedState, RunPlan, plan_offline, plan_run
 from snaploom.planning.retention import HeldSnapshot
 from snaploom.planning.steps import (
+    CollectEnded,
     FailSnapshot,
     GroupNode,
     JoinChildren,
@@ -78,7 +79,19 @@ def test_steps_read_then_weave_from_the_leaves_up_then_publish() -> None:
         ("group", "customer_group"),
         ("", "customer_address", "customer_contact", "customer_group"),
     ]
-    assert [type(s) for s in steps[-2:]] == [WriteSnapshot, PublishSnapshot]
+    assert [type(s) for s in steps[-3:]] == [WriteSnapshot, PublishSnapshot, CollectEnded]
+
+
+def test_removal_of_ended_snapshots_follows_what_is_published_and_is_told() -> None:
+    offered = {name: SourceSnapshots.of([day(1)]) for name in NAMES}
+    ended = PublishedState(waiting=2)
+    plan = plan_run(bundle(), offered, ended, day(99))
+    assert (plan.steps[-1], plan_json(plan)["collect"]) == (CollectEnded(2), {"endedSnapshots": 2})
+    assert plan_text(plan).endswith(
+        "COLLECT files of 2 ended snapshots, as far as readerGrace has passed\n"
+    )
+    nothing = plan_run(bundle(), offered, PublishedState((), (day(1),), 2), day(99))
+    assert (nothing.steps, plan_json(nothing)["collect"]) == ((), None)
 
 
 def test_excluded_sources_are_neither_read_nor_joined() -> None:
@@ -206,7 +219,8 @@ def test_json_of_a_plan_is_the_contract() -> None:
     )
     found = json.loads(json.dumps(plan_json(plan)))
     assert list(found) == [
-        "output", "hash", "root", "joins", "unreachable", "ties", "candidates", "findings",
+        "output", "hash", "root", "joins", "unreachable", "ties", "candidates",
+        "collect", "findings",
     ]  # fmt: skip
     assert (found["output"], found["root"], len(found["hash"])) == ("out", "customer", 64)
     assert found["joins"][-1] == {

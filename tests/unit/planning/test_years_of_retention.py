@@ -184,6 +184,21 @@ def test_what_is_left_is_what_a_plain_reading_leaves_and_reading_again_leaves_it
     assert folder.delete(930) == set()
 
 
+def test_what_a_removal_makes_room_for_never_takes_the_place_of_what_the_run_has_woven() -> None:
+    # The week of day 60 begins with day 56, which goes with its month. Then day 60 begins what is
+    # left of its week, and its month too, in which day 63 was the first.
+    week = Tier(older_than=TimeOffset(day=4), keep_one_every=TimeOffset(week=1))
+    month = Tier(older_than=TimeOffset(day=5), keep_one_every=TimeOffset(month=1))
+    folder = Folder(SnapshotAutoDelete(tiers=(week, month)), CatchupMode.OLDEST_FIRST)
+    for today in (1, 60):
+        folder.run(list(range(today)), today + 0.5, set())
+    first, _ = folder.run(list(range(68)), 68.5, set())
+    second, deleted = folder.run(list(range(68)), 68.5, set())
+    assert (first, second) == ({65, 66, 67}, {60})
+    assert not deleted & first
+    assert folder.run(list(range(68)), 68.5, set()) == (set(), set())
+
+
 def test_daily_runs_for_years_end_with_days_weeks_and_months() -> None:
     week = Tier(older_than=TimeOffset(day=14), keep_one_every=TimeOffset(week=1))
     month = Tier(older_than=TimeOffset(day=90), keep_one_every=TimeOffset(month=1))

@@ -14,7 +14,13 @@ from snaploom.storage.cloudstores import CloudUriInvalid
 from snaploom.storage.manifest import CommitOutcomeUnknown
 from snaploom.storage.objectstore import self_test
 from snaploom.storage.publication import Published
-from snaploom.storage.storefailures import AccessDenied, BucketNotFound, StoreUnreachable, told
+from snaploom.storage.storefailures import (
+    AccessDenied,
+    BucketNotFound,
+    FileTooLong,
+    StoreUnreachable,
+    told,
+)
 from snaploom.storage.stores import open_store
 
 WRONG_SECRET = "wr0ng-but-nobody-may-tell-it-either"
@@ -105,6 +111,19 @@ def test_put_whose_answers_are_lost_is_committed_once(versitygw: S3Server) -> No
         outcome = published(folder)
         assert folder.log.read().seq == 2
     assert isinstance(outcome, Published)
+
+
+def test_file_that_is_too_long_to_be_moved_is_refused_for_good(
+    versitygw: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("snaploom.storage.cloudstores.LONGEST_OBJECT", 3)
+    with environment_of(versitygw):
+        store = open_store(f"s3://{BUCKET}/long/", create=True)
+        store.put_if_absent("a", b"four")
+        with pytest.raises(FileTooLong, match="too long to be published") as refused:
+            store.move_if_absent("a", "b")
+    assert not refused.value.retryable
+    assert store.get("a") == b"four"
 
 
 def test_conflict_is_asked_again_and_is_no_refusal(versitygw: S3Server) -> None:

@@ -15,7 +15,8 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import ManifestPointer
 from snaploom.models.resource import Resource
 from snaploom.planning.dependence import dependence_findings
-from snaploom.planning.validation.outputfolder import comparable_folder, overlap_findings
+from snaploom.planning.validation.outputfolder import comparable_folder
+from snaploom.planning.validation.overlaps import folder_of, overlap
 from snaploom.planning.validation.scope import scope_of
 from snaploom.planning.validation.virtual import cycle_findings
 from snaploom.storage.fixedsettings import (
@@ -46,7 +47,8 @@ def contradictions(
             return _circle(resource, around.near)
         case OutputDataset():
             return (
-                *(f for other in around.overlapping for f in _overlap(resource, other)),
+                # Whoever came first: what is asked for now is to blame for it.
+                *(f for other in around.overlapping if (f := overlap(resource, other))),
                 *_circle_of_outputs(resource, around),
                 *_fixed(resource, before),
             )
@@ -91,33 +93,6 @@ def _circle_of_outputs(output: OutputDataset, around: Surroundings) -> tuple[Fin
     return dependence_findings((output,), outputs, sources)
 
 
-def _overlap(output: OutputDataset, other: OutputDataset) -> tuple[Finding, ...]:
-    """Validation tells the inner of two folders; the one that comes later is to blame here."""
-    mine, theirs = output.spec.output_folder.folder_uri, other.spec.output_folder.folder_uri
-    return tuple(
-        finding
-        if finding.resource == output.identity
-        else finding.model_copy(
-            update={
-                "resource": output.identity,
-                "message": _around(output, other),
-                "found": f"{mine}, and {theirs} of {other.identity}",
-            }
-        )
-        for finding in overlap_findings((output, other))
-    )
-
-
-def _around(output: OutputDataset, other: OutputDataset) -> str:
-    if _folder(output) == _folder(other):
-        return f"{other.identity} publishes to the same folder"
-    return f"the folder of {other.identity} lies in this folder"
-
-
-def _folder(output: OutputDataset) -> str:
-    return comparable_folder(output.spec.output_folder.folder_uri)
-
-
 def _fixed(output: OutputDataset, before: Resource | None) -> tuple[Finding, ...]:
     """Settings that the folder has fixed, as the last run saw it (ruling D12)."""
     manifest = manifest_of(output, before)
@@ -148,6 +123,6 @@ def manifest_of(output: OutputDataset, before: Resource | None) -> ManifestPoint
     if not isinstance(before, OutputDataset) or before.status is None:
         return None
     manifest = before.status.manifest
-    if manifest is None or comparable_folder(manifest.uri) != _folder(output):
+    if manifest is None or comparable_folder(manifest.uri) != folder_of(output):
         return None
     return manifest

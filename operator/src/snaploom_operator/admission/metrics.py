@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram
@@ -33,6 +34,7 @@ class AdmissionMetrics:
             "When the certificate in use ends, in seconds since 1970.",
             registry=registry,
         )
+        self._expiry.set(math.nan)  # until there is one
         self._in_flight = Gauge(
             "snaploom_admission_reviews_in_flight", "Reviews under way.", registry=registry
         )

@@ -43,9 +43,9 @@ async def connect(kubeconfig: Path | None = None, context: str | None = None) ->
         SettingsInvalid: none of them is there, or it cannot be read.
     """
     configuration = Configuration()
-    file = str(kubeconfig) if kubeconfig is not None else os.environ.get(KUBECONFIG)
+    file = _file(kubeconfig)
     try:
-        if file is None and SERVICE_HOST in os.environ:
+        if is_in_pod(kubeconfig):
             load_incluster_config(client_configuration=configuration)
         else:
             await load_kube_config(
@@ -64,17 +64,29 @@ async def connect(kubeconfig: Path | None = None, context: str | None = None) ->
     return client
 
 
+def is_in_pod(kubeconfig: Path | None = None) -> bool:
+    """Whether the way to the API server is the service account of a pod.
+
+    Args:
+        kubeconfig: as of `connect`.
+    """
+    return _file(kubeconfig) is None and SERVICE_HOST in os.environ
+
+
+def _file(kubeconfig: Path | None) -> str | None:
+    return str(kubeconfig) if kubeconfig is not None else os.environ.get(KUBECONFIG)
+
+
 def default_namespace(kubeconfig: Path | None = None, context: str | None = None) -> str:
     """The namespace that kubectl would use: that of the context, or of the pod, or `default`.
 
     Raises:
         SettingsInvalid: the kubeconfig cannot be read, or has no such context.
     """
-    file = str(kubeconfig) if kubeconfig is not None else os.environ.get(KUBECONFIG)
-    if file is None and SERVICE_HOST in os.environ:
+    if is_in_pod(kubeconfig):
         return _NAMESPACE_FILE.read_text().strip() if _NAMESPACE_FILE.is_file() else "default"
     try:
-        contexts, current = list_kube_config_contexts(_existing(file))
+        contexts, current = list_kube_config_contexts(_existing(_file(kubeconfig)))
     except _UNREADABLE as error:
         raise _no_way(str(error)) from error
     chosen = (

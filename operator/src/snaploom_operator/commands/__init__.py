@@ -8,7 +8,11 @@ COMMANDS = (
         "snaploom_operator.commands.status:status",
         "Tell how outputs and indexes of a cluster stand.",
     ),
-    ("logs", "snaploom_operator.commands.logs:logs", "Show what the driver of a run wrote."),
+    (
+        "logs",
+        "snaploom_operator.commands.logs:logs",
+        "Show what driver and operator wrote about a run.",
+    ),
     ("trigger", "snaploom_operator.commands.asking:trigger", "Ask a cluster for a run now."),
     ("suspend", "snaploom_operator.commands.asking:suspend", "Start no further run."),
     ("resume", "snaploom_operator.commands.asking:resume", "Start runs again."),

@@ -24,6 +24,7 @@ from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
 from snaploom.models.times import EpochNanos
 from snaploom_operator.commands.ages import ago
 from snaploom_operator.knowledge.references import references_of
+from snaploom_operator.remedies import EVERY_REMEDY
 
 _SHOWN_SNAPSHOTS = 5
 """Snapshots listed by time; the rest is a count."""
@@ -156,7 +157,10 @@ def _add_runs(tree: Tree, view: View, status: OutputDatasetStatus | SkippingInde
     if status.current_run is not None:
         tree.add(_current_line(status.current_run, view.now))
     if status.last_run is not None:
-        tree.add(_last_line(status.last_run, view.now))
+        ended = tree.add(_last_line(status.last_run, view.now))
+        remedy = EVERY_REMEDY.get(status.last_run.reason)
+        if status.last_run.phase in (LastPhase.FAILED, LastPhase.LOST) and remedy is not None:
+            ended.add(Text(f"what to do: {remedy.fix}"))
     if status.next_run_time is not None:
         tree.add(Text(f"next run: {status.next_run_time} ({ago(status.next_run_time, view.now)})"))
 
@@ -176,6 +180,8 @@ def _current_line(run: CurrentRun, now: EpochNanos) -> Text:
 def _last_line(run: LastRun, now: EpochNanos) -> Text:
     style = "green" if run.phase is LastPhase.SUCCEEDED else "red"
     line = Text.assemble("last run: ", run.id, "  ", (run.phase, style))
+    if run.reason:
+        line.append(f" ({run.reason})")
     line.append(f" {ago(run.finished_at or run.started_at, now)}")
     if run.phase is LastPhase.SUCCEEDED:
         line.append(f", published {run.published}")

@@ -347,7 +347,7 @@ def _waits_for_report(view: RunView, current: CurrentRun) -> Step | None:
 
 def _ended(view: RunView, current: CurrentRun, found: Verdict, report: Report | None) -> Step:
     last = last_run(current, found, report, view.now)
-    return Step(None, ended=last, report=report, notes=(ending_note(last),))
+    return Step(None, ended=last, report=report, notes=(ending_note(last, report),))
 
 
 def _begun(run: CurrentRun, wanted: Due) -> Note:

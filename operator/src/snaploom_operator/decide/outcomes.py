@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from snaploom.models.finding import errors_of
 from snaploom.models.report import Report, RunPhase, Unpublished
-from snaploom.models.run import CurrentRun, LastPhase, LastRun
+from snaploom.models.run import CurrentRun, LastPhase, LastRun, RunAction
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom_operator.conditions import Reason
 from snaploom_operator.decision import EventType, Note
@@ -88,6 +88,8 @@ def last_run(
     """What a status keeps of a run that has ended; bounded, whatever the job wrote."""
     told = report.finished_at if report is not None else None
     finished = known_instant(told)
+    snapshots = report.snapshots if report is not None else ()
+    collected = report.collected if report is not None else None
     return LastRun(
         id=current.id,
         action=current.action,
@@ -98,18 +100,22 @@ def last_run(
         trigger=current.trigger,
         started_at=current.started_at,
         finished_at=format_instant(now if finished is None else finished),
-        published=len(report.snapshots) if report is not None else 0,
+        published=len(snapshots),
+        rows=sum(snapshot.rows for snapshot in snapshots),
+        bytes=sum(snapshot.bytes for snapshot in snapshots),
+        collected_files=collected.files if collected is not None else 0,
         skipped=_listed(report.skipped) if report is not None else (),
         failed=_listed(report.failed) if report is not None else (),
         message=fit_text(found.message, _MESSAGE_BYTES),
     )
 
 
-def ending_note(last: LastRun) -> Note:
-    """The event that tells how a run ended."""
+def ending_note(last: LastRun, report: Report | None) -> Note:
+    """The event that tells how a run ended, and what it came to."""
     run = f"run {last.id}"
     if last.phase is LastPhase.SUCCEEDED:
-        return Note(EventType.NORMAL, Reason.RUN_SUCCEEDED, f"{run} {_published(last)}")
+        text = _joined(f"{run} ended well", last.message or _came_to(last, report))
+        return Note(EventType.NORMAL, Reason.RUN_SUCCEEDED, text)
     if last.phase is LastPhase.FAILED and last.reason != Reason.START_TIMEOUT:
         text = _joined(f"{run} failed", last.reason, last.message)
         return Note(EventType.WARNING, Reason.RUN_FAILED, text)
@@ -120,11 +126,14 @@ def ending_note(last: LastRun) -> Note:
 _ASKED_FOR = (Reason.RUN_STOPPED, Reason.DELETING)
 
 
-def _published(last: LastRun) -> str:
-    if last.message:
-        return f"ended well; {last.message}"
+def _came_to(last: LastRun, report: Report | None) -> str:
+    if last.action is RunAction.DELETE:
+        return ""  # the event of what became of the data tells more
+    if report is not None and report.index is not None:
+        return ", ".join(report.index.done) or "the index was up to date"
     count = last.published
-    return f"ended well: {count} snapshot{'' if count == 1 else 's'} published"
+    told = f"{count} snapshot{'' if count == 1 else 's'} published"
+    return f"{told}, {last.rows:,} rows" if count else told
 
 
 def _reported_failure(report: Report) -> Verdict:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from snaploom.models.run import SparkSettings, Submitter
-from snaploom_operator.settings import OperatorSettings
+from snaploom_operator.settings import NO_LINEAGE, LineageSettings, LogFormat, OperatorSettings
 from snaploom_operator.submitters.base import ApplicationForm
 from snaploom_operator.submitters.forms import FORMS
 
@@ -23,6 +23,10 @@ class DecideSettings:
     """How runs are written down, for every submitter that there may be."""
     allow_jdbc_url: bool = False
     """Whether jobs may read databases by whole JDBC URLs."""
+    log_format: LogFormat = "text"
+    """Form of the lines of drivers."""
+    lineage: LineageSettings = NO_LINEAGE
+    """Where jobs tell what they make of what."""
 
     @classmethod
     def of(cls, settings: OperatorSettings, *, is_local: bool = False) -> DecideSettings:
@@ -34,4 +38,11 @@ class DecideSettings:
         """
         first = next(iter(settings.submitters), Submitter.SPARK_OPERATOR)
         submitter = Submitter.LOCAL if is_local else first
-        return cls(settings.spark, submitter, FORMS, settings.allow_jdbc_url)
+        return cls(
+            settings.spark,
+            submitter,
+            FORMS,
+            allow_jdbc_url=settings.allow_jdbc_url,
+            log_format=settings.log_format,
+            lineage=settings.lineage,
+        )

@@ -24,6 +24,10 @@ _UNCLEAR = (
     ApplicationState.RESUMING,
 )
 """States that say nothing about how far the job is."""
+_UNSEEN = (
+    "its application to be taken up, by an operator for applications of its kind that runs and "
+    "looks after this namespace"
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ def sight(application: Application, pod: DriverPod | None) -> Sight:
         return Sight(CurrentPhase.ENDING, "its application to end")
     if state is ApplicationState.RUNNING:
         return Sight(CurrentPhase.RUNNING, "")
-    begun = f"its application, which is {state}" if state else "its application to be taken up"
+    begun = f"its application, which is {state}" if state else _UNSEEN
     return Sight(CurrentPhase.SUBMITTED, _joined(begun, message, trouble))
 
 

@@ -64,6 +64,8 @@ def _request(
         report=report_name(current.name),
         secrets=secret_keys(bundle, current.action),
         allow_jdbc_url=settings.allow_jdbc_url,
+        log_format=settings.log_format,
+        lineage=settings.lineage,
     )
 
 

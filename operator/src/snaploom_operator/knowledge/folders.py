@@ -12,14 +12,10 @@ from snaploom.models.datasource import DataSource, HdfsLike
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.planning.validation.outputfolder import comparable_folder
+from snaploom.planning.validation.overlaps import folder_of
 from snaploom_operator.objects import Ref
 
 _WILDCARD = re.compile(r"[*?\[{\\]")
-
-
-def folder_of(output: OutputDataset) -> str:
-    """The folder of an output, in the spelling in which folders are compared."""
-    return comparable_folder(output.spec.output_folder.folder_uri)
 
 
 def read_folders(source: DataSource) -> frozenset[str]:

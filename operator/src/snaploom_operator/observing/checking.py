@@ -18,7 +18,7 @@ from snaploom.planning.bundle import Bundle
 from snaploom.planning.bundling import bundle_for
 from snaploom.planning.dependence import dependence_findings
 from snaploom.planning.plan import RunPlan, plan_offline
-from snaploom.planning.validation.outputfolder import overlap_findings
+from snaploom.planning.validation.overlaps import overlap_findings
 from snaploom.planning.validation.validator import validate
 from snaploom_operator.knowledge.entries import Entry
 from snaploom_operator.knowledge.parsing import Refused

@@ -215,6 +215,7 @@ class Controller:
         if not self._must_wait(held):
             self._held.pop(key, None)
         if done.is_gone:
+            await self._tell(key, observed, decision.notes)
             self._forget(key)
             return Outcome.CHANGED
         written = None
@@ -225,13 +226,21 @@ class Controller:
             ended = ended_run(_status_of(observed), decision.status)
             if ended is not None:
                 self._metrics.run_ended(key.kind, ended.phase, ended.reason, ended.seconds)
-        for note in decision.notes:
-            level = logging.WARNING if note.type is EventType.WARNING else logging.INFO
-            _log.log(level, "%s", note.message, extra=about(key, reason=note.reason))
-            await self._recorder.record(key, _uid(observed), note)
+                if ended.published:
+                    self._metrics.published(key, ended.published, ended.rows, ended.bytes)
+        await self._tell(key, observed, decision.notes)
         if key not in self._held:
             self._queue.forget(key)
         return self._schedule(key, decision, done, is_told_anew=written is not None)
+
+    async def _tell(
+        self, key: Ref, observed: ObservedResource | Unparsable, notes: tuple[Note, ...]
+    ) -> None:
+        """Log what was decided, and post it as events."""
+        for note in notes:
+            level = logging.WARNING if note.type is EventType.WARNING else logging.INFO
+            _log.log(level, "%s", note.message, extra=about(key, reason=note.reason))
+            await self._recorder.record(key, _uid(observed), note)
 
     def _schedule(
         self, key: Ref, decision: Decision, done: _Done, *, is_told_anew: bool

@@ -20,6 +20,12 @@ class EndedRun:
     """Of a failure; empty for none."""
     seconds: float | None
     """How long it took; None where its end was not seen."""
+    published: int = 0
+    """Snapshots."""
+    rows: int = 0
+    """Rows of them."""
+    bytes: int = 0
+    """Their size."""
 
 
 def ended_run(before: ResourceStatus | None, after: ResourceStatus) -> EndedRun | None:
@@ -33,10 +39,11 @@ def ended_run(before: ResourceStatus | None, after: ResourceStatus) -> EndedRun 
     if now is None or (was is not None and (was.id, was.attempt) == (now.id, now.attempt)):
         return None
     reason = now.reason if now.phase is not LastPhase.SUCCEEDED else ""
-    if now.finished_at is None:
-        return EndedRun(now.phase, reason, None)
-    nanos = parse_instant(now.finished_at) - parse_instant(now.started_at)
-    return EndedRun(now.phase, reason, max(0.0, nanos / NANOS_PER_SECOND))
+    seconds = None
+    if now.finished_at is not None:
+        nanos = parse_instant(now.finished_at) - parse_instant(now.started_at)
+        seconds = max(0.0, nanos / NANOS_PER_SECOND)
+    return EndedRun(now.phase, reason, seconds, now.published, now.rows, now.bytes)
 
 
 def _last(status: ResourceStatus | None) -> LastRun | None:

@@ -52,6 +52,7 @@ class Leadership:
         namespace: its namespace.
         name: its name.
         identity: who we are; different for every process, also of the same pod.
+        owner: reference to what the Lease goes with when it is we who create it.
         clock: the time that is written, for people to read.
         monotonic: seconds that never go back, by which everything is decided.
         pause: waits for seconds.
@@ -63,6 +64,7 @@ class Leadership:
         namespace: str,
         name: str,
         identity: str,
+        owner: JsonObject | None = None,
         clock: Callable[[], EpochNanos] = now,
         monotonic: Callable[[], float] = time.monotonic,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -71,6 +73,7 @@ class Leadership:
         self._namespace = namespace
         self._name = name
         self._identity = identity
+        self._owner = owner
         self._clock = clock
         self._monotonic = monotonic
         self._pause = pause
@@ -177,10 +180,13 @@ class Leadership:
             return None
 
     async def _create(self, spec: JsonObject) -> Metadata | None:
+        metadata: dict[str, JsonValue] = {"name": self._name, "namespace": self._namespace}
+        if self._owner is not None:
+            metadata["ownerReferences"] = [dict(self._owner)]
         manifest: JsonObject = {
             "apiVersion": LEASES.api_version,
             "kind": LEASES.kind,
-            "metadata": {"name": self._name, "namespace": self._namespace},
+            "metadata": metadata,
             "spec": dict(spec),
         }
         try:

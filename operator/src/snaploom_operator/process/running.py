@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import socket
 import uuid
@@ -18,10 +19,13 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from snaploom.models.metadataapplicator import MetadataApplicator
 from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE
+from snaploom.planning.jobvariables import NAMESPACE_VARIABLE, URL_VARIABLE
 from snaploom_operator.acting.events import EventRecorder
 from snaploom_operator.admission.server import serving
 from snaploom_operator.certificates.keeping import CertificateKeeper
 from snaploom_operator.cluster.adapter import open_cluster
+from snaploom_operator.cluster.connection import is_in_pod
+from snaploom_operator.cluster.ownaccount import own_account
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.cluster.requests import Exchange
 from snaploom_operator.cluster.resources import OURS
@@ -124,7 +128,8 @@ async def running_operator(
         _log.info("health on port %d, metrics on port %d", *ports)
         await _reached(cluster, settings)
         if not place.is_local:
-            leadership = Leadership(cluster, settings.namespace, settings.lease, identity)
+            owner = own_account(settings.namespace) if is_in_pod(place.kubeconfig) else None
+            leadership = Leadership(cluster, settings.namespace, settings.lease, identity, owner)
             lost = ClusterError("another operator took over, or the API server was away too long")
             leads = metrics.recoveries.leads
 
@@ -144,6 +149,9 @@ async def running_operator(
         if place.is_local:
             environment = stack.enter_context(job_environment(place.kubeconfig, place.context))
             environment[ALLOW_URL_VARIABLE] = str(settings.allow_jdbc_url).lower()
+            if settings.lineage.url:
+                environment[URL_VARIABLE] = settings.lineage.url
+                environment[NAMESPACE_VARIABLE] = settings.lineage.namespace
             jobs = LocalRunner(cluster, environment, settings.watch_namespaces, place.local_workers)
             parts.append(("jobs", jobs.run()))
         else:
@@ -233,6 +241,7 @@ def _keeper(cluster: Cluster, settings: OperatorSettings, metrics: Metrics) -> C
         "When the webhook's certificate ends, in seconds since 1970.",
         registry=metrics.registry,
     )
+    ends.set(math.nan)  # nothing is known of one that somebody else renews
     return CertificateKeeper(cluster, settings, ends.set, metrics.recoveries.certificate_renewed)
 
 

@@ -23,6 +23,7 @@ from snaploom_operator.objects import (
 )
 from snaploom_operator.submitters.base import RunRequest
 from snaploom_operator.submitters.sandbox import refusals
+from snaploom_operator.submitters.submissionlogs import cause_in
 
 _SHOWN = 5
 """Refused settings that a message names."""
@@ -78,7 +79,7 @@ def read_application(
         uid=metadata.uid,
         owner_uid=owner,
         state=state,
-        message=message,
+        message=cause_in(message),
         driver_pod=driver_pod,
         action=note.action,
         attempt=note.attempt,

@@ -12,6 +12,7 @@ from snaploom.models.times import EpochNanos
 from snaploom.planning.secretvariables import SecretKey
 from snaploom_operator.cluster.port import ApiResource
 from snaploom_operator.objects import Application, JsonObject
+from snaploom_operator.settings import NO_LINEAGE, LineageSettings, LogFormat
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,10 @@ class RunRequest:
     """Keys of Secrets that its driver gets as environment variables."""
     allow_jdbc_url: bool = False
     """Whether its driver may read databases by whole JDBC URLs."""
+    log_format: LogFormat = "text"
+    """Form of its driver's lines."""
+    lineage: LineageSettings = NO_LINEAGE
+    """Where its driver tells what it makes of what."""
 
 
 class ApplicationForm(Protocol):

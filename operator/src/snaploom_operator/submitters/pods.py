@@ -9,14 +9,21 @@ executors need neither, and Spark hands them what a connection needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from pydantic import JsonValue
 
 from snaploom.models.base import ApiModel
 from snaploom.models.podtemplate import PodTemplate
 from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE
+from snaploom.planning.jobvariables import (
+    KEY_VARIABLE,
+    LOG_FORMAT_VARIABLE,
+    NAMESPACE_VARIABLE,
+    URL_VARIABLE,
+)
 from snaploom_operator.manifests.metadata import child_labels
+from snaploom_operator.settings import LineageSettings
 from snaploom_operator.submitters.base import RunRequest
 from snaploom_operator.submitters.sandbox import BUNDLE_FOLDER, OUR_VOLUMES, normal_path
 
@@ -49,7 +56,21 @@ def driver_template(request: RunRequest) -> dict[str, JsonValue]:
     ]
     if request.allow_jdbc_url:
         variables.append({"name": ALLOW_URL_VARIABLE, "value": "true"})
+    if request.log_format != "text":
+        variables.append({"name": LOG_FORMAT_VARIABLE, "value": request.log_format})
+    variables.extend(_lineage(request.lineage))
     return _template(request, DRIVER, [volume], [mount], variables)
+
+
+def _lineage(lineage: LineageSettings) -> Iterator[JsonValue]:
+    """Variables that say where the driver tells of lineage; none where it is to be quiet."""
+    if not lineage.url:
+        return
+    yield {"name": URL_VARIABLE, "value": lineage.url}
+    yield {"name": NAMESPACE_VARIABLE, "value": lineage.namespace}
+    if lineage.api_key is not None:
+        key: JsonValue = {"name": lineage.api_key.secret, "key": lineage.api_key.key}
+        yield {"name": KEY_VARIABLE, "valueFrom": {"secretKeyRef": key}}
 
 
 def executor_template(request: RunRequest) -> dict[str, JsonValue]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -121,6 +122,8 @@ class Watches:
                     clusterwide=not self._namespaces,
                     namespaces=self._namespaces,
                     standalone=True,
+                    # Otherwise kopf asks who its user is, and a pod's may have a number only.
+                    identity=socket.gethostname(),  # type: ignore[arg-type]  # a kind of text
                     stop_flag=stop,
                 )
             )

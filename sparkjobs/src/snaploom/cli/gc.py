@@ -15,17 +15,18 @@ import snaploom
 from snaploom.cli.console import OutputForm, print_json, result_console
 from snaploom.cli.options import Form, Now, folder_uri, instant_of, open_named
 from snaploom.models.codes import make_finding
-from snaploom.models.common import TimeOffset
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.times import NANOS_PER_MICROSECOND, now
-from snaploom.planning.calendar import minus_bounded
 from snaploom.storage.folder import open_folder
-from snaploom.storage.gc import Garbage, Verdict, collect_garbage, find_garbage
+from snaploom.storage.gc import (
+    Garbage,
+    Verdict,
+    collect_garbage,
+    find_garbage,
+    promised_grace,
+)
 from snaploom.storage.layout import new_run_id
 from snaploom.storage.run import Run
-
-DEFAULT_GRACE = TimeOffset(hour=1)
-"""Of a folder that nobody told its `outputFolder.readerGrace`: the default of that."""
 
 
 def gc(
@@ -54,7 +55,7 @@ def gc(
     moment = instant_of(now_text)
     opened = open_folder(open_named(folder_uri(folder)))
     state = opened.log.read()
-    declared = moment - minus_bounded(moment, state.reader_grace or DEFAULT_GRACE, "UTC")
+    declared = promised_grace(state, moment)
     nanos = declared if grace is None else _nanos(grace)
     if nanos < declared and not below_reader_grace:
         raise _too_short(grace, declared)

@@ -70,6 +70,7 @@ class Planned:
             "unreachable": [],
             "ties": [],
             "candidates": None,
+            "collect": None,
         }
         failure = self.failure
         told = () if failure is None else (preflight_finding(failure, failure.reason),)

@@ -12,7 +12,8 @@ from snaploom.models.common import CheckMode
 from snaploom.models.finding import Finding, InvalidDeclarations
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.planning.bundle import Bundle
-from snaploom.planning.validation.outputfolder import folder_findings, overlap_findings
+from snaploom.planning.validation.outputfolder import folder_findings
+from snaploom.planning.validation.overlaps import overlap_findings
 
 
 def sampling_elsewhere(

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from snaploom.hadoop.jvm import jvm_of
+
 _log = logging.getLogger(__name__)
 
 S3 = "s3a:"
@@ -58,7 +60,7 @@ def remove_marker(spark: SparkSession, uri: str) -> None:
     """
     if not uri.startswith(S3):
         return
-    jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]  # set once a session exists
+    jvm = jvm_of(spark)
     bucket, _, folder = uri.removeprefix(f"{S3}//").partition("/")
     try:
         path = jvm.org.apache.hadoop.fs.Path(uri)
@@ -72,7 +74,7 @@ def remove_marker(spark: SparkSession, uri: str) -> None:
 
 def has_committers(spark: SparkSession) -> bool:
     """Whether the module `spark-hadoop-cloud` is on the classpath."""
-    jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]  # set once a session exists
+    jvm = jvm_of(spark)
     try:
         jvm.org.apache.spark.util.Utils.classForName(PROTOCOL, False, False)
     except Py4JError:

@@ -14,13 +14,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from py4j.java_gateway import JavaObject, JVMView
+from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql import types as spark
 
 from snaploom.engine.icebergschema import iceberg_schema, renamed
 from snaploom.errors import HistoryIncompatible, PublicationError
+from snaploom.hadoop.jvm import jvm_of
 from snaploom.storage.entries import FileRecord
 from snaploom.storage.icebergtable import TABLE, TableChange, version_key
 
@@ -62,13 +63,6 @@ def has_class(session: SparkSession, name: str) -> bool:
     return True
 
 
-def jvm_of(session: SparkSession) -> JVMView:
-    """The session's JVM."""
-    gateway = session.sparkContext._gateway
-    assert gateway is not None  # the session is at work
-    return gateway.jvm
-
-
 @dataclass(frozen=True)
 class IcebergLibrary:
     """`TableLibrary` by Iceberg's Java classes."""
@@ -96,12 +90,9 @@ class IcebergLibrary:
             HistoryIncompatible: the columns contradict those of the table.
             PublicationError: Iceberg refuses, in its words.
         """
-        jvm = jvm_of(self.session)
-        place = f"{folder}{TABLE}".removesuffix("/")
         try:
-            table = jvm.org.apache.iceberg.hadoop.HadoopTables(self._configuration()).load(place)
-            newest = table.operations().current().metadataFileLocation()
-            if not newest.endswith(f"/{version_key(number)}"):
+            table = self._newest(folder, number)
+            if table is None:
                 return None
             transaction = table.newTransaction()
             if change.schema:
@@ -114,6 +105,34 @@ class IcebergLibrary:
                 found=_words(error),
                 hint="nothing was published; 'SNAPLOOM_DEBUG=1' shows more",
             ) from error
+
+    def lists(self, folder: str, number: int) -> frozenset[str] | None:
+        """As `TableLibrary.lists`.
+
+        Raises:
+            PublicationError: Iceberg cannot read its lists, in its words.
+        """
+        try:
+            table = self._newest(folder, number)
+            if table is None:
+                return None
+            places: set[str] = set()
+            for snapshot in table.snapshots():
+                places.add(snapshot.manifestListLocation())
+                places.update(one.path() for one in snapshot.allManifests(table.io()))
+        except Py4JError as error:
+            raise PublicationError(
+                "Iceberg could not read which lists of files the table needs", found=_words(error)
+            ) from error
+        return frozenset(place.rpartition("/")[2] for place in places)
+
+    def _newest(self, folder: str, number: int) -> JavaObject | None:
+        """The table as Iceberg sees it; None where a version is not its newest."""
+        place = f"{folder}{TABLE}".removesuffix("/")
+        tables = jvm_of(self.session).org.apache.iceberg.hadoop.HadoopTables(self._configuration())
+        table = tables.load(place)
+        newest = table.operations().current().metadataFileLocation()
+        return table if newest.endswith(f"/{version_key(number)}") else None
 
     def _evolve(self, transaction: JavaObject, schema: spark.StructType, partition: str) -> None:
         """Give the table the columns that it lacks, and wider types where that is possible."""

@@ -10,6 +10,7 @@ from py4j.java_collections import JavaArray
 from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
+from snaploom.hadoop.jvm import jvm_of
 from snaploom.planning.hadoopuris import hadoop_uri
 
 _STATUS = re.compile(
@@ -51,7 +52,7 @@ class ListedFile:
 
 def open_path(spark: SparkSession, uri: str) -> tuple[JavaObject, JavaObject]:
     """A path, and Hadoop's client for its store."""
-    jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]  # set once a session exists
+    jvm = jvm_of(spark)
     path = jvm.org.apache.hadoop.fs.Path(hadoop_uri(uri))
     return path, path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
 
@@ -76,7 +77,7 @@ def describe(spark: SparkSession, statuses: JavaArray) -> Iterator[ListedFile]:
     text. Its form is not promised, and a path may contain anything, the look of a status included:
     unless the text has exactly one of each mark a status, each is asked by itself.
     """
-    jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]  # set once a session exists
+    jvm = jvm_of(spark)
     text = str(jvm.scala.runtime.ScalaRunTime.stringOf(statuses))
     described = [s for s in _STATUS.finditer(text) if s["length"] or s["folder"] == "true"]
     if {len(described), text.count("{"), text.count("; isDirectory=")} == {len(statuses)}:

@@ -30,6 +30,7 @@ from snaploom.errors import (
     StorageError,
 )
 from snaploom.hadoop.files import ListedFile, describe
+from snaploom.hadoop.jvm import jvm_of
 from snaploom.models.times import NANOS_PER_MICROSECOND, EpochNanos
 from snaploom.planning.hadoopuris import hadoop_uri
 from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectInfo, check_key, check_prefix
@@ -86,7 +87,7 @@ class HadoopObjectStore:
             FolderNotWritable: it cannot be made.
         """
         self._spark = spark
-        self._jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]  # set once it runs
+        self._jvm = jvm_of(spark)
         path = self._jvm.org.apache.hadoop.fs.Path(hadoop_uri(uri).rstrip("/") + "/")
         configuration = spark._jsparkSession.sessionState().newHadoopConf()
         configuration.setIfUnset(*_CLOSING)

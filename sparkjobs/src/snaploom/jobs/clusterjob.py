@@ -10,10 +10,10 @@ Asked to end by SIGTERM it stops cleanly, reports INTERRUPTED and ends with 130.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from snaploom.jobs.reports.identity import Owner, RunIdentity
 from snaploom.jobs.reports.lines import error_lines, finding_lines
 from snaploom.jobs.reports.running import RunningReport
 from snaploom.jobs.reports.writer import ReportSink, ReportWriter
+from snaploom.jobs.voice import Voice
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.outputdataset import OutputDataset
@@ -65,24 +66,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     started = now()
     identity = RunIdentity(asked.run_id, asked.uid, asked.attempt)
+    voice = Voice.of(os.environ, asked.run_id)
     with hearing_signals() as interruption:
         try:
             bundle_file = read_bundle_file(asked.bundle)
             owner = bundle_file.owner
+            voice = Voice.of(os.environ, asked.run_id, owner)
             sink = _sink(asked.report, owner, identity)
         except SnaploomError as error:
-            _say(*error_lines(error))
+            voice.say("\n".join(error_lines(error)), reason=error.reason)
             return error.exit_code
         start = identity.sign(_started(owner, started))
-        writer = ReportWriter(sink, _say)
+        writer = ReportWriter(sink, voice.say)
         writer.offer(start)
         running = RunningReport(start)
-        work = Work(started, interruption, running, lambda: writer.offer(running.report), _say)
+        work = Work(started, interruption, running, lambda: writer.offer(running.report), voice.say)
         if isinstance(sink, ConfigMapReport):
             work = replace(work, lease=_in_cluster(owner, identity))
         report = identity.sign(_carried_out(bundle_file, asked.uid, asked.action, work, owner))
         if report.message:
-            _say(f"error {report.output}: {report.message}")
+            voice.say(f"error {report.output}: {report.message}", reason=report.reason)
         writer.finish(report)
     return report_exit_code(report)
 
@@ -161,12 +164,13 @@ def _carried_out(
     try:
         bundle = bundle_file.parse(uid)
         if action is RunAction.RUN:
-            _say(*finding_lines(refuse_invalid(bundle)))
+            for finding in refuse_invalid(bundle):
+                work.say("\n".join(finding_lines([finding])))
         return DOINGS[action, owner.kind](bundle, work)
     except SnaploomError as error:
         return _ended_by(error, work)
     except Exception as fault:  # noqa: BLE001 - the operator must hear of it; nothing is hidden
-        _say(traceback.format_exc())
+        work.say(traceback.format_exc())
         unexpected = UnexpectedFault(
             "a fault of Snaploom itself ended the run",
             found=type(fault).__name__,  # its text may hold anything, so that the log alone has it
@@ -182,15 +186,6 @@ def _ended_by(error: SnaploomError, work: Work) -> Report:
     names = ("phase", "findings", "message", "reason", "retryable")
     update = {name: getattr(end, name) for name in names}
     return told.model_copy(update=update | {"finished_at": format_instant(now()), "progress": None})
-
-
-def _say(*lines: str) -> None:
-    # `spark-submit` reads what is said, and is gone when its pod is told to end; the Report is
-    # written all the same.
-    with suppress(OSError):
-        for line in lines:
-            sys.stderr.write(f"{line}\n")
-        sys.stderr.flush()
 
 
 if __name__ == "__main__":

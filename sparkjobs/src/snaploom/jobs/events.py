@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from snaploom.jobs.published.estimating import Estimate
+from snaploom.jobs.wovencolumns import WovenColumns
 from snaploom.models.report import SnapshotReport, Unpublished
+from snaploom.models.runfacts import CollectedFiles
 from snaploom.models.times import EpochNanos
 
 
@@ -66,6 +68,8 @@ class SnapshotPublished:
     """A snapshot is live."""
 
     report: SnapshotReport
+    columns: WovenColumns | None = None
+    """Its columns, and those that it was woven from; None where nobody kept them."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,13 @@ class SnapshotLeftOut:
 
     outcome: Unpublished
     is_failure: bool
+
+
+@dataclass(frozen=True)
+class FilesCollected:
+    """Files of snapshots that are not published any more are removed."""
+
+    collected: CollectedFiles
 
 
 @dataclass(frozen=True)
@@ -110,6 +121,7 @@ Event = (
     | TasksDone
     | SnapshotPublished
     | SnapshotLeftOut
+    | FilesCollected
     | IndexFollowed
     | Warned
     | OfOutput

@@ -58,7 +58,10 @@ _REASON = PrinterColumn("Reason", '.status.conditions[?(@.type=="Ready")].reason
 _AGE = PrinterColumn("Age", ".metadata.creationTimestamp", type="date")
 _WIDE_AGE = replace(_AGE, priority=1)
 _USED_BY = PrinterColumn("Used-By", ".status.usedBy.count", type="integer", priority=1)
+_RUN = PrinterColumn("Run", ".status.currentRun.phase", priority=1)
+_PROGRESS = PrinterColumn("Progress", ".status.currentRun.progress", priority=1)
 _LAST_RUN = PrinterColumn("Last-Run", ".status.lastRun.phase", priority=1)
+_LAST_REASON = PrinterColumn("Last-Reason", ".status.lastRun.reason", priority=1)
 _LATEST = ".status.latestSnapshot.time"
 _NEXT_RUN = PrinterColumn("Next-Run", ".status.nextRunTime", priority=1)
 _MESSAGE = PrinterColumn("Message", '.status.conditions[?(@.type=="Ready")].message', priority=1)
@@ -88,15 +91,17 @@ KINDS = (
         "OutputDataset", "outputdatasets", "ods", OutputDataset,
         (
             _READY, _REASON, PrinterColumn("Snapshot", _LATEST, type="date"), _WIDE_AGE,
-            PrinterColumn("Snapshot-Time", _LATEST, priority=1), _LAST_RUN, _NEXT_RUN, _MESSAGE,
+            PrinterColumn("Snapshot-Time", _LATEST, priority=1),
+            PrinterColumn("Rows", ".status.latestSnapshot.rows", type="integer", priority=1),
+            _RUN, _PROGRESS, _LAST_RUN, _LAST_REASON, _NEXT_RUN, _MESSAGE,
         ),
     ),
     Kind(
         "SkippingIndex", "skippingindexes", "skix", SkippingIndex,
         (
             _READY, _REASON, PrinterColumn("State", ".status.state"), _WIDE_AGE,
-            PrinterColumn("Stale", ".status.files.stale", type="integer", priority=1), _LAST_RUN,
-            _NEXT_RUN, _MESSAGE,
+            PrinterColumn("Stale", ".status.files.stale", type="integer", priority=1),
+            _RUN, _PROGRESS, _LAST_RUN, _LAST_REASON, _NEXT_RUN, _MESSAGE,
         ),
     ),
 )  # fmt: skip

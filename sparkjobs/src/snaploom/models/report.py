@@ -19,7 +19,7 @@ from snaploom.models.common import (
     UriText,
 )
 from snaploom.models.finding import Finding
-from snaploom.models.runfacts import IndexFacts, Removed, SeenSource
+from snaploom.models.runfacts import CollectedFiles, IndexFacts, Removed, SeenSource
 
 REPORT_FORMAT = 1
 """Format of the Report; a newer one is refused, older ones are read (ruling D19)."""
@@ -331,6 +331,8 @@ class Report(ApiModel):
     """The newest of them in short, newest first."""
     registered: RegisteredTable | None = None
     """The catalog table, where the output has one and it could be brought up to date."""
+    collected: CollectedFiles | None = None
+    """What it removed of deleted and replaced snapshots; omitted when nothing was or will be."""
     index: IndexFacts | None = None
     """What a run of an index left."""
     removed: Removed | None = None

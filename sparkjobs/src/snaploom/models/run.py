@@ -333,6 +333,12 @@ class LastRun(ApiModel):
     """When it ended."""
     published: Annotated[int, Ge(0)] = 0
     """Snapshots that it published."""
+    rows: Annotated[int, Ge(0)] = 0
+    """Rows of these snapshots."""
+    bytes: Annotated[int, Ge(0)] = 0
+    """Size of their files."""
+    collected_files: Annotated[int, Ge(0)] = 0
+    """Files of deleted and replaced snapshots that it removed."""
     skipped: RunList = ()
     """The first snapshots that it left out."""
     failed: RunList = ()

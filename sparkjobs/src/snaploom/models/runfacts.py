@@ -43,6 +43,20 @@ class IndexFacts(ApiModel):
     """What a person should know about it."""
 
 
+class CollectedFiles(ApiModel):
+    """What a run removed at its end of snapshots that are not published any more."""
+
+    snapshots: Annotated[int, Ge(0)] = 0
+    """Deleted and replaced snapshots whose files are removed."""
+    files: Annotated[int, Ge(0)] = 0
+    """Number of their files, and of those that runs which died left in staging."""
+    bytes: Annotated[int, Ge(0)] = 0
+    """Size of all these."""
+    waiting: Annotated[int, Ge(0)] = 0
+    """Deleted and replaced snapshots whose files stay: readers may be at them, or one run does not
+    remove as many."""
+
+
 class UnregisteredTable(ApiModel):
     """The catalog table of an output (`registerTable`) that is being deleted."""
 

@@ -15,6 +15,7 @@ from snaploom.models.finding import Finding
 from snaploom.models.times import format_instant
 from snaploom.planning.graph import ROOT_FIELD
 from snaploom.planning.plan import PlannedSnapshot, RunPlan
+from snaploom.planning.steps import CollectEnded
 from snaploom.planning.tree import JoinNode, JoinTree, Tie
 
 
@@ -32,6 +33,7 @@ def plan_json(plan: RunPlan) -> dict[str, JsonValue]:
         ],
         "ties": [_tie_json(tie) for tie in plan.tree.ties],
         "candidates": None if candidates is None else [_snapshot_json(one) for one in candidates],
+        "collect": None if plan.collecting is None else _collecting_json(plan.collecting),
         "findings": [finding_json(finding) for finding in plan.findings],
     }
 
@@ -75,6 +77,10 @@ def _snapshot_json(snapshot: PlannedSnapshot) -> JsonValue:
     }
 
 
+def _collecting_json(step: CollectEnded) -> JsonValue:
+    return {"endedSnapshots": step.snapshots}
+
+
 def finding_json(finding: Finding) -> JsonValue:
     """A finding as the JSON contract has it."""
     return {
@@ -92,6 +98,8 @@ def plan_text(plan: RunPlan) -> str:
     parts = [f"{plan.output.identity}, plan {plan.hash[:12]}", tree_text(plan.tree)]
     if plan.snapshots is not None:
         lines = [line for snapshot in plan.snapshots for line in _snapshot_lines(snapshot)]
+        if plan.collecting is not None and plan.collecting.snapshots:
+            lines.append(_collecting_line(plan.collecting))
         parts.append("\n".join(lines) or "Nothing to publish.")
     return "\n\n".join(parts) + "\n"
 
@@ -122,6 +130,11 @@ def _branches(
             about += f", from {node.source}"
         yield f"{indent}{'└── ' if last else '├── '}{node.field_name}", about
         yield from _branches(children, node.number, indent + ("    " if last else "│   "))
+
+
+def _collecting_line(step: CollectEnded) -> str:
+    ended = "1 ended snapshot" if step.snapshots == 1 else f"{step.snapshots} ended snapshots"
+    return f"COLLECT files of {ended}, as far as readerGrace has passed"
 
 
 def _snapshot_lines(snapshot: PlannedSnapshot) -> Iterator[str]:

@@ -43,7 +43,13 @@ from snaploom.planning.partition import (
 from snaploom.planning.planhash import plan_hash
 from snaploom.planning.retention import HeldSnapshot, catchup_order, not_worth_weaving
 from snaploom.planning.selection import EVERYTHING, Selection
-from snaploom.planning.steps import FailSnapshot, SkipSnapshot, Step, weaving_steps
+from snaploom.planning.steps import (
+    CollectEnded,
+    FailSnapshot,
+    SkipSnapshot,
+    Step,
+    weaving_steps,
+)
 from snaploom.planning.tree import JoinTree, plan_tree
 from snaploom.planning.treefindings import tree_findings
 
@@ -59,6 +65,8 @@ class PublishedState:
     """The live snapshots."""
     tombstoned: tuple[EpochNanos, ...] = ()
     """Times of snapshots that were deleted; their intervals are done."""
+    waiting: int = 0
+    """Ended snapshots whose files may still be there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +99,14 @@ class RunPlan:
     findings: tuple[Finding, ...]
     snapshots: tuple[PlannedSnapshot, ...] | None = None
     """The candidates, in the order in which they are worked off."""
+    collecting: CollectEnded | None = None
+    """What follows them; None where nothing is to be published, and then nothing is removed."""
 
     @property
     def steps(self) -> tuple[Step, ...]:
         """Every step, in the order in which a run visits them."""
-        return tuple(step for snapshot in self.snapshots or () for step in snapshot.steps)
+        woven = tuple(step for snapshot in self.snapshots or () for step in snapshot.steps)
+        return woven if self.collecting is None else (*woven, self.collecting)
 
     @property
     def is_valid(self) -> bool:
@@ -137,7 +148,7 @@ def plan_run(
         return plan
     planner = _SnapshotPlanner(plan.output, plan.tree, offered, published, now)
     if selection.restated is not None:
-        return replace(plan, snapshots=(planner.restated(selection.restated),))
+        return _followed(plan, (planner.restated(selection.restated),), published)
     candidates = (planned for planned in planner.plan() if selection.holds(planned.time))
     snapshots = _limited(tuple(candidates), limit)
     findings = (
@@ -145,7 +156,16 @@ def plan_run(
         *empty_source_findings(bundle, plan.tree, offered),
         *planner.findings(snapshots),
     )
-    return replace(plan, snapshots=snapshots, findings=findings)
+    return _followed(replace(plan, findings=findings), snapshots, published)
+
+
+def _followed(
+    plan: RunPlan, snapshots: tuple[PlannedSnapshot, ...], published: PublishedState
+) -> RunPlan:
+    """A plan with its candidates, and what follows them when any is published."""
+    is_due = any(snapshot.action is Action.PUBLISH for snapshot in snapshots)
+    step = CollectEnded(published.waiting) if is_due else None
+    return replace(plan, snapshots=snapshots, collecting=step)
 
 
 @dataclass

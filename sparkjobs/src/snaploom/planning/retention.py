@@ -127,12 +127,34 @@ def not_worth_weaving(
     now: EpochNanos,
     periods: IntervalSequence,
 ) -> dict[EpochNanos, RetentionRule]:
-    """The candidates that would be removed at once, if those that are not were published now.
+    """The candidates that would be removed at once, by this run or by those that follow it now.
+
+    Runs are played through until nothing more is woven. What the first one removes can stand in the
+    way of a candidate: the next run weaves that one then, and it takes the place of what the first
+    one has woven. That is not worth weaving either.
+    """
+    there, offered = tuple(held), set(candidates)
+    dropped: dict[EpochNanos, RetentionRule] = {}
+    while True:
+        dropped |= _removed_at_once(rules, there, offered - dropped.keys(), now, periods)
+        lost = _lost_later(rules, there, offered, offered - dropped.keys(), now, periods)
+        if not lost:
+            return dropped
+        dropped |= lost
+
+
+def _removed_at_once(
+    rules: SnapshotAutoDelete,
+    there: Sequence[HeldSnapshot],
+    candidates: Iterable[EpochNanos],
+    now: EpochNanos,
+    periods: IntervalSequence,
+) -> dict[EpochNanos, RetentionRule]:
+    """The candidates that would go at once, if those that would not were published now.
 
     Played through until nothing more goes: a candidate that is not woven saves the place of one
     that is there, which may stand in the way of another candidate.
     """
-    there = tuple(held)
     coming = set(candidates)
     dropped: dict[EpochNanos, RetentionRule] = {}
     while True:
@@ -142,6 +164,30 @@ def not_worth_weaving(
             return dropped
         dropped.update((time, gone[time]) for time in coming & gone.keys())
         coming -= gone.keys()
+
+
+def _lost_later(
+    rules: SnapshotAutoDelete,
+    there: Sequence[HeldSnapshot],
+    offered: Iterable[EpochNanos],
+    woven: Iterable[EpochNanos],
+    now: EpochNanos,
+    periods: IntervalSequence,
+) -> dict[EpochNanos, RetentionRule]:
+    """Of what a run weaves, what runs behind it would remove, each with the rule that says so."""
+    first = coming = set(woven)
+    left, held = set(offered), list(there)
+    lost: dict[EpochNanos, RetentionRule] = {}
+    while coming:
+        left -= coming
+        held += [HeldSnapshot(time, now) for time in coming]
+        gone = {r.time: r.rule for r in removals(rules, held, now, periods)}
+        lost.update((time, gone[time]) for time in first & gone.keys())
+        if not gone or not left:
+            break  # nothing stood in anybody's way
+        held = [snapshot for snapshot in held if snapshot.time not in gone]
+        coming = left - _removed_at_once(rules, held, left, now, periods).keys()
+    return lost
 
 
 def removals_before(

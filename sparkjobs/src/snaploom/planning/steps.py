@@ -77,6 +77,14 @@ class FailSnapshot:
     message: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class CollectEnded:
+    """Remove files of ended snapshots whose readers' grace has passed; the last step of a run."""
+
+    snapshots: int
+    """Ended snapshots whose files may still be there, before the run ends any."""
+
+
 Step = (
     ReadSource
     | GroupNode
@@ -85,6 +93,7 @@ Step = (
     | PublishSnapshot
     | SkipSnapshot
     | FailSnapshot
+    | CollectEnded
 )
 
 

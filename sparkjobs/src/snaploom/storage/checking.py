@@ -21,7 +21,8 @@ from snaploom.storage.icebergtable import TABLE
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.records import Records
 from snaploom.storage.state import EMPTY, FolderState, fold
-from snaploom.storage.tablecommits import has_table, told_by_table
+from snaploom.storage.tablecommits import has_table
+from snaploom.storage.tablehistory import told_by_table
 
 
 class FaultKind(StrEnum):

@@ -8,7 +8,7 @@ folder at the same moment settle it as they settle everything else: by one put-i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -29,6 +29,7 @@ from snaploom.storage.entries import (
     FolderIdentity,
     FolderSettings,
     Revoke,
+    TombstoneRecord,
     check_format,
 )
 from snaploom.storage.fixedsettings import changed_settings, fixed_by
@@ -104,6 +105,19 @@ class Folder:
         if wanted and self._has_table and not unless(self.read()):
             self._table().revoke(wanted, run.clock())
         return self.log.commit(revocation)
+
+    def forget(self, ended: Collection[TombstoneRecord], run: Run) -> None:
+        """Let the folder's table, where there is one, forget versions before their files go.
+
+        Args:
+            ended: the versions, past their readers' grace.
+            run: who removes the files.
+
+        Raises:
+            SnapshotsHeld: a tag or another branch of the table shows one.
+        """
+        if ended and self._has_table:
+            self._table().forget(ended, run.clock())
 
     @cached_property
     def _has_table(self) -> bool:

@@ -18,12 +18,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 
+from snaploom.models.common import TimeOffset
 from snaploom.models.times import EpochNanos
+from snaploom.planning.calendar import minus_bounded
 from snaploom.storage import layout
+from snaploom.storage.entries import TombstoneRecord
 from snaploom.storage.folder import Folder
 from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectInfo, ObjectStore
 from snaploom.storage.run import CrashPoint, Run
 from snaploom.storage.state import FolderState
+
+DEFAULT_READER_GRACE = TimeOffset(hour=1)
+"""Of a folder that nobody told its `outputFolder.readerGrace`: the default of that (ruling D4)."""
 
 
 class GarbageKind(StrEnum):
@@ -97,15 +103,35 @@ def collect_garbage(folder: Folder, garbage: Iterable[Garbage], run: Run) -> tup
     if not doomed:
         return ()
     state = _revoke(folder, _writers(doomed) - {run.run_id}, run)
+    dead = [item for item in doomed if _is_dead(item, state, run)]
+    folder.forget(_versions(dead, state), run)
     removed = []
-    for item in doomed:
-        if _is_dead(item, state, run):
-            folder.store.delete([item.key])
-            removed.append(item)
-            run.reached(CrashPoint.DURING_DELETION)
+    for item in dead:
+        folder.store.delete([item.key])
+        removed.append(item)
+        run.reached(CrashPoint.DURING_DELETION)
     for run_id in sorted(_writers(g for g in removed if g.kind is GarbageKind.STAGING)):
         folder.store.prune(f"{layout.STAGING}{run_id}/")
     return tuple(removed)
+
+
+def promised_grace(state: FolderState, present: EpochNanos) -> int:
+    """Nanoseconds that readers may hold on to what they pinned, up to a moment."""
+    grace = state.reader_grace or DEFAULT_READER_GRACE
+    return present - minus_bounded(present, grace, "UTC")
+
+
+def ended_at(store: ObjectStore, seq: int, told: EpochNanos) -> int:
+    """When an entry that ended versions was written: by the store's clock, else as told (D29)."""
+    info = store.head(layout.manifest_key(seq))
+    return info.modified if info is not None else told
+
+
+def _versions(garbage: Iterable[Garbage], state: FolderState) -> list[TombstoneRecord]:
+    """The ended versions that files are of."""
+    keys = (item.key for item in garbage if item.kind is GarbageKind.TOMBSTONED)
+    found = filter(None, map(state.tombstone_of, keys))
+    return list({one.published_seq: one for one in found}.values())
 
 
 def _writers(garbage: Iterable[Garbage]) -> set[str]:
@@ -166,7 +192,8 @@ class _Search:
             ended = self.state.tombstone_of(info.key)
             if ended is not None:
                 if ended.seq not in is_past:
-                    is_past[ended.seq] = self._ended_at(ended.seq, ended.deleted_at) < self.horizon
+                    moment = ended_at(self.store, ended.seq, ended.deleted_at)
+                    is_past[ended.seq] = moment < self.horizon
                 yield self._aged(info, GarbageKind.TOMBSTONED, ended.rule, is_past[ended.seq])
             else:
                 yield self._leftover(info)
@@ -192,8 +219,3 @@ class _Search:
         verdict = Verdict.REMOVE if past else Verdict.KEEP_YOUNG
         reason = why if past else f"{why}; kept, too young"
         return Garbage(kind, verdict, info.key, info.size, layout.run_of(info.key), reason)
-
-    def _ended_at(self, seq: int, told: EpochNanos) -> int:
-        """When a tombstone was written: by the store's clock, else by the writer's (D29)."""
-        info = self.store.head(layout.manifest_key(seq))
-        return info.modified if info is not None else told

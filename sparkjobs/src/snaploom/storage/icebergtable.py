@@ -46,6 +46,8 @@ COMMIT = "snaploom.commit"
 """Likewise: the hash that names `commits/<hash>.json`."""
 REVOKED = "snaploom.revoked-runs"
 """Property of the table: runs that may not commit to it any more (ruling D27)."""
+EARLIER = "snaploom.earlier-commits"
+"""Property of the table: the hash that names the page of commits it has forgotten last."""
 
 _VERSION = re.compile(rf"{re.escape(VERSIONS)}v(\d+)\.metadata\.json")
 KEPT_VERSIONS = 100
@@ -84,15 +86,25 @@ class TableVersion:
         told = _texts(self.document.get("properties")).get(REVOKED, "")
         return frozenset(told.split())
 
+    @cached_property
+    def earlier(self) -> str:
+        """Hash of the page of commits that the table has forgotten; empty where it knows all."""
+        return _texts(self.document.get("properties")).get(EARLIER, "")
+
     def history(self) -> Iterator[TableCommitted]:
-        """Commits of ours that lead to what the table holds now, the newest first."""
+        """Commits of ours that the table still knows of, the newest first."""
+        for snapshot in self.lineage():
+            summary = _texts(snapshot.get("summary"))
+            if RUN_ID in summary and COMMIT in summary:
+                yield TableCommitted(summary[RUN_ID], summary[COMMIT])
+
+    def lineage(self) -> Iterator[Mapping[str, JsonValue]]:
+        """The table's snapshots that lead to what it holds now, the newest first."""
         listed = self.document.get("snapshots")
         snapshots = {one["snapshot-id"]: one for one in _objects(listed)}
         wanted = self.document.get("current-snapshot-id")
         while (snapshot := snapshots.get(wanted)) is not None:
-            summary = _texts(snapshot.get("summary"))
-            if RUN_ID in summary and COMMIT in summary:
-                yield TableCommitted(summary[RUN_ID], summary[COMMIT])
+            yield snapshot
             wanted = snapshot.get("parent-snapshot-id")
 
 
@@ -137,6 +149,10 @@ class TableLibrary(Protocol):
         Raises:
             HistoryIncompatible: the columns contradict those of the table.
         """
+        ...
+
+    def lists(self, folder: str, number: int) -> frozenset[str] | None:
+        """Names of the lists of files that a version needs; None where it is not the newest."""
         ...
 
 
@@ -194,7 +210,8 @@ class IcebergTable:
             now: milliseconds since 1970.
         """
         while (version := self.read()) is not None and not run_ids <= version.revoked:
-            document = revoked_document(version, self._store.uri, run_ids, now)
+            revoked = {REVOKED: " ".join(sorted(version.revoked | run_ids))}
+            document = next_document(version, self._store.uri, revoked, now)
             self.put(version.number + 1, json.dumps(document).encode())
 
     def _hint(self) -> int:
@@ -225,28 +242,26 @@ class IcebergTable:
             _log.warning("no hint for version %d of the table: %s", number, error.message)
 
 
-def revoked_document(
-    version: TableVersion, uri: str, run_ids: frozenset[str], now: int
+def next_document(
+    version: TableVersion, uri: str, properties: Mapping[str, str], now: int
 ) -> Mapping[str, JsonValue]:
-    """The version after one, in which runs are revoked, and which is the same otherwise.
+    """The version after one, with other properties, and the same otherwise.
 
     Args:
         version: the newest.
         uri: of the output's folder.
-        run_ids: the runs.
+        properties: those that are added or changed.
         now: milliseconds since 1970; Iceberg refuses a version that is older than the one before.
     """
     before = version.document
     told = before.get("last-updated-ms")
     at = told if isinstance(told, int) else now
-    properties = _texts(before.get("properties"))
-    revoked = " ".join(sorted(version.revoked | run_ids))
     log = before.get("metadata-log")
     here: JsonValue = {"timestamp-ms": at, "metadata-file": f"{uri}{version_key(version.number)}"}
     return {
         **before,
         "last-updated-ms": max(at, now),
-        "properties": {**properties, REVOKED: revoked},
+        "properties": {**_texts(before.get("properties")), **properties},
         "metadata-log": [*(log if isinstance(log, list) else []), here],
     }
 

@@ -8,6 +8,7 @@ metadata/manifest/<20 digits>.json             entries of the manifest log: the 
 metadata/checkpoint/<20 digits>.json           states of the log, to save reading; never needed
 metadata/_latest                               hint: a sequence that was reached
 metadata/_claim                                hint: how often the newest claim was renewed
+metadata/_swept                                hint: up to which ended version files are removed
 metadata/removal.json                          notice: the folder is being removed, and for whom
 metadata/schema/<sha256>.json, merged.json     schemas by content, and one that reads the newest
 metadata/datamodel/<sha256>.json, merged.json  data models by content, and the merged one for people
@@ -36,6 +37,7 @@ MANIFEST = "metadata/manifest/"
 CHECKPOINTS = "metadata/checkpoint/"
 LATEST = "metadata/_latest"
 CLAIM = "metadata/_claim"
+SWEPT = "metadata/_swept"
 REMOVAL = "metadata/removal.json"
 SCHEMAS = "metadata/schema/"
 DATA_MODELS = "metadata/datamodel/"

@@ -20,10 +20,10 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import ObjectStore as Backend
 
-from snaploom.errors import ObjectNotFound, StorageError
+from snaploom.errors import ObjectNotFound
 from snaploom.models.times import NANOS_PER_MICROSECOND, EpochNanos
 from snaploom.storage.objectstore import ObjectInfo, check_key, check_prefix
-from snaploom.storage.storefailures import WritersMet, told
+from snaploom.storage.storefailures import FileTooLong, WritersMet, told
 
 DELETED_TOGETHER = 1000
 """Keys of one request: S3's limit."""
@@ -113,7 +113,7 @@ class ObstoreObjectStore:
         if info is None:
             raise ObjectNotFound(f"{self._uri}{source} does not exist")
         if self._longest is not None and info.size > self._longest:
-            raise StorageError(
+            raise FileTooLong(
                 f"{self._uri}{source} is too long to be published in one piece",
                 found=f"{info.size:,} bytes",
                 expected=f"at most {self._longest:,} bytes a file",

@@ -52,7 +52,8 @@ from snaploom.storage.manifest import ManifestLog
 from snaploom.storage.objectstore import ObjectInfo, ObjectStore
 from snaploom.storage.run import Run
 from snaploom.storage.state import FolderState
-from snaploom.storage.tablecommits import has_table, told_by_table
+from snaploom.storage.tablecommits import has_table
+from snaploom.storage.tablehistory import told_by_table
 
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 """Where Spark keeps the schema of a frame in the footers that it writes."""

@@ -1,7 +1,7 @@
 """Replacement of the live version of a snapshot by other files with the same rows (D25, D39).
 
 One entry makes the new version live and ends the old one. Readers that pinned an older manifest
-find the old files until `readerGrace` has passed and somebody runs `gc`; readers that list folders
+find the old files until `readerGrace` has passed and they are removed; readers that list folders
 see both versions until then, which whoever asks for a replacement must know (ruling D42).
 """
 

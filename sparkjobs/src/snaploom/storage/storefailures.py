@@ -48,6 +48,13 @@ class StoreUnreachable(StorageError):
     reason = "StoreUnreachable"
 
 
+class FileTooLong(StorageError):
+    """A file is longer than the store moves in one request."""
+
+    reason = "FileTooLong"
+    retryable = False
+
+
 class WritersMet(StorageError):
     """Two conditional writes met, and the server has not decided ("409"): put again, then ask."""
 

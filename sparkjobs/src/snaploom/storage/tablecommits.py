@@ -13,31 +13,25 @@ run that the log has revoked.
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from urllib.parse import unquote
 
-from pydantic import JsonValue
-
-from snaploom.errors import ObjectNotFound, PublicationError, RunRevoked, SnaploomError
+from snaploom.errors import PublicationError, RunRevoked, SnaploomError
 from snaploom.models.times import NANOS_PER_MILLISECOND, EpochNanos, format_instant
 from snaploom.storage import layout
-from snaploom.storage.documents import put_content, store_model, store_schema
+from snaploom.storage.documents import store_model, store_schema
 from snaploom.storage.entries import (
-    MANIFEST_FORMAT,
     Entry,
     FileRecord,
     FolderSettings,
     Publish,
     Replace,
-    SnapshotRecord,
     Tombstone,
-    check_format,
+    TombstoneRecord,
     corrupt,
-    entry_from,
 )
 from snaploom.storage.history import with_partition
 from snaploom.storage.icebergtable import (
@@ -58,13 +52,15 @@ from snaploom.storage.manifest import (
 )
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.singleput import pause
-from snaploom.storage.state import FolderState, tombstone_of
+from snaploom.storage.state import FolderState
+from snaploom.storage.tableexpiry import forget, remove_lists
+from snaploom.storage.tablehistory import CHANGES, Meant, commits_of, meaning_of, store_meaning
 
 ICEBERG = "ICEBERG"
 """The data format of a folder that has a table."""
-CHANGES = (Publish, Replace, Tombstone)
-"""Entries that change what readers see, and so are a commit of the table first."""
-
+LISTS_MARGIN = 3600 * 1_000_000_000
+"""Nanoseconds by which a list of files is older than the version that does without it: whoever
+wrote it is long done, and clocks inside one store differ by far less."""
 _NO_COLUMNS = '{"type":"struct","fields":[]}'
 _log = logging.getLogger(__name__)
 
@@ -120,7 +116,7 @@ class TableCommits:
             _refuse_revoked(version, entry.run_id)
             if self._put(table, version, state, entry):
                 state = self._follow()
-                if isinstance(entry, Tombstone) or _Meant(entry, "").is_version_of(state):
+                if isinstance(entry, Tombstone) or Meant(entry, "").is_version_of(state):
                     return state
             pause(attempt)
         raise CommitContended(
@@ -139,9 +135,9 @@ class TableCommits:
         version = IcebergTable(self.store).read()
         if version is None:
             return state
-        due: list[_Meant] = []
-        for made in version.history():
-            meant = _meant(self.store, made.commit)
+        due: list[Meant] = []
+        for commit in commits_of(self.store, version):
+            meant = meaning_of(self.store, commit)
             if meant.is_version_of(state):
                 break
             due.append(meant)
@@ -158,6 +154,19 @@ class TableCommits:
         """
         IcebergTable(self.store).revoke(run_ids, now // NANOS_PER_MILLISECOND)
         self.catch_up()
+
+    def forget(self, ended: Collection[TombstoneRecord], now: EpochNanos) -> None:
+        """Let the table forget snapshots that show versions whose files are about to be removed.
+
+        Args:
+            ended: the versions, past their readers' grace.
+            now: by the clock of who removes them.
+
+        Raises:
+            SnapshotsHeld: a tag or another branch of the table shows one.
+        """
+        if forget(self.store, ended, now // NANOS_PER_MILLISECOND) and self.library is not None:
+            remove_lists(self.store, self.library, LISTS_MARGIN)
 
     def _follow(self) -> FolderState:
         """The state after the table's commit, which stands whatever comes of the log's."""
@@ -191,7 +200,7 @@ class TableCommits:
             summary={
                 RUN_ID: entry.run_id,
                 SNAPSHOT_TIME: " ".join(map(format_instant, _times(entry))),
-                COMMIT: self._store_meaning(entry),
+                COMMIT: store_meaning(self.store, entry),
             },
         )
         changed = library.changed(self.store.uri, version.number, change)
@@ -211,18 +220,7 @@ class TableCommits:
         key = layout.schema_key(entry.snapshot.schema_hash)
         return with_partition(self.store.get(key).decode(), settings)
 
-    def _store_meaning(self, entry: Publish | Replace | Tombstone) -> str:
-        """Put down what a commit means, schema included: `metadata/` may be lost."""
-        schema = ""
-        if not isinstance(entry, Tombstone):
-            schema = self.store.get(layout.schema_key(entry.snapshot.schema_hash)).decode()
-        told: JsonValue = {"format": MANIFEST_FORMAT, "entry": entry.dump(), "schema": schema}
-        content = json.dumps(told, sort_keys=True, ensure_ascii=False).encode() + b"\n"
-        name = layout.content_hash(content)
-        put_content(self.store, layout.commit_key(name), content)
-        return name
-
-    def _entry(self, meant: _Meant, state: FolderState) -> Entry | None:
+    def _entry(self, meant: Meant, state: FolderState) -> Entry | None:
         entry = meant.on_top_of(state)
         if isinstance(entry, Publish | Replace):
             # They are there, unless `metadata/` was lost.
@@ -231,106 +229,6 @@ class TableCommits:
         if entry is not None:
             _log.debug("entry %d follows the table", entry.seq)
         return entry
-
-
-@dataclass(frozen=True)
-class Told:
-    """What the history of a table tells of an output."""
-
-    live: tuple[tuple[SnapshotRecord, str], ...]
-    """What is live, by time: each with its schema. Numbers of entries are those of a lost log."""
-    files: frozenset[str]
-    """Keys of all files that were ever in the table."""
-
-
-def told_by_table(store: ObjectStore) -> Told:
-    """What a table's history tells by itself; nothing is written.
-
-    Raises:
-        ManifestCorrupt: what a commit means is not there any more.
-    """
-    version = IcebergTable(store).read()
-    history = () if version is None else version.history()
-    live: dict[EpochNanos, tuple[SnapshotRecord, str]] = {}
-    files: set[str] = set()
-    for meant in reversed([_meant(store, made.commit) for made in history]):
-        entry = meant.entry
-        if isinstance(entry, Tombstone):
-            for one in entry.snapshots:
-                live.pop(one.time, None)
-        else:
-            live[entry.snapshot.time] = entry.snapshot, meant.schema
-            files.update(file.path for file in entry.snapshot.files)
-    return Told(tuple(live[time] for time in sorted(live)), frozenset(files))
-
-
-def _meant(store: ObjectStore, commit: str) -> _Meant:
-    """What a commit of the table means.
-
-    Raises:
-        ManifestCorrupt: that is not there any more.
-    """
-    key = layout.commit_key(commit)
-    name = f"{store.uri}{key}"
-    try:
-        content = store.get(key)
-    except ObjectNotFound as error:
-        raise corrupt(name, "nothing, though the table's history names it") from error
-    check_format(content, name)
-    raw = json.loads(content)
-    entry = entry_from(raw.get("entry"), name)
-    if not isinstance(entry, CHANGES):
-        raise corrupt(name, f"an entry to {entry.action}")
-    return _Meant(entry, str(raw.get("schema", "")))
-
-
-@dataclass(frozen=True)
-class _Meant:
-    """What a commit of the table means."""
-
-    entry: Publish | Replace | Tombstone
-    """As it was drafted: numbers in it are those of the log at that time."""
-    schema: str
-    """Of the snapshot; empty where it ends some."""
-
-    def is_version_of(self, state: FolderState) -> bool:
-        """Whether a state has the version, live or ended; never for one that ends some."""
-        if isinstance(self.entry, Tombstone):
-            return False
-        wanted = self.entry.snapshot
-        numbers = [ended.published_seq for ended in state.ended if ended.time == wanted.time]
-        if wanted.time in state.versions:
-            numbers.append(state.versions[wanted.time].seq)
-        return any(_same(state.records.at(seq, wanted.time), wanted) for seq in numbers)
-
-    def on_top_of(self, state: FolderState) -> Publish | Replace | Tombstone | None:
-        """The entry that is to follow a state; None when the state has it."""
-        seq, entry = state.next_seq, self.entry
-        if isinstance(entry, Tombstone):
-            ends = [
-                one.model_copy(update={"published_seq": state.live[one.time].seq, "seq": seq})
-                for one in entry.snapshots
-                if one.time in state.live and state.live[one.time].files == one.files
-            ]
-            update = {"seq": seq, "snapshots": tuple(ends)}
-            return entry.model_copy(update=update) if ends else None
-        if self.is_version_of(state):
-            return None
-        record = entry.snapshot.model_copy(update={"seq": seq})
-        if isinstance(entry, Publish):
-            return entry.model_copy(update={"seq": seq, "snapshot": record})
-        live = state.live[record.time]
-        if record.replaces is not None:
-            record = record.model_copy(update={"replaces": live.seq})
-        told = entry.replaced
-        ended = tombstone_of(live, seq=seq, rule=told.rule, deleted_at=told.deleted_at)
-        return entry.model_copy(update={"seq": seq, "snapshot": record, "replaced": ended})
-
-
-def _same(record: SnapshotRecord, other: SnapshotRecord) -> bool:
-    """Whether two records are of one version: names of files are never used twice (D28)."""
-    told = (record.run_id, record.created_at, record.files)
-    return told == (other.run_id, other.created_at, other.files)
 
 
 def _refuse_revoked(version: TableVersion, run_id: str) -> None:

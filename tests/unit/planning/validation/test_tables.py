@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.declarations import files, model, output, parsed
+from support.declarations import document, files, model, output, parsed
 
 from snaploom.planning.validation.validator import validate
 
@@ -38,6 +38,33 @@ def told(*resources: Any) -> list[tuple[str, str, str]]:
 )
 def test_output_that_is_an_iceberg_table(changes: dict[str, Any], expected: list[Any]) -> None:
     assert told(*model()[:-1], output(**ICEBERG, **changes)) == expected
+
+
+@pytest.mark.parametrize("data_format", ["iceberg", "DELTA"])
+@pytest.mark.parametrize("is_source", [True, False])
+def test_table_cannot_be_the_target_of_an_index(data_format: str, is_source: bool) -> None:
+    source = files("levels", format=data_format, sourceUriGlobs=["file:///a/levels"])
+    path = {"uri": "file:///a/levels", "format": data_format}
+    spec = {
+        "target": {"dataSource": "levels"} if is_source else {"path": path},
+        "indexes": [{"type": "MIN_MAX", "column": "a"}],
+        "store": {"parquet": {"location": "file:///index/"}},
+    }
+    expected = f"spec.target.{'dataSource' if is_source else 'path.format'}"
+    found = told(source, document("SkippingIndex", "i", spec))
+    assert found == [("SL177", "ERROR", expected)]
+
+
+def test_source_without_files_cannot_be_the_target_of_an_index() -> None:
+    query = {"dataSource": "orders", "alias": "o", "dataQuery": "SELECT * FROM o"}
+    spec = {
+        "target": {"dataSource": "few"},
+        "indexes": [{"type": "MIN_MAX", "column": "a"}],
+        "store": {"parquet": {"location": "file:///index/"}},
+    }
+    few = document("DataSource", "few", {"simpleVirtual": query})
+    found = told(files("orders"), few, document("SkippingIndex", "i", spec))
+    assert found == [("SL177", "ERROR", "spec.target.dataSource")]
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,7 @@
 """Files of which a column tells the snapshot of each row: which there are, and their rows.
 
 Such files are one table whose rows came at different times, and so they are read under one schema
-that holds what any of them has: a column that newer files have is NULL in the rows of older ones,
-and a type that became wider is the wider one. Types that have nothing in common are refused.
+that holds what any of them has (`snaploom.engine.sources.fileschemas`).
 
 Which values a file holds is asked of its footer, where that tells, else by one pass over the column
 of those files that are in doubt. What a file told is remembered, and not asked again while the file
@@ -26,21 +25,19 @@ from snaploom.engine.committers import COMMITTERS
 from snaploom.engine.fields import split_path
 from snaploom.engine.sources.fileends import FileEnds
 from snaploom.engine.sources.files import file_key, fingerprint
-from snaploom.engine.sources.fileset import (
-    MERGED_BY_SPARK,
-    CapturedFile,
-    FileSet,
-    file_of_row,
-    urls_of,
+from snaploom.engine.sources.fileschemas import (
+    are_asked,
+    inferred_schemas,
+    merged_schema,
+    tell_by_footers,
 )
+from snaploom.engine.sources.fileset import CapturedFile, FileSet, file_of_row, urls_of
 from snaploom.engine.sources.footers import Footer, read_footers
 from snaploom.engine.sources.port import SourceFrame, not_listed
 from snaploom.engine.sources.snapshotcolumn import RawValue, SnapshotColumn
-from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.datasource import FromFieldValue
-from snaploom.models.times import NANOS_PER_MILLISECOND, EpochNanos, format_instant
+from snaploom.models.times import NANOS_PER_MILLISECOND, EpochNanos
 from snaploom.planning.intervals import SourceSnapshots
-from snaploom.planning.typemerge import TypeConflict, merge_schemas
 from snaploom.storage.layout import content_hash
 from snaploom.storage.listings import FileFacts, Listings, SourceListing
 
@@ -148,7 +145,7 @@ class ColumnReader:
     @cached_property
     def _footers(self) -> Mapping[str, Footer]:
         """Footers by URI, of files that are not known; options may make Spark read otherwise."""
-        if self._format != "parquet" or self.files.declared.format_options:
+        if not tell_by_footers(self.files.declared):
             return {}
         is_declared = self.files.declared.schema_fields is not None
         asked = [
@@ -168,23 +165,11 @@ class ColumnReader:
 
     @cached_property
     def _schemas(self) -> tuple[str | None, ...]:
-        """The schema of each file as `StructType.json()` gives it; None where it is not known.
-
-        Spark infers it, of one file for all whose footers say the same.
-        """
+        """The schema of each file; None where it is not known."""
         if self.files.declared.schema_fields is not None:
             return tuple(None for _ in self.files.files)
-        inferred: dict[str, str] = {}
-        schemas: list[str | None] = []
-        for file, facts in zip(self.files.files, self._facts, strict=True):
-            footer = self._footers.get(file.file.uri)
-            if facts.schema is None and footer is not None:
-                if footer.schema_hash not in inferred:
-                    inferred[footer.schema_hash] = self.files.data([file]).schema.json()
-                schemas.append(inferred[footer.schema_hash])
-            else:
-                schemas.append(facts.schema)
-        return tuple(schemas)
+        known = [facts.schema for facts in self._facts]
+        return inferred_schemas(self.files, self.files.files, self._footers, known)
 
     @cached_property
     def _schema(self) -> spark_types.StructType | None:
@@ -193,41 +178,11 @@ class ColumnReader:
         Raises:
             SourceSchemaInvalid: types of one column have nothing in common.
         """
-        declared = self.files.declared
-        if declared.schema_fields is not None or "mergeSchema" in declared.format_options:
+        if not are_asked(self.files.declared):
             return None
-        if self._format not in MERGED_BY_SPARK:
-            return None
-        if self._format != "parquet" or declared.format_options or None in self._schemas:
+        if not tell_by_footers(self.files.declared):
             return self.files.merged_by_spark(self.files.files)
-        firsts: dict[str, int] = {}
-        for number, schema in enumerate(self._schemas):
-            firsts.setdefault(str(schema), number)
-        if len(firsts) == 1:
-            return spark_types.StructType.fromJson(json.loads(next(iter(firsts))))
-        # The places of files stand for times: of equal names, the first one's case stays.
-        merged = merge_schemas((EpochNanos(number), text) for text, number in firsts.items())
-        if merged.conflicts:
-            raise self._conflict(merged.conflicts)
-        return spark_types.StructType.fromJson(json.loads(merged.schema))
-
-    def _conflict(self, conflicts: Sequence[TypeConflict]) -> SourceSchemaInvalid:
-        uris = {
-            format_instant(EpochNanos(number)): file.file.uri
-            for number, file in enumerate(self.files.files)
-        }
-        return SourceSchemaInvalid(
-            "files give one column types that have nothing in common",
-            resource=self.files.resource,
-            path="spec.hdfsLike.sourceUriGlobs",
-            found="; ".join(
-                f"{each.path} is {each.first} in {uris[each.first_seen]} "
-                f"and {each.second} in {uris[each.second_seen]}"
-                for each in conflicts
-            ),
-            expected="types of which one holds all values of the other",
-            hint="write the files with one type, or declare them as two sources",
-        )
+        return merged_schema(self.files, self.files.files, self._schemas)
 
     @cached_property
     def _enumerated(self) -> _Enumerated:

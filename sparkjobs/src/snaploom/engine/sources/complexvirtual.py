@@ -81,7 +81,7 @@ class ComplexVirtualReader:
         prints = {alias: read.fingerprint for alias, read in self._latest.items()}
         document = json.dumps([prints, query], sort_keys=True)
         digest = hashlib.sha256(document.encode()).hexdigest()
-        return SourceFrame(frame, snapshot, digest)
+        return SourceFrame(frame, snapshot, digest, below=self._latest)
 
     @cached_property
     def _latest(self) -> Mapping[str, SourceFrame]:

@@ -7,6 +7,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from snaploom.hadoop.files import ListedFile, file_system_of
+from snaploom.hadoop.jvm import jvm_of
 from snaploom.planning.hadoopuris import hadoop_uri
 
 
@@ -16,7 +17,7 @@ class FileEnds:
     def __init__(self, spark: SparkSession) -> None:
         """Nothing is opened yet."""
         self._spark = spark
-        self._jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]  # a session exists
+        self._jvm = jvm_of(spark)
         self._file_systems: dict[str, JavaObject] = {}
 
     def read(self, file: ListedFile, length: int) -> bytes:

@@ -30,6 +30,7 @@ from snaploom.engine.failures import translate
 from snaploom.engine.sources.localfiles import local_matches
 from snaploom.errors import SourceNotReadable
 from snaploom.hadoop.files import ListedFile, describe, file_system_of, open_path
+from snaploom.hadoop.jvm import jvm_of
 from snaploom.planning.hadoopuris import hadoop_uri
 
 _log = logging.getLogger(__name__)
@@ -161,7 +162,7 @@ class _Listing:
 
     def __init__(self, spark: SparkSession, glob: str) -> None:
         self._spark = spark
-        self._jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]  # a session exists
+        self._jvm = jvm_of(spark)
         self._file_system = file_system_of(spark, glob)
 
     def of(self, glob: str) -> list[ListedFile]:

@@ -105,17 +105,20 @@ class FileSet:
             return tuple(CapturedFile(file, {}) for file in files)
         return self._captured(self.prefix, files)
 
-    def read(self, files: Sequence[CapturedFile]) -> DataFrame:
+    def read(
+        self, files: Sequence[CapturedFile], schema: spark_types.StructType | None = None
+    ) -> DataFrame:
         """One frame over some of the files: the data's columns, then the captured ones.
 
         Args:
             files: at least one.
+            schema: of the data; None to infer it from one of these files, unless it is declared.
 
         Raises:
             SourceNotReadable: Spark cannot read them.
             SourceSchemaInvalid: columns clash, or have no type.
         """
-        return self.with_captures(self.data(files), files)
+        return self.with_captures(self.data(files, schema), files)
 
     def with_captures(self, frame: DataFrame, files: Sequence[CapturedFile]) -> DataFrame:
         """The columns of the data, then the captured ones.

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from snaploom.engine.sources.columnreader import ColumnReader
 from snaploom.engine.sources.files import fingerprint
+from snaploom.engine.sources.fileschemas import common_schema
 from snaploom.engine.sources.fileset import CapturedFile, FileSet, shown
 from snaploom.engine.sources.instants import (
     EXPECTED,
@@ -79,7 +81,12 @@ class ReadTimeReader:
         files = self.files.files
         if not files or snapshot != self.now:
             raise not_listed(self.name, snapshot)
-        return SourceFrame(self.files.read(files), snapshot, _fingerprint(files))
+        frame = self.files.read(files, self._schema)
+        return SourceFrame(frame, snapshot, _fingerprint(files))
+
+    @cached_property
+    def _schema(self) -> StructType | None:
+        return common_schema(self.files, self.files.files)
 
 
 @dataclass(frozen=True)
@@ -109,11 +116,18 @@ class PathReader:
         files = self._by_instant.get(snapshot)
         if files is None:
             raise not_listed(self.name, snapshot)
-        frame = self.files.read(files)
+        if snapshot not in self._schemas:
+            self._schemas[snapshot] = common_schema(self.files, files)
+        frame = self.files.read(files, self._schemas[snapshot])
         field = self.prefix.capture(self.settings.field_name)
         assert field is not None  # open_hdfs_like chose this reader because of it
         dropped = (field.name,) if self.settings.drop_field else ()
         return SourceFrame(frame, snapshot, _fingerprint(files), dropped)
+
+    @cached_property
+    def _schemas(self) -> dict[EpochNanos, StructType | None]:
+        """The schemas of snapshots that were read."""
+        return {}
 
     @cached_property
     def _by_instant(self) -> Mapping[EpochNanos, tuple[CapturedFile, ...]]:

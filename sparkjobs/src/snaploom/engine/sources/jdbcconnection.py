@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from snaploom.engine.sources.jdbcfailures import DriverMissing, refused
 from snaploom.engine.sources.jdbclogin import Login
+from snaploom.hadoop.jvm import jvm_of
 
 Row = tuple[str | None, ...]
 
@@ -88,7 +89,7 @@ def connect(spark: SparkSession, address: JdbcAddress) -> JdbcConnection:
         DriverMissing: there is no such driver, or it is not one for this kind of database.
         SourceError: the database cannot be reached, or refuses.
     """
-    jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]  # set once a session exists
+    jvm = jvm_of(spark)
     registry = jvm.org.apache.spark.sql.execution.datasources.jdbc.DriverRegistry
     try:
         registry.register(address.driver_class)

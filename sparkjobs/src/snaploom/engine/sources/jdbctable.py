@@ -207,12 +207,21 @@ class DatabaseTable:
 
     @cached_property
     def _counted(self) -> None:
-        """One pass in the database, once: how many predicates does each row meet?"""
+        """One pass in the database, once: does each row meet one predicate?"""
         met = " + ".join(
             f"CASE WHEN ({predicate}) THEN 1 ELSE 0 END"
             for predicate in self.declared.table_predicates
         )
         path = "spec.jdbc.tablePredicates"
+        # Without groups, of which PostgreSQL expects a million, so that it neither works in
+        # parallel nor without compiling: a quarter of the time, measured.
+        others = f"SELECT COUNT(*) FROM {self._table} WHERE ({met}) <> 1"
+        ((number,),) = self._session.connection.run(others, path)
+        if int(number or 0):
+            self._refuse_split(met, path)
+
+    def _refuse_split(self, met: str, path: str) -> None:
+        """Tell how many rows are left out, and how many are read twice."""
         # Grouped, so that databases which fold a subquery into its reader count once a row.
         each = f"(SELECT {met} AS met FROM {self._table}) counted"
         statement = f"SELECT met, COUNT(*) FROM {each} GROUP BY met"
@@ -220,12 +229,11 @@ class DatabaseTable:
         rows = {int(count or 0): int(number or 0) for count, number in found}
         total, left_out = sum(rows.values()), rows.get(0, 0)
         twice = total - left_out - rows.get(1, 0)
-        if left_out or twice:
-            raise SourceSchemaInvalid(
-                "the predicates do not split the table into parts",
-                resource=self.resource,
-                path=path,
-                found=f"of {total} rows, {left_out} meet none and {twice} meet more than one",
-                expected="exactly one predicate for every row, those with NULL included",
-                hint="cover NULL by a predicate such as `id IS NULL`, and let bounds not overlap",
-            )
+        raise SourceSchemaInvalid(
+            "the predicates do not split the table into parts",
+            resource=self.resource,
+            path=path,
+            found=f"of {total} rows, {left_out} meet none and {twice} meet more than one",
+            expected="exactly one predicate for every row, those with NULL included",
+            hint="cover NULL by a predicate such as `id IS NULL`, and let bounds not overlap",
+        )

@@ -6,9 +6,15 @@ a zone skips a year, and MySQL refuses that hour: measured, and told by nobody.
 
 from __future__ import annotations
 
+from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
 from snaploom.errors import SourceError
+from snaploom.hadoop.jvm import jvm_of
+
+EXECUTOR_OPTIONS = ("spark.executor.defaultJavaOptions", "spark.executor.extraJavaOptions")
+"""What executors are started with, in the order in which Spark writes it: the last word counts."""
+_ZONE = "-Duser.timezone="
 
 
 class ZoneNotUtc(SourceError):
@@ -19,7 +25,10 @@ class ZoneNotUtc(SourceError):
 
 
 def refuse_other_zones(spark: SparkSession, resource: str) -> None:
-    """Make sure that Java works in UTC; asked of Spark's driver, which executors should be like.
+    """Make sure that Java works in UTC, in the driver and in executors.
+
+    The driver is asked; executors, which may not have begun, have what the session starts them
+    with.
 
     Args:
         spark: the session.
@@ -28,14 +37,34 @@ def refuse_other_zones(spark: SparkSession, resource: str) -> None:
     Raises:
         ZoneNotUtc: it does not.
     """
-    jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]  # set once a session exists
-    zone = jvm.java.time.ZoneId.systemDefault()
-    if str(zone.normalized().getId()) == "Z":
+    zones = jvm_of(spark).java
+    own = zones.util.TimeZone.getDefault()
+    if not _is_utc(own):
+        raise _not_utc(resource, str(own.toZoneId().getId()))
+    conf = spark.sparkContext.getConf()
+    if conf.get("spark.master", "").split("[")[0] == "local":
         return
-    raise ZoneNotUtc(
+    told = " ".join(conf.get(name, "") for name in EXECUTOR_OPTIONS)
+    zone = zone_in(told)
+    if zone is None or not _is_utc(zones.util.TimeZone.getTimeZone(zone)):
+        raise _not_utc(resource, f"{zone or 'whatever zone their machines have'}, of executors")
+
+
+def zone_in(options: str) -> str | None:
+    """Java's zone as options of its command line give it; None where the machine decides."""
+    found = [one for one in options.split() if one.startswith(_ZONE)]
+    return found[-1].removeprefix(_ZONE) if found else None
+
+
+def _is_utc(zone: JavaObject) -> bool:
+    return str(zone.toZoneId().normalized().getId()) == "Z"
+
+
+def _not_utc(resource: str, found: str) -> ZoneNotUtc:
+    return ZoneNotUtc(
         "times of databases would be read wrongly: drivers hand them over in Java's zone",
         resource=resource,
-        found=str(zone.getId()),
+        found=found,
         expected="UTC",
         hint="start driver and executors with -Duser.timezone=UTC (spark.driver.extraJavaOptions "
         "and spark.executor.extraJavaOptions)",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from snaploom.errors import SnapshotMissing
 from snaploom.models.times import EpochNanos, format_instant
@@ -25,6 +27,10 @@ class SourceFrame:
     snapshot_field: tuple[str, ...] = ()
     """Path of the snapshot's field where it is still to be dropped, names in the case of the data:
     transformers and applicators come before (`snaploom.engine.sources.shaping`)."""
+    unshaped: StructType | None = None
+    """Its columns before transformers and applicators; None where these have not had their turn."""
+    below: Mapping[str, SourceFrame] = field(default_factory=dict)
+    """What a query over other sources reads, by alias; nothing for a physical source."""
 
 
 class SourceReader(Protocol):

@@ -62,7 +62,8 @@ class ShapedReader:
         frame = relabelled(columns.frame, schema)
         if columns.snapshot_field:
             frame = self._without(frame, columns.snapshot_field)
-        return SourceFrame(frame, read.time, self._fingerprint(read.fingerprint))
+        told = self._fingerprint(read.fingerprint)
+        return SourceFrame(frame, read.time, told, unshaped=read.frame.schema, below=read.below)
 
     def _fingerprint(self, read: str) -> str:
         shapes = [

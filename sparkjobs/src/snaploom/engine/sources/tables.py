@@ -17,11 +17,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from snaploom.engine.failures import translate
-from snaploom.engine.iceberg import has_class, jvm_of
+from snaploom.engine.iceberg import has_class
 from snaploom.engine.sources.port import SourceFrame, SourceReader, not_listed
 from snaploom.engine.sources.schemas import check_schema
 from snaploom.engine.sources.snapshotcolumn import RawValue, SnapshotColumn
 from snaploom.errors import SnaploomError, SourceNotReadable
+from snaploom.hadoop.jvm import jvm_of
 from snaploom.models.datasource import FromFieldValue, HdfsLike
 from snaploom.models.times import EpochNanos
 from snaploom.planning.hadoopuris import hadoop_uri

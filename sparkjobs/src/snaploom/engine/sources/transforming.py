@@ -65,7 +65,7 @@ def transformed(
     """
     for transformer in transformers:
         for index, change in enumerate(transformer.spec.transformers):
-            if change.snapshot_range is None or _holds(change.snapshot_range, time):
+            if is_in_effect(change, time):
                 place = _Place(transformer.identity, f"spec.transformers[{index}]", source)
                 columns = _changed(columns, change, place)
     return columns
@@ -102,6 +102,12 @@ class _Place:
             expected=expected,
             hint=hint or "narrow the selectors, or the snapshotRange",
         )
+
+
+def is_in_effect(change: Transformer, time: EpochNanos) -> bool:
+    """Whether a change applies to the snapshot of a time."""
+    range_ = change.snapshot_range
+    return range_ is None or _holds(range_, time)
 
 
 def _holds(range_: SnapshotRange, time: EpochNanos) -> bool:

@@ -40,4 +40,4 @@ class SimpleVirtualReader:
         asked = SourceQuery(self.spark, resource, "spec.simpleVirtual.dataQuery", (alias,))
         frame = asked.over(query, {alias: below.frame})
         digest = hashlib.sha256(f"{below.fingerprint}\n{query}".encode()).hexdigest()
-        return SourceFrame(frame, snapshot, digest)
+        return SourceFrame(frame, snapshot, digest, below={alias: below})

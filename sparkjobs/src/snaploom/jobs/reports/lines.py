@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from snaploom.errors import SnaploomError
 from snaploom.jobs.events import (
     Event,
+    FilesCollected,
     IndexFollowed,
     JoinPlanned,
     LeaseAwaited,
@@ -70,6 +71,11 @@ def outcome_line(event: Event) -> str | None:
             return f"{output}: {estimate}"
         case LeaseAwaited(holder):
             return f"waiting for run {holder}, which is at work on this output"
+        case FilesCollected(collected):
+            return (
+                f"removed {_number(collected.files, 'file')} of deleted and replaced snapshots, "
+                f"{collected.bytes:,} bytes"
+            )
         case IndexFollowed(label, done):
             return f"{label}: {'; '.join(done) or 'up to date'}"
         case Warned(message):

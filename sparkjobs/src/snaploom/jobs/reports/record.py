@@ -18,9 +18,16 @@ from snaploom.errors import (
     SourceError,
     StorageError,
 )
-from snaploom.jobs.events import RunPlanned, SnapshotLeftOut, SnapshotPublished, Warned
+from snaploom.jobs.events import (
+    FilesCollected,
+    RunPlanned,
+    SnapshotLeftOut,
+    SnapshotPublished,
+    Warned,
+)
 from snaploom.jobs.job import Job
 from snaploom.jobs.reports.sight import Sight
+from snaploom.jobs.wovencolumns import WovenColumns
 from snaploom.models.finding import Finding, InvalidDeclarations
 from snaploom.models.report import (
     RegisteredTable,
@@ -30,11 +37,13 @@ from snaploom.models.report import (
     SnapshotReport,
     Unpublished,
 )
+from snaploom.models.runfacts import CollectedFiles
 from snaploom.models.times import format_instant
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import PlannedSnapshot, RunPlan
 from snaploom.storage.entries import SnapshotRecord
 from snaploom.storage.published import manifest_pointer, newest_snapshot, published_snapshots
+from snaploom.storage.sweeping import Swept
 
 LONGEST_MESSAGE = 32_768
 """Characters that the Report takes for one message."""
@@ -72,6 +81,8 @@ class RunRecord:
         self._cause: type[SnaploomError] | None = None
         self.registered: RegisteredTable | None = None
         """The catalog table, once it is up to date."""
+        self.collected: CollectedFiles | None = None
+        """What was removed of ended snapshots, and what waits."""
 
     def plan(self, plan: RunPlan, due: int) -> None:
         """It is known what will be visited.
@@ -84,8 +95,21 @@ class RunRecord:
         self._findings = plan.findings
         self._job.tell(RunPlanned(self._output.name, due, len(plan.tree.joins)))
 
-    def publish(self, record: SnapshotRecord, seconds: float, warnings: Sequence[str]) -> None:
-        """A snapshot is live."""
+    def publish(
+        self,
+        record: SnapshotRecord,
+        seconds: float,
+        warnings: Sequence[str],
+        columns: WovenColumns | None = None,
+    ) -> None:
+        """A snapshot is live.
+
+        Args:
+            record: as the manifest has it.
+            seconds: wall time of weaving and publishing.
+            warnings: what a person should know about it.
+            columns: its columns, and those that it was woven from.
+        """
         report = SnapshotReport(
             time=format_instant(record.time),
             partition=record.partition,
@@ -104,7 +128,7 @@ class RunRecord:
         self._published.append(report)
         for warning in warnings:
             self.warn(f"{report.time}: {warning}")
-        self._job.tell(SnapshotPublished(report))
+        self._job.tell(SnapshotPublished(report, columns))
 
     def leave_out(
         self, planned: PlannedSnapshot, reason: SnapshotReason, message: str, *, warn: bool = False
@@ -171,6 +195,19 @@ class RunRecord:
             known = set(self._findings)
             self._findings += tuple(f for f in error.findings if f not in known)
 
+    def collect(self, swept: Swept) -> None:
+        """Files of ended snapshots are removed, or wait."""
+        if not swept.files and not swept.waiting:
+            return
+        self.collected = CollectedFiles(
+            snapshots=swept.snapshots,
+            files=swept.files,
+            bytes=swept.bytes,
+            waiting=swept.waiting,
+        )
+        if swept.files:
+            self._job.tell(FilesCollected(self.collected))
+
     def warn(self, message: str) -> None:
         """Something that a person should know, and that stops nothing."""
         self._job.tell(Warned(message))
@@ -201,6 +238,7 @@ class RunRecord:
             newest=None if state is None else newest_snapshot(state),
             published=() if state is None else published_snapshots(state),
             registered=self.registered,
+            collected=self.collected,
             session=dict(self._session.settings),
             tool_version=snaploom.__version__,
             spark_version=self._session.version,

@@ -44,6 +44,9 @@ RESULT_SETTINGS: Mapping[str, str] = {"spark.sql.session.timeZone": "UTC"}
 """What the result of a query depends on unless `run.spark` says otherwise: without it, `to_date` of
 a timestamp would give another day on a machine elsewhere."""
 
+EXECUTOR_JAVA = "spark.executor.extraJavaOptions"
+"""Setting with the options that executors' Java is started with."""
+
 SCHEDULING: Mapping[str, str] = {"spark.scheduler.mode": "FAIR"}
 """Outputs that are woven at a time have a pool each, of which Spark serves all alike; jobs of one
 pool take turns as they would otherwise."""
@@ -85,6 +88,7 @@ def build_session(name: str, run: RunSettings) -> SparkSession:
         settings.update(LAPTOP_SETTINGS)
     settings.update(configured(run))
     settings.update({setting.name: setting.value for setting in SESSION_SETTINGS})
+    settings[EXECUTOR_JAVA] = in_utc(settings.get(EXECUTOR_JAVA) or _submitted(EXECUTOR_JAVA))
     if not _is_submitted():
         # PySpark takes the interpreter of workers from the environment, and the setting from no
         # one: without, workers would be whatever `python3` is, which need not have Snaploom.
@@ -98,6 +102,19 @@ def build_session(name: str, run: RunSettings) -> SparkSession:
         return builder.getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
         raise _not_started(str(error)) from error
+
+
+def in_utc(options: str) -> str:
+    """Java's options with a zone, where they give none: machines elsewhere have others."""
+    return options if "-Duser.timezone=" in options else f"{options} -Duser.timezone=UTC".strip()
+
+
+def _submitted(setting: str) -> str:
+    """A setting as `spark-submit` was told; empty without."""
+    if not _is_submitted():
+        return ""
+    SparkContext._ensure_initialized()
+    return SparkConf().get(setting, "")
 
 
 def _is_submitted() -> bool:

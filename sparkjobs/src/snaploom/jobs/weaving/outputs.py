@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -9,11 +10,12 @@ from threading import Lock
 
 from pyspark.sql import SparkSession
 
-from snaploom.jobs.events import OfOutput, TasksDone, Tell, Warned
+from snaploom.jobs.events import Event, OfOutput, TasksDone, Tell, Warned
 from snaploom.jobs.indexes.indexing import follow_publication
 from snaploom.jobs.indexes.requests import IndexedPlace
 from snaploom.jobs.interruption import Interruption, hearing_signals, run_interruptibly
 from snaploom.jobs.job import Job, JobGroup, OpenLease
+from snaploom.jobs.lineage.opening import Begin, Follower, telling_lineage
 from snaploom.jobs.published.estimating import Estimate
 from snaploom.jobs.session.failures import translated
 from snaploom.jobs.session.logs import told_as_events
@@ -87,7 +89,7 @@ def weave_outputs(
             tuple(by_name),
             _read_first(bundles),
             options.parallel,
-            lambda name: _weave_one(spark, by_name[name], job, watch),
+            lambda name: _weave_one(spark, by_name[name], job, watch, begin),
             lambda: not interruption.is_requested,
         )
         if not reports:
@@ -99,7 +101,10 @@ def weave_outputs(
                     follow_publication(spark, report.run_id, indexes.get(name, ()), job)
         return tuple(reports.values())
 
-    with told_as_events(tell):
+    with (
+        told_as_events(tell),
+        telling_lineage(os.environ, tell, lambda: interruption.is_requested) as begin,
+    ):
         return run_interruptibly(work, interruption, watch.cancel, watch.tick)
 
 
@@ -112,7 +117,9 @@ def _read_first(bundles: Sequence[Bundle]) -> Mapping[str, frozenset[str]]:
     }
 
 
-def _weave_one(spark: SparkSession, bundle: Bundle, job: Job, watch: _Watch) -> Report:
+def _weave_one(
+    spark: SparkSession, bundle: Bundle, job: Job, watch: _Watch, begin: Begin
+) -> Report:
     name = bundle.output.name
     own = replace(job, group=JobGroup())
     if job.options.parallel > 1:
@@ -120,7 +127,23 @@ def _weave_one(spark: SparkSession, bundle: Bundle, job: Job, watch: _Watch) -> 
     with translated():
         spark.sparkContext.setLocalProperty(POOL, name)
     with watch.watching(own):
-        return weave_output(spark, bundle, own)
+        return _followed(spark, bundle, own, begin(bundle))
+
+
+def _followed(spark: SparkSession, bundle: Bundle, job: Job, follower: Follower) -> Report:
+    """Weave an output, with somebody who tells of it besides."""
+
+    def tell(event: Event) -> None:
+        job.tell(event)
+        follower.take(event)
+
+    try:
+        report = weave_output(spark, bundle, replace(job, tell=tell))
+    except BaseException:
+        follower.broke_off()
+        raise
+    follower.ended(report)
+    return report
 
 
 class _Watch:

@@ -36,6 +36,7 @@ from snaploom.storage.icebergtable import TableLibrary
 from snaploom.storage.listings import Listings
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.state import FolderState
+from snaploom.storage.sweeping import waiting
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ def prepare(
         for name, reader in readers.items():
             listed[name] = _listing(reader)
             sight.see_listing(name, listed[name])
-        plan = plan_run(bundle, listed, published_state(state), now, limit, selection)
+        plan = plan_run(bundle, listed, published_state(store, state), now, limit, selection)
         refuse(plan.findings)
         yield Prepared(bundle, plan, readers, state, listings)
 
@@ -129,11 +130,12 @@ def folder_store(output: OutputDataset, *, create: bool = False) -> ObjectStore:
     return open_place(output.spec.output_folder.folder_uri, create, output.spec.run)
 
 
-def published_state(state: FolderState) -> PublishedState:
+def published_state(store: ObjectStore, state: FolderState) -> PublishedState:
     """What planning must know of a folder."""
     return PublishedState(
         tuple(HeldSnapshot(version.time, version.created_at) for version in state.timeline),
         tuple(sorted(state.tombstoned_times)),
+        waiting(store, state),
     )
 
 

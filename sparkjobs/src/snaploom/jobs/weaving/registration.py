@@ -14,13 +14,13 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from py4j.java_gateway import JVMView
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructType
 
 from snaploom.engine.fields import quote, same_types
 from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS
 from snaploom.errors import PublicationError
+from snaploom.hadoop.jvm import jvm_of
 from snaploom.jobs.session.failures import translated
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.outputfolder import TimestampFormat
@@ -136,19 +136,13 @@ class TableRegistration:
 
     def _told(self, partition: str) -> str:
         """A partition as `SHOW PARTITIONS` names it, in a statement."""
-        unescape = self._jvm.org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils
+        unescape = jvm_of(self._spark).org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils
         name, _, value = partition.partition("=")
         return f"{quote(name)} = {_text(unescape.unescapePathName(value))}"
 
     def _ddl(self, schema: StructType) -> str:
-        types = self._jvm.org.apache.spark.sql.types
+        types = jvm_of(self._spark).org.apache.spark.sql.types
         return str(types.DataType.fromJson(schema.json()).toDDL())
-
-    @property
-    def _jvm(self) -> JVMView:
-        gateway = self._spark.sparkContext._gateway
-        assert gateway is not None  # the session is at work
-        return gateway.jvm
 
     def _sql(self, statement: str) -> list[Row]:
         return self._spark.sql(statement).collect()

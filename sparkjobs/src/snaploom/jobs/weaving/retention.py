@@ -1,4 +1,4 @@
-"""Deletion of old snapshots after a publication: a tombstone in the log; files follow by `gc`.
+"""Deletion of old snapshots after a publication: a tombstone in the log; files follow later.
 
 Ages are measured to the run's present, but never to a later one than the store's own (ruling D29):
 a clock that is days ahead must not end what is not old.
@@ -12,11 +12,11 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.times import EpochNanos
 from snaploom.planning.intervals import settings_of
 from snaploom.planning.retention import HeldSnapshot, Removal, removals_before
-from snaploom.storage import layout
 from snaploom.storage.entries import Tombstone
 from snaploom.storage.folder import Folder
 from snaploom.storage.run import Run
 from snaploom.storage.state import FolderState, tombstone_of
+from snaploom.storage.sweeping import store_present
 
 
 def delete_old_snapshots(
@@ -35,14 +35,14 @@ def delete_old_snapshots(
         now: the instant to which ages are measured, unless the store's clock is behind it.
         coming: snapshots that the run has still to publish.
 
-    Readers that pinned an older manifest keep their files until `readerGrace` has passed and
-    somebody runs `gc`; planning never weaves an ended snapshot again.
+    Readers that pinned an older manifest keep their files until `readerGrace` has passed and a run
+    or `gc` removes them; planning never weaves an ended snapshot again.
     """
     gone: tuple[Removal, ...] = ()
 
     def tombstone(state: FolderState) -> Tombstone | None:
         nonlocal gone
-        gone = _removals(output, state, _present(folder, state, now), coming)
+        gone = _removals(output, state, store_present(folder.store, state, now), coming)
         if not gone:
             return None
         seq, moment = state.next_seq, run.clock()
@@ -60,15 +60,9 @@ def delete_old_snapshots(
         )
 
     state = folder.log.read()
-    if _removals(output, state, _present(folder, state, now), coming):
+    if _removals(output, state, store_present(folder.store, state, now), coming):
         folder.commit(tombstone, run)
     return tuple(removal.time for removal in gone)
-
-
-def _present(folder: Folder, state: FolderState, now: EpochNanos) -> EpochNanos:
-    """The earlier of two presents: the newest entry was written a moment ago, by this very run."""
-    newest = folder.store.head(layout.manifest_key(state.seq))
-    return now if newest is None else min(now, newest.modified)
 
 
 def _removals(

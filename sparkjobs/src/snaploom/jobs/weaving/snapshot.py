@@ -29,6 +29,7 @@ from snaploom.jobs.weaving.reading import Reading
 from snaploom.jobs.weaving.schemahistory import SchemaHistory, compare_structure
 from snaploom.jobs.weaving.shaping import Shaping
 from snaploom.jobs.weaving.sharing import Sharing
+from snaploom.jobs.wovencolumns import ReadColumns, WovenColumns
 from snaploom.models.report import CheckResult, Exclusion, SourceSnapshot
 from snaploom.models.times import format_instant
 from snaploom.planning.graph import ROOT_FIELD
@@ -83,6 +84,8 @@ class SnapshotWeaver:
         """What a person should know of the latest snapshot."""
         self.seconds = 0.0
         """Wall time of the latest snapshot."""
+        self.columns: WovenColumns | None = None
+        """Its columns, and those that it was woven from."""
         self._spark = spark
         self._prepared = prepared
         self._sight = sight
@@ -180,6 +183,8 @@ class SnapshotWeaver:
             await_tasks(self._spark, TASK_PATIENCE)
             raise
         self._remembered = counts.remembered
+        read = {name: _read_columns(source) for name, source in used.items()}
+        self.columns = WovenColumns(written.json(), read)
         ratios = {name: other.warn_null_key_ratio for name, other in self._others.items()}
         null_keys = null_key_warnings(counts.joins, ratios)
         self.warnings = (
@@ -245,6 +250,12 @@ class SnapshotWeaver:
 def _fingerprint(schema: StructType) -> str:
     """Hash over names, types and order of columns; what may be NULL changes with the reader."""
     return content_hash(schema.simpleString().encode())
+
+
+def _read_columns(read: SourceFrame) -> ReadColumns:
+    schema = read.frame.schema if read.unshaped is None else read.unshaped
+    below = {alias: _read_columns(source) for alias, source in read.below.items()}
+    return ReadColumns(schema.json(), read.time, below)
 
 
 def _sources(

@@ -52,6 +52,7 @@ from snaploom.storage.folder import Folder, open_folder, prepare_folder
 from snaploom.storage.layout import new_run_id
 from snaploom.storage.publication import AlreadyPublished
 from snaploom.storage.run import Run
+from snaploom.storage.sweeping import store_present, sweep
 
 _ENDS = (Interrupted, SparkStopped, RunRevoked, LeaseNotObtained)
 """What ends a run, whatever else it may be asked to go on after."""
@@ -163,6 +164,10 @@ def _weave_each(
                 if not _goes_on(job, behind):
                     break
         _register(spark, output, folder, record)
+    else:
+        # A run that ends early leaves this to the next.
+        if prepared.plan.collecting is not None:
+            _collect(folder, run, job, record, check)
     sharing.close()
 
 
@@ -225,7 +230,7 @@ def _weave_one(
         message = f"run {outcome.record.run_id} published it meanwhile"
         record.leave_out(planned, SnapshotReason.ALREADY_PUBLISHED, message)
     else:
-        record.publish(outcome.record, weaver.seconds, weaver.warnings)
+        record.publish(outcome.record, weaver.seconds, weaver.warnings, weaver.columns)
         _delete_old(weaver, record, coming)
     return None
 
@@ -244,6 +249,25 @@ def _delete_old(weaver: SnapshotWeaver, record: RunRecord, coming: Sequence[Epoc
         return
     for time in gone:
         record.warn(f"deleted snapshot {format_instant(time)} (snapshotAutoDelete)")
+
+
+def _collect(
+    folder: Folder, run: Run, job: Job, record: RunRecord, check: Callable[[], None]
+) -> None:
+    """Remove files of ended snapshots whose grace has passed; the run has done its work anyway."""
+    try:
+        job.interruption.check()
+        check()
+    except SnaploomError:
+        return  # another run, or the next one, does it
+    try:
+        present = store_present(folder.store, folder.log.read(), run.clock())
+        record.collect(sweep(folder, run, present))
+    except SnaploomError as error:
+        record.warn(
+            "files of deleted and replaced snapshots were not all removed, which the next run and "
+            f"'snaploom gc' try again: {error}"
+        )
 
 
 def _register(

@@ -71,6 +71,12 @@ OUTPUTS = (
         "A relationship is listed, but joins fewer than two of the listed sources.",
         "Remove it, or add the sources that it should join.",
     ),
+    error(
+        "SL177", "Target without files",
+        "A skipping index is about files that Spark lists. A database, a query over other sources, "
+        "and a table of Iceberg or Delta, which keeps its own files, have none.",
+        "Index the files that the source reads, or leave the index out.",
+    ),
     warning(
         "SL178", "Compression that few can read",
         "JSON Lines compressed with SNAPPY uses Hadoop's framing, which few tools outside Hadoop "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from snaploom.models.codes import make_finding
 from snaploom.models.common import CheckMode
@@ -13,7 +13,8 @@ from snaploom.models.outputfolder import DataCompression, DataFormat
 from snaploom.planning.prefix import normal_uri
 from snaploom.planning.validation.fields import Findings, zone_findings
 
-_FOLDER = "spec.outputFolder"
+FOLDER = "spec.outputFolder"
+"""Path of what is looked at here."""
 _JARS = "jars"
 """Part of the names of all settings by which Spark is given jars."""
 _ABSOLUTE = re.compile(r"/|file:/|[A-Za-z][A-Za-z0-9+.-]*://[^/]")
@@ -27,7 +28,7 @@ def folder_findings(output: OutputDataset) -> Findings:
     return (
         *_absolute(output),
         *_checkpoints(output),
-        *zone_findings(zone, output, f"{_FOLDER}.snapshotFormat.hivePartitioned.outputTimezone"),
+        *zone_findings(zone, output, f"{FOLDER}.snapshotFormat.hivePartitioned.outputTimezone"),
         *_readable(output),
         *_table(output),
     )
@@ -43,7 +44,7 @@ def _absolute(output: OutputDataset) -> Findings:
             "SL173",
             "the folder must be absolute, without `.` and `..`",
             resource=output.identity,
-            path=f"{_FOLDER}.folderUri",
+            path=f"{FOLDER}.folderUri",
             found=uri,
             expected="/folder/ or scheme://bucket/folder/",
         ),
@@ -84,7 +85,7 @@ def _readable(output: OutputDataset) -> Findings:
             "SL178",
             "JSON Lines compressed with SNAPPY can be read by few tools outside Hadoop and Spark",
             resource=output.identity,
-            path=f"{_FOLDER}.dataCompression",
+            path=f"{FOLDER}.dataCompression",
             found="SNAPPY" if "data_compression" in folder.model_fields_set else "SNAPPY (default)",
             expected="GZIP or NONE",
         ),
@@ -101,7 +102,7 @@ def _table(output: OutputDataset) -> Iterator[Finding]:
             "SL149",
             "publishing needs Iceberg's library on Spark's class path, which only a run can see",
             resource=output.identity,
-            path=f"{_FOLDER}.dataFormat",
+            path=f"{FOLDER}.dataFormat",
             found="ICEBERG, and no jar of Iceberg in run.spark.sparkConf",
             expected="iceberg-spark-runtime for the Spark that is used",
         )
@@ -110,7 +111,7 @@ def _table(output: OutputDataset) -> Iterator[Finding]:
             "SL184",
             "an Iceberg table has one schema, so that no snapshot can break with it",
             resource=output.identity,
-            path=f"{_FOLDER}.incompatibleSchema",
+            path=f"{FOLDER}.incompatibleSchema",
             found="WARN",
             expected="FAIL",
         )
@@ -119,7 +120,7 @@ def _table(output: OutputDataset) -> Iterator[Finding]:
             "SL184",
             "an Iceberg table is not registered as a table of files beside it",
             resource=output.identity,
-            path=f"{_FOLDER}.registerTable",
+            path=f"{FOLDER}.registerTable",
             found=folder.register_table.name,
             expected="an output without it",
             hint="read the table at `<folderUri>iceberg`, or register that place in your catalog",
@@ -133,38 +134,7 @@ def brings(output: OutputDataset, library: str) -> bool:
     return any(library in value.lower() for key, value in settings.items() if _JARS in key)
 
 
-def overlap_findings(outputs: Iterable[OutputDataset]) -> Findings:
-    """A finding for every output whose folder is, or lies in, the folder of another (K9)."""
-    placed = sorted(
-        ((comparable_folder(output.spec.output_folder.folder_uri), output) for output in outputs),
-        key=lambda pair: (pair[0], pair[1].identity),
-    )
-    around: list[tuple[str, OutputDataset]] = []
-    findings: list[Finding] = []
-    for uri, output in placed:
-        while around and not uri.startswith(around[-1][0]):
-            around.pop()
-        if around:
-            findings.append(_overlap(output, around[-1][1], same=uri == around[-1][0]))
-        around.append((uri, output))
-    return tuple(findings)
-
-
 def comparable_folder(uri: str) -> str:
     """The URI of a folder in one of the spellings that lead to it, with `/` at its end."""
     scheme, separator, rest = normal_uri(uri).rpartition("://")
     return scheme + separator + re.sub(r"/+", "/", f"{rest}/")
-
-
-def _overlap(output: OutputDataset, other: OutputDataset, *, same: bool) -> Finding:
-    return make_finding(
-        "SL174",
-        f"{other.identity} publishes to the same folder"
-        if same
-        else f"the folder lies in the folder of {other.identity}",
-        resource=output.identity,
-        path=f"{_FOLDER}.folderUri",
-        found=f"{output.spec.output_folder.folder_uri}, and "
-        f"{other.spec.output_folder.folder_uri} of {other.identity}",
-        expected="a folder of its own for every OutputDataset",
-    )

@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 from snaploom.loading.names import did_you_mean
 from snaploom.models.codes import make_finding
+from snaploom.models.datasource import DataSource
 from snaploom.models.finding import Finding
 from snaploom.models.skippingindex import (
     Index,
     ParquetForm,
     SkippingIndex,
 )
+from snaploom.planning.tableformats import TABLE_FORMATS, table_format
 from snaploom.planning.validation.fields import Findings, duplicate_findings, run_findings
 from snaploom.planning.validation.queries import expression_findings
 from snaploom.planning.validation.scope import Scope
@@ -60,12 +62,41 @@ def index_findings(resource: SkippingIndex, scope: Scope) -> Findings:
 def _target(resource: SkippingIndex, scope: Scope) -> Findings:
     target = resource.spec.target
     if target.data_source is not None:
-        return scope.missing("DataSource", target.data_source, resource, "spec.target.dataSource")
+        path = "spec.target.dataSource"
+        source = scope.sources.get(target.data_source)
+        missing = scope.missing("DataSource", target.data_source, resource, path)
+        return missing if source is None else _source_without_files(resource, source)
     if target.output_dataset is not None:
         return scope.missing(
             "OutputDataset", target.output_dataset, resource, "spec.target.outputDataset"
         )
+    if target.path is not None and (table := TABLE_FORMATS.get(target.path.format.lower())):
+        return _without_files(resource, "path.format", table)
     return ()
+
+
+def _source_without_files(resource: SkippingIndex, source: DataSource) -> Findings:
+    declared = source.spec.hdfs_like
+    if declared is None:
+        kind = DataSource.variant_of(source.spec)
+    elif (table := table_format(declared)) is not None:
+        kind = TABLE_FORMATS[table]
+    else:
+        return ()
+    return _without_files(resource, "dataSource", f"{source.name}, which is {kind}")
+
+
+def _without_files(resource: SkippingIndex, field: str, found: str) -> Findings:
+    return (
+        make_finding(
+            "SL177",
+            "only files that Spark lists can be indexed, and there are none",
+            resource=resource.identity,
+            path=f"spec.target.{field}",
+            found=found,
+            expected="files of a format that is no table's",
+        ),
+    )
 
 
 def _index(index: Index, owner: SkippingIndex, path: str) -> list[Finding]:

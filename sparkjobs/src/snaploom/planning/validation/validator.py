@@ -21,7 +21,7 @@ from snaploom.planning.validation.datasource import source_findings
 from snaploom.planning.validation.fieldtransformer import transformer_findings
 from snaploom.planning.validation.metadataapplicator import applicator_findings
 from snaploom.planning.validation.outputdataset import output_findings
-from snaploom.planning.validation.outputfolder import overlap_findings
+from snaploom.planning.validation.overlaps import overlap_findings
 from snaploom.planning.validation.scope import Scope, scope_of
 from snaploom.planning.validation.skippingindex import index_findings
 from snaploom.planning.validation.virtual import cycle_findings

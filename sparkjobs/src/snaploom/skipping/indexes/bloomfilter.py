@@ -32,6 +32,7 @@ LEAST_ITEMS = 64
 """Items for which the smallest filter is sized: in fewer bits (Spark's choice for one item is a
 single word) the hash functions fall together, and wrong yeses are far more than `fpp`."""
 MOST_CAPACITY = 20_000_000
+"""Values of the largest filter, which has 24 MB for a share of 1 % of wrong yeses."""
 MOST_PROBES = 100_000_000
 """Most probes (literals times files) of one condition; about three seconds on one core."""
 ITEMS = "items"

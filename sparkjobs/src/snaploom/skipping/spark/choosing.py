@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from snaploom.errors import IndexNotPossible
+from snaploom.hadoop.jvm import jvm_of
 from snaploom.skipping.core.terms import arrow_type
 from snaploom.skipping.spark.causes import cause_of
 from snaploom.skipping.spark.expressions import Literal
@@ -113,7 +114,7 @@ def _frame(session: SparkSession, table: pa.Table) -> DataFrame:
     PySpark makes it so; the user's queries would then be planned with our session's settings, and
     read every file, for it has none of the user's optimizer rules.
     """
-    jvm = session.sparkContext._gateway.jvm  # type: ignore[union-attr]  # set once a session exists
+    jvm = jvm_of(session)
     sessions = jvm.org.apache.spark.sql.classic.SparkSession
     in_python, in_java = SparkSession._activeSession, sessions.getActiveSession()
     try:

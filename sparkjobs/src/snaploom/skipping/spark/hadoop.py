@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from snaploom.hadoop.jvm import jvm_of
 from snaploom.skipping.spark.janino import JavaRule
 
 _LOCAL = "file:"
@@ -64,7 +65,7 @@ def _escape(match: re.Match[str]) -> str:
 
 def is_spelt_right(spark: SparkSession, path: str) -> bool:
     """Whether Spark itself encodes a path as `url_encoded` does."""
-    spelling = spark.sparkContext._gateway.jvm.org.apache.spark.paths.SparkPath  # type: ignore[union-attr]
+    spelling = jvm_of(spark).org.apache.spark.paths.SparkPath
     return str(spelling.fromPathString(path).urlEncoded()) == url_encoded(path)
 
 

@@ -10,6 +10,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sql
 
 from snaploom.errors import IndexNotPossible
+from snaploom.hadoop.jvm import jvm_of
 from snaploom.skipping.core.terms import Term, arrow_type
 from snaploom.skipping.indexes.checks import SUPPORTED
 from snaploom.skipping.spark.columns import Columns
@@ -53,7 +54,7 @@ def _names(session: SparkSession, name: str) -> tuple[str, ...]:
     names = tuple(name.split("."))
     if "`" not in name and all(names):
         return names
-    jvm = session.sparkContext._gateway.jvm  # type: ignore[union-attr]
+    jvm = jvm_of(session)
     parser = jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
     try:
         return tuple(parser.parseAttributeName(name).mkString("\n").split("\n"))

@@ -10,6 +10,7 @@ from typing import cast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from snaploom.hadoop.jvm import jvm_of
 from snaploom.skipping.core.definition import Target
 
 _STRICT = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
@@ -72,7 +73,7 @@ class Reading:
 
 def _forget_listing(session: SparkSession, table: str) -> None:
     """Drop what our session's catalog keeps of a table: its listing is kept with its relation."""
-    jvm = session.sparkContext._gateway.jvm  # type: ignore[union-attr]  # set once a session exists
+    jvm = jvm_of(session)
     state = session._jsparkSession.sessionState()
     parts = state.sqlParser().parseMultipartIdentifier(table)
     places = [parts.apply(position) for position in range(parts.size())]

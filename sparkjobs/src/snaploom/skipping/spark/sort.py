@@ -19,6 +19,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql import types as spark_types
 
 from snaploom.errors import IndexNotPossible, SortNotPossible
+from snaploom.hadoop.jvm import jvm_of
 from snaploom.skipping.advice.curves import Curve
 from snaploom.skipping.advice.sorting import Checksum, Rewritten, SortRequest, SortResult
 from snaploom.skipping.core.terms import Term
@@ -226,7 +227,7 @@ class _Places:
 
     def __init__(self, spark: SparkSession, uri: str) -> None:
         self.uri = uri
-        self._jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]
+        self._jvm = jvm_of(spark)
         self._gateway = spark.sparkContext._gateway
         self._path = self._jvm.org.apache.hadoop.fs.Path(uri)
         configuration = self._configuration = spark._jsparkSession.sessionState().newHadoopConf()
@@ -307,7 +308,7 @@ class _Places:
 
 
 def _sizes(spark: SparkSession, uris: Sequence[str]) -> list[int]:
-    jvm = spark.sparkContext._gateway.jvm  # type: ignore[union-attr]
+    jvm = jvm_of(spark)
     configuration = spark._jsparkSession.sessionState().newHadoopConf()
     sizes = []
     for uri in uris:

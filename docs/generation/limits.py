@@ -1,0 +1,415 @@
+"""The page of limits: every number at which Snaploom stops, from the constant that decides it.
+
+Constants are read from the source, with the string that stands under each: it says where the number
+comes from. A test looks for constants that are named like limits and stand in no list.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from annotated_types import Ge, Le, MaxLen
+
+from generation.markdown import NOTE, table
+from generation.sourcetext import assigned_docs, class_named, module_tree
+from snaploom.models.base import ApiModel
+from snaploom.models.outputdataset import DataModel, OutputDatasetSpec
+from snaploom.models.skippingindex import SkippingIndexSpec
+from snaploom_operator.settings import Limits, OperatorSettings
+
+PAGE = "operating/limits.md"
+"""Below `docs/`."""
+HOUR, DAY = 3600, 86_400
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One constant that users or operators can meet."""
+
+    where: str
+    """Module and name: `snaploom.loading.files:MAX_BYTES`, or `module:Class.field`."""
+    what: str
+    """What is limited."""
+    beyond: str
+    """What happens beyond it."""
+    unit: str = ""
+    """`bytes`, `seconds`, `nanoseconds`, or a noun; empty for a bare number."""
+
+    @property
+    def value(self) -> str:
+        """The number, for people."""
+        return _for_people(constant(self.where), self.unit)
+
+    @property
+    def why(self) -> str:
+        """Where the number comes from: what stands under the constant."""
+        body, name = _scope(self.where)
+        return assigned_docs(body).get(name, "")
+
+
+DECLARATIONS = (
+    Limit("snaploom.loading.files:MAX_BYTES", "a file of YAML", "`SL102`", "bytes"),
+    Limit("snaploom.loading.composer:MAX_DEPTH", "nesting of YAML", "`SL102`", "levels"),
+    Limit(
+        "snaploom.loading.composer:MAX_ALIASED_NODES",
+        "what aliases of YAML repeat",
+        "`SL102`",
+        "nodes",
+    ),
+    Limit(
+        "snaploom_operator.manifests.configmaps:MOST_BYTES",
+        "all declarations of one run together, packed",
+        "reason `BundleTooLarge`",
+        "bytes",
+    ),
+    Limit(
+        "snaploom_operator.naming:LONGEST_RUN",
+        "the name of a run",
+        "the resource's name in it is cut",
+        "characters",
+    ),
+    Limit(
+        "snaploom_operator.decide.faults:GRACE_SECONDS",
+        "how long what is referred to may be missing",
+        "`Stalled` with `ReferenceMissing`",
+        "seconds",
+    ),
+)
+RUNS = (
+    Limit(
+        "snaploom.planning.intervals:MOST_CANDIDATES",
+        "intervals of a root with data at any time",
+        "reason `TooManyCandidates`",
+    ),
+    Limit(
+        "snaploom.engine.sources.snapshotcolumn:MOST_VALUES",
+        "different values of a snapshot column",
+        "reason `SnapshotValueInvalid`",
+    ),
+    Limit(
+        "snaploom.engine.sources.complexvirtual:MOST_INTERVALS",
+        "different intervals of a `snapshotQuery`",
+        "reason `SnapshotValueInvalid`",
+    ),
+    Limit(
+        "snaploom.engine.rowcounts:MOST_COUNTED_LEAVES",
+        "leaves of the tree whose NULL keys are counted",
+        "no warning about NULL keys for the rest",
+    ),
+    Limit(
+        "snaploom.storage.cloudstores:LONGEST_OBJECT",
+        "one file of an output on S3",
+        "reason `FileTooLong`",
+        "bytes",
+    ),
+    Limit(
+        "snaploom.storage.manifest:COMMIT_ATTEMPTS",
+        "races that a commit loses in a row",
+        "reason `CommitContended`",
+    ),
+    Limit(
+        "snaploom.storage.leasekeeping:LeaseTerms.patience",
+        "wait for another run at work on the folder",
+        "reason `LeaseNotObtained`",
+        "seconds",
+    ),
+    Limit(
+        "snaploom.storage.leasekeeping:LeaseTerms.duration",
+        "a lease of a run that is not renewed",
+        "another run takes it",
+        "seconds",
+    ),
+    Limit(
+        "snaploom.storage.cloudstores:RETRY_TIMEOUT",
+        "one request to a store, with its repetitions",
+        "a reason of the store, and another attempt",
+        "seconds",
+    ),
+    Limit(
+        "snaploom.storage.work:LEFTOVER_GRACE",
+        "age of a stranger's files in a partition",
+        "its run is revoked, and they go",
+        "nanoseconds",
+    ),
+    Limit(
+        "snaploom.jobs.weaving.clocks:TOLERATED",
+        "a clock that is behind, without a word",
+        "a warning, or reason `ClockBehind`",
+        "nanoseconds",
+    ),
+    Limit(
+        "snaploom.jobs.reports.size:LARGEST_REPORT",
+        "a Report in its ConfigMap",
+        "details, then the oldest snapshots, are left out",
+        "bytes",
+    ),
+    Limit(
+        "snaploom.engine.sources.snapshotcolumn:MOST_PAIRS",
+        "pairs of file and value that a run leaves to the next",
+        "files are read again",
+    ),
+    Limit(
+        "snaploom.storage.listings:MOST_KEPT",
+        "files and values that are kept of a source",
+        "files are read again",
+    ),
+    Limit(
+        "snaploom.jobs.lineage.sending:MOST_FAILURES",
+        "events of lineage that fail in a row",
+        "the rest of the run sends none",
+    ),
+    Limit(
+        "snaploom.storage.subtreestore:KEPT_FOR",
+        "age of a shared subtree that no run takes",
+        "it is removed, and computed again",
+        "nanoseconds",
+    ),
+)
+OPERATOR = (
+    Limit("snaploom_operator.sizes:MOST_BYTES", "a whole status", "lists in it are cut", "bytes"),
+    Limit(
+        "snaploom_operator.decide.planned:MOST_JOINS",
+        "joins in a status",
+        "the ConfigMap `NAME-plan` has all",
+    ),
+    Limit(
+        "snaploom.storage.published:SHOWN",
+        "snapshots in a status",
+        "the newest ones; `snaploom snapshots` lists all",
+    ),
+    Limit(
+        "snaploom_operator.conditions:LONGEST_MESSAGE",
+        "the message of a condition",
+        "it is cut",
+        "bytes",
+    ),
+    Limit(
+        "snaploom_operator.acting.events:BURST",
+        "events of one resource at once",
+        "later ones are left out until one a minute is allowed again",
+    ),
+    Limit(
+        "snaploom_operator.workqueue:LONGEST_BACKOFF",
+        "wait between attempts at a resource",
+        "no longer than this",
+        "seconds",
+    ),
+    Limit(
+        "snaploom_operator.process.health:LONGEST_SILENCE",
+        "the loop without a sign of life",
+        "`/healthz` fails",
+        "seconds",
+    ),
+    Limit(
+        "snaploom_operator.process.lease:DURATION",
+        "a Lease that is not renewed",
+        "another operator takes it",
+        "seconds",
+    ),
+    Limit(
+        "snaploom_operator.decide.following:SETTLE_SECONDS",
+        "wait for the report of an application that ended",
+        "the run is judged without it",
+        "seconds",
+    ),
+    Limit(
+        "snaploom_operator.cluster.requests:REQUEST_SECONDS",
+        "one request to the API server",
+        "it is tried again",
+        "seconds",
+    ),
+)
+WEBHOOK = (
+    Limit(
+        "snaploom_operator.admission.request:LARGEST_BODY",
+        "a review",
+        "`admission.failurePolicy` decides",
+        "bytes",
+    ),
+    Limit(
+        "snaploom_operator.admission.server:REVIEW_SECONDS",
+        "judging a review",
+        "`admission.failurePolicy` decides",
+        "seconds",
+    ),
+    Limit(
+        "snaploom_operator.admission.server:MOST_AT_ONCE",
+        "reviews at once",
+        "`admission.failurePolicy` decides",
+    ),
+    Limit(
+        "snaploom_operator.admission.surroundings:DEPENDANTS_JUDGED",
+        "dependants that a change is judged for",
+        "a warning; reconciling judges the rest",
+    ),
+    Limit(
+        "snaploom_operator.admission.answers:LONGEST_WARNINGS",
+        "all warnings of a review",
+        "the rest is counted",
+        "characters",
+    ),
+    Limit(
+        "snaploom_operator.certificates.issuing:LIFE",
+        "validity of the webhook's certificate",
+        "it is renewed after two thirds",
+        "days",
+    ),
+)
+INDEXES = (
+    Limit(
+        "snaploom.skipping.indexes.valueset:MOST",
+        "`limit` of a VALUE_SET",
+        "reason `IndexNotPossible`",
+    ),
+    Limit(
+        "snaploom.skipping.indexes.minmax:LONGEST_BOUND",
+        "a text or binary as a bound",
+        "a least value is cut, a greatest one not kept",
+        "bytes",
+    ),
+    Limit(
+        "snaploom.skipping.indexes.bloomfilter:MOST_CAPACITY",
+        "values of a BLOOM_FILTER",
+        "reason `IndexNotPossible`",
+    ),
+    Limit(
+        "snaploom.skipping.indexes.bloomfilter:MOST_PROBES",
+        "values times files asked of Bloom filters",
+        "those files are read",
+    ),
+    Limit(
+        "snaploom.skipping.indexes.tokens:MOST_PIECES",
+        "members of an IN list for TOKENS",
+        "all files are read",
+    ),
+    Limit(
+        "snaploom.skipping.spark.catalyst:MOST_REWRITTEN_VALUES",
+        "members of an IN list over an expression",
+        "that condition leaves out no file",
+    ),
+    Limit(
+        "snaploom.skipping.spark.clustering:MOST_COLUMNS",
+        "columns of `clusterBy` on a curve",
+        "reason `SortNotPossible`",
+    ),
+    Limit(
+        "snaploom.skipping.stores.opensearch.flintrows:LONGEST_TERM",
+        "a text in OpenSearch",
+        "it is not indexed, and its file is read",
+        "characters",
+    ),
+    Limit(
+        "snaploom.skipping.stores.catalog:BELIEVED_SECONDS",
+        "how long a state of an index is believed",
+        "it is read again",
+        "seconds",
+    ),
+)
+LIMITS = (*DECLARATIONS, *RUNS, *OPERATOR, *WEBHOOK, *INDEXES)
+
+_FIELDS: tuple[tuple[type[ApiModel], str, str], ...] = (
+    (DataModel, "other_data_sources", "sources beside the root"),
+    (DataModel, "data_relationships", "relationships"),
+    (DataModel, "max_depth", "`maxDepth`, the depth of the join tree"),
+    (OutputDatasetSpec, "checks", "`checks`"),
+    (SkippingIndexSpec, "indexes", "`indexes` of one SkippingIndex"),
+    (OperatorSettings, "watch_namespaces", "`watchNamespaces`"),
+    (OperatorSettings, "workers", "`operator.workers`"),
+    (Limits, "runs", "`operator.limits.runs`, runs in flight in all"),
+    (Limits, "runs_per_namespace", "`operator.limits.runsPerNamespace`"),
+)
+
+_INTRODUCTION = """\
+Every number at which Snaploom stops, cuts or says no, from the constants that decide it, each with
+where it comes from. Lengths of single fields are in the pages of the
+[kinds](../reference/kinds/outputdataset.md); what a machine manages within them is told in
+[Sizing](sizing.md).
+"""
+
+
+def limits_page() -> str:
+    """The page."""
+    parts = ["# Limits\n", NOTE, _INTRODUCTION, "## In declarations and settings\n"]
+    columns = ["what", "default", "at most"]
+    parts.append(table(columns, [_field_row(*each) for each in _FIELDS]))
+    for title, limits in (
+        ("Declarations", DECLARATIONS),
+        ("Runs", RUNS),
+        ("The operator", OPERATOR),
+        ("The webhook", WEBHOOK),
+        ("Skipping indexes", INDEXES),
+    ):
+        parts += [f"## {title}\n", _limits_table(limits)]
+    return "\n".join(parts)
+
+
+def constant(where: str) -> object:
+    """The value of a constant, computed from its text.
+
+    Raises:
+        ValueError: there is no such constant.
+    """
+    body, name = _scope(where)
+    for node in body:
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        target = node.target if isinstance(node, ast.AnnAssign) else target
+        if isinstance(target, ast.Name) and target.id == name:
+            assert isinstance(node, ast.Assign | ast.AnnAssign)
+            assert node.value is not None
+            code = compile(ast.Expression(node.value), where, "eval")
+            return eval(code, {"__builtins__": {}, "timedelta": timedelta})
+    raise ValueError(f"there is no constant {where}")
+
+
+def _scope(where: str) -> tuple[list[ast.stmt], str]:
+    """The statements among which a constant is, and its name there."""
+    module, _, path = where.partition(":")
+    tree = module_tree(module)
+    owner, _, name = path.rpartition(".")
+    return (class_named(tree, owner).body if owner else tree.body), name
+
+
+def _limits_table(limits: Iterable[Limit]) -> str:
+    rows = [[each.what, each.value, each.beyond, each.why] for each in limits]
+    return table(["what", "limit", "beyond it", "where it comes from"], rows)
+
+
+def _field_row(model: type[ApiModel], name: str, what: str) -> list[str]:
+    field = model.model_fields[name]
+    bounds = {type(each): each for each in field.metadata}
+    longest, greatest = bounds.get(MaxLen), bounds.get(Le)
+    most = longest.max_length if isinstance(longest, MaxLen) else None
+    most = greatest.le if isinstance(greatest, Le) else most
+    default = f"{field.default:,}" if Ge in bounds else ""
+    return [what, default, f"{most:,}"]
+
+
+def _for_people(value: object, unit: str) -> str:
+    if isinstance(value, timedelta):
+        return f"{value.days} days" if unit == "days" else f"{value.total_seconds():g} seconds"
+    if not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is no number")
+    if unit == "nanoseconds":
+        return _duration(value / 1e9)
+    if unit == "seconds":
+        return _duration(value)
+    if unit == "bytes" and value % 1024 == 0:
+        return _binary(int(value))
+    return f"{value:,} {unit}".strip()
+
+
+def _duration(seconds: float) -> str:
+    for size, noun in ((DAY, "days"), (HOUR, "hours"), (60, "minutes")):
+        if seconds >= 2 * size and seconds % size == 0:
+            return f"{seconds / size:g} {noun}"
+    return f"{seconds:g} seconds"
+
+
+def _binary(count: int) -> str:
+    for size, noun in ((1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB")):
+        if count % size == 0:
+            return f"{count // size:,} {noun}"
+    return f"{count:,} bytes"

@@ -1,0 +1,62 @@
+"""The page of metrics: every figure that the operator and the webhook tell, from the code."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
+from prometheus_client.metrics import MetricWrapperBase
+
+from generation.markdown import NOTE, table
+from snaploom.models.times import now
+from snaploom_operator.admission.metrics import AdmissionMetrics
+from snaploom_operator.knowledge.store import Store
+from snaploom_operator.metrics import Metrics, StateCollector
+from snaploom_operator.workqueue import WorkQueue
+
+_SUFFIXES = {"counter": "_total"}
+"""What Prometheus' text adds to a name, by type; a histogram adds three, which the page tells."""
+
+
+def metrics_page() -> str:
+    """The page of figures."""
+    counted, admission = CollectorRegistry(), CollectorRegistry()
+    Metrics(counted)
+    AdmissionMetrics(admission)
+    state = StateCollector(Store(), WorkQueue(time.monotonic), dict, now)
+    return "\n".join(
+        [
+            "# Metrics\n",
+            NOTE,
+            "What `/metrics` tells of the operator, and of the webhook. "
+            "[Watch the operator](../how-to/watch-the-operator.md) tells what to do about them. "
+            "A histogram has the series `_bucket`, `_count` and `_sum`.\n",
+            "## The operator\n",
+            _table([*state.collect(), *_families(counted)]),
+            "## The webhook\n",
+            _table(_families(admission)),
+        ]
+    )
+
+
+def _families(registry: CollectorRegistry) -> Iterator[Metric]:
+    """The families of a registry, with the names of their labels, which only its members know."""
+    for collector in registry._collector_to_names:
+        for family in collector.describe() if isinstance(collector, MetricWrapperBase) else ():
+            family._labelnames = collector._labelnames
+            yield family
+
+
+def _table(families: Iterable[Metric]) -> str:
+    rows = [
+        [
+            f"`{family.name}{_SUFFIXES.get(family.type, '')}`",
+            family.type,
+            ", ".join(f"`{label}`" for label in family._labelnames),
+            family.documentation,
+        ]
+        for family in sorted(families, key=lambda family: family.name)
+    ]
+    return table(["metric", "type", "labels", "meaning"], rows)

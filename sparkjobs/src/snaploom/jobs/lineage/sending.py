@@ -1,0 +1,94 @@
+"""Sends events in a thread of its own: a server that is slow, or away, holds up nobody.
+
+Events are sent in order. What cannot be sent is told once and lost: nothing depends on lineage.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+
+from openlineage.client.event_v2 import RunEvent
+from openlineage.client.transport.file import FileConfig, FileTransport
+from openlineage.client.transport.http import ApiKeyTokenProvider, HttpConfig, HttpTransport
+from openlineage.client.transport.transport import Transport
+
+from snaploom.jobs.lineage.settings import LineageSettings
+
+SECONDS_A_TRY = 5.0
+"""How long one try of one event may take."""
+TRIES = {"total": 2, "backoff_factor": 0.3, "status_forcelist": [502, 503, 504],
+         "allowed_methods": ["POST"]}  # fmt: skip
+"""Tries after the first: a server may be starting anew."""
+PATIENCE = 10.0
+"""Seconds that the end of a job waits for what is not sent yet: longer than one event may take."""
+HURRIED = 3.0
+"""The same for a job that was told to end: a pod has 30 seconds for everything."""
+MOST_FAILURES = 3
+"""Events in a row that could not be sent, after which no other is tried."""
+
+
+class Sender:
+    """Sends to one place.
+
+    Args:
+        transport: takes events, and raises what it likes.
+        place: the same for people.
+        warn: takes what a person should know.
+    """
+
+    def __init__(self, transport: Transport, place: str, warn: Callable[[str], None]) -> None:
+        self._transport = transport
+        self._place = place
+        self._warn = warn
+        self._waiting: SimpleQueue[RunEvent | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="snaploom-lineage", daemon=True)
+        self._thread.start()
+
+    def send(self, event: RunEvent) -> None:
+        """Have an event sent; returns at once, and never raises."""
+        self._waiting.put(event)
+
+    def close(self, patience: float) -> None:
+        """Wait so many seconds at most until everything is sent."""
+        self._waiting.put(None)
+        self._thread.join(patience)
+        if self._thread.is_alive():
+            self._warn(f"lineage is not told in full: {self._place} takes too long")
+
+    def _work(self) -> None:
+        failures = 0
+        while (event := self._waiting.get()) is not None:
+            if failures == MOST_FAILURES:
+                continue
+            try:
+                self._transport.emit(event)
+            except Exception as error:  # noqa: BLE001 - libraries of others; a run must not notice
+                failures += 1
+                if failures == 1:
+                    self._warn(f"lineage cannot be told to {self._place}: {_cause(error)}")
+            else:
+                failures = 0
+
+
+def open_transport(settings: LineageSettings) -> Transport:
+    """What carries events to a place; nothing is sent yet."""
+    if settings.file:
+        return FileTransport(FileConfig(log_file_path=settings.file, append=True))
+    config = HttpConfig(
+        url=settings.server,
+        endpoint=settings.endpoint,
+        timeout=SECONDS_A_TRY,
+        retry=TRIES,
+    )
+    if settings.key:
+        config.auth = ApiKeyTokenProvider({"api_key": settings.key})
+    return HttpTransport(config)
+
+
+def _cause(error: Exception) -> str:
+    """What went wrong, without what an answer may hold: its kind, and the code of an answer."""
+    response = getattr(error, "response", None)
+    code = getattr(response, "status_code", None)
+    return type(error).__name__ if code is None else f"{type(error).__name__}, status {code}"

@@ -1,0 +1,88 @@
+"""Remedies of runs as such: declarations, Spark, leases, reports."""
+
+from __future__ import annotations
+
+from snaploom.models.remedies.remedy import Remedy
+
+RUNS = {
+    "Invalid": Remedy(
+        "A field is wrong, or two fields contradict each other; or a password or a Spark setting "
+        "that is not allowed stands in the declaration.",
+        "Do what each line of the message says; the finding with its code is in the output of "
+        "`snaploom validate FOLDER`. The resource goes on by itself when it is changed.",
+    ),
+    "NoUniqueJoinTree": Remedy(
+        "Several relationships lead equally well to a source, or none does.",
+        "`snaploom graph NAME -f FOLDER` draws every way. Give one relationship a lower "
+        "`antiPriority`, exclude a source from it, or add the relationship that is missing.",
+        see="how-to/ambiguous-tree.md",
+        codes=("SL301", "SL302"),
+    ),
+    "TooManyCandidates": Remedy(
+        "The root offers data at any time, and `snapshotFilter` cuts that into very short "
+        "intervals.",
+        "Choose longer intervals, or bound the past by `maxSnapshotAge` or `intervalStartDate`.",
+    ),
+    "SparkNotStarted": Remedy(
+        "The image has no Java of a version that Spark accepts, or Spark refuses its settings.",
+        "Read the driver's log (`snaploom logs NAME`), then correct `run.spark.sparkConf` or the "
+        "image of `run.spark.image`.",
+    ),
+    "SparkStopped": Remedy(
+        "The driver's pod was evicted or deleted, its node went away, or an executor took Spark "
+        "down with it.",
+        "Nothing at first: the run is tried again, and nothing is half published. If it repeats, "
+        "look at the events of the node, and raise memory in `run.spark`.",
+    ),
+    "Interrupted": Remedy(
+        "The process was told to end: its pod was evicted, its node drained, or somebody pressed "
+        "Ctrl-C.",
+        "Nothing: the next attempt publishes what is missing.",
+    ),
+    "Failed": Remedy(
+        "Spark or a library failed in a way that Snaploom has no name for.",
+        "The message has the innermost cause, and the driver's log the rest "
+        "(`snaploom logs NAME`).",
+    ),
+    "UnexpectedFault": Remedy(
+        "A mistake in Snaploom.",
+        "Keep the driver's log (`snaploom logs NAME`) and report it. The run is tried again.",
+    ),
+    "BundleUnreadable": Remedy(
+        "The image of jobs has another version than the operator, or the ConfigMap of the run was "
+        "edited or replaced.",
+        "Use images of one version (`spark.image` and `image` of the chart), then ask for a run: "
+        "`snaploom trigger NAME`.",
+    ),
+    "LeaseNotObtained": Remedy(
+        "Another run publishes into the same folder: of a resource that was renamed, of another "
+        "cluster, or by hand.",
+        "Let it end; the run is tried again. If nobody should be at work, `kubectl get leases` in "
+        "the namespace tells who is. A holder that died is passed over after half a minute.",
+    ),
+    "LeaseUnavailable": Remedy(
+        "The API server does not answer the job, or the job's account may not have Leases.",
+        "Give the account of `run.spark.serviceAccountName` get, create and update on "
+        "`leases.coordination.k8s.io`; the role of the chart has it.",
+    ),
+    "NoCluster": Remedy(
+        "The job runs in a pod without the token of its account, or outside a cluster.",
+        "Let the operator create the job; its template mounts the token. By hand, set KUBECONFIG.",
+    ),
+    "ReportNotWritten": Remedy(
+        "The API server did not answer the driver, or its account may not write ConfigMaps, or a "
+        "quota for them is used up.",
+        "Nothing is lost: `snaploom status NAME --rebuild` tells what was published. Give the "
+        "account get, create and update on `configmaps`.",
+    ),
+    "ReportNotOurs": Remedy(
+        "A ConfigMap of the report's name was made by hand, or is left of another run.",
+        "Delete it, then ask for a run: `snaploom trigger NAME`.",
+    ),
+    "FolderNotUsable": Remedy(
+        "`snaploom init` was given a folder with something in it, or with signs of a glob in its "
+        "name.",
+        "Name a new or empty folder.",
+    ),
+}
+"""By reason."""

@@ -1,0 +1,87 @@
+"""Remedies of sources, of joins, and of expectations about the rows."""
+
+from __future__ import annotations
+
+from snaploom.models.remedies.remedy import Remedy
+
+SOURCES = {
+    "SourceFailed": Remedy(
+        "The data of a source is not what its declaration says.",
+        "Correct the data or the DataSource that the message names.",
+    ),
+    "SourceNotReadable": Remedy(
+        "A file is missing, cut off, or of another format; it may still be being written, or the "
+        "job may not read it.",
+        "If whoever writes the files is still at it, nothing: the run is tried again. Otherwise "
+        "write the file that the message names anew, remove it, or correct `format`.",
+    ),
+    "SourceFileUnmatched": Remedy(
+        "`sourceUriGlobs` lists a file that does not begin as `sourceUriPrefix` says, so that its "
+        "snapshot is not known.",
+        "Make the globs match fewer files, or the prefix more.",
+    ),
+    "SnapshotValueInvalid": Remedy(
+        "A folder, a file name or a row has no time where one should be, or one that "
+        "`timeFormat` does not read.",
+        "Correct the data or `timeFormat`, or leave those files out by `sourceUriGlobs`.",
+    ),
+    "SourceSchemaInvalid": Remedy(
+        "Two columns have one name but for case, a column has no type, or Spark refuses a query "
+        "or a transformer.",
+        "Rename or choose columns in a simpleVirtual source or by `schemaFields`; correct the "
+        "query or the transformer.",
+    ),
+    "SnapshotMissing": Remedy(
+        "The source has no snapshot within the window around the root's, and its "
+        "`snapshotMissingMode` is ERROR: it is late, or the window is narrow.",
+        "Wait for the data, widen the window, or choose another `snapshotMissingMode`. "
+        "`snaploom plan NAME -f FOLDER` shows what each source offers.",
+        see="how-to/missing-data.md",
+    ),
+    "FieldMissing": Remedy(
+        "A column of a join or of a groupBy was renamed, dropped or changed its type.",
+        "Restore the column, correct the relationship, or choose another "
+        "`joinFieldMissingMode` or `groupByFieldMissingMode`.",
+    ),
+    "RowsMultiplied": Remedy(
+        "A key that should be unique in a joined source is there more than once.",
+        "The message shows such keys. Collect the rows by `transformations.groupBy`, remove the "
+        "duplicates in a simpleVirtual source, correct the key, or exclude the join.",
+        see="how-to/many-rows-a-key.md",
+    ),
+    "CheckFailed": Remedy(
+        "The woven rows break one of `checks`, or `rootKey` is not unique.",
+        "Correct the source that the samples point to, or the expectation; with `mode: WARN` it "
+        "is told and published all the same.",
+    ),
+    "CheckInvalid": Remedy(
+        "An expectation names a column that the output has not, or cannot be computed.",
+        "Name columns of the root as `data.column`, those of others as `fieldName.data.column`; "
+        "`snaploom schema NAME -f FOLDER` lists them.",
+        see="how-to/expect-rows.md",
+        codes=("SL188",),
+    ),
+    "CredentialsRefused": Remedy(
+        "The Secret lacks a key, or the database does not accept user or password.",
+        "Compare `credentials.fromSecret` with the Secret, correct it, and ask for a run: "
+        "`snaploom trigger NAME`. A Secret is read when a pod starts, so that a rotated one "
+        "counts from the next run on.",
+    ),
+    "DriverMissing": Remedy(
+        "The jar of the database's JDBC driver is not in the image of jobs.",
+        "Put it into the image, or correct `driverClass`.",
+        see="how-to/read-a-database.md",
+    ),
+    "UrlNotAllowed": Remedy(
+        "The source gives a whole JDBC `url`, and the chart's `allowJdbcUrl` is false.",
+        "Declare driver, host, port and database instead. `allowJdbcUrl` lets whoever may write "
+        "sources run code in the pods of jobs.",
+        see="operating/security.md",
+        codes=("SL144",),
+    ),
+    "ZoneNotUtc": Remedy(
+        "Java of the driver or of an executor runs in a zone that is not UTC.",
+        "Remove `-Duser.timezone` from `run.spark.sparkConf` and TZ from the pod template.",
+    ),
+}
+"""By reason."""

@@ -1,0 +1,183 @@
+"""The history of an output's Iceberg table: what each of its commits means, the newest first.
+
+A table's snapshot names its meaning by hash (`commits/<hash>.json`). Snapshots that the table has
+forgotten (`storage.tableexpiry`) are named in pages beside it, each of which names the one before,
+so that the whole history can be read however short the table's own is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from snaploom.errors import ObjectNotFound
+from snaploom.models.times import EpochNanos
+from snaploom.storage import layout
+from snaploom.storage.documents import put_content
+from snaploom.storage.entries import (
+    MANIFEST_FORMAT,
+    Publish,
+    Replace,
+    SnapshotRecord,
+    Tombstone,
+    check_format,
+    corrupt,
+    entry_from,
+)
+from snaploom.storage.icebergtable import IcebergTable, TableVersion
+from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.state import FolderState, tombstone_of
+
+CHANGES = (Publish, Replace, Tombstone)
+"""Entries that change what readers see, and so are a commit of the table first."""
+
+
+def commits_of(store: ObjectStore, version: TableVersion) -> Iterator[str]:
+    """Hashes of all commits of ours that lead to what a table holds, the newest first.
+
+    Raises:
+        ManifestCorrupt: a page of what the table has forgotten is not there any more.
+    """
+    for made in version.history():
+        yield made.commit
+    page = version.earlier
+    while page:
+        raw = _document(store, page)
+        commits, page = raw.get("commits"), str(raw.get("before", ""))
+        yield from reversed([str(one) for one in commits] if isinstance(commits, list) else [])
+
+
+def store_page(store: ObjectStore, commits: Sequence[str], before: str) -> str:
+    """Put down commits that the table is to forget; the hash that names the page.
+
+    Args:
+        store: of the output's folder.
+        commits: their hashes, the oldest first.
+        before: hash of the page of older ones; empty when there is none.
+    """
+    told: JsonValue = {"format": MANIFEST_FORMAT, "commits": list(commits), "before": before}
+    return _put(store, told)
+
+
+def store_meaning(store: ObjectStore, entry: Publish | Replace | Tombstone) -> str:
+    """Put down what a commit means, schema included: `metadata/` may be lost; its hash."""
+    schema = ""
+    if not isinstance(entry, Tombstone):
+        schema = store.get(layout.schema_key(entry.snapshot.schema_hash)).decode()
+    return _put(store, {"format": MANIFEST_FORMAT, "entry": entry.dump(), "schema": schema})
+
+
+def _put(store: ObjectStore, document: JsonValue) -> str:
+    content = json.dumps(document, sort_keys=True, ensure_ascii=False).encode() + b"\n"
+    name = layout.content_hash(content)
+    put_content(store, layout.commit_key(name), content)
+    return name
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the history of a table tells of an output."""
+
+    live: tuple[tuple[SnapshotRecord, str], ...]
+    """What is live, by time: each with its schema. Numbers of entries are those of a lost log."""
+    files: frozenset[str]
+    """Keys of all files that were ever in the table."""
+
+
+def told_by_table(store: ObjectStore) -> Told:
+    """What a table's history tells by itself; nothing is written.
+
+    Raises:
+        ManifestCorrupt: what a commit means is not there any more.
+    """
+    version = IcebergTable(store).read()
+    commits = () if version is None else commits_of(store, version)
+    live: dict[EpochNanos, tuple[SnapshotRecord, str]] = {}
+    files: set[str] = set()
+    for meant in reversed([meaning_of(store, commit) for commit in commits]):
+        entry = meant.entry
+        if isinstance(entry, Tombstone):
+            for one in entry.snapshots:
+                live.pop(one.time, None)
+        else:
+            live[entry.snapshot.time] = entry.snapshot, meant.schema
+            files.update(file.path for file in entry.snapshot.files)
+    return Told(tuple(live[time] for time in sorted(live)), frozenset(files))
+
+
+def meaning_of(store: ObjectStore, commit: str) -> Meant:
+    """What a commit of the table means.
+
+    Raises:
+        ManifestCorrupt: that is not there any more.
+    """
+    raw = _document(store, commit)
+    name = f"{store.uri}{layout.commit_key(commit)}"
+    entry = entry_from(raw.get("entry"), name)
+    if not isinstance(entry, CHANGES):
+        raise corrupt(name, f"an entry to {entry.action}")
+    return Meant(entry, str(raw.get("schema", "")))
+
+
+def _document(store: ObjectStore, name: str) -> dict[str, JsonValue]:
+    key = layout.commit_key(name)
+    try:
+        content = store.get(key)
+    except ObjectNotFound as error:
+        told = "nothing, though the table's history names it"
+        raise corrupt(f"{store.uri}{key}", told) from error
+    check_format(content, f"{store.uri}{key}")
+    raw: dict[str, JsonValue] = json.loads(content)
+    return raw
+
+
+@dataclass(frozen=True)
+class Meant:
+    """What a commit of the table means."""
+
+    entry: Publish | Replace | Tombstone
+    """As it was drafted: numbers in it are those of the log at that time."""
+    schema: str
+    """Of the snapshot; empty where it ends some."""
+
+    def is_version_of(self, state: FolderState) -> bool:
+        """Whether a state has the version, live or ended; never for one that ends some."""
+        if isinstance(self.entry, Tombstone):
+            return False
+        wanted = self.entry.snapshot
+        numbers = [ended.published_seq for ended in state.ended if ended.time == wanted.time]
+        if wanted.time in state.versions:
+            numbers.append(state.versions[wanted.time].seq)
+        return any(_same(state.records.at(seq, wanted.time), wanted) for seq in numbers)
+
+    def on_top_of(self, state: FolderState) -> Publish | Replace | Tombstone | None:
+        """The entry that is to follow a state; None when the state has it."""
+        seq, entry = state.next_seq, self.entry
+        if isinstance(entry, Tombstone):
+            ends = [
+                one.model_copy(update={"published_seq": state.live[one.time].seq, "seq": seq})
+                for one in entry.snapshots
+                if one.time in state.live and state.live[one.time].files == one.files
+            ]
+            update = {"seq": seq, "snapshots": tuple(ends)}
+            return entry.model_copy(update=update) if ends else None
+        if self.is_version_of(state):
+            return None
+        record = entry.snapshot.model_copy(update={"seq": seq})
+        if isinstance(entry, Publish):
+            return entry.model_copy(update={"seq": seq, "snapshot": record})
+        live = state.live[record.time]
+        if record.replaces is not None:
+            record = record.model_copy(update={"replaces": live.seq})
+        told = entry.replaced
+        ended = tombstone_of(live, seq=seq, rule=told.rule, deleted_at=told.deleted_at)
+        return entry.model_copy(update={"seq": seq, "snapshot": record, "replaced": ended})
+
+
+def _same(record: SnapshotRecord, other: SnapshotRecord) -> bool:
+    """Whether two records are of one version: names of files are never used twice (D28)."""
+    told = (record.run_id, record.created_at, record.files)
+    return told == (other.run_id, other.created_at, other.files)

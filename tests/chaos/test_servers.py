@@ -1,0 +1,89 @@
+"""Servers that die: our operator, Spark's, and the API server. Each run is one application."""
+
+from __future__ import annotations
+
+import pytest
+from support.chaosroom import Room
+from support.chart import NAMESPACE
+from support.shop import FIRST_DAY, SECOND_DAY
+
+pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1200)]
+
+BEFORE_STATUS = {
+    "matchConstraints": {
+        "resourceRules": [
+            {
+                "apiGroups": ["snaploom.io"],
+                "apiVersions": ["*"],
+                "operations": ["UPDATE"],
+                "resources": ["outputdatasets/status"],
+            }
+        ]
+    },
+    "validations": [
+        {
+            "expression": "!has(object.status.currentRun) || "
+            "object.status.currentRun.phase in ['Queued', 'Submitting']"
+        }
+    ],
+}
+"""Lets no status tell that a run was submitted."""
+
+
+def forbid_status(room: Room) -> None:
+    """Keep the operator from writing down what it submitted."""
+    name = {"metadata": {"name": room.namespace}}
+    api = {"apiVersion": "admissionregistration.k8s.io/v1"}
+    here = {"matchLabels": {"kubernetes.io/metadata.name": room.namespace}}
+    binding = {
+        "policyName": room.namespace,
+        "validationActions": ["Deny"],
+        "matchResources": {"namespaceSelector": here},
+    }
+    room.cluster_wide.apply(
+        api | name | {"kind": "ValidatingAdmissionPolicy", "spec": BEFORE_STATUS},
+        api | name | {"kind": "ValidatingAdmissionPolicyBinding", "spec": binding},
+    )
+
+
+def allow_status(room: Room) -> None:
+    kinds = "validatingadmissionpolicies,validatingadmissionpolicybindings"
+    room.cluster_wide("delete", kinds, room.namespace)
+
+
+def test_operator_killed_between_submit_and_status_submits_once(room: Room) -> None:
+    forbid_status(room)
+    room.declare()
+    room.until("an application", lambda: bool(room.applications()))
+    assert room.status()["currentRun"]["phase"] == "Submitting"
+    operator = ("delete", "pod", "--selector=app.kubernetes.io/component=operator")
+    room.cluster_wide(*operator, "--namespace", NAMESPACE, "--grace-period=0", "--force")
+    allow_status(room)
+    room.until_published(FIRST_DAY)
+    assert len(room.applications()) == 1
+    assert room.status()["lastRun"]["attempt"] == 0
+
+
+def test_spark_operator_that_is_away_is_waited_for(room: Room) -> None:
+    spark_operator = room.own.spark_operator
+    spark_operator.kill()
+    room.declare()
+    room.until_said("its application to be taken up")
+    spark_operator.start()
+    room.until_running()
+    spark_operator.kill()
+    room.until("the end of the driver", lambda: not room.pods("driver"))
+    spark_operator.start()
+    room.until_published(FIRST_DAY)
+    assert len(room.applications()) == 1
+
+
+def test_api_server_that_is_killed_under_a_run_costs_nothing_but_time(room: Room) -> None:
+    room.declare()
+    room.until_running()
+    room.own.plane.apiserver.kill()
+    room.own.plane.apiserver.start()
+    room.own.plane.await_ready()
+    room.until_published(FIRST_DAY)
+    room.run_again()
+    room.until_published(FIRST_DAY, SECOND_DAY)

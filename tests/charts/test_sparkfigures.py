@@ -1,0 +1,38 @@
+"""A driver with the chart's settings tells Prometheus its figures, under names that stay."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from support import sparkfigures
+from support.chart import Rendered
+
+DEADLINE = 600
+"""Seconds for one Spark on a machine that is busy with other tests."""
+
+
+@pytest.mark.spark
+def test_figures_of_spark_are_where_prometheus_looks() -> None:
+    rendered = Rendered.of(
+        {"crds": {"enabled": False}, "metrics": {"podMonitor": {"enabled": True}}}
+    )
+    (monitor,) = rendered.of_kind("PodMonitor")
+    paths = [endpoint["path"] for endpoint in monitor["spec"]["podMetricsEndpoints"]]
+    settings = dict(rendered.settings().spark.spark_conf)
+    done = subprocess.run(
+        [sys.executable, sparkfigures.__file__, json.dumps(settings), *paths],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=DEADLINE,
+    )
+    told = json.loads(done.stdout)
+    driver, executors = (told[path] for path in paths)
+    assert re.search(
+        r"^metrics_snaploom_driver_jvm_heap_used_Value\{.*\} \d+$", driver, re.MULTILINE
+    )
+    assert re.search(r"^metrics_executor_completedTasks_total\{.*\} 1", executors, re.MULTILINE)

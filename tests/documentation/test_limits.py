@@ -1,0 +1,85 @@
+"""The page of limits tells every constant that is named like one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+from generation.errorclasses import OPERATOR, PACKAGE
+from generation.limits import LIMITS, PAGE, Limit, constant
+from support.pages import DOCS
+
+from snaploom.loading.files import MAX_BYTES
+
+NAMED_SO = re.compile(r"(MOST|LARGEST|LONGEST|MAX)(_\w+)?")
+OF_TEXTS_AND_NAMES = {
+    "snaploom.engine.failures:LONGEST_MESSAGE",
+    "snaploom.jobs.clusterwork:MOST_LINES",
+    "snaploom.jobs.reports.configmap:LONGEST_LABEL",
+    "snaploom.jobs.reports.record:LONGEST_MESSAGE",
+    "snaploom.planning.picture:MOST_ALTERNATIVES",
+    "snaploom.planning.tablenames:MOST_PARTS",
+    "snaploom.skipping.core.text:LONGEST_TEXT",
+    "snaploom.skipping.core.text:MOST_PARTS",
+    "snaploom.skipping.core.text:MOST_VALUES",
+    "snaploom.skipping.formats.flint:LONGEST_NAME",
+    "snaploom.skipping.spark.decision:LONGEST_LABEL",
+    "snaploom.skipping.spark.decision:MOST_LABELS",
+    "snaploom.skipping.stores.usage:LONGEST_REASON",
+    "snaploom.skipping.stores.usage:MOST_REASONS",
+    "snaploom.storage.published:LONGEST_WARNING",
+    "snaploom_operator.acting.events:LONGEST_INSTANCE",
+    "snaploom_operator.acting.events:LONGEST_NAME",
+    "snaploom_operator.acting.events:LONGEST_NOTE",
+    "snaploom_operator.admission.answers:LONGEST_MESSAGE",
+    "snaploom_operator.admission.answers:LONGEST_WARNING",
+    "snaploom_operator.cluster.failures:LONGEST_MESSAGE",
+    "snaploom_operator.manifests.metadata:LONGEST_LABEL",
+}
+"""How much of a text people are shown, and how long names are: nothing ends there."""
+OF_WORK = {
+    "snaploom.skipping.advice.boundaries:MOST_RANK_BITS",
+    "snaploom.skipping.advice.curves:MOST_BITS",
+    "snaploom.skipping.advice.estimates:MOST_FILES",
+    "snaploom.skipping.indexes.tokens:LARGEST_SIZE",
+    "snaploom.skipping.spark.advise:MOST_COLUMNS",
+    "snaploom.skipping.spark.flint.filters:MOST_VALUES",
+    "snaploom.skipping.spark.recording:MOST_WAITING",
+    "snaploom.skipping.spark.requests:MOST_ROOTS",
+    "snaploom.skipping.stores.opensearch.bulk:LARGEST_REQUEST",
+    "snaploom.skipping.stores.usage:MOST_SESSIONS",
+    "snaploom_operator.admission.view:LONGEST_PAUSE",
+    "snaploom_operator.cluster.requests:LONGEST_WAIT",
+    "snaploom_operator.watching.watches:LONGEST_PAUSE",
+}
+"""How work is divided, paused and sampled: the result is the same, or an estimate."""
+
+
+def constants() -> Iterator[str]:
+    """Every constant that is named like a limit."""
+    for package in (PACKAGE, OPERATOR):
+        for file in package.rglob("*.py"):
+            module = ".".join(file.relative_to(package.parent).with_suffix("").parts)
+            for node in ast.parse(file.read_text("utf-8")).body:
+                target = node.targets[0] if isinstance(node, ast.Assign) else None
+                if isinstance(target, ast.Name) and NAMED_SO.fullmatch(target.id):
+                    yield f"{module}:{target.id}"
+
+
+def test_every_constant_that_is_named_like_a_limit_is_told_or_no_limit() -> None:
+    told = {limit.where for limit in LIMITS}
+    assert set(constants()) - told == OF_TEXTS_AND_NAMES | OF_WORK
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.where)
+def test_a_limit_has_a_number_and_says_what_it_is_for(limit: Limit) -> None:
+    assert any(sign.isdigit() for sign in limit.value)
+    assert limit.why.endswith(".")
+    assert f"| {limit.what} | {limit.value} |" in (DOCS / PAGE).read_text("utf-8")
+
+
+def test_numbers_are_those_of_the_code() -> None:
+    assert constant("snaploom.loading.files:MAX_BYTES") == MAX_BYTES == 4 * 1024**2
+    assert Limit("snaploom.loading.files:MAX_BYTES", "", "", "bytes").value == "4 MiB"

@@ -1,0 +1,62 @@
+"""Commands, fields and values that pages for operating name exist."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from generation.chart import values_schema
+from generation.models import resource_schema
+from support.pages import DOCS
+
+from snaploom.cli.main import COMMANDS
+from snaploom.models.kinds import KINDS
+from snaploom_operator.commands import COMMANDS as OF_CLUSTERS
+
+PAGES = sorted((DOCS / "operating").glob("*.md"))
+OURS = {name for name, _, _ in (*COMMANDS, *OF_CLUSTERS)}
+KUBECTL = {
+    "annotate", "apply", "create", "delete", "describe", "diff", "events", "get", "label", "logs",
+    "patch", "rollout", "wait",
+}  # fmt: skip
+HELM = {"install", "rollback", "template", "test", "uninstall", "upgrade"}
+COMMAND = re.compile(r"(?:^|`|\$ |\| )((?:snaploom|kubectl|helm) [a-z][^`|]*)", re.MULTILINE)
+FIELD = re.compile(r"`([a-z][A-Za-z]+(?:\.[A-Za-z]+)+)(?::|`)")
+STATUS = {"spec", "status"}
+NO_FIELDS = re.compile(
+    r"[\w.]*\.(?:io|md|json|yaml)|spark\.(?!image|application|namespaces|serviceAccount)[\w.]+"
+    r"|\w*\.?data\.column|limits\.cpu"
+)
+"""Dotted words that are something else: groups, files, settings of Spark, examples, quotas."""
+
+
+def fields(schema: object) -> Iterator[str]:
+    """Every name of a property, however deep."""
+    if isinstance(schema, dict):
+        for key, inner in schema.items():
+            if key == "properties":
+                yield from inner
+            yield from fields(inner)
+    elif isinstance(schema, list):
+        for inner in schema:
+            yield from fields(inner)
+
+
+def test_commands_exist() -> None:
+    told = [found for page in PAGES for found in COMMAND.findall(page.read_text("utf-8"))]
+    assert len(told) > 60
+    for command in told:
+        program, *rest = command.split()
+        if program == "snaploom":
+            assert rest[0] in OURS or " ".join(rest[:2]) in OURS, command
+        else:
+            assert rest[0] in (KUBECTL if program == "kubectl" else HELM), command
+
+
+def test_fields_and_values_exist() -> None:
+    schemas = [values_schema(), *(resource_schema(kind.model) for kind in KINDS)]
+    known = {name for schema in schemas for name in fields(schema)} | STATUS
+    told = {found for page in PAGES for found in FIELD.findall(page.read_text("utf-8"))}
+    assert len(told) > 20
+    parts = {part for field in told if not NO_FIELDS.fullmatch(field) for part in field.split(".")}
+    assert parts - known == set()

@@ -1,0 +1,50 @@
+"""Bills of materials: valid, and about what is in the images."""
+
+import json
+import subprocess
+import tomllib
+from hashlib import sha256
+
+import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+from support.examples import REPOSITORY
+from support.imagefiles import distributions_of
+from support.images import bill_of_materials
+
+pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1800)]
+NAMES = ("operator", "spark")
+VERSION = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"]
+
+
+def listed(name, kind):
+    """Names and versions of one kind of packages in a bill of materials."""
+    components = json.loads(bill_of_materials(name).read_text())["components"]
+    wanted = [each for each in components if each["purl"].startswith(kind)]
+    return {(each["name"], each["version"]) for each in wanted}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bill_of_materials_is_valid(name):
+    text = bill_of_materials(name).read_text()
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    image = json.loads(text)["metadata"]["component"]
+    assert (image["name"], image["version"]) == (f"snaploom-{name}", VERSION)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bill_of_materials_lists_what_is_in_the_image(name, request):
+    image = request.getfixturevalue(f"{name}_image")
+    assert listed(name, "pkg:pypi/") == distributions_of(image.root)
+    query = ["dpkg-query", f"--admindir={image.root}/var/lib/dpkg", "--show"]
+    shown = subprocess.run(
+        [*query, "--showformat=${Package} ${Version}\n"], capture_output=True, text=True, check=True
+    )
+    assert listed(name, "pkg:deb/") == {tuple(line.split()) for line in shown.stdout.splitlines()}
+
+
+def test_bill_of_materials_tells_each_jar_by_its_sum(spark_image):
+    components = json.loads(bill_of_materials("spark").read_text())["components"]
+    sums = {each["hashes"][0]["content"] for each in components if "hashes" in each}
+    jars = spark_image.root.glob("opt/spark/jars/*.jar")
+    assert sums == {sha256(jar.read_bytes()).hexdigest() for jar in jars}

@@ -1,0 +1,107 @@
+"""Outputs that are Iceberg tables in a bucket and on HDFS: their life, with a run that dies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from support.remoteloom import put_rows, remote_shop
+from support.s3servers import BUCKET
+from support.shop import CUSTOMERS, ORDERS, Shop
+
+from snaploom.hadoop.store import hadoop_stores
+from snaploom.planning.hadoopuris import hadoop_uri
+from snaploom.reader import read
+from snaploom.storage import layout, tablecommits
+from snaploom.storage.icebergtable import VERSIONS
+from snaploom.storage.manifest import ManifestLog
+from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.stores import open_store
+
+DAYS = ("2024-05-01", "2024-05-02", "2024-05-03")
+HOUR = 3600 * 1_000_000_000
+
+
+@pytest.fixture(params=["s3", "hdfs"])
+def base(request: pytest.FixtureRequest, spark: SparkSession) -> str:
+    if request.param == "s3":
+        return f"s3://{BUCKET}/tables"
+    return f"{request.getfixturevalue('hdfs')}/tables"
+
+
+@pytest.fixture
+def shop(base: str, tmp_path: Path) -> Shop:
+    """The latest day only is kept, and files of others go with the next run."""
+    shop = remote_shop(base, tmp_path, {}).set("wide", "outputFolder.dataFormat", "ICEBERG")
+    return shop.set("wide", "outputFolder.readerGrace", {"nano": 1})
+
+
+@pytest.fixture
+def store(base: str, spark: SparkSession) -> ObjectStore:
+    return open_store(base, True, hadoop_stores())
+
+
+def published(shop: Shop, store: ObjectStore, day: str) -> dict[str, Any]:
+    """The Report of a run once a day has come."""
+    number = DAYS.index(day)
+    orders = [{**row, "amount": row["amount"] + number} for row in ORDERS]
+    for name, rows in (("orders", orders), ("customers", CUSTOMERS)):
+        put_rows(store, name, rows, day)
+    told = shop.run("-o", "json")
+    assert told.code == 0, told.err + told.out
+    report: dict[str, Any] = told.document
+    return report
+
+
+def log_of(base: str) -> ManifestLog:
+    return ManifestLog(open_store(f"{base}/wide/", False, hadoop_stores()))
+
+
+def forget_since_the_last_publication(store: ObjectStore, base: str) -> None:
+    """Leave the log as a run leaves it that dies when the table has its commits."""
+    state = log_of(base).read()
+    last = max(version.seq for version in state.versions.values())
+    entries = [layout.manifest_key(seq) for seq in range(last, state.seq + 1)]
+    store.delete([f"wide/{key}" for key in (*entries, layout.LATEST)])
+
+
+def amounts(frame: DataFrame) -> list[float]:
+    return sorted(row[0] for row in frame.select("data.amount").collect())
+
+
+def names(store: ObjectStore, prefix: str, ending: str) -> Iterator[str]:
+    return (i.key for i in store.list(f"wide/{prefix}") if i.key.endswith(ending))
+
+
+def test_table_is_published_pruned_mended_and_forgets(
+    base: str, spark: SparkSession, shop: Shop, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tablecommits, "LISTS_MARGIN", -HOUR)
+    place = f"{hadoop_uri(base)}/wide/iceberg"
+    assert len(published(shop, store, DAYS[0])["snapshots"]) == 1
+    assert amounts(spark.read.format("iceberg").load(place)) == [5.0, 7.5, 9.0]
+    assert published(shop, store, DAYS[1])["collected"]["waiting"] == 1
+    whole = log_of(base).read()
+    forget_since_the_last_publication(store, base)
+    again = published(shop, store, DAYS[1])
+    assert (again["snapshots"], [one["reason"] for one in again["skipped"]]) == (
+        [],
+        ["ALREADY_PUBLISHED"],
+    )
+    mended = log_of(base).read()
+    assert (mended.live_files, mended.tombstoned_files.keys()) == (
+        whole.live_files,
+        whole.tombstoned_files.keys(),
+    )
+    last = published(shop, store, DAYS[2])
+    assert (len(last["snapshots"]), last["collected"]["snapshots"]) == (1, 1)
+    assert amounts(spark.read.format("iceberg").load(place)) == [7.0, 9.5, 11.0]
+    assert amounts(read(spark, f"{base}/wide/")) == [7.0, 9.5, 11.0]
+    assert spark.read.format("iceberg").load(f"{place}#snapshots").count() == 3
+    partitions = {layout.partition_of(key[5:]) for key in names(store, layout.DATA, ".parquet")}
+    assert len(partitions) == 2
+    lists = spark.read.format("iceberg").load(f"{place}#all_manifests").select("path").distinct()
+    assert len(list(names(store, VERSIONS, ".avro"))) == lists.count() + 3

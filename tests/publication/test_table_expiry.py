@@ -1,0 +1,181 @@
+"""An Iceberg table forgets what shows files that are removed, and nothing of what it meant."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+
+import pytest
+from support.faultystore import DyingStore, Killed
+from support.folders import IDENTITY, MODEL, a_run, a_target, agrees, bury, keys, now
+from support.plainlibrary import PlainLibrary
+from support.tablefolders import TABLE, is_whole, published_in_table, table_folder, woven
+
+from snaploom.models.times import EpochNanos
+from snaploom.storage import tablecommits
+from snaploom.storage.folder import Folder, open_folder
+from snaploom.storage.gc import collect_garbage, find_garbage
+from snaploom.storage.icebergtable import VERSIONS, IcebergTable, TableVersion, version_key
+from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.repair import find_snapshots, restore
+from snaploom.storage.restatement import restate
+from snaploom.storage.state import FolderState
+from snaploom.storage.stores import open_store
+from snaploom.storage.sweeping import Swept, sweep
+from snaploom.storage.tableexpiry import SnapshotsHeld, forgetful_document
+from snaploom.storage.tablehistory import commits_of, told_by_table
+
+HOUR = 3600 * 1_000_000_000
+
+
+@pytest.fixture
+def store() -> ObjectStore:
+    return open_store("memory:", create=True)
+
+
+def lived(store: ObjectStore) -> Folder:
+    """Four days published: the first is deleted, the second restated, and one more follows."""
+    folder = table_folder(store)
+    for number in (0, 1, 2):
+        published_in_table(folder, number)
+    bury(folder, 0)
+    restate(folder, a_run(), a_target(1), woven(folder), agrees)
+    published_in_table(folder, 3)
+    return folder
+
+
+def swept(folder: Folder) -> Swept:
+    return sweep(folder, a_run(start=now()), EpochNanos(now() + 2 * HOUR))
+
+
+def newest(store: ObjectStore) -> TableVersion:
+    version = IcebergTable(store).read()
+    assert version is not None
+    return version
+
+
+def avro(store: ObjectStore) -> int:
+    return sum(key.endswith(".avro") for key in keys(store, VERSIONS))
+
+
+def test_table_forgets_what_shows_removed_files_and_tells_its_whole_history_still(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tablecommits, "LISTS_MARGIN", -HOUR)
+    folder = lived(store)
+    before, told = list(commits_of(store, newest(store))), told_by_table(store)
+    assert (len(list(newest(store).lineage())), avro(store)) == (6, 6)
+    done = swept(folder)
+    assert (done.snapshots, done.files) == (2, 4)
+    assert (len(list(newest(store).lineage())), avro(store)) == (2, 2)
+    assert list(commits_of(store, newest(store))) == before
+    assert told_by_table(store) == told
+    assert (is_whole(store), keys(store)) == (True, set(folder.log.read().live_files))
+
+
+def test_pages_of_forgotten_commits_follow_each_other(store: ObjectStore) -> None:
+    folder = lived(store)
+    swept(folder)
+    bury(folder, 1)
+    published_in_table(folder, 4)
+    before = list(commits_of(store, newest(store)))
+    swept(folder)
+    assert (len(list(newest(store).lineage())), len(before)) == (2, 8)
+    assert list(commits_of(store, newest(store))) == before
+    assert is_whole(store)
+
+
+def test_lists_that_a_slow_writer_may_need_stay(store: ObjectStore) -> None:
+    folder = lived(store)
+    swept(folder)
+    assert avro(store) == 6
+
+
+def test_only_the_log_is_asked_where_nothing_of_the_table_is_over(store: ObjectStore) -> None:
+    folder = lived(store)
+    number = newest(store).number
+    assert sweep(folder, a_run(start=now()), now()) == Swept(waiting=2)
+    assert newest(store).number == number
+
+
+@pytest.mark.parametrize("is_done", [True, False], ids=["written", "not-written"])
+def test_process_that_dies_at_any_write_leaves_no_snapshot_without_its_files(
+    is_done: bool,
+) -> None:
+    for writes_left in count(1):
+        store = open_store("memory:", create=True)
+        lived(store)
+        dying = DyingStore(store, writes_left, is_done)
+        try:
+            swept(open_folder(dying, PlainLibrary(dying)))
+        except Killed:
+            pass
+        else:
+            break
+        assert is_whole(store)
+        gone = open_folder(store).read().tombstoned_files.keys() - keys(store)
+        assert not gone or len(list(newest(store).lineage())) == 2
+        swept(open_folder(store, PlainLibrary(store)))
+        assert keys(store) == set(open_folder(store).read().live_files)
+    assert writes_left > 5
+
+
+def test_gc_without_iceberg_lets_the_table_forget_as_well(store: ObjectStore) -> None:
+    lived(store)
+    folder = open_folder(store)
+    found = find_garbage(store, folder.log.read(), EpochNanos(now() + 2 * HOUR), HOUR)
+    collect_garbage(folder, found, a_run(start=now()))
+    assert len(list(newest(store).lineage())) == 2
+    assert (is_whole(store), keys(store)) == (True, set(folder.read().live_files))
+
+
+def test_tag_on_an_ended_snapshot_keeps_files_and_snapshots_and_is_told(
+    store: ObjectStore,
+) -> None:
+    folder = lived(store)
+    version = newest(store)
+    old = list(version.lineage())[-1]["snapshot-id"]
+    refs = {"main": {"snapshot-id": version.document["current-snapshot-id"]}}
+    tagged = {**version.document, "refs": {**refs, "audit": {"snapshot-id": old}}}
+    store.put_if_absent(version_key(version.number + 1), json.dumps(tagged).encode())
+    before = keys(store)
+    with pytest.raises(SnapshotsHeld) as told:
+        swept(folder)
+    assert (told.value.found, keys(store)) == ("audit", before)
+
+
+def test_lost_log_is_written_again_from_what_the_table_forgot(store: ObjectStore) -> None:
+    folder = lived(store)
+    swept(folder)
+    before = folder.log.read()
+    store.delete([*keys(store, "metadata/"), "snaploom.json"])
+    found = find_snapshots(store, TABLE)
+    after = restore(store, TABLE, IDENTITY, MODEL, found, a_run())
+    assert [times_of(after), [one.rule for one in after.ended]] == [
+        times_of(before), [one.rule for one in before.ended],
+    ]  # fmt: skip
+    assert is_whole(store)
+
+
+def times_of(state: FolderState) -> list[tuple[int, tuple[object, ...]]]:
+    return [(record.time, record.files) for record in state.snapshots]
+
+
+def test_log_of_snapshots_begins_after_the_last_that_is_gone() -> None:
+    ids = [1, 2, 3, 1, 4]
+    version = TableVersion(
+        7,
+        {
+            "snapshots": [{"snapshot-id": one} for one in (1, 2, 3, 4)],
+            "snapshot-log": [{"snapshot-id": one} for one in ids],
+            "statistics": [{"snapshot-id": 2}, {"snapshot-id": 4}],
+            "properties": {"a": "b"},
+            "last-updated-ms": 5,
+        },
+    )
+    told = forgetful_document(version, "memory:///", [{"snapshot-id": 2}], "page", 3)
+    assert told["snapshots"] == [{"snapshot-id": one} for one in (1, 3, 4)]
+    assert told["snapshot-log"] == [{"snapshot-id": one} for one in (3, 1, 4)]
+    assert told["statistics"] == [{"snapshot-id": 4}]
+    assert told["properties"] == {"a": "b", "snaploom.earlier-commits": "page"}
+    assert told["last-updated-ms"] == 5
