@@ -114,21 +114,34 @@ class Watches:
         registry = registry_of(kinds, feed, self._login)
         settings = kopf_settings(kinds)
 
-        def operate(stop: threading.Event) -> None:
-            asyncio.run(
-                kopf.operator(
-                    registry=registry,
-                    settings=settings,
-                    clusterwide=not self._namespaces,
-                    namespaces=self._namespaces,
-                    standalone=True,
-                    # Otherwise kopf asks who its user is, and a pod's may have a number only.
-                    identity=socket.gethostname(),  # type: ignore[arg-type]  # a kind of text
-                    stop_flag=stop,
-                )
+        async def watch(stop: threading.Event) -> None:
+            _silence_once_stopped(stop)
+            await kopf.operator(
+                registry=registry,
+                settings=settings,
+                clusterwide=not self._namespaces,
+                namespaces=self._namespaces,
+                standalone=True,
+                # Otherwise kopf asks who its user is, and a pod's may have a number only.
+                identity=socket.gethostname(),  # type: ignore[arg-type]  # a kind of text
+                stop_flag=stop,
             )
 
-        return operate
+        return lambda stop: asyncio.run(watch(stop))
+
+
+def _silence_once_stopped(stop: threading.Event) -> None:
+    """Log nothing of what fails in this loop after it was told to end.
+
+    kopf asks the API server for its kinds in several requests at once. Told to end, it closes their
+    connections and does not wait for them, so that each fails with nobody to hear of it.
+    """
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        if not stop.is_set():
+            loop.default_exception_handler(context)
+
+    asyncio.get_running_loop().set_exception_handler(handle)
 
 
 class _WatchThread:
