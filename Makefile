@@ -45,10 +45,12 @@ cluster-demo: install java components ## Go the whole way on a cluster with a no
 test: install java components ## Run every test that this machine can run
 	@echo "Not run: tests/references, which 'make test-references' runs where Xskipper is to be had;"
 	@echo "tests/argo_cd, for which 'make test-argo-cd' builds Argo CD (five minutes at least);"
-	@echo "tests/images and tests/whole_way: 'make test-whole-way' builds images, and runs jobs in pods."
 	@echo "tests/chaos: 'make e2e-chaos' breaks a cluster, for half an hour."
 	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder \
 	  --durations 40 --durations-min 15
+	@if [ "$$(id -u)" = 0 ]; then $(MAKE) --no-print-directory test-whole-way; else \
+	  echo "Not run: tests/images and tests/whole_way; building images and running pods needs root:"; \
+	  echo "sudo make test-whole-way"; fi
 
 .PHONY: test-references
 test-references: install java components ## Try our files on Xskipper itself, and its files on us
@@ -63,7 +65,7 @@ test-argo-cd: install java components ## Let a real Argo CD bring chart and reso
 .PHONY: test-whole-way
 test-whole-way: install java components ## Build the images, and go the whole way in real pods
 	@.ci/images > /dev/null
-	$(BIN)/python -m pytest tests/images tests/whole_way
+	$(BIN)/python -m pytest tests/images tests/whole_way --durations 10 --durations-min 15
 
 .PHONY: e2e-chaos
 e2e-chaos: install java components ## Break a real cluster in every way, for half an hour
