@@ -58,11 +58,25 @@ def running_containerd(folder: Path) -> Iterator[None]:
 
 
 def _remove_containers(own: Path) -> None:
-    """End every container, and with it the process that watches it."""
+    """End every container, and with it the process that watches it, and the network of its pod."""
     listed = _ctr(own, "containers", "list", "--quiet").split()
+    networks = {network for container in listed for network in _networks(own, container)}
     for container in listed:
         _ctr(own, "tasks", "delete", "--force", container)
         _ctr(own, "containers", "delete", container)
+        for attached in Path("/var/lib/cni/results").glob(f"*-{container}-*"):
+            attached.unlink()
+    for network in networks:
+        subprocess.run(["ip", "netns", "delete", network], capture_output=True, check=False)
+
+
+def _networks(own: Path, container: str) -> Iterator[str]:
+    """Names of the network namespaces that a container has, and its pod with it."""
+    told = json.loads(_ctr(own, "containers", "info", container) or "{}")
+    for namespace in told.get("Spec", {}).get("linux", {}).get("namespaces", ()):
+        path = Path(namespace.get("path", ""))
+        if namespace["type"] == "network" and path.parent.name == "netns":
+            yield path.name
 
 
 def _end_watchers(own: Path) -> None:

@@ -12,8 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-from support.chart import NAMESPACE
+from support.chart import NAMESPACE, helm_program
 from support.clusternode import what_is_missing
+from support.examples import BIN
 from support.stages import Stages
 from support.wholecluster import WholeCluster, whole_cluster
 from support.wholeflights import EXAMPLE, INDEX, OUTPUT, Flights
@@ -70,7 +71,8 @@ def _go(whole: WholeCluster, stages: Stages) -> None:
         print(flights.python(EXAMPLE / "query.py"))
     with stages.stage("next snapshot"):
         flights.copy_in(flights.sources(FOLDER / "data", MONTHS + 1))
-        _tell(flights.snaploom("trigger", OUTPUT).strip())
+        _tell(f"snaploom trigger {OUTPUT}")
+        print(flights.snaploom("trigger", OUTPUT))
         flights.wait(OUTPUT, f"jsonpath={{.status.snapshotCount}}={MONTHS + 1}")
     print(flights.kubectl("get", "snaploom"))
 
@@ -81,7 +83,9 @@ def _stay(whole: WholeCluster) -> None:
         f"\nIn another terminal:\n\n"
         f"  export KUBECONFIG={whole.cluster.kubeconfig}\n"
         f"  {program} --namespace flights get snaploom\n\n"
-        f"Data of pods is in {PLACE_IN_PODS}. Ctrl-C ends it.",
+        f"  {BIN / 'snaploom'} --namespace flights status\n"
+        f"  {helm_program()} --namespace {NAMESPACE} list\n\n"
+        f"Data is in {PLACE_IN_PODS} of the pod console. Ctrl-C ends it all.",
         flush=True,
     )
     while True:

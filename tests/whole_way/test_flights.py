@@ -106,6 +106,13 @@ def test_published_rows_are_those_of_a_run_on_a_laptop(
     assert [differences(there[time], here[time]) for time in there] == [[], []]
 
 
+def test_logs_of_a_run_are_those_of_operator_and_driver(applied: Flights, first: Raw) -> None:
+    told = applied.snaploom("logs", "flights-wide").splitlines()
+    run = first["status"]["lastRun"]["id"]
+    assert any(f" operator INFO    run {run}" in line for line in told)
+    assert any(" driver   INFO    published" in line for line in told)
+
+
 def test_rows_in_a_bucket_are_the_same(bucket: Bucket, local: Example, tmp_path: Path) -> None:
     assert snapshots(bucket.flights.get(OUTPUT)) == {JANUARY: ROWS[JANUARY]}
     there = published_files(bucket.folder / "flights" / "wide")

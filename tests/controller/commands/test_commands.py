@@ -58,7 +58,7 @@ def test_status_tells_a_resource_that_it_cannot_read(
 
 def test_an_empty_namespace_is_told_as_such(control_plane: Cluster, namespace: str) -> None:
     told = snaploom("status", "--kubeconfig", control_plane.kubeconfig, "-n", namespace)
-    assert told.out == f"Nothing is declared in the namespace {namespace}.\n"
+    assert told.out == f"Nothing is declared in the namespace {namespace}; `-n` names another.\n"
 
 
 def test_trigger_asks_for_another_run_each_time(
@@ -80,6 +80,25 @@ def test_suspend_and_resume_change_the_resource_and_nothing_else(
     assert snaploom("resume", "wide", *place).code == 0
     after = kubectl.get("outputdataset", "wide", namespace)["spec"]
     assert after == {**before, "run": {"suspend": False}}
+
+
+def test_what_is_so_already_is_told_as_such(place: tuple[str, ...], namespace: str) -> None:
+    assert snaploom("resume", "wide", *place).out.endswith("it was not suspended\n")
+    assert (
+        f": suspended; `snaploom resume wide -n {namespace}`"
+        in snaploom("suspend", "wide", *place).out
+    )
+    assert "suspended already" in snaploom("suspend", "wide", *place).out
+
+
+def test_trigger_tells_that_a_pause_holds_the_run_back(
+    place: tuple[str, ...], namespace: str, kubectl: Kubectl
+) -> None:
+    kubectl("annotate", "outputdataset", "wide", "snaploom.io/paused=true", "-n", namespace)
+    snaploom("suspend", "wide", *place)
+    for command in ("trigger", "resume"):
+        told = snaploom(command, "wide", *place).out
+        assert "the annotation snaploom.io/paused holds back every run" in told
 
 
 @pytest.mark.parametrize("command", ["status", "trigger", "suspend", "resume", "logs"])

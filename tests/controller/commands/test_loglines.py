@@ -13,9 +13,10 @@ from snaploom_operator.cluster.podlogs import LogLine
 from snaploom_operator.commands.loglines import Line, driver_line, operator_line
 from snaploom_operator.commands.logmerging import merged
 from snaploom_operator.errors import ObjectMissing
+from snaploom_operator.objects import Ref
 
 AT = parse_instant("2026-01-01T00:00:01.234567891Z")
-WIDE = "OutputDataset/team/wide"
+WIDE = Ref("OutputDataset", "team", "wide")
 
 
 def logged(**fields: str) -> LogLine:
@@ -23,7 +24,7 @@ def logged(**fields: str) -> LogLine:
 
 
 def test_a_drivers_own_line_is_shown_as_people_read_it() -> None:
-    line = driver_line(logged(message="published 7 rows", resource=WIDE, run="ods-1"))
+    line = driver_line(logged(message="published 7 rows", resource=str(WIDE), run="ods-1"))
     assert str(line) == "2026-01-01T00:00:01.234Z driver   INFO    published 7 rows"
 
 
@@ -33,7 +34,7 @@ def test_what_spark_says_stays_as_it_is(text: str) -> None:
 
 
 def test_the_operators_lines_about_others_are_left_out() -> None:
-    ours = logged(message="a run ended", resource=WIDE, reason="RunFailed")
+    ours = logged(message="a run ended", resource=str(WIDE), reason="RunFailed")
     found = operator_line(ours, WIDE)
     assert found is not None
     assert found.text == "INFO    a run ended reason=RunFailed"
@@ -46,7 +47,7 @@ def test_the_operators_form_for_people_is_understood() -> None:
     found = operator_line(LogLine(AT, text), WIDE)
     assert found is not None
     assert found.text == "WARNING it is taken reason=NameTaken"
-    assert operator_line(LogLine(AT, text), "OutputDataset/team/wid") is None
+    assert operator_line(LogLine(AT, text), Ref("OutputDataset", "team", "wid")) is None
 
 
 def test_a_traceback_follows_its_message() -> None:

@@ -137,7 +137,7 @@ def test_a_stalled_output_tells_why_once() -> None:
 
 def test_a_queued_run_tells_what_it_waits_for() -> None:
     text = text_of(tree_of(model(wide=QUEUED), "OutputDataset/wide"))
-    assert "ods-wide-2  Queued since 2m ago, attempt 2: waits for position 3 of 7" in text
+    assert "ods-wide-2  Queued for 2m, attempt 2: waits for position 3 of 7" in text
 
 
 def test_a_source_that_does_not_exist_is_named_as_such() -> None:

@@ -22,6 +22,11 @@ def length_text(seconds: float) -> str:
     return "0s"
 
 
+def lasting(since: str, now: EpochNanos) -> str:
+    """How long something has been so, since a time in ISO 8601: `3m10s`."""
+    return length_text((now - parse_instant(since)) / NANOS_PER_SECOND)
+
+
 def ago(time: str, now: EpochNanos) -> str:
     """How long ago a time in ISO 8601 was: `3m10s ago`; of one to come, `in 2h`."""
     seconds = (now - parse_instant(time)) / NANOS_PER_SECOND

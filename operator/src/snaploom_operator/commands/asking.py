@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -16,8 +17,10 @@ from snaploom_operator.cluster.resources import OURS
 from snaploom_operator.commands.naming import Named, parse_runnable
 from snaploom_operator.commands.options import ClusterOptions
 from snaploom_operator.errors import ObjectMissing
-from snaploom_operator.objects import ANNOTATION_RUN, JsonObject
+from snaploom_operator.metadata import Metadata
+from snaploom_operator.objects import ANNOTATION_PAUSED, ANNOTATION_RUN, JsonObject
 
+_PAUSED = f"the annotation {ANNOTATION_PAUSED} holds back every run"
 Runnable = Annotated[
     str,
     Parameter(
@@ -43,8 +46,8 @@ def trigger(
     """Ask for a run now."""
     annotations: dict[str, JsonValue] = {ANNOTATION_RUN: token or format_instant(now())}
     named = parse_runnable(name)
-    stored = _patch(named, {"metadata": {"annotations": annotations}}, cluster)
-    print(f"{named}: a run is asked for{_held_back(stored)}")  # noqa: T201 - the result
+    patched = _patch(named, {"metadata": {"annotations": annotations}}, cluster)
+    print(f"{named}: a run is asked for{_held_back(patched.after)}")  # noqa: T201 - the result
     return 0
 
 
@@ -56,8 +59,10 @@ def suspend(
 ) -> int:
     """Start no further run; one in flight goes on."""
     named = parse_runnable(name)
-    _patch(named, _suspension(is_suspended=True), cluster)
-    print(f"{named}: suspended; `snaploom resume {name}` undoes it")  # noqa: T201 - the result
+    was = _patch(named, _suspension(is_suspended=True), cluster).before
+    place = f" -n {cluster.namespace}" if cluster.namespace else ""
+    done = "suspended already" if _is_suspended(was) else "suspended"
+    print(f"{named}: {done}; `snaploom resume {name}{place}` undoes it")  # noqa: T201 - the result
     return 0
 
 
@@ -69,8 +74,14 @@ def resume(
 ) -> int:
     """Start runs again; of those that were missed, the latest tick runs once."""
     named = parse_runnable(name)
-    _patch(named, _suspension(is_suspended=False), cluster)
-    print(f"{named}: runs are started again")  # noqa: T201 - the result
+    patched = _patch(named, _suspension(is_suspended=False), cluster)
+    if not _is_suspended(patched.before):
+        done = "it was not suspended"
+    elif _is_paused(patched.after):
+        done = f"no longer suspended, but {_PAUSED}"
+    else:
+        done = "runs are started again"
+    print(f"{named}: {done}")  # noqa: T201 - the result
     return 0
 
 
@@ -80,24 +91,43 @@ def _suspension(*, is_suspended: bool) -> JsonObject:
 
 def _held_back(stored: JsonObject) -> str:
     """Why no run will start yet, where the object itself says so."""
+    if _is_paused(stored):
+        return f", and starts later: {_PAUSED}"
+    return ", and starts when it is resumed: it is suspended" if _is_suspended(stored) else ""
+
+
+def _is_suspended(stored: JsonObject) -> bool:
     spec = stored.get("spec")
     run = spec.get("run") if isinstance(spec, dict) else None
-    is_suspended = isinstance(run, dict) and run.get("suspend") is True
-    return ", and starts when it is resumed: it is suspended" if is_suspended else ""
+    return isinstance(run, dict) and run.get("suspend") is True
 
 
-def _patch(named: Named, patch: JsonObject, options: ClusterOptions) -> JsonObject:
-    """The resource as it is after the patch.
+def _is_paused(stored: JsonObject) -> bool:
+    return Metadata.of(stored).annotations.get(ANNOTATION_PAUSED) == "true"
+
+
+@dataclass(frozen=True)
+class _Patched:
+    """A resource on both sides of a patch."""
+
+    before: JsonObject
+    after: JsonObject
+
+
+def _patch(named: Named, patch: JsonObject, options: ClusterOptions) -> _Patched:
+    """The resource as it was, and as it is after the patch.
 
     Raises:
         InvalidDeclarations: there is no such resource.
         ClusterError: the API server refuses the patch.
     """
     place = options.place
+    resource = OURS[named.kind.name]
 
-    async def send() -> JsonObject:
+    async def send() -> _Patched:
         async with options.connected() as cluster:
-            return await cluster.patch(OURS[named.kind.name], place, named.name, patch)
+            before = await cluster.get(resource, place, named.name)
+            return _Patched(before, await cluster.patch(resource, place, named.name, patch))
 
     try:
         return asyncio.run(send())

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from snaploom.models.times import NANOS_PER_MILLISECOND, EpochNanos, format_instant
 from snaploom_operator.cluster.podlogs import LogLine
+from snaploom_operator.objects import Ref
 
 DRIVER, OPERATOR = "driver", "operator"
 _FIELDS = ("run", "reason")
@@ -38,16 +39,16 @@ def driver_line(line: LogLine) -> Line:
     return Line(line.time, DRIVER, line.text if told is None else _shown(told, ("reason",)))
 
 
-def operator_line(line: LogLine, resource: str) -> Line | None:
+def operator_line(line: LogLine, resource: Ref) -> Line | None:
     """A line of the operator about a resource; None for one about something else.
 
     Args:
         line: as it was logged, in either form.
-        resource: `Kind/namespace/name`.
+        resource: what the line has to be about.
     """
     told = _object(line.text)
     if told is not None:
-        is_meant = told.get("resource") == resource
+        is_meant = told.get("resource") == str(resource)
         return Line(line.time, OPERATOR, _shown(told, _FIELDS)) if is_meant else None
     if f" resource={resource} " not in f"{line.text} ":
         return None

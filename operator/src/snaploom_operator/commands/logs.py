@@ -28,7 +28,7 @@ from snaploom_operator.commands.options import ClusterOptions
 from snaploom_operator.commands.reading import not_there, read_view
 from snaploom_operator.errors import ClusterError
 from snaploom_operator.metadata import Metadata
-from snaploom_operator.objects import LABEL_RUN
+from snaploom_operator.objects import LABEL_RUN, Ref
 
 OPERATOR_SELECTOR = "app.kubernetes.io/component=operator"
 """Labels of the chart's operator."""
@@ -75,7 +75,10 @@ async def _show(
         driver = await _driver_of(cluster, place, chosen)
         operators = await _operators_in(cluster, operator_namespace)
     if driver is None and not operators:
-        hint = "its pod is not there yet, or not any more; runs of the submitter Local have none"
+        hint = (
+            "its pod is not there yet, or not any more; runs of the submitter Local have none, and "
+            "their lines are in the log of the operator that runs them"
+        )
         raise _nothing(named, f"the run {chosen} has no driver pod", hint)
 
     def lines(namespace: str, pod: str, since: str | None = None) -> AsyncIterator[LogLine]:
@@ -88,7 +91,7 @@ async def _show(
             context=options.context,
         )
 
-    resource = f"{named.kind}/{place}/{named.name}"
+    resource = Ref(named.kind.name, place, named.name)
     logs = [_of_operator(lines(operator_namespace, pod, since), resource) for pod in operators]
     if driver is not None:
         logs.append(_of_driver(lines(place, driver)))
@@ -101,7 +104,7 @@ async def _of_driver(log: AsyncIterator[LogLine]) -> AsyncIterator[Line]:
         yield driver_line(line)
 
 
-async def _of_operator(log: AsyncIterator[LogLine], resource: str) -> AsyncIterator[Line]:
+async def _of_operator(log: AsyncIterator[LogLine], resource: Ref) -> AsyncIterator[Line]:
     async for line in log:
         found = operator_line(line, resource)
         if found is not None:
@@ -117,6 +120,11 @@ async def _operators_in(cluster: Cluster, namespace: str) -> list[str]:
     except ClusterError as error:
         sys.stderr.write(f"without the operator's lines: {error.message}\n")
         return []
+    if not pods.items:
+        sys.stderr.write(
+            f"without the operator's lines: it is not in the namespace {namespace}; "
+            "name its own with --operator-namespace\n"
+        )
     return [Metadata.of(pod).name for pod in pods.items]
 
 

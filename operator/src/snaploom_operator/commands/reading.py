@@ -56,7 +56,7 @@ def not_there(named: Named, view: View) -> InvalidDeclarations:
             f"there is no such resource in the namespace {view.namespace}",
             resource=identity,
             found=identity,
-            expected=", ".join(known[:12]) or f"a {named.kind.name}; there is none",
+            expected=", ".join(known[:12]) or f"{named.kind.name}/NAME; there is none",
             hint="name another namespace with `-n`",
         )
     return InvalidDeclarations([finding])

@@ -94,7 +94,11 @@ async def _watch(named: Named | None, options: ClusterOptions) -> None:
 def _shown(view: View, named: Named | None) -> RenderableType:
     if named is None:
         trees = list(forest_of(view))
-        return Group(*trees) if trees else f"Nothing is declared in the namespace {view.namespace}."
+        return (
+            Group(*trees)
+            if trees
+            else f"Nothing is declared in the namespace {view.namespace}; `-n` names another."
+        )
     return _tree(view, named)
 
 

@@ -22,7 +22,7 @@ from snaploom.models.outputdataset import OutputDataset, OutputDatasetStatus
 from snaploom.models.run import CurrentRun, LastPhase, LastRun
 from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
 from snaploom.models.times import EpochNanos
-from snaploom_operator.commands.ages import ago
+from snaploom_operator.commands.ages import ago, lasting
 from snaploom_operator.knowledge.references import references_of
 from snaploom_operator.remedies import EVERY_REMEDY
 
@@ -157,7 +157,8 @@ def _add_runs(tree: Tree, view: View, status: OutputDatasetStatus | SkippingInde
     if status.current_run is not None:
         tree.add(_current_line(status.current_run, view.now))
     if status.last_run is not None:
-        ended = tree.add(_last_line(status.last_run, view.now))
+        publishes = isinstance(status, OutputDatasetStatus)
+        ended = tree.add(_last_line(status.last_run, view.now, publishes=publishes))
         remedy = EVERY_REMEDY.get(status.last_run.reason)
         if status.last_run.phase in (LastPhase.FAILED, LastPhase.LOST) and remedy is not None:
             ended.add(Text(f"what to do: {remedy.fix}"))
@@ -167,7 +168,7 @@ def _add_runs(tree: Tree, view: View, status: OutputDatasetStatus | SkippingInde
 
 def _current_line(run: CurrentRun, now: EpochNanos) -> Text:
     line = Text.assemble(
-        "run in flight: ", run.id, "  ", (run.phase, "cyan"), f" since {ago(run.since, now)}"
+        "run in flight: ", run.id, "  ", (run.phase, "cyan"), f" for {lasting(run.since, now)}"
     )
     if run.attempt:
         line.append(f", attempt {run.attempt + 1}")
@@ -177,13 +178,13 @@ def _current_line(run: CurrentRun, now: EpochNanos) -> Text:
     return line
 
 
-def _last_line(run: LastRun, now: EpochNanos) -> Text:
+def _last_line(run: LastRun, now: EpochNanos, *, publishes: bool) -> Text:
     style = "green" if run.phase is LastPhase.SUCCEEDED else "red"
     line = Text.assemble("last run: ", run.id, "  ", (run.phase, style))
     if run.reason:
         line.append(f" ({run.reason})")
     line.append(f" {ago(run.finished_at or run.started_at, now)}")
-    if run.phase is LastPhase.SUCCEEDED:
+    if publishes and run.phase is LastPhase.SUCCEEDED:
         line.append(f", published {run.published}")
     if run.skipped:
         line.append(f", left out {len(run.skipped)}")
@@ -284,6 +285,6 @@ def _telling(status: ResourceStatus | None) -> Iterator[Condition]:
 
 def _condition_line(condition: Condition, now: EpochNanos) -> Text:
     style = "red" if condition.type == "Stalled" else ""
-    since = ago(condition.last_transition_time, now)
+    length = lasting(condition.last_transition_time, now)
     return Text.assemble((f"{condition.type}={condition.status}", style),
-                         f" since {since}: {condition.message}")  # fmt: skip
+                         f" for {length}: {condition.message}")  # fmt: skip

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from snaploom.models.report import Report, RunPhase
-from snaploom.models.run import CurrentPhase
+from snaploom.models.run import CurrentPhase, Submitter
 from snaploom_operator.decide.view import RunView
 from snaploom_operator.objects import Application, ApplicationState, DriverPod
 
@@ -28,6 +28,7 @@ _UNSEEN = (
     "its application to be taken up, by an operator for applications of its kind that runs and "
     "looks after this namespace"
 )
+_UNSEEN_HERE = "a place among the jobs that the operator runs itself"
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ def sight(application: Application, pod: DriverPod | None) -> Sight:
         return Sight(CurrentPhase.ENDING, "its application to end")
     if state is ApplicationState.RUNNING:
         return Sight(CurrentPhase.RUNNING, "")
-    begun = f"its application, which is {state}" if state else _UNSEEN
+    unseen = _UNSEEN_HERE if application.submitter is Submitter.LOCAL else _UNSEEN
+    begun = f"its application, which is {state}" if state else unseen
     return Sight(CurrentPhase.SUBMITTED, _joined(begun, message, trouble))
 
 

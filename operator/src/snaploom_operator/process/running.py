@@ -160,6 +160,7 @@ async def running_operator(
             await stack.enter_async_context(_beside(name, part, give_up))
         _log.info("the operator works: %d resources", len(operator.store.refs()))
         yield Running(operator, watches, *ports)
+    _log.info("the operator has ended")
 
 
 async def _reached(cluster: Cluster, settings: OperatorSettings) -> None:

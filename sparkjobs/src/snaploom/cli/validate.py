@@ -22,9 +22,14 @@ from snaploom.models.finding import errors_of
 
 def validate(
     paths: Annotated[
-        tuple[Path, ...], Parameter(name="PATH", help="YAML files and folders.", negative=())
+        tuple[Path, ...],
+        Parameter(
+            name=["--file", "-f"],
+            consume_multiple=True,
+            help="YAML files and folders; `-f` may be left out.",
+            negative=(),
+        ),
     ],
-    /,
     *,
     output: Form = OutputForm.TEXT,
 ) -> int:

@@ -63,6 +63,7 @@ _PROGRESS = PrinterColumn("Progress", ".status.currentRun.progress", priority=1)
 _LAST_RUN = PrinterColumn("Last-Run", ".status.lastRun.phase", priority=1)
 _LAST_REASON = PrinterColumn("Last-Reason", ".status.lastRun.reason", priority=1)
 _LATEST = ".status.latestSnapshot.time"
+_SUSPENDED = PrinterColumn("Suspended", ".spec.run.suspend", type="boolean", priority=1)
 _NEXT_RUN = PrinterColumn("Next-Run", ".status.nextRunTime", priority=1)
 _MESSAGE = PrinterColumn("Message", '.status.conditions[?(@.type=="Ready")].message', priority=1)
 
@@ -93,7 +94,7 @@ KINDS = (
             _READY, _REASON, PrinterColumn("Snapshot", _LATEST, type="date"), _WIDE_AGE,
             PrinterColumn("Snapshot-Time", _LATEST, priority=1),
             PrinterColumn("Rows", ".status.latestSnapshot.rows", type="integer", priority=1),
-            _RUN, _PROGRESS, _LAST_RUN, _LAST_REASON, _NEXT_RUN, _MESSAGE,
+            _SUSPENDED, _RUN, _PROGRESS, _LAST_RUN, _LAST_REASON, _NEXT_RUN, _MESSAGE,
         ),
     ),
     Kind(
@@ -101,7 +102,7 @@ KINDS = (
         (
             _READY, _REASON, PrinterColumn("State", ".status.state"), _WIDE_AGE,
             PrinterColumn("Stale", ".status.files.stale", type="integer", priority=1),
-            _RUN, _PROGRESS, _LAST_RUN, _LAST_REASON, _NEXT_RUN, _MESSAGE,
+            _SUSPENDED, _RUN, _PROGRESS, _LAST_RUN, _LAST_REASON, _NEXT_RUN, _MESSAGE,
         ),
     ),
 )  # fmt: skip
