@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
-from support.chaosroom import Room
+from support.chaosroom import OUTPUT, Room
 from support.chart import NAMESPACE
+from support.clusterkubectl import KubectlFailed
 from support.shop import FIRST_DAY, SECOND_DAY
 
 pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -28,10 +31,14 @@ BEFORE_STATUS = {
     ],
 }
 """Lets no status tell that a run was submitted."""
+_DAY = "2024-01-01T00:00:00Z"
+SUBMITTED = {
+    "currentRun": {"name": "x", "id": "x", "phase": "Submitted", "since": _DAY, "startedAt": _DAY}
+}
 
 
 def forbid_status(room: Room) -> None:
-    """Keep the operator from writing down what it submitted."""
+    """Keep the operator from writing down what it submitted, of an output that is there."""
     name = {"metadata": {"name": room.namespace}}
     api = {"apiVersion": "admissionregistration.k8s.io/v1"}
     here = {"matchLabels": {"kubernetes.io/metadata.name": room.namespace}}
@@ -44,6 +51,18 @@ def forbid_status(room: Room) -> None:
         api | name | {"kind": "ValidatingAdmissionPolicy", "spec": BEFORE_STATUS},
         api | name | {"kind": "ValidatingAdmissionPolicyBinding", "spec": binding},
     )
+    # The API server learns of its policies from a watch.
+    room.until("the policy in force", lambda: is_forbidden(room))
+
+
+def is_forbidden(room: Room) -> bool:
+    """Whether a status that tells of a submission is refused."""
+    status = ("--subresource=status", "--type=merge", "--patch", json.dumps({"status": SUBMITTED}))
+    try:
+        room.kubectl("patch", OUTPUT, *status, "--dry-run=server")
+    except KubectlFailed as refused:
+        return "ValidatingAdmissionPolicy" in refused.stderr
+    return False
 
 
 def allow_status(room: Room) -> None:
@@ -52,6 +71,7 @@ def allow_status(room: Room) -> None:
 
 
 def test_operator_killed_between_submit_and_status_submits_once(room: Room) -> None:
+    room.declare(suspend=True)
     forbid_status(room)
     room.declare()
     room.until("an application", lambda: bool(room.applications()))

@@ -83,8 +83,15 @@ class ProxiedStage(OperatorHarness):
             context = running_operator(
                 self._settings, self._place, self._failures.append, Clocks(self._clock.now)
             )
+            beginning = asyncio.create_task(self._stack.enter_async_context(context))
+            while not beginning.done():
+                await asyncio.wait([beginning], timeout=LOOKS)
+                if self.proxy.is_dead:  # it would wait for its Lease, as one does that is cut off
+                    beginning.cancel()
             try:
-                self._running = await self._stack.enter_async_context(context)
+                self._running = await beginning
+            except asyncio.CancelledError:
+                await self.end()
             except SnaploomError as error:
                 await self.end()
                 self._failures.append(error)
