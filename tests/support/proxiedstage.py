@@ -91,6 +91,8 @@ class ProxiedStage(OperatorHarness):
             try:
                 self._running = await beginning
             except asyncio.CancelledError:
+                if not beginning.cancelled():
+                    raise
                 await self.end()
             except SnaploomError as error:
                 await self.end()
