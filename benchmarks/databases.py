@@ -2,13 +2,16 @@
 
 Ours and plain Spark read the same rows of a real PostgreSQL in turn, with the same predicates and
 the same fetch size, into nothing. Ours begins anew each time: it connects, looks at the table,
-fixes its moment and lets the database count that the predicates split it.
+fixes its moment and makes sure that the predicates split it. Ranges of whole numbers tell that by
+themselves; of remainders the database has to count, which is one more look at every row, and which
+plain Spark leaves to luck.
 """
 
 import argparse
 import statistics
 import sys
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -26,7 +29,7 @@ from snaploom.planning.bundle import Bundle
 
 FETCH = 1000
 DAYS = 10
-SPLIT = [f"id % 4 = {part}" for part in range(4)]
+REMAINDERS = [f"id % 4 = {part}" for part in range(4)]
 TABLE = """
 CREATE TABLE lines AS SELECT id::bigint, date '2024-01-01' + (id % {days})::int AS day,
   id % 1000 AS customer, (id % 10007) / 100.0::double precision AS price,
@@ -48,12 +51,12 @@ def main() -> None:
     with TemporaryDirectory() as folder, running_postgres() as server:
         spark = make_session(Path(folder), jars)
         server.run(TABLE.format(days=DAYS, rows=rows))
-        whole = in_turn(arguments.repeat, *whole_table(spark, server))
-        counted = in_turn(arguments.repeat, *whole_table(spark, server, check=False))
+        whole = in_turn(arguments.repeat, *whole_table(spark, server, ranges(rows)))
+        counted = in_turn(arguments.repeat, *whole_table(spark, server, REMAINDERS))
         one = in_turn(arguments.repeat, *one_day(spark, server))
         listing = statistics.median(timed(lister(spark, server)) for _ in range(3))
         spark.stop()
-    text = f"{rows:,} rows in 4 parts"
+    text = f"{rows:,} rows in 4 ranges"
     publish(
         "Databases",
         "make bench-jdbc",
@@ -61,7 +64,7 @@ def main() -> None:
             Figure(f"{text}, seconds, Snaploom", round(whole["ours"], 2)),
             Figure(f"{text}, seconds, plain Spark", round(whole["plain"], 2)),
             Figure.at_most(f"{text}, ratio", whole["ratio"], 1.05),
-            Figure(f"{text}, ratio, unchecked", round(counted["ratio"], 3)),
+            Figure(f"{rows:,} rows in 4 remainders, counted, ratio", round(counted["ratio"], 3)),
             Figure(f"one day of {DAYS}, seconds, Snaploom", round(one["ours"], 2)),
             Figure(f"one day of {DAYS}, seconds, plain Spark", round(one["plain"], 2)),
             Figure(f"one day of {DAYS}, ratio", round(one["ratio"], 3)),
@@ -70,20 +73,25 @@ def main() -> None:
     )
 
 
+def ranges(rows: int) -> list[str]:
+    """Four ranges of ids, as Spark makes them of `lowerBound` and `upperBound`."""
+    bounds = [rows * part // 4 for part in range(1, 4)]
+    inner = [f"id >= {one} AND id < {other}" for one, other in pairwise(bounds)]
+    return [f"id < {bounds[0]} OR id IS NULL", *inner, f"id >= {bounds[-1]}"]
+
+
 def whole_table(
-    spark: SparkSession, server: Postgres, *, check: bool = True
+    spark: SparkSession, server: Postgres, split: list[str]
 ) -> tuple[Callable[[], None], Callable[[], None]]:
     """All rows, ours and plain."""
-    spec = in_postgres(
-        server, "lines", tablePredicates=SPLIT, fetchSize=FETCH, checkPredicates=check
-    )
+    spec = in_postgres(server, "lines", tablePredicates=split, fetchSize=FETCH)
 
     def ours() -> None:
         sources = opened(spark, spec)
         drain(sources.reader("orders").read(NOW).frame)
         sources.close()
 
-    return ours, lambda: drain(plain(spark, server, SPLIT))
+    return ours, lambda: drain(plain(spark, server, split))
 
 
 def one_day(spark: SparkSession, server: Postgres) -> tuple[Callable[[], None], Callable[[], None]]:

@@ -210,7 +210,8 @@ class Jdbc(ApiModel):
     """Conditions that split the table for parallel reading; together they must cover all rows, and
     no row may meet two."""
     check_predicates: bool = True
-    """Whether the database counts, once a run, that each row meets exactly one predicate."""
+    """Whether it is made sure, once a run, that each row meets exactly one predicate. Ranges of
+    whole numbers tell by themselves; of others the database counts."""
     fetch_size: Annotated[int, Ge(1), Le(1_000_000)] = 1000
     """Rows that the driver fetches at once: more need more memory, and fewer round trips."""
     isolation_level: IsolationLevel | None = None

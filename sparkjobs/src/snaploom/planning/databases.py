@@ -48,6 +48,8 @@ class Database:
     """Port where none is given; None for a database that is a file."""
     options: frozenset[str]
     """Options that a source may give."""
+    dialect: str
+    """Whose SQL it speaks, by its name in sqlglot: where texts end, what a condition means."""
     fixed: Mapping[str, str] = field(default_factory=dict)
     """Options that every connection has."""
     is_host_bracketed: bool = True
@@ -98,6 +100,7 @@ DATABASES: Mapping[JdbcDriver, Database] = {
         driver_class="org.postgresql.Driver",
         address="jdbc:postgresql://{host}:{port}/{database}",
         port=5432,
+        dialect="postgres",
         options=_options(
             "ApplicationName channelBinding connectTimeout currentSchema gssEncMode "
             "hostRecheckSeconds loadBalanceHosts loginTimeout prepareThreshold socketTimeout "
@@ -112,6 +115,7 @@ DATABASES: Mapping[JdbcDriver, Database] = {
         driver_class="com.mysql.cj.jdbc.Driver",
         address="jdbc:mysql://{host}:{port}/{database}",
         port=3306,
+        dialect="mysql",
         options=_options(
             "characterEncoding connectTimeout connectionCollation socketTimeout sslMode "
             "tcpKeepAlive tinyInt1isBit tlsVersions useCompression yearIsDateType "
@@ -140,6 +144,7 @@ DATABASES: Mapping[JdbcDriver, Database] = {
         driver_class="org.mariadb.jdbc.Driver",
         address="jdbc:mariadb://{host}:{port}/{database}",
         port=3306,
+        dialect="mysql",
         options=_options(
             "connectTimeout enabledSslProtocolSuites socketTimeout sslMode tcpKeepAlive "
             "tinyInt1isBit useCompression yearIsDateType"
@@ -161,6 +166,7 @@ DATABASES: Mapping[JdbcDriver, Database] = {
         # As properties: this driver cannot read an address of IPv6 in front of them.
         address="jdbc:sqlserver://;serverName={host};portNumber={port}",
         port=1433,
+        dialect="tsql",
         options=_options(
             "applicationIntent applicationName encrypt hostNameInCertificate lockTimeout "
             "loginTimeout multiSubnetFailover packetSize queryTimeout socketTimeout "
@@ -183,6 +189,7 @@ DATABASES: Mapping[JdbcDriver, Database] = {
         driver_class="oracle.jdbc.OracleDriver",
         address="jdbc:oracle:thin:@//{host}:{port}/{database}",
         port=1521,
+        dialect="oracle",
         options=_options(
             "oracle.jdbc.ReadTimeout oracle.jdbc.timezoneAsRegion oracle.net.CONNECT_TIMEOUT "
             "oracle.net.crypto_checksum_client oracle.net.encryption_client "
@@ -196,6 +203,7 @@ DATABASES: Mapping[JdbcDriver, Database] = {
         driver_class="org.sqlite.JDBC",
         address="jdbc:sqlite:{database}",
         port=None,
+        dialect="sqlite",
         options=frozenset(),
         database_form=_FILE,
         why_not="Spark takes its INTEGER for 32 bits, and reads 1099511627776 as 0",
@@ -204,6 +212,8 @@ DATABASES: Mapping[JdbcDriver, Database] = {
         driver_class="org.h2.Driver",
         address="jdbc:h2:{database}",
         port=None,
+        # sqlglot knows none of H2; its texts and names end as PostgreSQL's do.
+        dialect="postgres",
         options=_options("ACCESS_MODE_DATA LOCK_TIMEOUT NETWORK_TIMEOUT"),
         # A wrong path is an error instead of a new, empty database.
         fixed={"IFEXISTS": "TRUE"},
@@ -219,6 +229,7 @@ DATABASES: Mapping[JdbcDriver, Database] = {
         driver_class="org.duckdb.DuckDBDriver",
         address="jdbc:duckdb:{database}",
         port=None,
+        dialect="duckdb",
         options=_options("memory_limit threads"),
         fixed={"duckdb.read_only": "true", "autoinstall_known_extensions": "false"},
         database_form=_FILE,

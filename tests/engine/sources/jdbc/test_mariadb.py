@@ -87,6 +87,23 @@ def test_columns_of_times_tell_snapshots(database, opened, driver, field, time_f
 
 
 @both_drivers
+def test_ranges_of_whole_numbers_divide_a_table(database, opened, driver):
+    database.run(
+        """CREATE OR REPLACE TABLE ranged (Id bigint unsigned);
+           INSERT INTO ranged VALUES (0), (9), (10), (18446744073709551615), (NULL)"""
+    )
+    split = ["ID < 10", "`id` BETWEEN 10 AND 20", "id > 20 OR id IS NULL"]
+    source = opened(in_mariadb(database, "ranged", driver, tablePredicates=split))
+    assert sorted(str(row.Id) for row in source.read(NOW).frame.collect()) == [
+        "0", "10", "18446744073709551615", "9", "None",
+    ]  # fmt: skip
+    gap = in_mariadb(database, "ranged", driver, tablePredicates=[split[0], split[2]])
+    with pytest.raises(SourceSchemaInvalid) as caught:
+        opened(gap).read(NOW)
+    assert caught.value.found == "of 5 rows, 1 meet none and 0 meet more than one"
+
+
+@both_drivers
 def test_names_are_names_whatever_is_in_them(database, opened, driver):
     database.run(
         """CREATE DATABASE IF NOT EXISTS `my shop`; DROP TABLE IF EXISTS `my shop`.`a.b``c`;

@@ -20,17 +20,6 @@ from snaploom.planning.tablenames import MOST_PARTS, TableNameInvalid, table_par
 from snaploom.planning.validation.fields import Findings
 from snaploom.planning.validation.physical import schema_findings, snapshot_findings
 
-_DIALECTS = {
-    JdbcDriver.POSTGRESQL: "postgres",
-    JdbcDriver.MYSQL: "mysql",
-    JdbcDriver.MARIADB: "mysql",
-    JdbcDriver.SQLSERVER: "tsql",
-    JdbcDriver.ORACLE: "oracle",
-    JdbcDriver.SQLITE: "sqlite",
-    JdbcDriver.H2: "postgres",
-    JdbcDriver.DUCKDB: "duckdb",
-}
-"""By whose rules the texts and names of a condition end; that of H2 are PostgreSQL's."""
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 
@@ -165,7 +154,7 @@ def _predicates(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
 def _fault(predicate: str, driver: JdbcDriver) -> str:
     """Why a condition would not end where its parentheses end; empty when it does."""
     try:
-        tokens = tokenize(predicate, read=_DIALECTS[driver])
+        tokens = tokenize(predicate, read=DATABASES[driver].dialect)
     except SqlglotError:
         return "its quotes do not match"
     depth = 0
