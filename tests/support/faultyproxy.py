@@ -133,6 +133,8 @@ class FaultyProxy:
         """Writes that were carried out."""
         self.is_dead = False
         """Whether the operator is cut off; whoever replaces it may set it to False."""
+        self.has_died = False
+        """Whether that has ever been so."""
         self.past = ""
         """Version of the cluster as stale reads show it."""
 
@@ -177,17 +179,14 @@ class FaultyProxy:
     async def _passed_on(
         self, request: web.BaseRequest, call: Call, fault: Fault | None
     ) -> web.StreamResponse:
-        async with self._asked(request) as answer:
-            if call.verb == "watch" and answer.status == 200:
-                return await self._watched(request, answer, fault)
-            body = await answer.read()
-        if call.is_write and answer.status < 300:
-            self.writes += 1
-            if (call.verb, call.what) == ("create", "sparkapplications"):
-                self.created.append(json.loads(body)["metadata"]["name"])
-            if self.writes == self._dies_behind:
-                self._die()
-                raise self._cut(request)
+        if call.is_write:
+            # To its end whoever hangs up, as the API server carries it out: so all are counted.
+            answer, body = await asyncio.shield(self._carried_out(request, call))
+        else:
+            async with self._asked(request) as answer:
+                if call.verb == "watch" and answer.status == 200:
+                    return await self._watched(request, answer, fault)
+                body = await answer.read()
         if fault is Fault.LOST_ANSWER or self.is_dead:
             raise self._cut(request)
         if fault is Fault.CONFLICT:
@@ -195,9 +194,23 @@ class FaultyProxy:
         headers = {k: v for k, v in answer.headers.items() if k in ("Content-Type", "Retry-After")}
         return web.Response(status=answer.status, body=body, headers=headers)
 
+    async def _carried_out(
+        self, request: web.BaseRequest, call: Call
+    ) -> tuple[ClientResponse, bytes]:
+        """A write, counted; the operator dies behind the one that was asked for."""
+        async with self._asked(request) as answer:
+            body = await answer.read()
+        if answer.status < 300:
+            self.writes += 1
+            if (call.verb, call.what) == ("create", "sparkapplications"):
+                self.created.append(json.loads(body)["metadata"]["name"])
+            if self.writes == self._dies_behind:
+                self._die()
+        return answer, body
+
     def _die(self) -> None:
         """Cut every connection of the operator: whatever it still does, nobody hears it."""
-        self.is_dead = True
+        self.is_dead = self.has_died = True
         for request in self._open.values():
             self._cut(request)
 

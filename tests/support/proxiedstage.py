@@ -159,7 +159,8 @@ class ProxiedStage(OperatorHarness):
         deadline = time.monotonic() + DEADLINE / 4
         while True:
             ended = await ending(story, self, self.proxy.created)
-            is_idle = self._running is not None and self._running.operator.queue.is_idle
+            running = None if self.proxy.is_dead else self._running
+            is_idle = running is not None and running.operator.queue.is_idle
             if (is_idle and wanted in (None, ended)) or time.monotonic() > deadline:
                 return ended
             await self.go_on()
