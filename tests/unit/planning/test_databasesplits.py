@@ -93,6 +93,8 @@ def test_doubt_is_a_condition_that_an_index_answers(dialect, predicates, doubted
         "5",
         "5 < 7",
         "id <",
+        "id < 5) GROUP BY (id",
+        "id < 5) UNION SELECT 1 FROM t WHERE (id > 5",
         "(" * 2000 + "id < 5" + ")" * 2000,
     ],
 )

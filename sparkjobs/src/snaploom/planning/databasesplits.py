@@ -96,9 +96,7 @@ def doubt_of(predicates: Sequence[str], dialect: str) -> Doubt | None:
 def _parsed(predicate: str, dialect: str) -> exp.Expr:
     if _UNDERSTOOD.fullmatch(predicate) is None:
         raise _NotUnderstoodError
-    statement = sqlglot.parse_one(f"SELECT 1 FROM t WHERE ({predicate})", dialect=dialect)
-    condition: exp.Expr = statement.args["where"].this
-    return condition
+    return sqlglot.parse_one(f"({predicate})", into=exp.Condition, dialect=dialect)
 
 
 def _met(node: exp.Expr, columns: list[str]) -> _Met:

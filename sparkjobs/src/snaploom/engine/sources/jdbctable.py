@@ -229,8 +229,8 @@ class DatabaseTable:
     def _doubted_by_values(self) -> str | None:
         """Rows that may not meet one predicate, by the values of a column; None for any row.
 
-        The column has to be one of whole numbers to the database too: Spark has no others of
-        these types, and a decimal without digits after the point is none elsewhere.
+        Only whole numbers are in a column that Spark reads as an integer, or as a decimal without
+        digits after the point.
         """
         doubt = doubt_of(self.declared.table_predicates, self.database.dialect)
         if doubt is None:
