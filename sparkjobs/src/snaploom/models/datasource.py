@@ -211,7 +211,7 @@ class Jdbc(ApiModel):
     no row may meet two."""
     check_predicates: bool = True
     """Whether it is made sure, once a run, that each row meets exactly one predicate. Ranges of
-    whole numbers tell by themselves; of others the database counts."""
+    whole numbers and remainders tell by themselves; of others the database counts."""
     fetch_size: Annotated[int, Ge(1), Le(1_000_000)] = 1000
     """Rows that the driver fetches at once: more need more memory, and fewer round trips."""
     isolation_level: IsolationLevel | None = None

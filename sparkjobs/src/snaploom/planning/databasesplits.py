@@ -1,12 +1,14 @@
 """Which rows the predicates of a split leave in doubt, told by the predicates alone.
 
 A split is right when every row meets exactly one predicate. Where all of them compare one column
-with whole numbers, as `id >= 1000 AND id < 2000` does, each value's predicates are known without a
-look at the table: the doubt is what meets none or several, often nothing or NULL. A database finds
-such rows through an index, where it would otherwise have to look at every row.
+with whole numbers, as `id >= 1000 AND id < 2000` does, or its remainder, as `id % 4 = 1` does, each
+value's predicates are known without a look at the table: the doubt is what meets none or several,
+often nothing, NULL, or what is below zero. A database finds such rows through an index, where it
+would otherwise have to look at every row.
 
 Only what means the same in every database and in each of its modes is understood: `<`, `<=`, `>`,
-`>=`, `=`, BETWEEN, IN, IS NULL, AND and OR. With anything else every row is in doubt.
+`>=`, `=`, BETWEEN, IN, IS NULL, AND, OR, and `%` or MOD by a number above zero. With anything else
+every row is in doubt.
 """
 
 from __future__ import annotations
@@ -22,9 +24,11 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-_UNDERSTOOD = re.compile(r"(?:(?!\b\d+[A-Za-z_])[\w\s\"`\[\]<>=(),]|-(?!-))*", re.ASCII)
-"""No comment, text, operator with several meanings (`||`, `!`), name of another table, or number
-that some databases read in their own way (`0x1F`, `1_000`)."""
+_UNDERSTOOD = re.compile(
+    r"(?:(?!\b\d+[A-Za-z_])[\w\s\"`\[\]<>=(),]|-(?!-)|(?<![-<>=%])%(?![-<>=%]))*", re.ASCII
+)
+"""No comment, text, operator with several meanings (`||`, `!`) or of somebody's own (`%%`, `<%`),
+name of another table, or number that some databases read in their own way (`0x1F`, `1_000`)."""
 _MOST_DIGITS = 18
 """Any number of so many digits, and the next one, is a BIGINT to every database."""
 _ENDLESS = math.inf
@@ -37,7 +41,7 @@ _Range = tuple[_Bound, _Bound]
 
 @dataclass(frozen=True)
 class Doubt:
-    """Values of a column of whole numbers whose rows meet no predicate, or more than one."""
+    """Values of a column of whole numbers whose rows may not meet exactly one predicate."""
 
     column: str
     """Its name, as the first predicate writes it; databases differ in what capitals mean."""
@@ -46,7 +50,7 @@ class Doubt:
     has_null: bool
 
     def condition(self, quoted: str) -> str:
-        """SQL that is true for the rows in doubt; empty where there can be none.
+        """SQL that is true for all rows in doubt; empty where there can be none.
 
         Args:
             quoted: the column, as it stands in a statement.
@@ -63,6 +67,15 @@ class _Met:
     has_null: bool = False
 
 
+@dataclass(frozen=True)
+class _Named:
+    """What was met on the way through conditions."""
+
+    columns: list[str]
+    divisors: set[int]
+    """By what the column is divided where its remainder is compared; zero where itself is."""
+
+
 class _NotUnderstoodError(Exception):
     """A condition compares something else than a column and whole numbers."""
 
@@ -74,23 +87,37 @@ def doubt_of(predicates: Sequence[str], dialect: str) -> Doubt | None:
         predicates: what stands behind WHERE, one for each part.
         dialect: whose SQL they are, by its name in sqlglot.
     """
+    named = _Named([], set())
     try:
-        columns: list[str] = []
-        met = [_met(_parsed(each, dialect), columns) for each in predicates]
+        met = [_met(_parsed(each, dialect), named) for each in predicates]
     except (SqlglotError, RecursionError, _NotUnderstoodError):
         return None
-    if len({name.casefold() for name in columns}) != 1:
+    if len({name.casefold() for name in named.columns}) != 1 or len(named.divisors) > 1:
         return None
+    has_null = sum(one.has_null for one in met) != 1
+    doubted = _met_other_than_once([each for one in met for each in one.ranges])
+    column, divisor = named.columns[0], max(named.divisors, default=0)
+    if divisor == 0:
+        return Doubt(column, doubted, has_null)
+    # What is left of a number below zero is below zero too, or nothing, in these databases; if one
+    # went by the floor, it would be what is left of some number above.
+    if any(first < divisor and behind > 0 for first, behind in doubted):
+        return None
+    is_below = any(first < 0 and behind > 1 - divisor for first, behind in doubted)
+    return Doubt(column, ((-_ENDLESS, 0),) if is_below else (), has_null)
+
+
+def _met_other_than_once(ranges: Iterable[_Range]) -> tuple[_Range, ...]:
+    """The numbers that are in none of some ranges, or in several."""
     changes: Counter[_Bound] = Counter({-_ENDLESS: 0, _ENDLESS: 0})
-    for first, behind in (each for one in met for each in one.ranges):
+    for first, behind in ranges:
         changes[first] += 1
         changes[behind] -= 1
     bounds = sorted(changes)
     depths = accumulate(changes[bound] for bound in bounds)
     # Not strictly: the last depth begins where numbers end.
     stretches = zip(pairwise(bounds), depths, strict=False)
-    doubted = (stretch for stretch, depth in stretches if depth != 1)
-    return Doubt(columns[0], _united(doubted), sum(one.has_null for one in met) != 1)
+    return _united(stretch for stretch, depth in stretches if depth != 1)
 
 
 def _parsed(predicate: str, dialect: str) -> exp.Expr:
@@ -99,53 +126,62 @@ def _parsed(predicate: str, dialect: str) -> exp.Expr:
     return sqlglot.parse_one(f"({predicate})", into=exp.Condition, dialect=dialect)
 
 
-def _met(node: exp.Expr, columns: list[str]) -> _Met:
+def _met(node: exp.Expr, named: _Named) -> _Met:
     given = {name for name, value in node.args.items() if value}
     match node:
         case exp.Paren() if given == {"this"}:
-            return _met(node.this, columns)
+            return _met(node.this, named)
         case exp.And() if given == {"this", "expression"}:
-            return _both(_met(node.this, columns), _met(node.expression, columns))
+            return _both(_met(node.this, named), _met(node.expression, named))
         case exp.Or() if given == {"this", "expression"}:
-            one, other = _met(node.this, columns), _met(node.expression, columns)
+            one, other = _met(node.this, named), _met(node.expression, named)
             return _Met(_united([*one.ranges, *other.ranges]), one.has_null or other.has_null)
         case exp.Is(expression=exp.Null()) if given == {"this", "expression"}:
-            columns.append(_column(node.this))
+            _compared_by(node.this, named.columns)
             return _Met(has_null=True)
         case exp.Between() if given == {"this", "low", "high"}:
-            columns.append(_column(node.this))
+            named.divisors.add(_compared_by(node.this, named.columns))
             low, high = _number(node.args["low"]), _number(node.args["high"])
             return _Met(((low, high + 1),) if low <= high else ())
         case exp.In() if given == {"this", "expressions"}:
-            columns.append(_column(node.this))
+            named.divisors.add(_compared_by(node.this, named.columns))
             numbers = [_number(each) for each in node.expressions]
             return _Met(_united((each, each + 1) for each in numbers))
         case exp.LT() | exp.LTE() | exp.GT() | exp.GTE() | exp.EQ() if given == {
             "this",
             "expression",
         }:
-            return _compared(node, columns)
+            return _compared(node, named)
     raise _NotUnderstoodError
 
 
-def _compared(node: exp.Binary, columns: list[str]) -> _Met:
+def _compared(node: exp.Binary, named: _Named) -> _Met:
     operator = type(node)
-    column, literal = node.this, node.expression
-    if not isinstance(column, exp.Column):
-        column, literal = literal, column
+    compared, literal = node.this, node.expression
+    if isinstance(compared, exp.Literal | exp.Neg):
+        compared, literal = literal, compared
         turned = {exp.LT: exp.GT, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.GTE: exp.LTE}
         operator = turned.get(operator, operator)
-    columns.append(_column(column))
+    named.divisors.add(_compared_by(compared, named.columns))
     number = _number(literal)
     first = {exp.GT: number + 1, exp.GTE: number, exp.EQ: number}.get(operator, -_ENDLESS)
     behind = {exp.LT: number, exp.LTE: number + 1, exp.EQ: number + 1}.get(operator, _ENDLESS)
     return _Met(((first, behind),))
 
 
-def _column(node: exp.Expr) -> str:
-    """The name of a column that stands alone, without a table."""
-    if isinstance(node, exp.Column) and [n for n, value in node.args.items() if value] == ["this"]:
-        return node.name
+def _compared_by(node: exp.Expr, columns: list[str]) -> int:
+    """The divisor of a remainder, or zero; of what is added: a column, with no table before it."""
+    given = [name for name, value in node.args.items() if value]
+    match node:
+        case exp.Paren() if given == ["this"]:
+            return _compared_by(node.this, columns)
+        case exp.Column() if given == ["this"]:
+            columns.append(node.name)
+            return 0
+        case exp.Mod() if given == ["this", "expression"]:
+            divisor = _number(node.expression)
+            if divisor > 0 and _compared_by(node.this, columns) == 0:
+                return divisor
     raise _NotUnderstoodError
 
 

@@ -107,7 +107,7 @@ class TableColumnReader:
 
     @cached_property
     def _column(self) -> SnapshotColumn:
-        schema = self.table.schema_frame.schema
+        schema = self.table.rows.schema
         return SnapshotColumn.find(schema, self.settings, self.table.resource, "spec.jdbc")
 
     @cached_property

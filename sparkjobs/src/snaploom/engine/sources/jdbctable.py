@@ -91,9 +91,7 @@ class DatabaseTable:
             SourceError: the table cannot be read, or predicates do not split it.
         """
         self._check_predicates()
-        predicates = self.declared.table_predicates or (("",) if condition else ())
-        both = [" AND ".join(f"({c})" for c in (p, condition) if c) for p in predicates]
-        frame = self._frame(self._table, both)
+        frame = self._rows_that(condition) if condition else self.rows
         check_schema(frame.schema, self.resource, "spec.jdbc.tableReference")
         return frame
 
@@ -116,13 +114,13 @@ class DatabaseTable:
         return self._frame(f"({grouped}) {self.database.quoted('snaploom_values')}", [])
 
     @cached_property
-    def schema_frame(self) -> DataFrame:
-        """All of the table, for its schema only.
+    def rows(self) -> DataFrame:
+        """All of the table; its schema is known, and whether predicates split it is not yet.
 
         Raises:
             SourceError: the table cannot be read.
         """
-        return self._frame(self._table, [])
+        return self._rows_that("")
 
     def fingerprint(self, condition: str = "") -> str:
         """A hash that changes whenever the rows of a condition may have changed.
@@ -187,6 +185,12 @@ class DatabaseTable:
         words = "" if level is None else level.value.replace("_", " ")
         return _Session(connection, statement.format(level=words), str(self.now))
 
+    def _rows_that(self, condition: str) -> DataFrame:
+        """Rows that meet a condition, in a partition for each predicate."""
+        predicates = self.declared.table_predicates or (("",) if condition else ())
+        both = [" AND ".join(f"({c})" for c in (p, condition) if c) for p in predicates]
+        return self._frame(self._table, both)
+
     def _frame(self, table: str, predicates: list[str]) -> DataFrame:
         session = self._session
         options = {
@@ -215,9 +219,10 @@ class DatabaseTable:
             for predicate in self.declared.table_predicates
         )
         doubted = self._doubted_by_values()
-        condition = f"({met}) <> 1" if doubted is None else doubted
-        if not condition:
+        if doubted == "":
             return
+        wrong = f"({met}) <> 1"
+        condition = wrong if doubted is None else f"({doubted}) AND {wrong}"
         path = "spec.jdbc.tablePredicates"
         # Without groups, of which PostgreSQL expects a million, so that it neither works in
         # parallel nor without compiling: a quarter of the time, measured.
@@ -236,7 +241,7 @@ class DatabaseTable:
         if doubt is None:
             return None
         name = doubt.column.casefold()
-        fields = [field for field in self.schema_frame.schema if field.name.casefold() == name]
+        fields = [field for field in self.rows.schema if field.name.casefold() == name]
         if len(fields) != 1 or not _is_whole(fields[0].dataType):
             return None
         return doubt.condition(self.database.quoted(fields[0].name))

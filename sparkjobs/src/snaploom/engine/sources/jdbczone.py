@@ -41,9 +41,9 @@ def refuse_other_zones(spark: SparkSession, resource: str) -> None:
     own = zones.util.TimeZone.getDefault()
     if not _is_utc(own):
         raise _not_utc(resource, str(own.toZoneId().getId()))
-    conf = spark.sparkContext.getConf()
-    if conf.get("spark.master", "").split("[")[0] == "local":
+    if str(spark.sparkContext.master).split("[")[0] == "local":
         return
+    conf = spark.sparkContext.getConf()
     told = " ".join(conf.get(name, "") for name in EXECUTOR_OPTIONS)
     zone = zone_in(told)
     if zone is None or not _is_utc(zones.util.TimeZone.getTimeZone(zone)):
