@@ -77,19 +77,20 @@ unit: install ## Run the tests that need no Spark
 	$(BIN)/python -m pytest tests/unit
 
 .PHONY: prove
-prove: install java components ## Run the long forms of the proofs, for hours
+prove: install java components ## Run the long forms of the proofs, for half an hour
 	SNAPLOOM_PROVE=1 $(BIN)/python -m pytest tests/publication/test_model.py \
 	  tests/publication/test_kill_s3.py tests/jobs/test_oracle.py
 
 .PHONY: prove-operator
-prove-operator: install ## Tell every story of the operator with a fault at each call, for an hour
-	SNAPLOOM_PROVE=1 $(BIN)/python -m pytest tests/controller/faults --timeout=7200
+prove-operator: install ## Tell every story of the operator with a fault at each call, for an hour and a half
+	SNAPLOOM_PROVE=1 $(BIN)/python -m pytest tests/controller/faults --timeout=7200 --capture=no
 
 .PHONY: lint
 lint: install ## Check format, style, types, layers and generated files
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy benchmarks
 	$(BIN)/lint-imports
 	$(BIN)/snaploom crds --check
 	$(BIN)/python docs/generate.py --check

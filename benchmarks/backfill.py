@@ -108,7 +108,7 @@ def refuse_difference(ours: Path, hand: Path) -> None:
         "FROM read_parquet('{}', hive_partitioning = false)"
     )
     results = [
-        duckdb.sql(query.format(files)).fetchall()
+        duckdb.execute(query.format(files)).fetchall()
         for files in (f"{ours}/data/*/*.parquet", f"{hand}/*/*.parquet")
     ]
     if results[0] != results[1]:

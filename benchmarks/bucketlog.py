@@ -15,7 +15,7 @@ from support.s3servers import BUCKET, environment_of, running_versitygw
 
 from snaploom.storage.stores import open_store
 
-LENGTHS = (10, 100, 1_000, 10_000)
+LENGTHS = (10, 100, 1_000, 10_000, 100_000)
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -72,7 +73,7 @@ def single_snapshot(data: Path, scale_factor: float) -> Path:
     if not (day / "supplier.parquet").exists():
         day.mkdir(parents=True, exist_ok=True)
         tool = Path(sys.executable).with_name("tpchgen-cli")
-        command = [tool, "parquet", "--quiet", f"-s={scale_factor:g}", f"--output-dir={day}"]
+        command = [str(tool), "parquet", "--quiet", f"-s={scale_factor:g}", f"--output-dir={day}"]
         subprocess.run(command, check=True)
     return folder
 
@@ -123,8 +124,8 @@ def compare_once(data: Path, repeat: int) -> list[Figure]:
     for attempt in range(repeat + 1):
         ours, hand = fresh(f"ours-{attempt}"), fresh(f"hand-{attempt}")
         jobs: list[tuple[str, Callable[[], object]]] = [
-            ("ours", lambda ours=ours: snaploom_run(spark, data, ours)),
-            ("hand", lambda hand=hand: by_hand_run(spark, data, hand)),
+            ("ours", partial(snaploom_run, spark, data, ours)),
+            ("hand", partial(by_hand_run, spark, data, hand)),
         ]
         for name, job in jobs if attempt % 2 else reversed(jobs):
             seconds = timed(job)
@@ -174,7 +175,7 @@ def compare_months(data: Path) -> list[Figure]:
     ours = timed(lambda: once("ours", data, fresh("months-ours")))
     note(f"ours, twelve months: {ours:.1f} s")
     target = fresh("months-hand")
-    hand = sum(timed(lambda m=month: once("hand", data, target / m, m)) for month in MONTHS)
+    hand = sum(timed(partial(once, "hand", data, target / month, month)) for month in MONTHS)
     note(f"by hand, twelve processes: {hand:.1f} s")
     return [
         Figure("twelve months, seconds, Snaploom", round(ours, 1)),

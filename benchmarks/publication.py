@@ -86,7 +86,7 @@ def measure_log(store: ObjectStore, length: int, name: str) -> Iterator[Figure]:
 def opened(store: ObjectStore) -> None:
     """From nothing to what planning knows of the folder, and the newest record."""
     state = open_folder(store).log.read()
-    published_state(state)
+    published_state(store, state)
     assert state.snapshots[-1].files
 
 

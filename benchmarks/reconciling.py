@@ -201,7 +201,7 @@ async def change(
     for number, (namespace, raw) in enumerate(declared[: int(rate * seconds)]):
         await asyncio.sleep(max(0.0, began + number / rate - time.monotonic()))
         name = raw["metadata"]["name"]
-        patch = {"spec": {"dataModel": {"maxDepth": 9}}}
+        patch: Raw = {"spec": {"dataModel": {"maxDepth": 9}}}
         asked[f"{namespace}/{name}"] = time.time()
         task: asyncio.Task[object] = asyncio.create_task(
             place.cluster.patch(OURS["OutputDataset"], namespace, name, patch)

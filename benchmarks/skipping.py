@@ -15,8 +15,10 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -110,7 +112,7 @@ def build_figures(spark: SparkSession, data: Path) -> list[Figure]:
         figures.append(
             Figure.at_most(f"build {name}, 200 files, seconds", statistics.median(built), goal)
         )
-        again = [seconds(lambda at=base: refreshed(spark, data, at)) for _ in range(5)]
+        again = [seconds(partial(refreshed, spark, data, base)) for _ in range(5)]
         if name == "minMax":
             middle = statistics.median(again)
             figures.append(Figure.at_most("refresh with nothing to do, seconds", middle, 0.2))
@@ -157,7 +159,7 @@ def query_figures(spark: SparkSession, data: Path, repeat: int) -> list[Figure]:
     goals = {"selective": 0.5, "unselective": 1.05, "point": 1.0}
     figures = []
     for name, where in QUERIES.items():
-        on, off = pairs(spark, lambda text=where: answer(spark, data, text), repeat)
+        on, off = pairs(spark, partial(answer, spark, data, where), repeat)
         figures += [
             Figure(f"{name} query, milliseconds, off", round(1000 * off, 1)),
             Figure(f"{name} query, milliseconds, on", round(1000 * on, 1)),
@@ -241,7 +243,7 @@ def peer_figures(data: Path, ours: Mapping[str, Mapping[str, float]], repeat: in
     ]
 
 
-def peer(kind: str, places: Path, data: Path, repeat: int) -> dict:
+def peer(kind: str, places: Path, data: Path, repeat: int) -> dict[str, Any]:
     work = WORK / f"peer-{kind}"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
@@ -261,7 +263,8 @@ def peer(kind: str, places: Path, data: Path, repeat: int) -> dict:
         check=True,
         env={key: value for key, value in os.environ.items() if "SPARK" not in key},
     )
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    figures: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return figures
 
 
 def query(spark: SparkSession, data: Path, where: str) -> DataFrame:
@@ -290,7 +293,8 @@ def pairs(spark: SparkSession, work: Callable[[], object], repeat: int) -> tuple
 
     Each goes first in every other pair: in a JVM that still warms up the second one has it easier.
     """
-    on, off = [], []
+    on: list[float] = []
+    off: list[float] = []
     for number in range(repeat + 1):
         answers = []
         for is_on in (True, False) if number % 2 else (False, True):

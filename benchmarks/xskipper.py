@@ -99,16 +99,19 @@ def measured_peer(places: Path, data: Path) -> dict[str, dict[str, float]]:
         text=True,
         env={**environment, "PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python},
     ) as peer:
+        asked, told = peer.stdin, peer.stdout
+        assert asked is not None  # both are pipes
+        assert told is not None
 
         def ask(**question: object) -> float:
             started = perf_counter()
-            print(json.dumps(question), file=peer.stdin, flush=True)
-            answer = json.loads(peer.stdout.readline())
+            print(json.dumps(question), file=asked, flush=True)
+            answer = json.loads(told.readline())
             if "answer" not in answer:
                 raise SystemExit(f"Xskipper: {answer['error']}")
             return perf_counter() - started
 
-        peer.stdout.readline()
+        told.readline()
         for name, (_, indexes) in DECLARED.items():
             places_ = [str(WORK / f"theirs-{name}-{number}") for number in range(BUILDS)]
             path = str(data)
@@ -119,7 +122,7 @@ def measured_peer(places: Path, data: Path) -> dict[str, dict[str, float]]:
                 "refresh with nothing to do, seconds": statistics.median(again),
                 "version 4, KiB": folder_kib(Path(places_[-1])),
             }
-        peer.stdin.close()
+        asked.close()
     return found
 
 

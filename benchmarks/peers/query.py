@@ -12,9 +12,11 @@ import statistics
 import sys
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+Raw = dict[str, Any]
 EXTENSIONS = {
     "delta": "io.delta.sql.DeltaSparkSessionExtension",
     "iceberg": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -41,7 +43,7 @@ def main() -> None:
     spark.stop()
 
 
-def session(task: dict) -> SparkSession:
+def session(task: Raw) -> SparkSession:
     """A session with the peer's runtime and the settings of the benchmark."""
     builder = (
         SparkSession.builder.master("local[2]")
@@ -63,7 +65,7 @@ def session(task: dict) -> SparkSession:
     return spark
 
 
-def make_table(spark: SparkSession, task: dict) -> str:
+def make_table(spark: SparkSession, task: Raw) -> str:
     """Turn the files into a table of the peer, file by file as they are."""
     if task["kind"] == "delta":
         copy = Path(task["work"]) / "delta"
@@ -79,7 +81,7 @@ def make_table(spark: SparkSession, task: dict) -> str:
     return "peer.db.t"
 
 
-def measure(spark: SparkSession, table: str, where: str, task: dict) -> dict:
+def measure(spark: SparkSession, table: str, where: str, task: Raw) -> Raw:
     """One query several times; the first run, which warms up, is not counted."""
     planning, total = [], []
     for number in range(task["repeat"] + 1):

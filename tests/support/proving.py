@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -22,3 +23,9 @@ def sampled(points: Sequence[Point], most: int) -> Sequence[Point]:
         return points
     chosen = random.Random(_SEED).sample(range(len(points)), most)
     return [points[number] for number in sorted(chosen)]
+
+
+def show_progress(text: str) -> None:
+    """Say how far a proof is, to who waits for all of it."""
+    if IS_WHOLE:
+        print(text.rstrip(), file=sys.stderr, flush=True)

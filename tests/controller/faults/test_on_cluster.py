@@ -6,11 +6,11 @@ the death of the operator behind each write. Usually a sample of that is told, t
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Sequence
 
 import pytest
 from support.faultyproxy import FAULTS_OF
-from support.proving import sampled
+from support.proving import sampled, show_progress
 from support.proxiedstage import told_through_proxy
 from support.stories import STORIES
 
@@ -70,21 +70,24 @@ async def test_neither_death_nor_fault_changes_the_end(name, telling):
         return f"{fault} at {spoilt_call}: {ended}" if ended != wanted else ""
 
     told = [*(with_death(number) for number in deaths), *(with_fault(*point) for point in chosen)]
-    assert "\n".join(await all_of(told)) == ""
+    assert "\n".join(await all_of(name, told)) == ""
     # Calls depend on what is seen when: some are made in one telling, and not in the next.
     assert spoilt * 2 >= len(chosen) or name != "publish"
     assert died * 2 >= len(deaths)
 
 
-async def all_of(answers: Iterable[Awaitable[str]]) -> list[str]:
+async def all_of(name: str, answers: Sequence[Awaitable[str]]) -> list[str]:
     """Answers that say something, of coroutines of which a few go on at once."""
     places = asyncio.Semaphore(AT_ONCE)
+    told: list[str] = []
 
-    async def answered(answer: Awaitable[str]) -> str:
+    async def answered(answer: Awaitable[str]) -> None:
         async with places:
             try:
-                return await answer
+                told.append(await answer)
             except AssertionError as error:
-                return str(error)
+                told.append(str(error))
+        show_progress(f"{name}: told {len(told)} of {len(answers)} {told[-1]}")
 
-    return [told for told in await asyncio.gather(*map(answered, answers)) if told]
+    await asyncio.gather(*map(answered, answers))
+    return [failure for failure in told if failure]
