@@ -321,8 +321,13 @@ def test_a_commit_upgrades_the_chart(platform: Platform, beginning: Beginning) -
     repository.change("charts/snaploom/Chart.yaml", "appVersion: ", "appVersion: 9.")
     commit = repository.commit("Another image, and another version")
     applications.refresh(ROOT)
-    applications.wait_for(CHART, lambda app: is_at(commit)(app) and health(app) == "Progressing")
-    assert image_of_operator(platform).startswith("other.example/it:9.")
+
+    # The chart's commit and its values come one after the other, from two applications.
+    def is_rolled_out(app: Raw) -> bool:
+        is_changed = image_of_operator(platform).startswith("other.example/it:9.")
+        return is_changed and is_at(commit)(app) and health(app) == "Progressing"
+
+    applications.wait_for(CHART, is_rolled_out)
     platform.roll_out()
     applications.wait_for(CHART, is_well)
 
