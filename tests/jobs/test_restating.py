@@ -123,12 +123,29 @@ def test_sample_is_the_same_share_of_keys_in_every_snapshot(spark, shop, tmp_pat
     [
         (("--sample", "0.5"), "--to"),
         (("--sample", "0.5", "--to", "{out}/elsewhere"), "rootKey"),
-        (("--sample", "0.5", "--to", "{out}/wide/below"), "folder"),
+        (("--sample", "0.5", "--to", "{out}/wide/below"), "lies in the folder of"),
+        (("--sample", "0.5", "--to", "{out}"), "the folder of OutputDataset/wide lies in this"),
+        (("--sample", "0.5", "--to", "{out}/wide"), "publishes to the same folder"),
+        (("--sample", "0.5", "--to", "file:{out}//wide/"), "publishes to the same folder"),
     ],
 )
 def test_sample_that_would_not_be_one_is_refused(shop, tmp_path, options, told) -> None:
-    if "below" in options[-1]:
+    if told.startswith(("lies", "the folder", "publishes")):
         shop.set("wide", "dataModel.rootDataSource.rootKey", ["order_id"])
     outcome = shop.run(*(option.format(out=tmp_path) for option in options))
     assert (outcome.code, told in outcome.err) == (2, True)
     assert not shop.published.exists()
+
+
+def test_sample_is_never_published_beside_anything_else(spark, shop, tmp_path) -> None:
+    shop.set("wide", "dataModel.rootDataSource.rootKey", ["order_id"])
+    assert shop.run().code == 0
+    link = tmp_path.parent / f"{tmp_path.name}-link"
+    link.symlink_to(shop.published)
+    assert shop.run("--sample", 0.5, "--to", tmp_path.parent / f"{tmp_path.name}-few").code == 0
+    shop.day("orders", [{"order_id": 1, "customer_id": 10}], SECOND_DAY)
+    shop.day("customers", [{"customer_id": 10}], SECOND_DAY)
+    for share, folder in ((0.5, link), (0.25, tmp_path.parent / f"{tmp_path.name}-few")):
+        refused = shop.run("--sample", share, "--to", folder)
+        assert (refused.code, f"wide-sample-{share}" in refused.err) == (1, True)
+    assert shop.published_times() == [f"{FIRST_DAY}T00:00:00Z"]

@@ -1,4 +1,9 @@
-"""`snaploom run --sample`: a share of the rows into a folder of its own, never to the output's."""
+"""`snaploom run --sample`: a share of the rows into a folder of its own, never to the output's.
+
+The folder is begun under a name of its own, `OUTPUT-sample-F`, which is fixed for ever: so neither
+a sample of another share, nor the output itself, whatever link or other name leads to its folder,
+is ever published beside it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,7 @@ from snaploom.models.finding import Finding, InvalidDeclarations
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.validation.outputfolder import folder_findings
-from snaploom.planning.validation.overlaps import overlap_findings
+from snaploom.planning.validation.overlaps import overlap
 
 
 def sampling_elsewhere(
@@ -38,10 +43,11 @@ def sampling_elsewhere(
     if not output.spec.data_model.root_data_source.root_key:
         raise InvalidDeclarations([_without_key(output)])
     folder = to if "://" in to else folder_uri(to)
-    moved = _moved(output, f"{folder.rstrip('/')}/")
+    moved = _moved(output, f"{folder.rstrip('/')}/", sample)
     declared = [each for each in declarations.resources if isinstance(each, OutputDataset)]
     # The folder is compared with those of all outputs, of the sampled one too.
-    wrong = [*folder_findings(moved), *overlap_findings([*declared, moved])]
+    overlaps = (overlap(moved, each) for each in declared)
+    wrong = [*folder_findings(moved), *(found for found in overlaps if found is not None)]
     errors = [finding for finding in wrong if finding.is_error]
     if errors:
         found = f"{folder}: {errors[0].message}"
@@ -53,7 +59,7 @@ def sampling_elsewhere(
     return elsewhere
 
 
-def _moved(output: OutputDataset, folder: str) -> OutputDataset:
+def _moved(output: OutputDataset, folder: str, sample: float) -> OutputDataset:
     place = output.spec.output_folder.model_copy(
         update={"folder_uri": folder, "register_table": None}
     )
@@ -62,7 +68,9 @@ def _moved(output: OutputDataset, folder: str) -> OutputDataset:
         check.model_copy(update={"mode": CheckMode.WARN}) for check in output.spec.checks
     )
     spec = output.spec.model_copy(update={"output_folder": place, "checks": checks})
-    return output.model_copy(update={"spec": spec})
+    name = f"{output.name}-sample-{sample:.12f}".rstrip("0").rstrip(".")
+    metadata = output.metadata.model_copy(update={"name": name})
+    return output.model_copy(update={"spec": spec, "metadata": metadata})
 
 
 def _without_key(output: OutputDataset) -> Finding:
