@@ -4,7 +4,9 @@ Ours and plain Spark read the same rows of a real PostgreSQL in turn, with the s
 the same fetch size, into nothing. Ours begins anew each time: it connects, looks at the table,
 fixes its moment and makes sure that the predicates split it. Ranges of whole numbers tell that by
 themselves, and remainders but for numbers below zero; of anything else the database has to count,
-which is one more look at every row. Plain Spark leaves it to luck.
+which is one more look at every row. Plain Spark leaves it to luck. What comes first costs some 30 ms
+whatever the table's size (0.72 s against 0.69 s for 1,000,000 rows), and two reads of the same differ
+by more: hence a table that is read in seconds, and many reads.
 """
 
 import argparse
@@ -48,8 +50,8 @@ ANALYZE lines
 def main() -> None:
     """Make the table, read it in turn, publish the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--repeat", type=int, default=15, help="pairs of reads")
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--repeat", type=int, default=21, help="pairs of reads")
     arguments = parser.parse_args()
     rows = arguments.rows
     jars = {"spark.driver.extraClassPath": f"{driver_jars()}/*", "spark.driver.memory": "2g"}
