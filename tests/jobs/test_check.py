@@ -89,6 +89,21 @@ def test_file_of_the_right_size_that_cannot_be_read_is_found(spark, folder) -> N
     assert told.document["faults"][0]["place"] == str(path.relative_to(folder))
 
 
+@pytest.mark.parametrize("column", ["data.order_id", "customers.data.name"])
+def test_one_bit_that_changed_in_any_column_is_found(spark, folder, column) -> None:
+    path = without_checksum(a_file(folder))
+    group = pq.read_metadata(path).row_group(0)
+    chunks = (group.column(number) for number in range(group.num_columns))
+    chunk = next(each for each in chunks if each.path_in_schema == column)
+    first = chunk.dictionary_page_offset or chunk.data_page_offset
+    content = bytearray(path.read_bytes())
+    content[first + chunk.total_compressed_size - 1] ^= 1
+    path.write_bytes(content)
+    told = checked(folder)
+    assert kinds(told) == ["FILE"]
+    assert told.document["faults"][0]["place"] == str(path.relative_to(folder))
+
+
 def test_other_rows_and_columns_are_found(spark, folder) -> None:
     path = without_checksum(a_file(folder))
     size = path.stat().st_size

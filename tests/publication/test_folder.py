@@ -65,6 +65,30 @@ def test_folder_of_somebody_else_is_refused_and_untouched(store: ObjectStore) ->
     assert len(keys(store, "")) == 9
 
 
+@pytest.mark.parametrize("lost", [("metadata/",), ("metadata/", "snaploom.json")])
+def test_data_without_a_manifest_are_left_alone(store: ObjectStore, lost: tuple[str, ...]) -> None:
+    published(a_folder(store))
+    store.delete([key for key in keys(store, "") if key.startswith(lost)])
+    before = keys(store, "")
+    for action in (
+        lambda: a_folder(store),
+        lambda: inspect_folder(store, SETTINGS, IDENTITY),
+        lambda: open_folder(store),
+    ):
+        with pytest.raises((ManifestCorrupt, FolderNotOurs)) as caught:
+            action()
+        assert "part" in str(caught.value.found) or "data/" in str(caught.value.found)
+    assert keys(store, "") == before
+
+
+def test_folder_that_was_marked_and_no_more_is_begun(store: ObjectStore) -> None:
+    a_folder(store)
+    store.delete([key for key in keys(store, "") if key.startswith("metadata/")])
+    store.put("data/notes.txt", b"somebody's")
+    assert open_folder(store).log.read() == EMPTY
+    assert a_folder(store).log.read().seq == 1
+
+
 @pytest.mark.parametrize("content", [b"{}", b"not json", b"[]"])
 def test_marker_that_is_not_ours_is_damage(store: ObjectStore, content: bytes) -> None:
     store.put(layout.MARKER, content)

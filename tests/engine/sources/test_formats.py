@@ -9,12 +9,14 @@ import pyarrow.csv
 import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 from support.sources import NOW, files, reader, rows_at
 
 from snaploom.engine.failures import translate
 from snaploom.engine.formats import spark_format
-from snaploom.errors import SourceNotReadable, SourceSchemaInvalid
+from snaploom.errors import SnaploomError, SourceNotReadable, SourceSchemaInvalid
 
 pytestmark = pytest.mark.spark
 
@@ -130,6 +132,82 @@ def test_a_file_that_is_not_of_its_format_is_named(spark, tmp_path, data_format)
     assert caught.value.resource == "DataSource/orders"
     assert "a.data" in str(caught.value)
     assert "\tat " not in str(caught.value)
+
+
+def read_failure(spark, data_format, path, **settings):
+    """What reading all of a source fails with, whenever it does."""
+    try:
+        reader(spark, files(data_format, path, **settings)).read(NOW).frame.collect()
+    except (SnaploomError, Py4JError, PySparkException) as error:
+        return translate(error, resource="DataSource/orders")
+    raise AssertionError("it was read")
+
+
+HEADER = {"formatOptions": {"header": "true"}}
+
+
+@pytest.mark.parametrize(
+    ("data_format", "content", "settings", "told"),
+    [
+        ("csv", "1,a\nx,b\n", {"schemaFields": SCHEMA}, '"x"'),
+        ("csv", "1,a\n2\n", {"schemaFields": SCHEMA}, "Malformed CSV record: 2"),
+        ("csv", "1,a\n2,b,c\n", {}, "Malformed CSV record: 2,b,c"),
+        ("csv", "id,name\n1,a\nx,b\n", {**HEADER, "schemaFields": SCHEMA}, '"x"'),
+        ("json", '{"id": 1}\n{"id": "x"}\n', {"schemaFields": SCHEMA}, "'id' and the value x"),
+        ("json", '{"id": 1}\n{"id": \n', {"schemaFields": SCHEMA}, "end-of-input"),
+        ("json", '{"id": 1}\n{"id": \n', {}, "end-of-input"),
+        ("xml", "<r><o><id>x</id></o></r>", {"schemaFields": SCHEMA}, '"x"'),
+    ],
+)
+def test_a_record_that_does_not_fit_is_named_and_never_null(
+    spark, tmp_path, data_format, content, settings, told
+):
+    (tmp_path / "a.data").write_text(content)
+    options = {**settings.get("formatOptions", {}), "rowTag": "o"}
+
+    error = read_failure(
+        spark, data_format, tmp_path / "*", **{**settings, "formatOptions": options}
+    )
+
+    assert isinstance(error, SourceNotReadable)
+    assert (told in str(error.found), "a.data" in str(error.found)) == (True, True)
+    assert "PERMISSIVE" in str(error.hint)
+
+
+@pytest.mark.parametrize("header", ["name,id", "id", "id,name,more", "id,nome", "id;name"])
+@pytest.mark.parametrize("is_declared", [True, False])
+def test_a_csv_header_that_names_other_columns_is_refused(spark, tmp_path, header, is_declared):
+    (tmp_path / "a.csv").write_text("id,name\n" + "1,a\n" * 9)
+    (tmp_path / "b.csv").write_text(f"{header}\n2,b\n")
+    schema = {"schemaFields": SCHEMA} if is_declared else {}
+
+    error = read_failure(spark, "csv", tmp_path / "*", **HEADER, **schema)
+
+    assert isinstance(error, SourceSchemaInvalid)
+    assert "b.csv" in str(error.found)
+    assert "enforceSchema" in str(error.hint)
+
+
+def test_a_csv_header_in_other_case_is_read(spark, tmp_path):
+    (tmp_path / "a.csv").write_text("id,name\n1,a\n")
+    (tmp_path / "b.csv").write_text("\ufeffID,Name\n2,b\n", encoding="utf-8")
+    (tmp_path / "c.csv").write_text("")
+    source = reader(spark, files("csv", tmp_path / "*", schemaFields=SCHEMA, **HEADER))
+    assert rows_at(source, NOW) == [(1, "a"), (2, "b")]
+    assert source.read(NOW).frame.count() == 2
+
+
+@pytest.mark.parametrize("mode", [{"mode": "PERMISSIVE"}, {"MODE": "permissive"}])
+def test_what_a_source_says_of_records_and_headers_holds(spark, tmp_path, mode):
+    (tmp_path / "a.csv").write_text("name,id\n1,a\nx,b\n")
+    (tmp_path / "a.json").write_text('{"id": 1, "name": "a"}\n{"id": "x", "name": "b"}\n')
+    options = {"header": "true", "enforceschema": "true", **mode}
+
+    for data_format in ("csv", "json"):
+        settings = {"formatOptions": options, "schemaFields": SCHEMA}
+        source = reader(spark, files(data_format, tmp_path / f"*.{data_format}", **settings))
+        read = source.read(NOW).frame.collect()
+        assert {tuple(row) for row in read} == {(1, "a"), (None, "b")}
 
 
 def test_a_file_that_was_cut_short_is_named_whether_it_is_met_early_or_late(spark, tmp_path):

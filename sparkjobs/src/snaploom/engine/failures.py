@@ -48,6 +48,7 @@ _EXCEPTION_NAME = re.compile(r"^(?:(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): )
 @dataclass(frozen=True, slots=True)
 class _Rule:
     pattern: re.Pattern[str]
+    """What it knows a failure by; groups `found` and `expected`, if any, are what they say."""
     error: type[SnaploomError]
     hint: str
     expected: str | None = None
@@ -64,6 +65,11 @@ def _rule(
 ) -> _Rule:
     return _Rule(re.compile(pattern), error, hint, expected, message)
 
+
+_HEADER_HINT = (
+    "give schemaFields, if they are declared, the names and the order of the header, and write "
+    'files with one header; formatOptions enforceSchema: "true" takes columns by their place'
+)
 
 _RULES = (
     _rule(
@@ -100,6 +106,28 @@ _RULES = (
         "the file's type differs from the declared or inferred one: correct schemaFields, or "
         "rewrite the file",
         "files whose columns have the declared types",
+    ),
+    _rule(
+        r"CSV header does not conform to the schema.*\n\s*Header: (?P<found>.*)\n"
+        r"\s*Schema: (?P<expected>.*)",
+        SourceSchemaInvalid,
+        _HEADER_HINT,
+        message="the header of a CSV file names other columns than the schema has",
+    ),
+    _rule(
+        r"Number of column in CSV header .*\n\s*(?P<found>Header length: \d+), "
+        r"(?P<expected>schema size: \d+)",
+        SourceSchemaInvalid,
+        _HEADER_HINT,
+        message="the header of a CSV file names more or fewer columns than the schema has",
+    ),
+    _rule(
+        r"\[MALFORMED_RECORD_IN_PARSING\b(?s:.*)\n(?P<found>.+)",
+        SourceNotReadable,
+        "correct the file, or format, formatOptions or schemaFields; formatOptions mode: "
+        "PERMISSIVE gives NULL for what does not fit",
+        "records that fit the format and the schema",
+        "a record cannot be read",
     ),
     _rule(
         r"\[(?:FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|MALFORMED_RECORD|MALFORMED_CSV_RECORD|"
@@ -185,12 +213,17 @@ def translate(
         if match is not None:
             sentence = condense(_line_at(text, match.start()))
             found = _detail(chain, match, text) if file is None else f"in {file[1]}"
+            told = match.groupdict()
+            if "found" in told:
+                found = condense(told["found"]) + (f" in {file[1]}" if file else "")
+            elif rule.message:
+                found = sentence
             return rule.error(
                 rule.message or sentence,
                 resource=resource,
                 path=path,
-                found=sentence if rule.message else found,
-                expected=rule.expected,
+                found=found,
+                expected=told.get("expected", rule.expected),
                 hint=rule.hint,
             )
     return SnaploomError(

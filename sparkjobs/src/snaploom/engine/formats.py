@@ -36,6 +36,15 @@ READ_OPTIONS: Mapping[DataFormat, Mapping[str, str]] = {
 """What Spark must know to read back what was written."""
 
 
+SOURCE_OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "csv": {"mode": "FAILFAST", "enforceSchema": "false"},
+    "json": {"mode": "FAILFAST"},
+    "xml": {"mode": "FAILFAST"},
+}
+"""With which files of others are read, unless a source says otherwise: Spark by itself gives NULL
+for what does not fit the schema, and takes columns of CSV by their place whatever the header is."""
+
+
 def spark_format(name: str) -> str:
     """The name by which Spark finds a format; all but Avro pass as they are."""
     return AVRO_CLASS if name.lower() == "avro" else name

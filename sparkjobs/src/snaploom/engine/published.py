@@ -13,8 +13,13 @@ from snaploom.models.outputfolder import ColumnMetadata, DataFormat
 
 _LITERAL_PATHS = {"__globPaths__": "false"}
 """Spark's own option: brackets and stars in a path are letters."""
-_WHOLE_FILES = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
-"""A file that cannot be read fails the job, whatever the session says."""
+_WHOLE_FILES = {
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    # Spark writes checksums of pages, and does not look at them by itself.
+    "parquet.page.verify-checksum.enabled": "true",
+}
+"""A file that is not what was written fails the job, whatever the session says."""
 
 
 def read_files(

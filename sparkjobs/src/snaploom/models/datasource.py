@@ -80,7 +80,9 @@ class HdfsLike(ApiModel):
     """Any format that Spark reads, such as `parquet`, `orc`, `csv`, `json`, `avro`, `text`; or
     `iceberg` or `delta`, for a table of theirs, which is read at one version for a whole run."""
     format_options: StringMap = Field(default_factory=dict)
-    """Options of the format, as Spark's reader takes them."""
+    """Options of the format, as Spark's reader takes them. Unless `mode` (of csv, json and xml) and
+    `enforceSchema` (of csv) say otherwise, a record that does not fit the schema fails the
+    snapshot, and so does a header of other columns than the schema's."""
     source_uri_globs: Annotated[tuple[UriText, ...], MinLen(1), MaxLen(256), Atomic]
     """Hadoop globs of the files; folders that match are passed over. For a table: its place."""
     source_uri_prefix: UriText | None = None

@@ -3,6 +3,9 @@
 A folder is ours by its marker `snaploom.json`, which is written first and never changes. What the
 first publication fixes is the first entry of the manifest log, so that two runs which begin a
 folder at the same moment settle it as they settle everything else: by one put-if-absent.
+
+That entry is there before any data. So data without an entry mean that the manifest is lost: they
+may be all that is left of years, and nobody may take them for the remains of a dead run.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from snaploom.errors import (
     FolderNotOurs,
     FolderRemoved,
     ImmutableSettingChanged,
+    ManifestCorrupt,
     ObjectAlreadyExists,
     ObjectNotFound,
 )
@@ -140,6 +144,7 @@ def open_folder(store: ObjectStore, library: TableLibrary | None = None) -> Fold
 
     Raises:
         FolderNotOurs: it has no marker.
+        ManifestCorrupt: it has data, and its manifest is lost.
         FormatTooNew: a newer Snaploom made it.
     """
     if not _is_marked(store):
@@ -150,7 +155,10 @@ def open_folder(store: ObjectStore, library: TableLibrary | None = None) -> Fold
             expected=f"a folder with {layout.MARKER}",
             hint="check the folder's URI; publish into it first if it is to be new",
         )
-    return Folder(store, ManifestLog(store), library)
+    folder = Folder(store, ManifestLog(store), library)
+    if store.head(layout.manifest_key(1)) is None:
+        _refuse_lost_manifest(store, folder.log.read())
+    return folder
 
 
 def is_unused(store: ObjectStore) -> bool:
@@ -174,6 +182,7 @@ def inspect_folder(
     Raises:
         FolderNotOurs: it is neither empty nor ours, or another output's of this name.
         FolderRemoved: it is being removed.
+        ManifestCorrupt: it has data, and its manifest is lost.
         ImmutableSettingChanged: a fixed setting differs; every difference is listed.
         FormatTooNew: a newer Snaploom made it.
     """
@@ -192,6 +201,7 @@ def inspect_folder(
                 hint="choose another outputFolder.folderUri; nothing in it was touched",
             )
     state = ManifestLog(store).read()
+    _refuse_lost_manifest(store, state)
     _refuse_changes(store, state, settings, identity, accept_root_change, adopt_folder)
     return state
 
@@ -223,7 +233,8 @@ def prepare_folder(
         library: makes versions of the folder's table, where it has one.
 
     Raises:
-        FolderNotOurs, FolderRemoved, ImmutableSettingChanged, FormatTooNew: as `inspect_folder`.
+        FolderNotOurs, FolderRemoved, ManifestCorrupt, ImmutableSettingChanged, FormatTooNew: as
+            `inspect_folder`.
         StoreNotSafe: its store fails the self-test.
         FolderNotWritable: it refuses writes.
     """
@@ -288,6 +299,28 @@ def _removed(store: ObjectStore, found: str) -> FolderRemoved:
         hint="wait until its OutputDataset is deleted, or publish to another folder; where nobody "
         "removes it any more, delete what is left of it by hand",
     )
+
+
+def _refuse_lost_manifest(store: ObjectStore, state: FolderState) -> None:
+    """Refuse a folder with data of ours of which no entry tells.
+
+    Args:
+        store: the folder.
+        state: what its log tells.
+    """
+    if state.seq:
+        return
+    names = (info.key for info in store.list(layout.DATA))
+    found = tuple(islice((n for n in names if layout.run_of(n) is not None), NAMES_SHOWN + 1))
+    # Another run may have begun the folder, and promoted files, between the two looks.
+    if found and not ManifestLog(store).read().seq:
+        raise ManifestCorrupt(
+            f"the manifest of {store.uri} is lost: it has data, and no entry that tells of them",
+            found=_listing(found),
+            expected=f"entries in {layout.MANIFEST}",
+            hint="restore metadata/ from a backup, or make the manifest anew from the files: "
+            "`snaploom repair OUTPUT -f FILES` shows what they prove, and `--yes` writes it",
+        )
 
 
 def _foreign_names(store: ObjectStore) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from pyspark.sql import types as spark_types
 from snaploom.engine.datatypes import struct_of
 from snaploom.engine.failures import translate
 from snaploom.engine.fields import fold_case, quote
-from snaploom.engine.formats import spark_format
+from snaploom.engine.formats import SOURCE_OPTIONS, spark_format
 from snaploom.engine.sources.files import escape_glob, list_files
 from snaploom.engine.sources.instants import instant_of_date_time
 from snaploom.engine.sources.publishedfolder import only_live
@@ -243,8 +243,11 @@ class FileSet:
             raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
 
     def _reader(self, spark: SparkSession) -> DataFrameReader:
-        reader = spark.read.format(spark_format(self.declared.format))
-        return reader.options(**dict(self.declared.format_options))
+        data_format = self.declared.format
+        reader = spark.read.format(spark_format(data_format))
+        # Spark's reader takes names of options in any case, and the last one holds.
+        strict = reader.options(**SOURCE_OPTIONS.get(data_format.lower(), {}))
+        return strict.options(**dict(self.declared.format_options))
 
     def _schema(self, paths: list[str]) -> spark_types.StructType | None:
         """The schema to read with; None to leave it to the format.
@@ -257,7 +260,14 @@ class FileSet:
             return struct_of(self.declared.schema_fields)
         if self.declared.format.lower() not in NAMES_IN_RECORDS:
             return None
-        schema = self._reader(_case_sensitive(self.spark)).load(paths).schema
+        reader = self._reader(_case_sensitive(self.spark))
+        try:
+            schema = reader.load(paths).schema
+        except (PySparkException, Py4JError) as error:
+            failure = translate(error, resource=self.resource, path="spec.hdfsLike")
+            # Spark does not say in which of the files it met what it could not read.
+            failure.found = f"{failure.found}, in one of\n            {shown(paths)}"
+            raise failure from error
         check_schema(schema, self.resource, "spec.hdfsLike")
         return schema
 
