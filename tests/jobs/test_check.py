@@ -154,3 +154,24 @@ def test_document_that_is_not_what_its_name_says_is_found(folder, name) -> None:
 
 def test_time_that_is_not_published_is_refused(folder) -> None:
     assert checked(folder, "--snapshot", "2020-01-01T00:00:00Z").code == 2
+
+
+def test_no_command_takes_data_without_a_manifest_for_nothing(spark, tmp_path) -> None:
+    shop = Shop(tmp_path).with_data()
+    assert shop.run().code == 0
+    shutil.rmtree(shop.published / "metadata")
+    before = sorted(path for path in shop.published.rglob("*") if path.is_file())
+    model = ("wide", "-f", shop.write())
+    for command in (
+        ("run", *model),
+        ("plan", *model),
+        ("diff", *model),
+        ("snapshots", *model),
+        ("gc", shop.published),
+    ):
+        told = snaploom(*command)
+        assert (told.code, "the manifest of" in told.err, "repair" in told.err) == (1, True, True)
+    assert kinds(checked(shop.published)) == ["LOG"]
+    assert sorted(path for path in shop.published.rglob("*") if path.is_file()) == before
+    assert snaploom("repair", *model, "--yes").code == 0
+    assert kinds(checked(shop.published)) == []

@@ -118,12 +118,14 @@ def test_two_sets_of_files_are_compared_field_by_field(shop, tmp_path) -> None:
     assert diff(Shop(shop.folder, shop.documents), "--against", old).code == 0
 
 
-def test_folder_of_somebody_else_is_a_warning(shop) -> None:
+def test_folder_of_somebody_else_is_a_warning_beside_a_comparison(shop) -> None:
     shop.published.mkdir(parents=True)
     (shop.published / "theirs.txt").write_text("x")
-    told = diff(shop)
+    told = diff(shop, "--against", shop.write())
     assert (told.code, told.document["same"]) == (0, True)
     assert "cannot be read" in told.document["warnings"][0]
+    alone = diff(shop)
+    assert (alone.code, alone.out, "theirs.txt" in alone.err) == (1, "", True)
 
 
 def test_password_in_a_declaration_is_not_shown() -> None:

@@ -57,5 +57,6 @@ def diff(
             style = "red" if difference.is_refused else None
             console.print(str(difference), markup=False, style=style)
         if not comparison.differences:
-            console.print(f"{name}: nothing would change.", markup=False)
+            where = " in the declarations" if comparison.warnings else ""
+            console.print(f"{name}: nothing would change{where}.", markup=False)
     return int(bool(comparison.differences))

@@ -205,8 +205,8 @@ class ManifestLog:
             return _Hint(seq=int(raw["seq"]), checkpoint=int(raw["checkpoint"]))
         except ObjectNotFound:
             return _Hint()
-        except (ValueError, KeyError, TypeError) as error:
-            _log.warning("ignoring the hint %s: %s", layout.LATEST, error)
+        except (ValueError, KeyError, TypeError):
+            _log.warning("ignoring the hint %s, which is damaged", layout.LATEST)
             return _Hint()
 
     def _after_commit(self, state: FolderState) -> None:

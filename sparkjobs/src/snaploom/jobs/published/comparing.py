@@ -74,11 +74,17 @@ def compare(after: Bundle, before: Bundle | None, now: EpochNanos) -> Comparison
         after: the declarations as they would be; nothing is wrong with them.
         before: as they are; None to compare with what is published alone.
         now: the instant for which retention is played through.
+
+    Raises:
+        StorageError, FolderNotOurs: what is published cannot be read, and there is nothing else to
+            compare with; otherwise that is a warning.
     """
     warnings: tuple[str, ...] = ()
     try:
         state = _published(after)
     except (StorageError, FolderNotOurs) as error:
+        if before is None:
+            raise
         state, warnings = EMPTY, (f"what is published cannot be read: {error.message}",)
     plan = plan_offline(after)
     found: list[Difference] = []
@@ -91,7 +97,7 @@ def compare(after: Bundle, before: Bundle | None, now: EpochNanos) -> Comparison
         model = next(m for m in state.models if m.model_hash == newest.model_hash)
         published = history.structure_of(model.nodes)
         found.extend(_plans(published, newest.plan_hash, model.nodes[0].source, plan))
-    elif not warnings:
+    else:
         found.append(
             Difference(
                 Area.HISTORY,

@@ -74,7 +74,8 @@ def _not_of_output(
             path=path,
             found=", ".join(strangers),
             expected=f"columns below {', '.join(fields)}",
-            hint=f"for a column of the root, write {DATA}.{strangers[0]}",
+            hint=f"for a column of the root, write {DATA}.{strangers[0]}; for one of another "
+            "source begin with its fieldName",
         )
     ]
 
