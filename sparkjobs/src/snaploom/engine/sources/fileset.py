@@ -213,7 +213,7 @@ class FileSet:
     def _load(self, uris: Sequence[str], schema: spark_types.StructType | None) -> DataFrame:
         paths = [escape_glob(uri) for uri in uris]
         try:
-            schema = schema or self._schema(paths)
+            schema = schema or self._schema(uris)
             reader = self._reader(self.spark)
             frame = (reader if schema is None else reader.schema(schema)).load(paths)
             names = frame.schema.names
@@ -249,7 +249,7 @@ class FileSet:
         strict = reader.options(**SOURCE_OPTIONS.get(data_format.lower(), {}))
         return strict.options(**dict(self.declared.format_options))
 
-    def _schema(self, paths: list[str]) -> spark_types.StructType | None:
+    def _schema(self, uris: Sequence[str]) -> spark_types.StructType | None:
         """The schema to read with; None to leave it to the format.
 
         Ignoring case, Spark infers one column from `id` in one record and `ID` in another, and then
@@ -262,11 +262,12 @@ class FileSet:
             return None
         reader = self._reader(_case_sensitive(self.spark))
         try:
-            schema = reader.load(paths).schema
+            schema = reader.load([escape_glob(uri) for uri in uris]).schema
         except (PySparkException, Py4JError) as error:
             failure = translate(error, resource=self.resource, path="spec.hdfsLike")
             # Spark does not say in which of the files it met what it could not read.
-            failure.found = f"{failure.found}, in one of\n            {shown(paths)}"
+            told = "" if failure.found is None else f"{failure.found}, "
+            failure.found = f"{told}in one of\n            {shown(uris)}"
             raise failure from error
         check_schema(schema, self.resource, "spec.hdfsLike")
         return schema
