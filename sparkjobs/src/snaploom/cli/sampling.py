@@ -68,8 +68,7 @@ def _moved(output: OutputDataset, folder: str, sample: float) -> OutputDataset:
         check.model_copy(update={"mode": CheckMode.WARN}) for check in output.spec.checks
     )
     spec = output.spec.model_copy(update={"output_folder": place, "checks": checks})
-    name = f"{output.name}-sample-{sample:.12f}".rstrip("0").rstrip(".")
-    metadata = output.metadata.model_copy(update={"name": name})
+    metadata = output.metadata.model_copy(update={"name": f"{output.name}-sample-{sample}"})
     return output.model_copy(update={"spec": spec, "metadata": metadata})
 
 

@@ -157,7 +157,7 @@ def open_folder(store: ObjectStore, library: TableLibrary | None = None) -> Fold
         )
     folder = Folder(store, ManifestLog(store), library)
     if store.head(layout.manifest_key(1)) is None:
-        _refuse_lost_manifest(store, folder.log.read())
+        _refuse_lost_manifest(store)
     return folder
 
 
@@ -201,7 +201,8 @@ def inspect_folder(
                 hint="choose another outputFolder.folderUri; nothing in it was touched",
             )
     state = ManifestLog(store).read()
-    _refuse_lost_manifest(store, state)
+    if not state.seq:
+        _refuse_lost_manifest(store)
     _refuse_changes(store, state, settings, identity, accept_root_change, adopt_folder)
     return state
 
@@ -301,18 +302,11 @@ def _removed(store: ObjectStore, found: str) -> FolderRemoved:
     )
 
 
-def _refuse_lost_manifest(store: ObjectStore, state: FolderState) -> None:
-    """Refuse a folder with data of ours of which no entry tells.
-
-    Args:
-        store: the folder.
-        state: what its log tells.
-    """
-    if state.seq:
-        return
+def _refuse_lost_manifest(store: ObjectStore) -> None:
+    """Refuse a folder, of which no entry was seen, if it has data of ours."""
     names = (info.key for info in store.list(layout.DATA))
     found = tuple(islice((n for n in names if layout.run_of(n) is not None), NAMES_SHOWN + 1))
-    # Another run may have begun the folder, and promoted files, between the two looks.
+    # Another run may have begun the folder, and promoted files, since no entry was seen.
     if found and not ManifestLog(store).read().seq:
         raise ManifestCorrupt(
             f"the manifest of {store.uri} is lost: it has data, and no entry that tells of them",

@@ -265,9 +265,10 @@ class FileSet:
             schema = reader.load([escape_glob(uri) for uri in uris]).schema
         except (PySparkException, Py4JError) as error:
             failure = translate(error, resource=self.resource, path="spec.hdfsLike")
-            # Spark does not say in which of the files it met what it could not read.
-            told = "" if failure.found is None else f"{failure.found}, "
-            failure.found = f"{told}in one of\n            {shown(uris)}"
+            told = failure.found or ""
+            # While it infers a schema, Spark often does not say which file it could not read.
+            if not any(uri.rpartition("/")[2] in told for uri in uris):
+                failure.found = f"{told}{', ' * bool(told)}in one of\n            {shown(uris)}"
             raise failure from error
         check_schema(schema, self.resource, "spec.hdfsLike")
         return schema
