@@ -19,7 +19,7 @@ demo: install java ## Weave real flights into a nested table, and query it
 	@$(BIN)/python examples/flights/demo.py
 
 .PHONY: install
-install: ## Set up .venv with pinned dependencies
+install: ## Set up .venv with locked dependencies
 	@.ci/environment
 
 .PHONY: java
@@ -27,7 +27,7 @@ java: ## Check for Java 17 or newer; install it where possible
 	@.ci/java
 
 .PHONY: components
-components: java ## Check for what the tests' real components need; install it where possible
+components: install java ## Check for what the tests' real components need; install it where possible
 	@.ci/components
 
 .PHONY: cluster
@@ -43,7 +43,7 @@ cluster-demo: install java components ## Go the whole way on a cluster with a no
 ##@ Checks
 .PHONY: test
 test: install java components ## Run every test that this machine can run
-	@echo "Not run: tests/references, which 'make test-references' runs where Xskipper is to be had;"
+	@echo "Not run: tests/references, which 'make test-references' runs with a jar of Xskipper;"
 	@echo "tests/argo_cd, for which 'make test-argo-cd' builds Argo CD (five minutes at least);"
 	@echo "tests/chaos: 'make e2e-chaos' breaks a cluster, for half an hour."
 	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder \
@@ -77,9 +77,10 @@ unit: install ## Run the tests that need no Spark
 	$(BIN)/python -m pytest tests/unit
 
 .PHONY: prove
-prove: install java components ## Run the long forms of the proofs, for half an hour
+prove: install java components ## Run the long forms of the proofs, for an hour and a half
 	SNAPLOOM_PROVE=1 $(BIN)/python -m pytest tests/publication/test_model.py \
-	  tests/publication/test_kill_s3.py tests/jobs/test_oracle.py
+	  tests/publication/test_kill_s3.py tests/jobs/test_oracle.py tests/hostile/test_sql_fuzz.py \
+	  tests/hostile/test_folders_links.py tests/hostile/test_folders_mutations.py --timeout=7200
 
 .PHONY: prove-operator
 prove-operator: install ## Tell every story of the operator with a fault at each call, for an hour and a half
@@ -115,7 +116,7 @@ dashboard-recording: install ## Record what the dashboard shows, for the picture
 
 .PHONY: docs
 docs: install ## Build the documentation as a site, in build/site
-	@$(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt --editable '.[docs]'
+	@.ci/locked $(BIN)/python .ci/locks/docs.txt
 	$(BIN)/zensical build --clean --strict
 
 .PHONY: chart
@@ -128,9 +129,14 @@ chart: install ## Check the Helm chart and pack it, in build/charts
 images: install ## Build the images of the operator and of Spark; BASE names what they are built on
 	@.ci/images
 
-.PHONY: constraints
-constraints: install ## Pin today's versions in .ci/constraints.txt
-	$(BIN)/python -m pip freeze --exclude-editable | LC_ALL=C sort -f > .ci/constraints.txt
+.PHONY: lock
+lock: ## Write the locks of Python's packages anew; UPGRADE=1 takes the newest versions
+	@.ci/lock $(if $(UPGRADE),--upgrade)
+
+##@ Supply chain
+.PHONY: audit
+audit: install ## Name known vulnerabilities: ADVISORIES=file, folder or zip of OSV, BILLS=of images
+	@$(BIN)/python .ci/audit.py "$(ADVISORIES)" $(BILLS)
 
 ##@ Benchmarks
 .PHONY: bench-join

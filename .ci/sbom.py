@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from email.parser import Parser
 from importlib.metadata import Distribution, distributions
+from itertools import chain
 from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
 
@@ -29,7 +30,6 @@ from packageurl import PackageURL
 
 PYTHON = ("opt/snaploom/code", "opt/snaploom/python/lib/python3*/site-packages")
 """Folders of Python's packages; globs."""
-JARS = "opt/spark/jars/*.jar"
 _JAR = re.compile(r"(?P<name>.+?)-(?P<version>\d[^/]*)\.jar")
 _LICENSES = LicenseFactory()
 
@@ -37,13 +37,18 @@ _LICENSES = LicenseFactory()
 def debian(root: Path) -> Iterator[Component]:
     """What dpkg has installed."""
     release = (root / "etc/os-release").read_text("utf-8").splitlines()
-    (distribution,) = (line[3:].strip('"') for line in release if line.startswith("ID="))
+    named = dict(line.replace('"', "").split("=", 1) for line in release if "=" in line)
+    distribution = named["ID"]
+    distro = f"{distribution}-{named['VERSION_ID']}" if "VERSION_ID" in named else distribution
     for paragraph in (root / "var/lib/dpkg/status").read_text("utf-8").split("\n\n"):
         fields = Parser().parsestr(paragraph, headersonly=True)
         if fields.get("Status", "").endswith(" installed"):
-            architecture = {"arch": fields["Architecture"]}
+            # Advisories name what a package was built from, as `upstream`: scanners read it so.
+            qualifiers = {"arch": fields["Architecture"], "distro": distro}
+            if source := fields.get("Source"):
+                qualifiers["upstream"] = re.sub(r" \((.+)\)", r"@\1", source)
             yield a_component(
-                PackageURL("deb", distribution, fields["Package"], fields["Version"], architecture)
+                PackageURL("deb", distribution, fields["Package"], fields["Version"], qualifiers)
             )
 
 
@@ -65,8 +70,8 @@ def license_of(distribution: Distribution) -> License | None:
 
 
 def jars(root: Path) -> Iterator[Component]:
-    """Jars of Spark, each with what it says of itself, or else with what its name says."""
-    for path in sorted(root.glob(JARS)):
+    """Jars wherever they lie, each with what it says of itself, or else with what its name says."""
+    for path in sorted(path for path in root.rglob("*.jar") if not path.is_symlink()):
         named = _JAR.fullmatch(path.name)
         name, version = (named["name"], named["version"]) if named else (path.stem, "")
         group = group_of(path, name)
@@ -101,7 +106,9 @@ def a_component(purl: PackageURL, license_: License | None = None) -> Component:
 
 def bill(root: Path, name: str, version: str) -> str:
     """The bill of an image, as JSON."""
-    components = {each.purl: each for kind in (debian, python, jars) for each in kind(root)}
+    components: dict[PackageURL | None, Component] = {}
+    for each in chain(debian(root), python(root), jars(root)):
+        components.setdefault(each.purl, each).hashes.update(each.hashes)  # copies may differ
     text = "\n".join(sorted(str(purl) for purl in components))
     image = Component(name=name, version=version, type=ComponentType.CONTAINER, bom_ref=name)
     moment = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", "0")), UTC)

@@ -17,8 +17,10 @@ import multiprocessing
 import random
 import ssl
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -30,12 +32,17 @@ from figures import Figure, publish
 from fleet import examples, flights
 from prometheus_client import CollectorRegistry
 
+from snaploom.planning.sqlgate.facts import SqlFacts, SqlForm, SqlText
+from snaploom.planning.sqlgate.facts import judge as judge_sql
+from snaploom.planning.sqlgate.lexer import MOST_LITERALS
 from snaploom_operator.admission.judge import Judge
+from snaploom_operator.admission.listening import serving
 from snaploom_operator.admission.metrics import AdmissionMetrics
-from snaploom_operator.admission.server import Webhook, serving
+from snaploom_operator.admission.server import Webhook
 from snaploom_operator.certificates.issuing import issue
 from snaploom_operator.knowledge.store import Store
 from snaploom_operator.settings import AdmissionSettings
+from snaploom_operator.sqlworkers import running_workers
 
 Raw = dict[str, Any]
 
@@ -43,7 +50,11 @@ OBJECTS = 5_000
 REVIEWS = 1_000
 AT_ONCE = 8
 GOAL_MS = 50.0
+GOAL_RATIO = 1.5
 NAMESPACE = "team"
+HOSTILE = "hostile"
+HOSTILE_AT_ONCE = 4
+"""Connections on which another namespace sends what is hard to judge, one after the other."""
 
 
 def objects() -> list[Raw]:
@@ -75,8 +86,9 @@ def serve(folder: str, told: Connection) -> None:
     context.load_cert_chain(f"{folder}/tls.crt", f"{folder}/tls.key")
 
     async def run() -> None:
-        with ThreadPoolExecutor(4) as threads:
-            judge = Judge(store, AdmissionSettings(), threads)
+        async with running_workers() as workers:
+            threads = ThreadPoolExecutor(4)
+            judge = Judge(store, AdmissionSettings(), threads, workers)
             metrics = AdmissionMetrics(CollectorRegistry())
             webhook = Webhook(judge.judge, metrics, lambda: "")
             async with serving(webhook.application(), "127.0.0.1", 0, context) as port:
@@ -89,20 +101,24 @@ def serve(folder: str, told: Connection) -> None:
 def reviews() -> list[bytes]:
     """Changes of objects chosen at random: another annotation is no change, so the spec differs."""
     chosen = random.Random(7).choices(objects(), k=REVIEWS)
-    return [json.dumps(review(raw, number)).encode() for number, raw in enumerate(chosen)]
+    return [json.dumps(changed(raw, number)).encode() for number, raw in enumerate(chosen)]
 
 
-def review(old: Raw, number: int) -> Raw:
+def changed(old: Raw, number: int) -> Raw:
     new = copy.deepcopy(old)
     change(new["kind"], new["spec"], number)
+    return review(new, number, NAMESPACE, old)
+
+
+def review(new: Raw, number: int, namespace: str, old: Raw | None = None) -> Raw:
     return {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
         "request": {
             "uid": str(number),
             "kind": {"group": "snaploom.io", "version": "v1alpha1", "kind": new["kind"]},
-            "operation": "UPDATE",
-            "namespace": NAMESPACE,
+            "operation": "UPDATE" if old else "CREATE",
+            "namespace": namespace,
             "name": new["metadata"]["name"],
             "userInfo": {"username": "somebody"},
             "object": new,
@@ -129,7 +145,7 @@ def change(kind: str, spec: Raw, number: int) -> None:
             raise AssertionError(kind)
 
 
-def ask(port: int, folder: str, bodies: list[bytes]) -> Iterator[tuple[float, Raw]]:
+def ask(port: int, folder: str, bodies: Iterable[bytes]) -> Iterator[tuple[float, Raw]]:
     """Milliseconds and answer of each review, over one connection."""
     context = ssl.create_default_context(cafile=f"{folder}/ca.crt")
     connection = http.client.HTTPSConnection("localhost", port, context=context)
@@ -139,6 +155,70 @@ def ask(port: int, folder: str, bodies: list[bytes]) -> Iterator[tuple[float, Ra
         answer = connection.getresponse()
         text = answer.read()
         yield (perf_counter() - begun) * 1000, json.loads(text)["response"]
+
+
+def hostile_texts() -> Iterator[str]:
+    """Texts that are hard to judge, each another one, so that no verdict is known before."""
+    for number in itertools.count():
+        yield "struct(" * 24 + f"a{number}" + ")" * 24
+        yield "struct(" * 31 + f"a{number}" + ")" * 31
+        yield "map(x" + " " * (number % 1000)
+        yield "/* /* */ " * 20 + f"a{number}"
+        yield "((" * 15 + f"select {number}" + "))" * 15
+        if number % 10 == 0:
+            yield largest(number)
+
+
+def largest(number: int, values: int = MOST_LITERALS - 8) -> str:
+    """As many values as a text may have, or fewer."""
+    return f"x{number} IN (" + ",".join(f"'{value:013}'" for value in range(values)) + ")"
+
+
+def hostile_body(text: str, number: int) -> bytes:
+    spec = {"transformers": [{"selectors": [], "expression": {"sql": text}}]}
+    transformer = {
+        "apiVersion": "snaploom.io/v1alpha1", "kind": "FieldTransformer",
+        "metadata": {"name": f"hostile-{number}", "namespace": HOSTILE}, "spec": spec,
+    }  # fmt: skip
+    document = review({**transformer, "spec": spec}, number, HOSTILE)
+    return json.dumps(document).encode()
+
+
+@contextmanager
+def under_attack(port: int, folder: str) -> Iterator[Callable[[], int]]:
+    """Another namespace sends what is hard to judge; how many answers it had so far."""
+    texts, numbers, ended = hostile_texts(), itertools.count(), threading.Event()
+    counted = [0] * HOSTILE_AT_ONCE
+
+    def send(place: int) -> None:
+        def bodies() -> Iterator[bytes]:
+            while not ended.is_set():
+                with lock:
+                    yield hostile_body(next(texts), next(numbers))
+
+        for _ in ask(port, folder, bodies()):
+            counted[place] += 1
+
+    lock = threading.Lock()
+    with ThreadPoolExecutor(HOSTILE_AT_ONCE) as threads:
+        sending = [threads.submit(send, place) for place in range(HOSTILE_AT_ONCE)]
+        try:
+            yield lambda: sum(counted)
+        finally:
+            ended.set()
+            for each in sending:
+                each.result()
+
+
+def gate_seconds(text: str) -> float:
+    """The least of some times that the gate takes for a text."""
+    times = []
+    for _ in range(7):
+        begun = perf_counter()
+        verdict = judge_sql(SqlText(text, SqlForm.EXPRESSION))
+        times.append(perf_counter() - begun)
+        assert isinstance(verdict, SqlFacts), verdict
+    return min(times)
 
 
 def measured(port: int, folder: str, bodies: list[bytes], at_once: int) -> list[float]:
@@ -171,18 +251,40 @@ def main() -> None:
         measured(port, folder, bodies[:100], 1)
         one = measured(port, folder, bodies, 1)
         many = measured(port, folder, bodies, AT_ONCE)
+        with under_attack(port, folder) as answered:
+            before = answered()
+            attacked = measured(port, folder, bodies, 1)
+            hostile = answered() - before
+        assert hostile > 0
         ours.send("end")
         process.join()
+    print(f"{hostile} hostile reviews were answered beside {len(attacked)} others", flush=True)
+    small, large = gate_seconds(largest(0, MOST_LITERALS // 8)), gate_seconds(largest(0))
     figures = (
         Figure.at_most("review p95, one at a time, ms", percentile(one), GOAL_MS),
         Figure.at_most("review median, one at a time, ms", median(one), GOAL_MS),
         Figure(f"review p95, {AT_ONCE} at once, ms", round(percentile(many), 3)),
+        Figure("review p99, one at a time, ms", round(percentile(one, 99), 3)),
+        Figure(
+            "review p99 while another namespace attacks, ms", round(percentile(attacked, 99), 3)
+        ),
+        Figure.at_most(
+            "review p99 while another namespace attacks, of the quiet one",
+            percentile(attacked, 99) / percentile(one, 99),
+            GOAL_RATIO,
+        ),
+        Figure.at_most("gate, largest legal text, s", large, 1.0),
+        Figure.at_most(
+            "gate, time a character of the largest legal text, of one an eighth as long",
+            large / small * len(largest(0, MOST_LITERALS // 8)) / len(largest(0)),
+            GOAL_RATIO,
+        ),
     )
     publish("Admission", "make bench-admission", figures)
 
 
-def percentile(values: list[float]) -> float:
-    return quantiles(values, n=100)[94]
+def percentile(values: list[float], share: int = 95) -> float:
+    return quantiles(values, n=100)[share - 1]
 
 
 if __name__ == "__main__":

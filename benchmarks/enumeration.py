@@ -24,7 +24,6 @@ from time import perf_counter
 import obstore
 from figures import Figure, publish
 from obstore.store import S3Store
-from pydantic import JsonValue
 from pyspark import SparkContext
 from support.s3servers import BUCKET, environment_of, installed, running_versitygw
 
@@ -129,10 +128,10 @@ def measured(who: str, uri: str) -> Measured:
 
 def opened(uri: str) -> Callable[[], int]:
     """Our listing, with a session that has begun."""
-    conf: dict[str, JsonValue] = {"spark.driver.memory": "1g"}
+    conf = {"spark.driver.memory": "1g"}
     if uri.startswith("s3a:"):
         conf["spark.driver.extraClassPath"] = f"{installed('jars', 's3a')}/*"
-    spark = build_session("benchmark", RunSettings.parse({"spark": {"sparkConf": conf}}))
+    spark = build_session("benchmark", RunSettings(), asked=conf.items())
     declared = HdfsLike.parse(
         {
             "format": "json",

@@ -18,6 +18,7 @@ from generation.contracts import plan_page, report_page
 from generation.dashboardpicture import dashboard_picture
 from generation.decisions import decisions_page
 from generation.folder import folder_page
+from generation.formats import formats_page
 from generation.kinds import kind_page
 from generation.limits import PAGE as LIMITS
 from generation.limits import limits_page
@@ -25,7 +26,11 @@ from generation.metrics import metrics_page
 from generation.permissions import PAGE as PERMISSIONS
 from generation.permissions import permissions_page
 from generation.picture import flights_picture
+from generation.runsettings import run_settings_page
+from generation.security import PAGE as SECURITY
+from generation.security import security_page
 from generation.skipping import skipping_page
+from generation.sqlfunctions import functions_page
 from generation.troubleshooting import PAGE as TROUBLESHOOTING
 from generation.troubleshooting import troubleshooting_page
 
@@ -43,13 +48,17 @@ def pages() -> dict[str, str]:
         f"{REFERENCE}conditions.md": conditions_page(),
         f"{REFERENCE}findings.md": findings_page(),
         f"{REFERENCE}folder.md": folder_page(),
+        f"{REFERENCE}formats.md": formats_page(),
         f"{REFERENCE}metrics.md": metrics_page(),
         f"{REFERENCE}plan-json.md": plan_page(),
         f"{REFERENCE}reasons.md": reasons_page(),
         f"{REFERENCE}report-json.md": report_page(),
+        f"{REFERENCE}run-settings.md": run_settings_page(),
         f"{REFERENCE}skipping.md": skipping_page(),
+        f"{REFERENCE}sql-functions.md": functions_page(),
         LIMITS: limits_page(),
         PERMISSIONS: permissions_page(),
+        SECURITY: security_page(),
         TROUBLESHOOTING: troubleshooting_page(),
         "decisions.md": decisions_page(),
         "images/dashboard.svg": dashboard_picture(),

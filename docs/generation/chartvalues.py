@@ -22,6 +22,7 @@ from generation.chartpods import (
     Text,
     Texts,
 )
+from snaploom.models.allowances import Allowances
 from snaploom.models.base import ApiModel
 from snaploom.models.run import SparkSettings, Submitter
 from snaploom_operator.settings import (
@@ -291,6 +292,9 @@ class Values(ApiModel):
     allow_jdbc_url: bool = DEFAULTS.allow_jdbc_url
     """Whether sources may give a whole JDBC `url`. Its options can make a driver run code in the
     job's pods, so that whoever may write sources may then do that."""
+    allow: Allowances = DEFAULTS.allow
+    """What declarations may use beyond the built-in lists, one list each;
+    `snaploom operator settings` shows both."""
     crds: Crds = Crds()
     """The definitions of our kinds."""
     logs: Logs = Logs()

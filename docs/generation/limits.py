@@ -241,6 +241,21 @@ WEBHOOK = (
         "`admission.failurePolicy` decides",
     ),
     Limit(
+        "snaploom_operator.admission.judge:MOST_OF_A_NAMESPACE",
+        "reviews of one namespace at once",
+        "`admission.failurePolicy` decides",
+    ),
+    Limit(
+        "snaploom_operator.admission.listening:MOST_CONNECTIONS",
+        "connections to the webhook",
+        "those without a request are closed",
+    ),
+    Limit(
+        "snaploom_operator.admission.request:MOST_VALUES",
+        "values in a review",
+        "`admission.failurePolicy` decides",
+    ),
+    Limit(
         "snaploom_operator.admission.surroundings:DEPENDANTS_JUDGED",
         "dependants that a change is judged for",
         "a warning; reconciling judges the rest",
@@ -308,7 +323,133 @@ INDEXES = (
         "seconds",
     ),
 )
-LIMITS = (*DECLARATIONS, *RUNS, *OPERATOR, *WEBHOOK, *INDEXES)
+SQL = (
+    Limit(
+        "snaploom.planning.sqlgate.lexer:MOST_CHARACTERS", "a text of SQL", "`SL150`", "characters"
+    ),
+    Limit(
+        "snaploom.planning.sqlgate.lexer:MOST_TOKENS",
+        "words, values and signs of a text of SQL",
+        "`SL150`",
+    ),
+    Limit("snaploom.planning.sqlgate.lexer:MOST_LITERALS", "values of a text of SQL", "`SL150`"),
+    Limit(
+        "snaploom.planning.sqlgate.lexer:MOST_NESTING",
+        "nesting of a text of SQL",
+        "`SL150`",
+        "levels",
+    ),
+    Limit(
+        "snaploom.planning.sqlgate.worker:MOST_SECONDS",
+        "processor time for a text of SQL, in a cluster",
+        "`SL150`",
+        "seconds",
+    ),
+    Limit(
+        "snaploom.planning.sqlgate.worker:MOST_MEMORY",
+        "memory for a text of SQL, in a cluster",
+        "`SL150`",
+        "bytes",
+    ),
+    Limit(
+        "snaploom.planning.regexes:MAX_PROGRAM",
+        "a regular expression, compiled",
+        "`SL131`",
+        "bytes",
+    ),
+    Limit(
+        "snaploom.planning.regexes:MAX_REPEAT", "a repetition in a regular expression", "`SL131`"
+    ),
+    Limit(
+        "snaploom.planning.regexes:MAX_NAME",
+        "a name that a rename reads or gives",
+        "reason `SourceSchemaInvalid`",
+        "characters",
+    ),
+    Limit(
+        "snaploom.planning.validation.fields:MAX_INSTRUCTIONS",
+        "all regular expressions of a resource, compiled",
+        "`SL131`",
+    ),
+)
+FOLDERS = (
+    Limit(
+        "snaploom.storage.footers:LONGEST",
+        "a footer of a Parquet file",
+        "the file itself is read",
+        "bytes",
+    ),
+    Limit(
+        "snaploom.storage.names:LONGEST_NAME",
+        "the name of a file in a folder",
+        "reason `ManifestCorrupt`",
+        "bytes",
+    ),
+    Limit(
+        "snaploom.skipping.stores.statedocument:LONGEST_STATE",
+        "a state of an index",
+        "the index is not used",
+        "bytes",
+    ),
+    Limit(
+        "snaploom.skipping.stores.folder:LONGEST_SEGMENT",
+        "a segment of an index",
+        "the index is not used",
+        "bytes",
+    ),
+    Limit(
+        "snaploom.skipping.formats.boundedparquet:LONGEST_FOOTER",
+        "a footer of an index",
+        "the index is not used",
+        "bytes",
+    ),
+    Limit(
+        "snaploom.skipping.formats.boundedparquet:MOST_DECODED",
+        "columns of one file of an index",
+        "the index is not used",
+        "bytes",
+    ),
+    Limit(
+        "snaploom.skipping.formats.parquetpages:LONGEST_PAGE",
+        "a page of an index",
+        "the index is not used",
+        "bytes",
+    ),
+    Limit(
+        "snaploom.skipping.formats.parquetpages:MOST_PAGES",
+        "pages of a column of an index",
+        "the index is not used",
+    ),
+    Limit(
+        "snaploom.skipping.formats.xskipper.reading:MOST_BYTES",
+        "a metadata store of Xskipper",
+        "reason `IndexUnreadable`",
+        "bytes",
+    ),
+    Limit(
+        "snaploom.skipping.formats.xskipper.reading:MOST_PARTS",
+        "files of a metadata store of Xskipper",
+        "reason `IndexUnreadable`",
+    ),
+    Limit(
+        "snaploom.skipping.stores.opensearch.client:LONGEST_ANSWER",
+        "an answer of OpenSearch",
+        "reason `AnswerTooLong`",
+        "bytes",
+    ),
+    Limit(
+        "snaploom.skipping.stores.opensearch.reading:MOST_HITS",
+        "documents of an index in OpenSearch",
+        "the index is not used",
+    ),
+    Limit(
+        "snaploom.skipping.stores.usage:LONGEST_DOCUMENT",
+        "usage of an index by one session",
+        "it is not counted",
+        "bytes",
+    ),
+)
+LIMITS = (*DECLARATIONS, *SQL, *RUNS, *OPERATOR, *WEBHOOK, *INDEXES, *FOLDERS)
 
 _FIELDS: tuple[tuple[type[ApiModel], str, str], ...] = (
     (DataModel, "other_data_sources", "sources beside the root"),
@@ -337,10 +478,12 @@ def limits_page() -> str:
     parts.append(table(columns, [_field_row(*each) for each in _FIELDS]))
     for title, limits in (
         ("Declarations", DECLARATIONS),
+        ("Text that is run", SQL),
         ("Runs", RUNS),
         ("The operator", OPERATOR),
         ("The webhook", WEBHOOK),
         ("Skipping indexes", INDEXES),
+        ("What is read of folders and servers", FOLDERS),
     ):
         parts += [f"## {title}\n", _limits_table(limits)]
     return "\n".join(parts)

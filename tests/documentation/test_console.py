@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.pagecommands import run
-from support.pages import DOCS, Block, Command, blocks_of, commands_of, pattern_of
+from support.pagecommands import run_blocks
+from support.pages import DOCS, Block, Command, commands_of, pattern_of
 from support.pagesession import IN_A_SESSION
 
 AFTER_TUTORIAL = ("read-without-snaploom", "recover", "sort-a-snapshot", "correct-history")
@@ -39,14 +39,3 @@ def test_wildcards_stand_for_parts_of_lines_and_for_lines() -> None:
 def test_commands_may_have_several_lines() -> None:
     block = Block("console", "", ("$ cat <<END", "> a", "> END", "a", "$ true"))
     assert list(commands_of(block)) == [Command("cat <<END\na\nEND", ("a",)), Command("true", ())]
-
-
-def run_blocks(page: Path, folder: Path) -> None:
-    """Write files with a title and run commands, in the order of the page."""
-    status = 0
-    for block in blocks_of(page):
-        if block.title:
-            (folder / block.title).write_text(block.text, "utf-8")
-        elif block.language == "console":
-            for command in commands_of(block):
-                status = run(command, folder, status)

@@ -19,6 +19,8 @@ OF_TEXTS_AND_NAMES = {
     "snaploom.jobs.clusterwork:MOST_LINES",
     "snaploom.jobs.reports.configmap:LONGEST_LABEL",
     "snaploom.jobs.reports.record:LONGEST_MESSAGE",
+    "snaploom.planning.schemas:MOST_DIGITS",
+    "snaploom.storage.parsing:LONGEST_FAULT",
     "snaploom.planning.picture:MOST_ALTERNATIVES",
     "snaploom.planning.tablenames:MOST_PARTS",
     "snaploom.skipping.core.text:LONGEST_TEXT",
@@ -40,6 +42,14 @@ OF_TEXTS_AND_NAMES = {
 }
 """How much of a text people are shown, and how long names are: nothing ends there."""
 OF_WORK = {
+    "snaploom.jobs.lineage.sending:LONGEST_ANSWER",
+    "snaploom.skipping.core.bloom:MOST_FUNCTIONS",
+    "snaploom.skipping.stores.opensearch.client:MOST_SHARDS",
+    "snaploom.skipping.stores.statelog:MOST_PRUNED",
+    "snaploom.storage.claims:MOST_RENEWALS",
+    "snaploom.storage.footers:MOST_PARTS",
+    "snaploom.storage.names:LARGEST",
+    "snaploom_operator.sqlworkers:LONGEST_LINE",
     "snaploom.skipping.advice.boundaries:MOST_RANK_BITS",
     "snaploom.skipping.advice.curves:MOST_BITS",
     "snaploom.skipping.advice.estimates:MOST_FILES",

@@ -24,10 +24,11 @@ COMMAND = re.compile(r"(?:^|`|\$ |\| )((?:snaploom|kubectl|helm) [a-z][^`|]*)", 
 FIELD = re.compile(r"`([a-z][A-Za-z]+(?:\.[A-Za-z]+)+)(?::|`)")
 STATUS = {"spec", "status"}
 NO_FIELDS = re.compile(
-    r"[\w.]*\.(?:io|md|json|yaml)|spark\.(?!image|application|namespaces|serviceAccount)[\w.]+"
-    r"|\w*\.?data\.column|limits\.cpu"
+    r"[\w.]*\.(?:io|md|json|yaml|toml|xml|mod|sum)"
+    r"|spark\.(?!image|application|namespaces|serviceAccount)[\w.]+"
+    r"|\w*\.?data\.column|limits\.cpu|snaploom\.[a-z]+"
 )
-"""Dotted words that are something else: groups, files, settings of Spark, examples, quotas."""
+"""Dotted words that are something else: groups, files, settings of Spark, functions, quotas."""
 
 
 def fields(schema: object) -> Iterator[str]:

@@ -9,11 +9,13 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from support.examples import REPOSITORY
+from support.hostile.supply import script
 from support.imagefiles import distributions_of
 from support.images import bill_of_materials
 
 pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1800)]
 NAMES = ("operator", "spark")
+CHECK = script("sbomcheck")
 VERSION = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"]
 
 
@@ -44,7 +46,16 @@ def test_bill_of_materials_lists_what_is_in_the_image(name, request):
 
 
 def test_bill_of_materials_tells_each_jar_by_its_sum(spark_image):
+    """Wherever it lies: Java runs what it is told to, not only what is in Spark's folder."""
     components = json.loads(bill_of_materials("spark").read_text())["components"]
-    sums = {each["hashes"][0]["content"] for each in components if "hashes" in each}
-    jars = spark_image.root.glob("opt/spark/jars/*.jar")
+    sums = {sum_["content"] for each in components for sum_ in each.get("hashes", ())}
+    jars = [path for path in spark_image.root.rglob("*.jar") if not path.is_symlink()]
     assert sums == {sha256(jar.read_bytes()).hexdigest() for jar in jars}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_file_is_of_a_component_and_every_component_has_a_file(name, request):
+    """But for what Debian's packages write when they are installed: lists and settings."""
+    root = request.getfixturevalue(f"{name}_image").root
+    found = CHECK.difference(root, CHECK.parts_of(bill_of_materials(name).read_text()))
+    assert str(found) == ""

@@ -7,6 +7,7 @@ import tomllib
 
 import pytest
 from support.examples import REPOSITORY
+from support.hostile.supply import pins_of
 from support.imagefiles import distributions_of
 
 pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -39,10 +40,11 @@ def test_operator_has_no_spark(operator_image):
 
 
 def test_image_has_what_is_pinned_and_nothing_that_builds(image):
-    lines = (REPOSITORY / ".ci" / "constraints.txt").read_text().splitlines()
-    pinned = {line.lower().replace("_", "-") for line in lines}
-    found = {f"{name}=={version}" for name, version in distributions_of(image.root)}
-    assert found - pinned == {f"snaploom=={VERSION}"}
+    name = image.settings["Labels"][f"{LABEL}title"].removeprefix("snaploom-")
+    lock = REPOSITORY / ".ci" / "locks" / f"{name}.txt"
+    pinned = {(pin.name, pin.version) for pin in pins_of(lock).values()}
+    found = distributions_of(image.root)
+    assert found - pinned == {("snaploom", VERSION)}
     assert not {name for name, _ in distributions_of(image.root)} & {"pip", "hatchling", "pytest"}
 
 

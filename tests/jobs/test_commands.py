@@ -77,7 +77,8 @@ def test_java_that_cannot_start_is_one_clear_error(loom, tmp_path) -> None:
 
 def test_spark_that_refuses_its_settings_is_one_clear_error(loom, tmp_path) -> None:
     loom.spec["run.spark"] = {"sparkConf": {"spark.master": "nonsense"}}
-    code, _, err = run("run", OUTPUT, "-f", str(loom.save()), folder=tmp_path / "run")
+    model, allowed = str(loom.save()), "sparkConf=spark.master"
+    code, _, err = run("run", OUTPUT, "-f", model, "--allow", allowed, folder=tmp_path / "run")
     assert code == 1
     assert "error SparkNotStarted" in err
     assert "found:    Master must" in err

@@ -106,7 +106,8 @@ def test_command_line_takes_drivers_from_sparks_jars(postgres, loom, tmp_path):
     from_table(loom, postgres, credentials=login)
     jars = ",".join(map(str, driver_jars().glob("postgresql-*.jar")))
     loom.spec = {"run": {"spark": {"sparkConf": {"spark.jars": jars}}}}
-    process = snaploom_command("run", "wide", "-f", str(loom.save()), folder=tmp_path / "process")
+    arguments = ("run", "wide", "-f", str(loom.save()), "--allow", "sparkConf=spark.jars")
+    process = snaploom_command(*arguments, folder=tmp_path / "process")
     code, out, err = end(process, tmp_path / "process")
     assert (code, loom.live_days()) == (0, [1, 2])
     assert published(loom) == EXPECTED

@@ -53,6 +53,8 @@ BEFORE_COMMIT = [
 
 points = st.sampled_from(BEFORE_COMMIT)
 
+RUN_ID = a_run().run_id
+
 
 @pytest.fixture(params=["memory", "local"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
@@ -105,7 +107,7 @@ def many_entries(store: ObjectStore) -> None:
     for _ in range(2 * CHECKPOINT_EVERY):
         log.commit(
             lambda state: Claim(
-                seq=state.next_seq, run_id="r", written_at=EpochNanos(0), tool_version="0",
+                seq=state.next_seq, run_id=RUN_ID, written_at=EpochNanos(0), tool_version="0",
                 scope="s", seconds=1,
             )
         )  # fmt: skip

@@ -37,9 +37,13 @@ class FaultyStore:
     def put(self, key: str, data: bytes) -> None:
         self._do("put", key, lambda: self.inner.put(key, data))
 
-    def get(self, key: str) -> bytes:
+    def get(self, key: str, limit: int | None = None) -> bytes:
         self._do("get", key, lambda: None)
-        return self.inner.get(key)
+        return self.inner.get(key, limit)
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        self._do("get", key, lambda: None)
+        return self.inner.get_range(key, start, length)
 
     def head(self, key: str) -> ObjectInfo | None:
         self._do("head", key, lambda: None)

@@ -46,7 +46,7 @@ def full_definition() -> SkippingDefinition:
         indexes=(
             IndexDefinition(
                 "i7",
-                "VALUE_SET",
+                "OF_OTHERS",
                 (Term('["a.b","c"]', "decimal(10,2)", "`a.b`.c"), column_term(("d",), "string")),
                 (("limit", "5"),),
                 enabled=False,

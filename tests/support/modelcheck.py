@@ -88,10 +88,13 @@ class PlayedStore:
                 raise StorageError(f"{operation} {key}: no answer")
         return answer[1]
 
-    def get(self, key: str) -> bytes:
+    def get(self, key: str, limit: int | None = None) -> bytes:
         found = self._ask("get", key)
         assert isinstance(found, bytes)
         return found
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        return self.get(key)[start : start + length]
 
     def head(self, key: str) -> ObjectInfo | None:
         size = self._ask("head", key)

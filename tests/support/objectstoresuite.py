@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from snaploom.errors import ObjectAlreadyExists, ObjectNotFound, StorageError
+from snaploom.errors import ObjectAlreadyExists, ObjectNotFound, ObjectTooLarge, StorageError
 from snaploom.storage.objectstore import ObjectStore, self_test
 
 AWKWARD_KEYS = [
@@ -32,6 +32,23 @@ def keys(store: ObjectStore, prefix: str = "") -> set[str]:
 def test_object_is_read_back_as_written(store: ObjectStore) -> None:
     store.put_if_absent("a/b", b"\0content")
     assert store.get("a/b") == b"\0content"
+
+
+def test_object_is_read_up_to_a_limit_and_not_beyond(store: ObjectStore) -> None:
+    store.put("a/b", b"0123456789")
+    assert store.get("a/b", 10) == b"0123456789"
+    with pytest.raises(ObjectTooLarge, match="was not read"):
+        store.get("a/b", 9)
+
+
+@pytest.mark.parametrize(("start", "length", "found"), [(0, 3, b"012"), (7, 3, b"789")])
+def test_part_of_an_object_is_read(
+    store: ObjectStore, start: int, length: int, found: bytes
+) -> None:
+    store.put("a/b", b"0123456789")
+    assert store.get_range("a/b", start, length) == found
+    with pytest.raises(ObjectNotFound):
+        store.get_range("a/c", start, length)
 
 
 def test_second_put_if_absent_is_refused_and_changes_nothing(store: ObjectStore) -> None:

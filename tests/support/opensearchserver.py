@@ -4,8 +4,6 @@ Its jars come from Maven through the ordinary client, once, into a cache outside
 """
 
 import json
-import os
-import shutil
 import subprocess
 import time
 import urllib.error
@@ -17,30 +15,15 @@ from pathlib import Path
 from support.ports import free_port
 
 COMPONENT = Path(__file__).parents[1] / "components" / "opensearch"
-VERSION = "2.19.1.0"
-CACHE = Path(
-    os.environ.get("SNAPLOOM_TEST_CACHE", Path.home() / ".cache" / "snaploom"),
-    f"opensearch-{VERSION}",
-)
+JARS = Path(__file__).parents[2] / ".ci" / "jars"
 READY_SECONDS = 120.0
 """It takes 5 seconds alone; a machine full of other tests takes longer."""
 
 
 def opensearch_jars() -> Path:
-    """Folder of the jars; downloaded when absent, and published into place by one rename."""
-    jars = CACHE / "jars"
-    if not jars.is_dir():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        loading = CACHE / f"loading-{os.getpid()}"
-        command = ["mvn", "-q", "-B", "-f", str(COMPONENT / "pom.xml")]
-        goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
-        subprocess.run(
-            [*command, goal, f"-DoutputDirectory={loading}", "-DincludeScope=runtime"], check=True
-        )
-        if not jars.is_dir():
-            loading.rename(jars)
-        shutil.rmtree(loading, ignore_errors=True)
-    return jars
+    """Folder of the jars, which are those of SHA256SUMS; fetched when absent."""
+    done = subprocess.run([JARS, "opensearch"], stdout=subprocess.PIPE, text=True, check=True)
+    return Path(done.stdout.strip())
 
 
 @contextmanager

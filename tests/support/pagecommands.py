@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from support.examples import BIN
-from support.pages import Command, pattern_of
+from support.pages import Command, blocks_of, commands_of, pattern_of
 
 DEADLINE = 600
 """Seconds for one command on a machine that is busy with other tests."""
@@ -28,3 +28,14 @@ def run(command: Command, folder: Path, status: int = 0) -> int:
     told = f"$ {command.text}\n{done.stdout}"
     assert pattern_of(command.expected).fullmatch(done.stdout), told
     return done.returncode
+
+
+def run_blocks(page: Path, folder: Path) -> None:
+    """Write files with a title and run commands, in the order of the page."""
+    status = 0
+    for block in blocks_of(page):
+        if block.title:
+            (folder / block.title).write_text(block.text, "utf-8")
+        elif block.language == "console":
+            for command in commands_of(block):
+                status = run(command, folder, status)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,7 @@ from support.shop import CUSTOMERS, FIRST_DAY, ORDERS, SECOND_DAY, Rows, Shop, T
 
 from snaploom.engine.committers import COMMITTERS
 from snaploom.engine.sources.files import exists
+from snaploom.models.allowances import ALLOW_VARIABLE
 from snaploom.reader import read
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.stores import open_store
@@ -92,6 +94,7 @@ def _done(told: Told) -> Told:
 
 def main(base: str, folder: Path) -> None:
     """Print the facts of a life in a bucket as one line of JSON."""
+    os.environ[ALLOW_VARIABLE] = json.dumps({"sparkConf": ["spark.driver.extraClassPath"]})
     conf = {"spark.driver.extraClassPath": f"{installed('jars', 's3a')}/*"}
     shop, store = remote_shop(base, folder, conf), open_store(base, create=True)
     print(json.dumps(live(base, shop, store) | {"used": used(base, shop, store)}))

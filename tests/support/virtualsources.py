@@ -59,9 +59,9 @@ HOSTILE = {
     "drop table src": "DROP",
     "set spark.sql.runSQLOnFiles=true": "SET",
     "add jar '/tmp/x.jar'": "command",
-    "execute immediate 'select 1'": "command",
+    "execute immediate 'select 1'": "immediate",
     "cache table t as select * from src": "CACHE",
-    "select 1 from src; drop table src": "found 2",
+    "select 1 from src; drop table src": "found another",
     "select id) union (select id": "",
 }
 """Queries over `src` that are no business of a virtual source, and what an error must name."""

@@ -13,6 +13,8 @@ metricsPort: {{ .Values.metrics.port }}
 logFormat: {{ .Values.logs.format }}
 logLevel: {{ .Values.logs.level }}
 allowJdbcUrl: {{ .Values.allowJdbcUrl }}
+allow:
+  {{- toYaml .Values.allow | nindent 2 }}
 lineage:
   {{- toYaml .Values.lineage | nindent 2 }}
 clusterDomain: {{ .Values.clusterDomain | quote }}

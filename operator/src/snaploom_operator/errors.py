@@ -15,6 +15,7 @@ OperatorError
 │   ├── TooManyRequests       429; says how long to wait
 │   └── ApiUnavailable        5xx, a time-out, a broken connection
 ├── ReviewUnreadable          what came to the webhook is no review of one object
+├── TooManyReviews            one namespace has more reviews under way than it may
 ├── NameTaken                 an object of the run's name belongs to another run or owner
 ├── BundleTooLarge            the declarations do not fit into one ConfigMap
 ├── SecretInBundle            a password stands in a spec (ruling D41)
@@ -121,6 +122,12 @@ class ReviewUnreadable(OperatorError):
     """What came to the webhook is no review of one object; the API server sends none such."""
 
     reason = "ReviewUnreadable"
+
+
+class TooManyReviews(OperatorError):
+    """One namespace has more reviews under way than it may; the others are not to wait for it."""
+
+    reason = "TooManyReviews"
 
 
 class NameTaken(OperatorError):

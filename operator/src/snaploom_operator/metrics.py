@@ -23,6 +23,7 @@ from snaploom_operator.figures import resource_figures
 from snaploom_operator.knowledge.store import Store
 from snaploom_operator.objects import Ref
 from snaploom_operator.recoveries import Recoveries
+from snaploom_operator.remedies import EVERY_REMEDY
 from snaploom_operator.workqueue import WorkQueue
 
 PASS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -33,6 +34,9 @@ RUNNABLE = (OutputDataset.__name__, SkippingIndex.__name__)
 EVENT_OUTCOMES = ("new", "counted", "left-out", "failed")
 """What becomes of events; `snaploom_operator.acting.events` says which is which."""
 REQUEST_BUCKETS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
+
+OTHER_REASON = "Other"
+"""Label of runs that failed for a reason that is none of ours."""
 
 
 class Outcome(StrEnum):
@@ -171,7 +175,9 @@ class Metrics:
         if seconds is not None:
             self._runs.labels(kind, phase).observe(seconds)
         if phase != LastPhase.SUCCEEDED:
-            self._run_failures.labels(kind, reason).inc()
+            # A Report says it, and whoever may write ConfigMaps could make a series of every word.
+            known = reason if reason in EVERY_REMEDY else OTHER_REASON
+            self._run_failures.labels(kind, known).inc()
 
     def published(self, output: Ref, snapshots: int, rows: int, size: int) -> None:
         """A run that ended published something; the size is in bytes."""

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Le, MaxLen
 from pydantic import Field
 
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.base import ApiModel
 from snaploom.models.common import ResourceName, ShortText
 from snaploom.models.run import (
@@ -134,6 +135,8 @@ class OperatorSettings(ApiModel):
     allow_jdbc_url: bool = False
     """Whether sources may give a whole JDBC `url`. Its options can make a driver run code in the
     job's pods, so that whoever may write sources may then do that."""
+    allow: Allowances = NO_ALLOWANCES
+    """What declarations may use beyond the built-in lists."""
     lineage: LineageSettings = NO_LINEAGE
     """Where jobs tell what they make of what."""
     cluster_domain: ShortText = Field(default="cluster.local")

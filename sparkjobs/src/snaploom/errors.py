@@ -6,6 +6,7 @@ SnaploomError
 │   └── NoUniqueJoinTree      every error is an ambiguous or unreachable join tree
 ├── TooManyCandidates         data at any time, and tiny intervals (snaploom.planning.intervals)
 ├── SparkNotStarted           no Java, or settings that Spark refuses (snaploom.jobs.session.spark)
+├── SettingNotAllowed         of Spark, and on no list (snaploom.jobs.session.spark)
 ├── SparkStopped              shut down under a run (snaploom.jobs.session.failures)
 ├── BundleUnreadable          no Bundle, or another resource's (snaploom.jobs.declarations)
 ├── ReportNotWritten          it may be written later (snaploom.jobs.reports.writer)
@@ -14,6 +15,7 @@ SnaploomError
 ├── UnexpectedFault           of Snaploom itself (snaploom.jobs.clusterjob)
 ├── SourceError
 │   ├── SourceNotReadable     a file is missing, truncated or not of its declared format
+│   ├── FormatNotAllowed      its format, or an option of it, is on no list
 │   ├── SourceFileUnmatched   a listed file does not start with `sourceUriPrefix`
 │   ├── SnapshotValueInvalid  a snapshot value is NULL or cannot be parsed
 │   ├── SourceSchemaInvalid   columns that clash, or a query that Spark refuses
@@ -35,6 +37,8 @@ SnaploomError
 ├── StorageError
 │   ├── ObjectNotFound
 │   ├── ObjectAlreadyExists   the put-if-absent was lost
+│   ├── ObjectTooLarge        longer than any document of its kind
+│   ├── NotAPlainFile         a link, pipe or device where a file or folder should be
 │   ├── StoreNotSafe          the store's put-if-absent failed its self-test
 │   ├── UnsupportedStore      no store for a URI's scheme (snaploom.storage.stores)
 │   ├── CloudUriInvalid       no bucket, or no account (snaploom.storage.cloudstores)
@@ -74,6 +78,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from snaploom.confidential import without_secrets
+from snaploom.visibletext import visible, visible_lines
+
 
 class SnaploomError(Exception):
     """Root of the tree; `except SnaploomError` catches all that Snaploom raises on purpose.
@@ -101,13 +108,14 @@ class SnaploomError(Exception):
         expected: str | None = None,
         hint: str | None = None,
     ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.resource = resource
-        self.path = path
-        self.found = found
-        self.expected = expected
-        self.hint = hint
+        # What was found may hold anything: the name of somebody's file, or what a server was sent.
+        self.message = _shown(message)
+        super().__init__(self.message)
+        self.resource = None if resource is None else visible(resource)
+        self.path = None if path is None else visible(path)
+        self.found = None if found is None else _shown(found)
+        self.expected = None if expected is None else _shown(expected)
+        self.hint = None if hint is None else _shown(hint)
 
     def __str__(self) -> str:
         place = " ".join(part for part in (self.resource, self.path) if part)
@@ -121,6 +129,11 @@ class SnaploomError(Exception):
         return "\n".join(lines)
 
 
+def _shown(text: str) -> str:
+    """A text as anybody may read it."""
+    return visible_lines(without_secrets(text))
+
+
 class SourceError(SnaploomError):
     """Data of a source is not what the declarations say."""
 
@@ -132,6 +145,13 @@ class SourceNotReadable(SourceError):
 
     reason = "SourceNotReadable"
     retryable = True
+
+
+class FormatNotAllowed(SourceError):
+    """The format of files, or an option of it, is neither built in nor added by whoever runs it."""
+
+    reason = "FormatNotAllowed"
+    exit_code = 2
 
 
 class SourceFileUnmatched(SourceError):
@@ -252,6 +272,20 @@ class ObjectAlreadyExists(StorageError):
     """An object is already under this key: the put-if-absent was lost."""
 
     reason = "ObjectAlreadyExists"
+
+
+class ObjectTooLarge(StorageError):
+    """An object is longer than any of its kind that Snaploom writes; it was not read."""
+
+    reason = "ObjectTooLarge"
+    retryable = False
+
+
+class NotAPlainFile(StorageError):
+    """A link, pipe, socket or device is where a file or folder should be; it was not followed."""
+
+    reason = "NotAPlainFile"
+    retryable = False
 
 
 class StoreNotSafe(StorageError):

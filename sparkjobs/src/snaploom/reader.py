@@ -8,7 +8,6 @@ widened, fields that are absent NULL), which Spark's own `mergeSchema` refuses t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from functools import reduce
@@ -19,12 +18,14 @@ from whenever import Instant
 
 from snaploom.engine.conform import conform_frame
 from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS
+from snaploom.engine.schemadocument import struct_from
 from snaploom.hadoop.store import hadoop_stores
 from snaploom.models.outputfolder import DataFormat
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom.storage import history, layout
 from snaploom.storage.entries import FolderSettings, SnapshotRecord
 from snaploom.storage.folder import Folder, open_folder
+from snaploom.storage.objectstore import refuse_links
 from snaploom.storage.state import FolderState
 from snaploom.storage.stores import open_store
 
@@ -93,7 +94,7 @@ def schema(
     documents = history.SchemaDocuments(opened.store)
     records = _chosen(state, at, between) or state.snapshots
     merged = history.merged_schema(state, documents, records)
-    return _struct(history.with_partition(merged, settings)).toNullable()
+    return struct_from(history.with_partition(merged, settings)).toNullable()
 
 
 def absences(
@@ -186,7 +187,7 @@ class _Selection:
         return self._load(files, merged)
 
     def _merged(self) -> spark_types.StructType:
-        return _struct(history.merged_schema(self._state, self._documents, self._records))
+        return struct_from(history.merged_schema(self._state, self._documents, self._records))
 
     def _by_schema(self, merged: spark_types.StructType) -> DataFrame:
         """Files are read with their own schema, then widened.
@@ -199,7 +200,7 @@ class _Selection:
             records = [record for record in self._records if record.schema_hash == schema_hash]
             files = self._files(records)
             if files:
-                own = self._load(files, _struct(self._documents.get(schema_hash)))
+                own = self._load(files, struct_from(self._documents.get(schema_hash)))
                 frames.append(conform_frame(own, self._with_partition(merged)))
         return reduce(DataFrame.unionByName, frames)
 
@@ -213,15 +214,13 @@ class _Selection:
         )
 
     def _files(self, records: Iterable[SnapshotRecord]) -> list[str]:
-        uri = self._folder.store.uri
-        return [_literal(f"{uri}{file.path}") for record in records for file in record.files]
+        store = self._folder.store
+        paths = [file.path for record in records for file in record.files]
+        refuse_links(store, paths)
+        return [_literal(f"{store.uri}{path}") for path in paths]
 
     def _with_partition(self, schema: spark_types.StructType) -> spark_types.StructType:
-        return _struct(history.with_partition(schema.json(), self._settings))
-
-
-def _struct(document: str) -> spark_types.StructType:
-    return spark_types.StructType.fromJson(json.loads(document))
+        return struct_from(history.with_partition(schema.json(), self._settings))
 
 
 def _literal(path: str) -> str:

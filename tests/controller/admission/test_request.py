@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from support.controllerobjects import stored
 from support.declarations import Raw, files, model, output, spoilt
 from support.reviews import a_request, a_review, answered, response, store_of
+from support.sqlverdicts import VerdictsInProcess
 
 from snaploom_operator.admission.answers import (
     Answer,
@@ -52,7 +53,7 @@ def spoilt_objects(draw: st.DrawFn) -> Any:
 @pytest.fixture(scope="module")
 def judge() -> Judge:
     with ThreadPoolExecutor(1) as threads:
-        yield Judge(store_of(model()), AdmissionSettings(), threads)  # type: ignore[misc]
+        yield Judge(store_of(model()), AdmissionSettings(), threads, VerdictsInProcess())  # type: ignore[misc]
 
 
 def judged(judge: Judge, body: bytes) -> Judgement | None:
@@ -129,7 +130,7 @@ def test_what_must_pass_passes_however_wrong_it_is(
 ) -> None:
     assert passes_unread(a_request(new, old, **changes), {OUR_USER})
     settings = AdmissionSettings(passed_users=(OUR_USER,))
-    ours = Judge(store_of([]), settings, None)  # type: ignore[arg-type]
+    ours = Judge(store_of([]), settings, None, VerdictsInProcess())  # type: ignore[arg-type]
     found = judged(ours, json.dumps(a_review(new, old, **changes)).encode())
     assert found is not None
     assert (found.outcome, found.answer.warnings) == (Outcome.PASSED, ())

@@ -17,13 +17,15 @@ from support.clusters import until
 from support.declarations import files, model, output, spoilt
 from support.fakecluster import FakeCluster
 from support.reviews import a_review
+from support.sqlverdicts import VerdictsInProcess
 from support.webhooks import HOST, Asker, a_webhook, asking, install, settings_for
 
 from snaploom_operator.admission.judge import Judge, Judgement
+from snaploom_operator.admission.listening import serving
 from snaploom_operator.admission.metrics import AdmissionMetrics
 from snaploom_operator.admission.request import LARGEST_BODY
 from snaploom_operator.admission.running import Ports, running_webhook
-from snaploom_operator.admission.server import Webhook, serving
+from snaploom_operator.admission.server import Webhook
 from snaploom_operator.cluster.resources import OURS
 from snaploom_operator.knowledge.store import Store
 from snaploom_operator.settings import AdmissionSettings
@@ -167,7 +169,7 @@ async def test_too_many_reviews_at_once_are_sent_away(tmp_path: Path, authority:
 
 
 def a_judge() -> Judge:
-    return Judge(Store(), AdmissionSettings(), None)  # type: ignore[arg-type]
+    return Judge(Store(), AdmissionSettings(), None, VerdictsInProcess())  # type: ignore[arg-type]
 
 
 async def test_a_fault_of_ours_is_logged_and_not_shown(

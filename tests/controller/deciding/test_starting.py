@@ -171,4 +171,5 @@ def test_driver_is_told_whether_urls_are_allowed(is_allowed: bool) -> None:
     settings = DecideSettings.of(OperatorSettings(allow_jdbc_url=is_allowed))
     actions = decide(flying(a_run("Submitting")), settings).actions
     written = str([action.manifest for action in actions if isinstance(action, Create)])
-    assert (ALLOW_URL_VARIABLE in written) is is_allowed
+    told = {"name": ALLOW_URL_VARIABLE, "value": "true"}
+    assert (str(told) in written) is is_allowed

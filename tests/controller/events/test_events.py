@@ -6,7 +6,14 @@ from support.badapi import Fault, FaultyCluster, first
 from support.clusters import TRANSFORMERS, a_transformer
 
 from snaploom_operator.acting import events
-from snaploom_operator.acting.events import BURST, REFILL_SECONDS, EventRecorder, Posting
+from snaploom_operator.acting.events import (
+    BURST,
+    NAMESPACE_BURST,
+    NAMESPACE_REFILL_SECONDS,
+    REFILL_SECONDS,
+    EventRecorder,
+    Posting,
+)
 from snaploom_operator.cluster.resources import EVENTS
 from snaploom_operator.conditions import Reason
 from snaploom_operator.decision import EventType, Note
@@ -177,3 +184,15 @@ async def test_namespace_that_is_gone_takes_no_event(fake):
     desk = Desk(fake)
     await desk.record(resource)
     assert desk.postings == [Posting.FAILED]
+
+
+async def test_a_namespace_that_says_too_much_is_cut_short_and_another_is_not(cluster, room):
+    desk = Desk(cluster)
+    for number in range(NAMESPACE_BURST + 5):
+        ref = Ref("FieldTransformer", room, f"t-{number}")
+        await desk.recorder.record(ref, f"uid-{number}", STARTED)
+    assert desk.postings.count(Posting.LEFT_OUT) == 5
+    desk.seconds += NAMESPACE_REFILL_SECONDS
+    await desk.recorder.record(Ref("FieldTransformer", room, "late"), "uid-late", STARTED)
+    await desk.recorder.record(Ref("FieldTransformer", "default", "other"), "uid-x", STARTED)
+    assert desk.postings[-2:] == [Posting.NEW, Posting.NEW]

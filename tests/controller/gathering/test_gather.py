@@ -6,6 +6,7 @@ import pytest
 from support.controllerobjects import config_map, driver_pod, key, newer, report, stored
 from support.declarations import document, files, model, output, relationship, simple, spoilt
 from support.declarations import key as column
+from support.sqlverdicts import VerdictsInProcess
 
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom_operator.knowledge.store import Store
@@ -70,7 +71,7 @@ async def observed(
     store = Store()
     for each in objects:
         store.put(each)
-    return await Gatherer(store, lambda: NOW).observe(key(raw), refusal)
+    return await Gatherer(store, lambda: NOW, VerdictsInProcess()).observe(key(raw), refusal)
 
 
 async def output_of(objects: list[Any], raw: Any = OUTPUT) -> ObservedOutput:
@@ -300,7 +301,7 @@ async def test_declarations_are_judged_again_when_something_they_need_changes() 
     store = Store()
     for each in MODEL:
         store.put(each)
-    gatherer = Gatherer(store, lambda: EpochNanos(0))
+    gatherer = Gatherer(store, lambda: EpochNanos(0), VerdictsInProcess())
     before = await gatherer.observe(key(OUTPUT))
     store.put(newer(spoilt(CUSTOMER, "spec.hdfsLike.format", "orc"), generation=2))
     after = await gatherer.observe(key(OUTPUT))

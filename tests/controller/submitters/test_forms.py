@@ -9,8 +9,11 @@ from strategies import model_data
 from support.runrequests import RUN, UID, a_request, an_output, stored
 from support.sparkcrds import judge_of
 
+from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
 from snaploom.models.run import RunAction, SparkSettings, Submitter
 from snaploom.models.times import parse_instant
+from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE
+from snaploom.planning.podvariables import PINNED
 from snaploom.planning.secretvariables import SecretKey
 from snaploom_operator.errors import SparkSettingsRefused
 from snaploom_operator.objects import ApplicationState
@@ -18,6 +21,7 @@ from snaploom_operator.settings import ApiKey, LineageSettings, OperatorSettings
 from snaploom_operator.submitters.base import ApplicationForm, RunRequest
 from snaploom_operator.submitters.forms import FORMS
 from snaploom_operator.submitters.merging import merged_settings
+from snaploom_operator.submitters.protection import PROTECTION
 
 Raw = dict[str, Any]
 every_form = pytest.mark.parametrize("form", FORMS.values(), ids=str)
@@ -35,6 +39,19 @@ def templates(form: ApplicationForm, manifest: Any) -> tuple[Raw, Raw]:
     if form.submitter is Submitter.SPARK_OPERATOR:
         return spec["driver"]["template"], spec["executor"]["template"]
     return spec["driverSpec"]["podTemplateSpec"], spec["executorSpec"]["podTemplateSpec"]
+
+
+def told(container: Raw) -> list[Raw]:
+    """The variables of a container besides those that every one has."""
+    always = {entry["name"] for entry in variables_of_every_run()}
+    return [entry for entry in container["env"] if entry["name"] not in always]
+
+
+def variables_of_every_run() -> list[Raw]:
+    """Variables of executors, which are the same whatever a run is for."""
+    _, executor = templates(SPARK[0], written(SPARK[0]))
+    variables: list[Raw] = executor["spec"]["containers"][0]["env"]
+    return variables
 
 
 def schema_faults(form: ApplicationForm, manifest: Any) -> list[str]:
@@ -142,8 +159,8 @@ def test_secrets_reach_the_driver_by_reference_alone(form: ApplicationForm) -> N
     manifest = written(form, a_request(secrets=(key,)))
     driver, executor = (t["spec"]["containers"][0] for t in templates(form, manifest))
     reference = {"secretKeyRef": {"name": "shop-db", "key": "password"}}
-    assert driver["env"] == [{"name": key.variable, "valueFrom": reference}]
-    assert "env" not in executor
+    assert told(driver) == [{"name": key.variable, "valueFrom": reference}]
+    assert told(executor) == []
     judge_pod(templates(form, manifest)[0])
     assert schema_faults(form, manifest) == []
 
@@ -152,8 +169,8 @@ def test_secrets_reach_the_driver_by_reference_alone(form: ApplicationForm) -> N
 def test_only_a_driver_is_told_that_urls_are_allowed(form: ApplicationForm) -> None:
     manifest = written(form, a_request(allow_jdbc_url=True))
     driver, executor = (t["spec"]["containers"][0] for t in templates(form, manifest))
-    assert driver["env"] == [{"name": "SNAPLOOM_ALLOW_JDBC_URL", "value": "true"}]
-    assert "env" not in executor
+    assert {"name": "SNAPLOOM_ALLOW_JDBC_URL", "value": "true"} in driver["env"]
+    assert {"name": "SNAPLOOM_ALLOW_JDBC_URL", "value": "false"} in executor["env"]
 
 
 @every_spark_form
@@ -162,7 +179,7 @@ def test_only_a_driver_knows_where_lineage_is_told(form: ApplicationForm) -> Non
     lineage = LineageSettings(url="http://marquez:5000", namespace="prod", api_key=key)
     manifest = written(form, a_request(lineage=lineage))
     driver, executor = (t["spec"]["containers"][0] for t in templates(form, manifest))
-    assert driver["env"] == [
+    assert told(driver) == [
         {"name": "SNAPLOOM_LINEAGE_URL", "value": "http://marquez:5000"},
         {"name": "SNAPLOOM_LINEAGE_NAMESPACE", "value": "prod"},
         {
@@ -170,7 +187,7 @@ def test_only_a_driver_knows_where_lineage_is_told(form: ApplicationForm) -> Non
             "valueFrom": {"secretKeyRef": {"name": "lineage", "key": "token"}},
         },
     ]
-    assert "env" not in executor
+    assert told(executor) == []
     assert schema_faults(form, manifest) == []
 
 
@@ -180,7 +197,7 @@ def test_a_driver_is_told_the_form_of_its_lines(form: ApplicationForm) -> None:
         t["spec"]["containers"][0]
         for t in templates(form, written(form, a_request(log_format="json")))
     )
-    assert driver["env"] == [{"name": "SNAPLOOM_LOG_FORMAT", "value": "json"}]
+    assert told(driver) == [{"name": "SNAPLOOM_LOG_FORMAT", "value": "json"}]
 
 
 @every_spark_form
@@ -263,3 +280,70 @@ def test_any_settings_give_an_object_that_the_crd_accepts(
     assert all(isinstance(v, str) for v in manifest["spec"].get("sparkConf", {}).values())
     for template in templates(form, manifest):
         judge_pod(template)
+
+
+@every_spark_form
+def test_every_pod_has_the_lists_of_the_administrator(form: ApplicationForm) -> None:
+    allow = Allowances(formats=("xml",))
+    named = {"envFrom": [{"configMapRef": {"name": "anything"}}]}
+    request = a_request(an_output(spark={"podTemplate": named}), allow=allow)
+    for template in templates(form, written(form, request)):
+        variables = template["spec"]["containers"][0]["env"]
+        (value,) = (entry["value"] for entry in variables if entry["name"] == ALLOW_VARIABLE)
+        assert Allowances.from_environment({ALLOW_VARIABLE: value}) == allow
+
+
+@every_spark_form
+def test_lists_are_written_where_they_add_nothing(form: ApplicationForm) -> None:
+    for template in templates(form, written(form)):
+        names = [entry["name"] for entry in template["spec"]["containers"][0]["env"]]
+        assert {ALLOW_VARIABLE, ALLOW_URL_VARIABLE} <= set(names)
+
+
+@every_spark_form
+def test_pods_of_a_run_know_each_other_and_show_nothing(form: ApplicationForm) -> None:
+    conf = written(form)["spec"]["sparkConf"]
+    assert conf.items() >= PROTECTION.items()
+    assert schema_faults(form, written(form)) == []
+
+
+@every_spark_form
+def test_an_administrator_may_show_the_web_page(form: ApplicationForm) -> None:
+    settings = OperatorSettings().spark.model_copy(
+        update={"spark_conf": {"spark.ui.enabled": "true"}}
+    )
+    conf = written(form, a_request(settings=settings))["spec"]["sparkConf"]
+    assert conf["spark.ui.enabled"] == "true"
+    assert conf["spark.authenticate"] == "true"
+
+
+@every_spark_form
+@pytest.mark.parametrize("key", PROTECTION)
+def test_a_resource_may_not_undo_it(form: ApplicationForm, key: str) -> None:
+    with pytest.raises(SparkSettingsRefused):
+        written(form, a_request(an_output(spark={"sparkConf": {key: "false"}})))
+
+
+@every_spark_form
+def test_envfrom_brings_nothing_that_changes_how_the_job_starts(form: ApplicationForm) -> None:
+    named = {"envFrom": [{"configMapRef": {"name": "anything"}}]}
+    request = a_request(an_output(spark={"podTemplate": named}))
+    for template in templates(form, written(form, request)):
+        variables = template["spec"]["containers"][0]["env"]
+        found = {entry["name"]: entry["value"] for entry in variables}
+        assert found.items() >= PINNED.items()
+        judge_pod(template)
+
+
+@every_spark_form
+def test_what_an_administrator_gives_a_value_keeps_it(form: ApplicationForm) -> None:
+    theirs = {
+        "envFrom": [{"configMapRef": {"name": "x"}}],
+        "env": [{"name": "PYTHONPATH", "value": "/own"}],
+    }
+    settings = merged_settings(
+        SparkSettings.parse({"podTemplate": theirs}), OperatorSettings().spark
+    )
+    driver, _ = templates(form, written(form, a_request(settings=settings)))
+    variables = driver["spec"]["containers"][0]["env"]
+    assert [e["value"] for e in variables if e["name"] == "PYTHONPATH"] == ["/own"]

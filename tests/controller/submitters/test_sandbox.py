@@ -5,8 +5,7 @@ from support.runrequests import an_output
 
 from snaploom.models.finding import Severity
 from snaploom.models.run import SparkSettings
-from snaploom_operator.observing.clusterrules import cluster_findings
-from snaploom_operator.submitters.sandbox import refusals
+from snaploom.planning.sparksettings import refusals, spark_findings
 
 
 def refused(**spark_conf: str) -> list[str]:
@@ -20,15 +19,12 @@ def refused(**spark_conf: str) -> list[str]:
         "spark.sql.shuffle.partitions",
         "spark.hadoop.fs.s3a.endpoint",
         "spark.driver.memoryOverhead",
-        "spark.driver.extraJavaOptions",
         "spark.executorEnv.LANG",
         "spark.kubernetes.driver.request.cores",
         "spark.kubernetes.executor.limit.cores",
         "spark.kubernetes.allocation.batch.size",
         "spark.kubernetes.memoryOverheadFactor",
         "spark.dynamicAllocation.executorIdleTimeout",
-        "spark.jarsOfSomebody",
-        "spark.masterful",
     ],
 )
 def test_harmless_key_passes(key: str) -> None:
@@ -79,6 +75,8 @@ def test_harmless_key_passes(key: str) -> None:
         "spark.driver.memory",
         "spark.executor.instances",
         "spark.dynamicAllocation.enabled",
+        "spark.jarsOfSomebody",
+        "spark.masterful",
     ],
 )
 def test_key_beyond_the_pods_is_refused(key: str) -> None:
@@ -154,8 +152,8 @@ def test_ordinary_pod_template_passes() -> None:
 
 
 def test_refusals_are_errors_of_the_resource() -> None:
-    spark = {"sparkConf": {"spark.master": "local", "spark.sql.a": "1"}}
-    (finding,) = cluster_findings(an_output(spark=spark))
+    spark = {"sparkConf": {"spark.master": "local", "spark.sql.shuffle.partitions": "1"}}
+    (finding,) = spark_findings(an_output(spark=spark))
     assert (finding.code, finding.severity) == ("SL182", Severity.ERROR)
     assert (finding.resource, finding.path) == ("OutputDataset/orders", "spec.run.spark.sparkConf")
     assert "spark.master" in finding.message

@@ -4,6 +4,7 @@ import pytest
 from support.runrequests import RUN, a_request, an_output, stored
 
 from snaploom_operator.objects import ApplicationState
+from snaploom_operator.submitters.protection import PROTECTION
 from snaploom_operator.submitters.sparkoperator import SparkOperatorForm
 
 FORM = SparkOperatorForm()
@@ -30,6 +31,7 @@ def test_application_has_all_that_a_webhook_would_add() -> None:
         "imagePullPolicy": "IfNotPresent",
         "mainApplicationFile": "local:///opt/snaploom/clusterjob.py",
         "deps": {},
+        "sparkConf": {**PROTECTION},
         "restartPolicy": {"type": "Never"},
     }
 

@@ -12,11 +12,13 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
-from support.sources import NOW, files, reader, rows_at
+from support.sources import NOW, a_bundle, files, reader, rows_at
 
 from snaploom.engine.failures import translate
-from snaploom.engine.formats import spark_format
-from snaploom.errors import SnaploomError, SourceNotReadable, SourceSchemaInvalid
+from snaploom.engine.sources.opening import open_source
+from snaploom.errors import FormatNotAllowed, SnaploomError, SourceNotReadable, SourceSchemaInvalid
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
+from snaploom.planning.fileformats import spark_format
 
 pytestmark = pytest.mark.spark
 
@@ -46,9 +48,9 @@ def frame(spark):
 def test_what_spark_wrote_is_read(spark, tmp_path, data_format, settings):
     options = {"header": "true"} if data_format == "csv" else {}
     path = str(tmp_path / "data")
-    frame(spark).repartition(2).write.format(spark_format(data_format)).options(**options).save(
-        path
-    )
+    frame(spark).repartition(2).write.format(spark_format(data_format, NO_ALLOWANCES)).options(
+        **options
+    ).save(path)
 
     source = reader(spark, files(data_format, f"{path}/*", **settings))
 
@@ -163,7 +165,8 @@ def test_a_record_that_does_not_fit_is_named_and_never_null(
     spark, tmp_path, data_format, content, settings, told
 ):
     (tmp_path / "a.data").write_text(content)
-    options = {**settings.get("formatOptions", {}), "rowTag": "o"}
+    tag = {"rowTag": "o"} if data_format == "xml" else {}
+    options = {**settings.get("formatOptions", {}), **tag}
 
     error = read_failure(
         spark, data_format, tmp_path / "*", **{**settings, "formatOptions": options}
@@ -201,9 +204,9 @@ def test_a_csv_header_in_other_case_is_read(spark, tmp_path):
 def test_what_a_source_says_of_records_and_headers_holds(spark, tmp_path, mode):
     (tmp_path / "a.csv").write_text("name,id\n1,a\nx,b\n")
     (tmp_path / "a.json").write_text('{"id": 1, "name": "a"}\n{"id": "x", "name": "b"}\n')
-    options = {"header": "true", "enforceschema": "true", **mode}
+    of_csv = {"header": "true", "enforceschema": "true", **mode}
 
-    for data_format in ("csv", "json"):
+    for data_format, options in (("csv", of_csv), ("json", mode)):
         settings = {"formatOptions": options, "schemaFields": SCHEMA}
         source = reader(spark, files(data_format, tmp_path / f"*.{data_format}", **settings))
         read = source.read(NOW).frame.collect()
@@ -229,7 +232,8 @@ def test_a_file_that_was_cut_short_is_named_whether_it_is_met_early_or_late(spar
 
 @pytest.mark.parametrize("data_format", ["parquet", "avro"])
 def test_an_empty_file_is_not_taken_for_no_rows(spark, tmp_path, data_format):
-    frame(spark).coalesce(1).write.format(spark_format(data_format)).save(f"{tmp_path}/d")
+    named = spark_format(data_format, NO_ALLOWANCES)
+    frame(spark).coalesce(1).write.format(named).save(f"{tmp_path}/d")
     (tmp_path / "d" / "zero").write_bytes(b"")
 
     with pytest.raises(SourceNotReadable, match="zero bytes") as caught:
@@ -241,8 +245,12 @@ def test_an_empty_file_is_not_taken_for_no_rows(spark, tmp_path, data_format):
 def test_an_unknown_format_is_one_clear_error(spark, tmp_path):
     (tmp_path / "a").write_text("x")
 
+    unlisted = a_bundle(files("nonesuch", tmp_path / "*"))
+
+    with pytest.raises(FormatNotAllowed):
+        open_source(spark, unlisted, "orders", NOW).read(NOW)
     with pytest.raises(SourceSchemaInvalid, match="nonesuch") as caught:
-        reader(spark, files("nonesuch", tmp_path / "*")).read(NOW)
+        open_source(spark, unlisted, "orders", NOW, Allowances(formats=("nonesuch",))).read(NOW)
 
     assert "jars" in str(caught.value.hint)
 

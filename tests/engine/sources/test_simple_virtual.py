@@ -82,7 +82,7 @@ def test_nothing_but_the_alias_can_be_read(spark, raw, query, named):
     ("query", "place", "text"),
     [
         ("select id,\n  nosuch\nfrom src", "line 2, column 3", "nosuch"),
-        ("select nosuch(id) from src", "line 1, column 8", "nosuch"),
+        ("select upper(id, 1) from src", "line 1, column 8", "upper"),
         ("select id + s as x from src", "line 1, column 8", "id + s"),
     ],
 )

@@ -163,7 +163,7 @@ def test_the_snapshot_field_stays_where_it_is_wanted(shaped):
         (on("^id$", expression={"sql": "amount + 1"}), "amount"),
         (on("^id$", expression={"sql": "reflect('java.lang.System', 'exit', value)"}), "reflect"),
         (on("^id$", expression={"sql": "(select 1)"}), "a subquery"),
-        (on("^id$", expression={"sql": "1)), explode(array(1"}), "cannot be parsed"),
+        (on("^id$", expression={"sql": "1)), explode(array(1"}), "this bracket closes none"),
     ],
 )
 def test_what_cannot_be_done_names_the_transformer(shaped, change, named):

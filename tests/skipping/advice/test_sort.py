@@ -66,7 +66,8 @@ def test_a_curve_makes_ranges_of_either_column_skip_half(
 def test_a_linear_order_serves_its_first_column_alone(spark: SparkSession, by_curve):
     target = open_path(spark, by_curve[Curve.LINEAR].uri, "parquet")
     assert share_skipped(target, "x", 4000, 4160) >= 0.8
-    assert share_skipped(target, "y", 800.0, 816.0) == 0.0
+    # Spark samples the bounds of files: one can be so small that it misses the range by chance.
+    assert share_skipped(target, "y", 800.0, 816.0) <= 2 / FILES
 
 
 @pytest.mark.parametrize("curve", list(Curve))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
 from snaploom.models.skippingindex import RefreshMode
 from snaploom.skipping.spark.indexbuilder import IndexBuilder, skipping_index
 from snaploom.skipping.spark.outline import outline_of
@@ -106,8 +107,12 @@ def test_another_reader_is_noticed(
 
 
 def test_other_options_of_the_reader_are_noticed(
-    spark: SparkSession, built: IndexBuilder, folder: Path, file_format: str, tmp_path: Path
-) -> None:
+    spark: SparkSession, built: IndexBuilder, folder: Path, file_format: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    # Options of ORC and Parquet that change values are not on the list by themselves.
+    allowed = Allowances(options=("orc.mode", "parquet.mode"))
+    monkeypatch.setenv(ALLOW_VARIABLE, allowed.dump_json())
     other = on(spark, folder, file_format, tmp_path, mode="FAILFAST")
     assert other.refresh().plan.mode is RefreshMode.FULL
 

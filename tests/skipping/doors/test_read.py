@@ -37,7 +37,11 @@ def index(
     spark: SparkSession, loom: Loom, base: str, data_format: DataFormat = DataFormat.PARQUET
 ) -> None:
     uri = f"file://{loom.out}/data"
-    file_format, options = SPARK_FORMATS[data_format], READ_OPTIONS[data_format]
+    is_avro = data_format is DataFormat.AVRO  # whose class is nobody's to name
+    file_format, options = (
+        "avro" if is_avro else SPARK_FORMATS[data_format],
+        READ_OPTIONS[data_format],
+    )
     made = skipping_index(spark, base).on_path(uri, file_format, **options)
     made.add_min_max("data.id").add_partitions("snapshot_epoch").build()
 

@@ -105,12 +105,12 @@ def test_retention_tells_what_it_would_delete(shop) -> None:
 
 def test_two_sets_of_files_are_compared_field_by_field(shop, tmp_path) -> None:
     old = Shop(tmp_path / "old", shop.documents).write()
-    new = changed(shop, "orders", "hdfsLike.formatOptions", {"header": "true"})
+    new = changed(shop, "orders", "hdfsLike.formatOptions", {"mergeSchema": "true"})
     new = changed(new, "wide", "run.suspend", True)
     told = diff(new, "--against", old)
     assert areas(told) == {
         "DECLARATION": [
-            "DataSource/orders spec.hdfsLike.formatOptions.header",
+            "DataSource/orders spec.hdfsLike.formatOptions.mergeSchema",
             "OutputDataset/wide spec.run.suspend",
         ],
         "PLAN": ["hash"],

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snaploom.models.datasource import Jdbc, JdbcDriver
-from snaploom.planning.databases import DATABASES, HOST, connection_url, properties_of
+from snaploom.planning.databases import (
+    DATABASES,
+    HOST,
+    connection_url,
+    first_statement,
+    properties_of,
+)
 from snaploom.planning.tablenames import TableNameInvalid, table_parts
 
 NAMES = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=20)
@@ -51,7 +57,8 @@ def test_no_name_of_a_database_becomes_an_option(name: str) -> None:
     assert (unquote(url.path), url.query, url.fragment) == (f"/{name}", "", "")
     of_file = DATABASES[JdbcDriver.H2].database_form
     assert of_file is not None
-    assert (of_file.fullmatch(name) is None) == any(mark in name for mark in ":;?")
+    is_refused = any(mark in name for mark in ":;?") or ".." in name.split("/")
+    assert (of_file.fullmatch(f"/{name}") is None) == is_refused
 
 
 @given(st.text(max_size=20))
@@ -91,3 +98,28 @@ def test_a_quoted_name_ends_where_it_should(driver: JdbcDriver, name: str) -> No
     quoted = database.quoted(name)
     assert (quoted[0], quoted[-1]) == (first, last)
     assert quoted[1:-1].replace(last * 2, "") == name.replace(last, "")
+
+
+@pytest.mark.parametrize(
+    ("driver", "settings", "statement"),
+    [
+        ("POSTGRESQL", {}, ""),
+        ("MARIADB", {}, "SET SESSION TRANSACTION READ ONLY"),
+        (
+            "MYSQL",
+            {"isolationLevel": "REPEATABLE_READ"},
+            "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+        ),
+        ("SQLSERVER", {"isolationLevel": "SNAPSHOT"}, "SET TRANSACTION ISOLATION LEVEL SNAPSHOT"),
+    ],
+)
+def test_first_statement_says_that_a_session_only_reads(
+    driver: str, settings: dict[str, Any], statement: str
+) -> None:
+    assert first_statement(declared(driver, host="db", database="shop", **settings)) == statement
+
+
+def test_embedded_databases_are_opened_for_reading_only() -> None:
+    assert properties_of(declared("H2", database="/shop"))["ACCESS_MODE_DATA"] == "r"
+    assert "ACCESS_MODE_DATA" not in properties_of(declared("H2", host="db", database="shop"))
+    assert properties_of(declared("DUCKDB", database="/shop"))["enable_external_access"] == "false"

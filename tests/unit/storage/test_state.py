@@ -24,10 +24,13 @@ from snaploom.storage.entries import (
     format_entry,
     parse_entry,
 )
+from snaploom.storage.layout import content_hash
 from snaploom.storage.records import Records
 from snaploom.storage.state import EMPTY, FolderState, apply, fold, tombstone_of
 
 RUN = a_run().run_id
+RUNS = tuple(a_run().run_id for _ in range(5))
+SCHEMAS = tuple(content_hash(b"schema %d" % number) for number in range(2))
 
 
 def header(seq: int, run_id: str = RUN) -> dict[str, object]:
@@ -42,13 +45,15 @@ def a_record(seq: int, number: int, run_id: str = RUN) -> SnapshotRecord:
         run_id=run_id,
         created_at=EpochNanos(START + 123_456_789),
         plan_hash="p",
-        schema_hash=f"schema {number % 2}",
-        model_hash="m",
+        schema_hash=SCHEMAS[number % 2],
+        model_hash=content_hash(b"model"),
         rows=3,
         sources=(SourceSnapshot(field_name="", source="customer", time="2020-01-01T00:00:00Z"),),
         excluded=(Exclusion(field_name="loyalty", reason=ExclusionReason.SNAPSHOT_MISSING),),
         joins=(JoinMeasure(child="address", in_=3, out=3, matched=2, null_keys=0),),
-        files=(FileRecord(path=f"data/day={number}/{seq}.parquet", bytes=9, rows=3),),
+        files=(
+            FileRecord(path=f"data/day={number}/{run_id}-{seq:08x}-00000.parquet", bytes=9, rows=3),
+        ),
         tool_version="0.0.0",
     )
 
@@ -112,7 +117,7 @@ def test_tombstone_keeps_the_time_known(state: FolderState) -> None:
 def test_applying_leaves_the_state_before_untouched(state: FolderState) -> None:
     copy = fold(EMPTY, [configure(1), publish(2, 0)])
     apply(state, bury(state, 0))
-    apply(state, revoke(3, "x"))
+    apply(state, revoke(3, RUNS[0]))
     assert state == copy
 
 
@@ -124,7 +129,7 @@ def test_newest_claim_on_a_scope_counts(state: FolderState) -> None:
 def test_schemas_are_ordered_by_snapshot_time_not_by_commit(state: FolderState) -> None:
     after = fold(state, [publish(3, 5), publish(4, 3)])
     history = [(at.time, at.schema_hash) for at in after.schema_history]
-    assert history == [(day(0), "schema 0"), (day(3), "schema 1"), (day(5), "schema 1")]
+    assert history == [(day(0), SCHEMAS[0]), (day(3), SCHEMAS[1]), (day(5), SCHEMAS[1])]
 
 
 def contradictions(state: FolderState) -> dict[str, Entry]:
@@ -167,7 +172,7 @@ def test_revoked_run_cannot_publish(state: FolderState) -> None:
     with pytest.raises(ManifestCorrupt) as caught:
         apply(after, publish(4, 1))
     assert "revoked" in str(caught.value.found)
-    assert day(1) in apply(after, publish(4, 1, "another")).live
+    assert day(1) in apply(after, publish(4, 1, RUNS[0])).live
 
 
 def test_nothing_is_published_before_the_folder_is_configured() -> None:
@@ -191,7 +196,7 @@ def histories(draw: st.DrawFn) -> list[Entry]:
         elif kind == "restate" and is_live:
             entry = restate(state, number)
         elif kind == "revoke":
-            entry = revoke(seq, f"run {number}")
+            entry = revoke(seq, RUNS[number])
         else:
             entry = claim(seq, f"scope {number}")
         entries.append(entry)

@@ -12,6 +12,7 @@ import asyncio
 import hashlib
 import json
 import logging
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -39,10 +40,21 @@ BURST = 25
 """Events of one resource at once, as client-go allows them."""
 REFILL_SECONDS = 60.0
 """Until one more is allowed; a run has two or three."""
+NAMESPACE_BURST = 300
+"""Events of one namespace at once: whoever creates resources again and again has a new one each
+time to speak of."""
+NAMESPACE_REFILL_SECONDS = 1.0
+"""Until one more is allowed: 3,600 an hour, which is how long the API server keeps them, are some
+five megabytes."""
 PATIENCE = 10.0
 """Seconds for posting one, after which it counts as failed: a pass waits for it."""
 REMEMBERED = 4_096
 """Events, and resources, that are remembered; the API server forgets events after an hour."""
+
+UNKNOWN_REASON = "Unknown"
+"""Reason of an event about a run whose Report has no word for it."""
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9]{0,127}")
+"""What the API server takes for a reason."""
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +74,7 @@ class Posting(StrEnum):
 
 @dataclass
 class _Bucket:
-    """How many events one resource may still post."""
+    """How many events one resource, or one namespace, may still post."""
 
     tokens: float
     filled_at: float
@@ -94,6 +106,8 @@ class EventRecorder:
         self._monotonic = monotonic
         self._counts: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._rooms: OrderedDict[str, _Bucket] = OrderedDict()
+        """The buckets of resources by UID, and those of namespaces by name."""
 
     async def record(self, resource: Ref, uid: str, note: Note) -> None:
         """Post one event, or count it up; whatever the cluster says, nothing is raised.
@@ -103,7 +117,7 @@ class EventRecorder:
             uid: its UID.
             note: what it says; a message over 1 KiB is cut.
         """
-        if not self._is_allowed(uid):
+        if not self._is_allowed(uid, resource.namespace):
             _log.info("%s has too much to say: %s left out", resource, note.reason)
             self._observer(Posting.LEFT_OUT)
             return
@@ -150,16 +164,19 @@ class EventRecorder:
         if len(self._counts) > REMEMBERED:
             self._counts.popitem(last=False)
 
-    def _is_allowed(self, uid: str) -> bool:
-        """Take a token of the resource's bucket, if there is one."""
+    def _is_allowed(self, uid: str, namespace: str) -> bool:
+        """Take a token of the resource's bucket and one of its namespace's, where both have one."""
         moment = self._monotonic()
-        bucket = self._buckets.pop(uid, None) or _Bucket(BURST, moment)
-        refilled = bucket.tokens + (moment - bucket.filled_at) / REFILL_SECONDS
-        tokens = min(refilled, BURST)
-        is_allowed = tokens >= 1
-        self._buckets[uid] = _Bucket(tokens - 1 if is_allowed else tokens, moment)
-        if len(self._buckets) > REMEMBERED:
-            self._buckets.popitem(last=False)
+        own = _filled(self._buckets.pop(uid, None), moment, BURST, REFILL_SECONDS)
+        room = _filled(
+            self._rooms.pop(namespace, None), moment, NAMESPACE_BURST, NAMESPACE_REFILL_SECONDS
+        )
+        is_allowed = own.tokens >= 1 and room.tokens >= 1
+        for buckets, key, bucket in ((self._buckets, uid, own), (self._rooms, namespace, room)):
+            bucket.tokens -= is_allowed
+            buckets[key] = bucket
+            if len(buckets) > REMEMBERED:
+                buckets.popitem(last=False)
         return is_allowed
 
     def _event(self, resource: Ref, uid: str, note: Note) -> JsonObject:
@@ -175,7 +192,7 @@ class EventRecorder:
             "reportingController": CONTROLLER,
             "reportingInstance": self._instance,
             "action": ACTION,
-            "reason": note.reason,
+            "reason": note.reason if _WORD.fullmatch(note.reason) else UNKNOWN_REASON,
             "regarding": {
                 "apiVersion": API_VERSION,
                 "kind": resource.kind,
@@ -186,6 +203,13 @@ class EventRecorder:
             "note": message,
             "type": note.type.value,
         }
+
+
+def _filled(bucket: _Bucket | None, moment: float, burst: int, refill: float) -> _Bucket:
+    """A bucket as it is by now."""
+    if bucket is None:
+        return _Bucket(burst, moment)
+    return _Bucket(min(bucket.tokens + (moment - bucket.filled_at) / refill, burst), moment)
 
 
 def _name(resource: Ref, uid: str, note: Note, message: str) -> str:

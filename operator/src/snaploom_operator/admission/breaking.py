@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.finding import Finding, Severity, errors_of
@@ -15,6 +16,7 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.planning.compatibility import Structure, merge_structures, structure_of
 from snaploom.planning.graph import join_graph
+from snaploom.planning.sqlgate.facts import SqlJudge
 from snaploom.planning.tree import plan_tree
 from snaploom.planning.validation.validator import validate
 from snaploom_operator.admission.contradictions import manifest_of
@@ -29,6 +31,9 @@ class Neighbourhood:
 
     resources: tuple[Resource, ...]
     broken: frozenset[str]
+    allow: Allowances
+    judge_sql: SqlJudge
+    """What they may use beyond the built-in lists."""
 
     def findings(self, about: Iterable[str]) -> tuple[Finding, ...]:
         """What is wrong, or doubtful, with some of them; what is missing may still come."""
@@ -37,6 +42,8 @@ class Neighbourhood:
             broken=self.broken,
             missing_reference=Severity.WARNING,
             about=frozenset(about),
+            allow=self.allow,
+            judge_sql=self.judge_sql,
         )
 
     def outputs(self, identities: Iterable[str]) -> dict[str, OutputDataset]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from snaploom.models.allowances import NO_ALLOWANCES
 from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource
 from snaploom.models.finding import Finding, Severity
@@ -15,6 +16,7 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import ManifestPointer
 from snaploom.models.resource import Resource
 from snaploom.planning.dependence import dependence_findings
+from snaploom.planning.sqlgate.facts import judge
 from snaploom.planning.validation.outputfolder import comparable_folder
 from snaploom.planning.validation.overlaps import folder_of, overlap
 from snaploom.planning.validation.scope import scope_of
@@ -60,7 +62,9 @@ def _circle(source: DataSource, near: Iterable[Resource]) -> tuple[Finding, ...]
     sources = {item.name: item for item in near if isinstance(item, DataSource)}
     if not _reaches_itself(source, sources):
         return ()
-    scope = scope_of([source, *sources.values()], frozenset(), Severity.WARNING)
+    scope = scope_of(
+        [source, *sources.values()], frozenset(), Severity.WARNING, NO_ALLOWANCES, judge
+    )
     return tuple(
         finding.model_copy(
             update={

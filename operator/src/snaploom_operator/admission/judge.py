@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom_operator.admission.answers import PASSED, Answer, answer_document
 from snaploom_operator.admission.request import (
     AdmissionRequest,
@@ -21,10 +25,19 @@ from snaploom_operator.admission.review import (
     review,
     review_deletion,
 )
-from snaploom_operator.admission.surroundings import Known, surroundings_of, users_of
+from snaploom_operator.admission.surroundings import (
+    Known,
+    Surroundings,
+    surroundings_of,
+    users_of,
+)
+from snaploom_operator.errors import TooManyReviews
 from snaploom_operator.objects import JsonObject, Ref
 from snaploom_operator.settings import AdmissionSettings
+from snaploom_operator.sqlverdicts import Asked, SqlVerdicts
 
+MOST_OF_A_NAMESPACE = 16
+"""Reviews of one namespace under way: a quarter of all (`server.MOST_AT_ONCE`)."""
 SMALL_BODY = 16 * 1024
 """Bytes of a review that is read in less time than a thread takes to begin."""
 
@@ -71,7 +84,9 @@ class Judge:
         known: what is known of the cluster; read in the caller's loop only.
         settings: how strict to be.
         threads: where everything goes on that takes time.
+        verdicts: has SQL judged, in no thread.
         allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
+        allow: what declarations may use beyond the built-in lists.
     """
 
     def __init__(
@@ -79,21 +94,33 @@ class Judge:
         known: Known,
         settings: AdmissionSettings,
         threads: Executor,
+        verdicts: SqlVerdicts,
         *,
         allow_jdbc_url: bool = False,
+        allow: Allowances = NO_ALLOWANCES,
     ) -> None:
         self._known = known
         self._passed_users = frozenset(settings.passed_users)
         self._review = partial(
-            review, protect=settings.protect_dependants, allow_jdbc_url=allow_jdbc_url
+            review,
+            protect=settings.protect_dependants,
+            allow_jdbc_url=allow_jdbc_url,
+            allow=allow,
         )
         self._threads = threads
+        self._verdicts = verdicts
+        self._under_way: Counter[str] = Counter()
+
+    def under_way(self, namespace: str) -> int:
+        """Reviews of a namespace under way."""
+        return self._under_way[namespace]
 
     async def judge(self, body: bytes) -> Judgement:
         """The answer to a review.
 
         Raises:
             ReviewUnreadable: the body is none.
+            TooManyReviews: its namespace has too many under way.
         """
         loop = asyncio.get_running_loop()
         if len(body) <= SMALL_BODY:
@@ -101,15 +128,40 @@ class Judge:
         else:
             request, submission = await loop.run_in_executor(self._threads, self._read, body)
         if isinstance(submission, Submission):
-            around = surroundings_of(submission.resource, self._known)
-            answer = await loop.run_in_executor(self._threads, self._review, submission, around)
-            return _judged(request, answer)
+            with self._turn(request.namespace):
+                around = surroundings_of(submission.resource, self._known)
+                return _judged(request, await self._reviewed(submission, around, request.namespace))
         if submission is None:
             ref = Ref(request.kind.kind, request.namespace, request.name)
             return _judged(request, review_deletion(request, users_of(ref, self._known)))
         if submission is PASSED:
             return Judgement(request, PASSED, Outcome.PASSED)
         return _judged(request, submission)
+
+    @contextmanager
+    def _turn(self, namespace: str) -> Iterator[None]:
+        """One review of a namespace under way."""
+        if self._under_way[namespace] >= MOST_OF_A_NAMESPACE:
+            raise TooManyReviews(f"too many reviews of namespace {namespace!r} at once")
+        self._under_way[namespace] += 1
+        try:
+            yield
+        finally:
+            self._under_way[namespace] -= 1
+            if not self._under_way[namespace]:
+                del self._under_way[namespace]
+
+    async def _reviewed(
+        self, submission: Submission, around: Surroundings, namespace: str
+    ) -> Answer:
+        """The answer once all SQL in sight is judged; the namespace waits for its own texts."""
+        loop, asked = asyncio.get_running_loop(), Asked(self._verdicts)
+        work = partial(self._review, submission, around, judge_sql=asked)
+        answer = await loop.run_in_executor(self._threads, work)
+        while asked.missing:
+            await asked.learn(namespace)
+            answer = await loop.run_in_executor(self._threads, work)
+        return answer
 
     def _read(self, body: bytes) -> tuple[AdmissionRequest, Submission | Answer | None]:
         """The request, with its object, or the answer where that is settled; None to delete."""

@@ -23,6 +23,10 @@ REVIEW_VERSION = "admission.k8s.io/v1"
 LARGEST_BODY = 3 * 1024 * 1024
 """Bytes of a review. The API server takes objects up to 1.5 MiB, and an update sends two."""
 
+MOST_VALUES = 100_000
+"""Values of a review, counted by what parts them. So many take half a second to
+read; a body of nothing but `[],[],` would take ten, with everybody else waiting."""
+
 
 class Operation(StrEnum):
     """What is being done to the object."""
@@ -104,6 +108,13 @@ def parse_review(body: bytes) -> AdmissionRequest:
     Raises:
         ReviewUnreadable: it is no JSON, or no AdmissionReview of the one version that there is.
     """
+    values = sum(body.count(sign) for sign in (b",", b"[", b"{"))
+    if values > MOST_VALUES:
+        raise ReviewUnreadable(
+            "this review has too many values",
+            found=f"some {values:,}",
+            expected=f"at most {MOST_VALUES:,}",
+        )
     try:
         review = AdmissionReview.model_validate_json(body, strict=True, by_alias=True)
     except ValidationError as error:

@@ -15,9 +15,11 @@ from http import HTTPStatus
 from pydantic import JsonValue
 
 from snaploom.loading.documents import read_object
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.finding import Finding, Severity, errors_of
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.resource import Resource
+from snaploom.planning.sqlgate.facts import SqlJudge
 from snaploom.planning.validation.validator import validate
 from snaploom_operator.admission.answers import PASSED, Answer, Refusal, warning_text
 from snaploom_operator.admission.breaking import (
@@ -80,7 +82,9 @@ def review(
     around: Surroundings,
     protect: ProtectDependants,
     *,
+    judge_sql: SqlJudge,
     allow_jdbc_url: bool = False,
+    allow: Allowances = NO_ALLOWANCES,
 ) -> Answer:
     """The judgement on an object that is to be created or changed.
 
@@ -88,14 +92,17 @@ def review(
         submission: the object.
         around: what else there is.
         protect: whether a change that breaks others is refused.
+        judge_sql: gives the facts of texts of SQL.
         allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
+        allow: what declarations may use beyond the built-in lists.
     """
     resource, identity = submission.resource, submission.resource.identity
-    before = Neighbourhood((*around.near, *_listed(submission.before)), around.broken)
-    after = Neighbourhood((*around.near, resource), around.broken)
+    now = (*around.near, *_listed(submission.before))
+    before = Neighbourhood(now, around.broken, allow, judge_sql)
+    after = Neighbourhood((*around.near, resource), around.broken, allow, judge_sql)
     findings = after.findings([identity])
     refused = (
-        *_by_itself(resource, findings),
+        *_by_itself(resource, findings, allow, judge_sql),
         *cluster_findings(resource, allow_jdbc_url=allow_jdbc_url),
         *contradictions(resource, submission.before, around),
     )
@@ -130,11 +137,15 @@ def _listed(resource: Resource | None) -> tuple[Resource, ...]:
     return () if resource is None else (resource,)
 
 
-def _by_itself(resource: Resource, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def _by_itself(
+    resource: Resource, findings: Iterable[Finding], allow: Allowances, judge_sql: SqlJudge
+) -> tuple[Finding, ...]:
     """Errors that stay whatever else there is."""
     if not errors_of(findings):
         return ()
-    alone = validate([resource], missing_reference=Severity.WARNING)
+    alone = validate(
+        [resource], missing_reference=Severity.WARNING, allow=allow, judge_sql=judge_sql
+    )
     return tuple(finding for finding in errors_of(alone) if finding.code not in _CONTRADICTIONS)
 
 

@@ -14,13 +14,15 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from snaploom_operator.admission.judge import Judge
+from snaploom_operator.admission.listening import serving
 from snaploom_operator.admission.metrics import AdmissionMetrics
-from snaploom_operator.admission.server import Webhook, serving
+from snaploom_operator.admission.server import Webhook
 from snaploom_operator.admission.tls import ServedCertificate
 from snaploom_operator.admission.view import View
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.knowledge.store import Store
 from snaploom_operator.settings import OperatorSettings
+from snaploom_operator.sqlworkers import running_workers
 
 THREADS = 4
 """Threads for judging: one slow review does not hold up the next."""
@@ -100,7 +102,14 @@ async def running_webhook(
     metrics.show_view(lambda: view.age, lambda: view.size)
     async with AsyncExitStack() as stack:
         threads = stack.enter_context(ThreadPoolExecutor(THREADS, "review"))
-        judge = Judge(store, admission, threads, allow_jdbc_url=settings.allow_jdbc_url)
+        judge = Judge(
+            store,
+            admission,
+            threads,
+            await stack.enter_async_context(running_workers()),
+            allow_jdbc_url=settings.allow_jdbc_url,
+            allow=settings.allow,
+        )
         webhook = Webhook(judge.judge, metrics, lambda: readiness.trouble)
         certificate.look()
         for work in (view.run(), certificate.follow()):

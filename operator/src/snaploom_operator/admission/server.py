@@ -10,11 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
-from ssl import SSLContext
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -22,14 +20,12 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from snaploom_operator.admission.judge import Judgement, Outcome
 from snaploom_operator.admission.metrics import AdmissionMetrics
 from snaploom_operator.admission.request import LARGEST_BODY
-from snaploom_operator.errors import ReviewUnreadable, SettingsInvalid
+from snaploom_operator.errors import ReviewUnreadable, TooManyReviews
 
 REVIEW_SECONDS = 4.0
 """Deadline of a review; the API server waits for five seconds (`timeoutSeconds`)."""
 MOST_AT_ONCE = 64
 """Reviews under way; more would only make all of them late."""
-GRACE_SECONDS = 10.0
-"""How long reviews under way may take when the server ends; longer than any does."""
 
 _log = logging.getLogger(__name__)
 
@@ -111,6 +107,9 @@ class Webhook:
             judgement = await self._judged(request)
         except ReviewUnreadable as error:
             return _Told(_failure(HTTPStatus.BAD_REQUEST, str(error)), Outcome.UNREADABLE)
+        except TooManyReviews as error:
+            failure = _failure(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+            return _Told(failure, Outcome.BUSY)
         except web.HTTPRequestEntityTooLarge:
             text = f"a review may have {LARGEST_BODY:,} bytes"
             return _Told(_failure(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text), Outcome.UNREADABLE)
@@ -154,35 +153,3 @@ def _failure(status: HTTPStatus, message: str) -> web.Response:
         "code": status.value,
     }
     return web.json_response(document, status=status.value)
-
-
-@asynccontextmanager
-async def serving(
-    application: web.Application, host: str | None, port: int, tls: SSLContext | None = None
-) -> AsyncIterator[int]:
-    """Serve until the end of the context; the port, which differs from 0 where 0 was asked for.
-
-    At the end nothing new is accepted, and what is under way is finished.
-
-    Raises:
-        SettingsInvalid: the port is taken, or not allowed.
-    """
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=GRACE_SECONDS)
-    await runner.setup()
-    try:
-        await _listen(web.TCPSite(runner, host, port, ssl_context=tls), port)
-        yield int(runner.addresses[0][1])
-    finally:
-        await runner.cleanup()
-
-
-async def _listen(site: web.TCPSite, port: int) -> None:
-    try:
-        await site.start()
-    except OSError as error:
-        raise SettingsInvalid(
-            "the webhook cannot listen there",
-            found=f"port {port}: {error.strerror or error}",
-            expected="a port that is free",
-            hint="set admission.port, healthPort and metricsPort; 0 takes any free port",
-        ) from error

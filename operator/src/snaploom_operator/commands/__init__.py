@@ -26,5 +26,10 @@ COMMANDS = (
         "snaploom_operator.commands.webhook:webhook",
         "Check resources before the API server stores them.",
     ),
+    (
+        "operator settings",
+        "snaploom_operator.commands.settings:settings",
+        "Show the settings in force, and what their lists allow.",
+    ),
 )
 GROUPS = {"operator": "What runs in a cluster: the operator and its webhook."}

@@ -15,7 +15,7 @@ from snaploom_operator.objects import Ref
 DRIVER, OPERATOR = "driver", "operator"
 _FIELDS = ("run", "reason")
 """What is shown of an object's fields besides its level and its message."""
-_TEXT = re.compile(r"\S+Z (?P<level>[A-Z]+) +(?P<message>.*)")
+_TEXT = re.compile(r"\S+Z (?P<level>[A-Z]+) ++(?P<message>.*)")
 """The operator's lines in its form for people: they begin with their time."""
 
 

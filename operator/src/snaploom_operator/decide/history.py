@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from snaploom.models.report import RunPhase
+from snaploom.models.run import CurrentRun
 from snaploom.models.times import EpochNanos
 from snaploom_operator.actions import Delete
 from snaploom_operator.decide.settings import DecideSettings
@@ -57,6 +58,33 @@ def outdated(view: RunView, kept: Iterable[str], settings: DecideSettings) -> tu
         if config_map.role in _OF_RUNS and config_map.run not in protected
     )
     return (*applications, *config_maps)[:_MOST_AT_ONCE]
+
+
+def repeated(
+    view: RunView, current: CurrentRun | None, settings: DecideSettings
+) -> tuple[Delete, ...]:
+    """What is to be deleted because its run has ended already.
+
+    A write of a leader that was paused, and has lost its Lease since, can arrive after the run was
+    followed to its end by another one.
+
+    Args:
+        view: the resource.
+        current: the run in flight.
+        settings: of the operator.
+    """
+    last = view.last
+    if last is None or last.uid is None or (current is not None and current.name == last.id):
+        return ()
+    namespace = view.owner.metadata.namespace or ""
+    return tuple(
+        deletion(application, namespace, settings)
+        for application in view.runs.applications
+        if application.name == last.id
+        and application.uid != last.uid
+        and not application.state.is_terminal
+        and not application.is_deleting
+    )
 
 
 def _finished(view: RunView) -> list[_Finished]:

@@ -92,6 +92,7 @@ def last_run(
     collected = report.collected if report is not None else None
     return LastRun(
         id=current.id,
+        uid=current.uid,
         action=current.action,
         phase=found.phase,
         reason=fit_text(found.reason, _REASON_BYTES),

@@ -16,7 +16,7 @@ from snaploom_operator.decide.departing import depart
 from snaploom_operator.decide.due import Due, due, retry_at
 from snaploom_operator.decide.faults import Fault
 from snaploom_operator.decide.following import Step, adopted, begin, follow_run
-from snaploom_operator.decide.history import outdated
+from snaploom_operator.decide.history import outdated, repeated
 from snaploom_operator.decide.settings import DecideSettings
 from snaploom_operator.decide.view import RunView
 from snaploom_operator.observed import ObservedRunnable
@@ -34,7 +34,8 @@ def live(view: RunView, settings: DecideSettings) -> Step:
     kept.extend(last.id for last in (view.last, step.ended) if last is not None)
     # What is created is not deleted in the same pass: names are observed before they are judged.
     cleared: tuple[Action, ...] = () if step.actions else outdated(view, kept, settings)
-    return replace(step, actions=(*_finalizer(view), *step.actions, *cleared))
+    again = repeated(view, current, settings)
+    return replace(step, actions=(*_finalizer(view), *step.actions, *again, *cleared))
 
 
 def next_run_at(view: RunView, current: CurrentRun | None) -> EpochNanos | None:

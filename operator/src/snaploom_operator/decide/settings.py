@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.run import SparkSettings, Submitter
 from snaploom_operator.settings import NO_LINEAGE, LineageSettings, LogFormat, OperatorSettings
 from snaploom_operator.submitters.base import ApplicationForm
@@ -23,6 +24,8 @@ class DecideSettings:
     """How runs are written down, for every submitter that there may be."""
     allow_jdbc_url: bool = False
     """Whether jobs may read databases by whole JDBC URLs."""
+    allow: Allowances = NO_ALLOWANCES
+    """What declarations may use beyond the built-in lists."""
     log_format: LogFormat = "text"
     """Form of the lines of drivers."""
     lineage: LineageSettings = NO_LINEAGE
@@ -43,6 +46,7 @@ class DecideSettings:
             submitter,
             FORMS,
             allow_jdbc_url=settings.allow_jdbc_url,
+            allow=settings.allow,
             log_format=settings.log_format,
             lineage=settings.lineage,
         )

@@ -64,6 +64,7 @@ def _request(
         report=report_name(current.name),
         secrets=secret_keys(bundle, current.action),
         allow_jdbc_url=settings.allow_jdbc_url,
+        allow=settings.allow,
         log_format=settings.log_format,
         lineage=settings.lineage,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.datasource import DataSource
 from snaploom.models.finding import Finding, Severity, errors_of
 from snaploom.models.outputdataset import OutputDataset
@@ -18,6 +19,7 @@ from snaploom.planning.bundle import Bundle
 from snaploom.planning.bundling import bundle_for
 from snaploom.planning.dependence import dependence_findings
 from snaploom.planning.plan import RunPlan, plan_offline
+from snaploom.planning.sqlgate.facts import SqlJudge
 from snaploom.planning.validation.overlaps import overlap_findings
 from snaploom.planning.validation.validator import validate
 from snaploom_operator.knowledge.entries import Entry
@@ -70,19 +72,34 @@ class Surroundings:
         )
 
 
-def own_findings(around: Surroundings, *, allow_jdbc_url: bool = False) -> tuple[Finding, ...]:
+def own_findings(
+    around: Surroundings,
+    *,
+    judge_sql: SqlJudge,
+    allow_jdbc_url: bool = False,
+    allow: Allowances = NO_ALLOWANCES,
+) -> tuple[Finding, ...]:
     """What is wrong or doubtful about one resource.
 
     Args:
         around: it, with all that says something about it.
+        judge_sql: gives the facts of texts of SQL.
         allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
+        allow: what declarations may use beyond the built-in lists.
     """
     contents = [entry.content for entry in around.closure]
     known = [content for content in contents if isinstance(content, Resource)]
     refused = frozenset(identity_of(c.ref) for c in contents if isinstance(c, Refused))
     resource, about = around.resource, {around.resource.identity}
     found = [
-        *validate(known, broken=refused, missing_reference=Severity.ERROR, about=about),
+        *validate(
+            known,
+            broken=refused,
+            missing_reference=Severity.ERROR,
+            about=about,
+            allow=allow,
+            judge_sql=judge_sql,
+        ),
         *_beyond_references(around),
     ]
     strict = cluster_findings(resource, allow_jdbc_url=allow_jdbc_url)

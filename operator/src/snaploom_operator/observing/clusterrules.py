@@ -1,8 +1,7 @@
 """What a laptop may do with a warning, and a cluster may not: admission and reconciling refuse it.
 
 Everybody who may read resources would read a password in a spec (ruling D41), and a JDBC URL can
-name options through which a driver runs code (`operator.md` section 6). Settings of Spark could
-make whoever submits act for the resource with rights of its own.
+name options through which a driver runs code (`operator.md` section 6).
 """
 
 from __future__ import annotations
@@ -10,10 +9,8 @@ from __future__ import annotations
 from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource
 from snaploom.models.finding import Finding, Severity
-from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
-from snaploom.models.skippingindex import SkippingIndex
-from snaploom_operator.submitters.sandbox import refusals
+from snaploom.planning.secretdetection import secret_findings
 
 
 def cluster_findings(resource: Resource, *, allow_jdbc_url: bool = False) -> tuple[Finding, ...]:
@@ -23,12 +20,13 @@ def cluster_findings(resource: Resource, *, allow_jdbc_url: bool = False) -> tup
         resource: what is declared.
         allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
     """
-    match resource:
-        case DataSource():
-            return _of_source(resource, allow_jdbc_url=allow_jdbc_url)
-        case OutputDataset() | SkippingIndex():
-            return _of_spark(resource)
-    return ()
+    secrets = (
+        finding.model_copy(update={"severity": Severity.ERROR})
+        for finding in secret_findings(resource)
+    )
+    if not isinstance(resource, DataSource):
+        return tuple(secrets)
+    return (*_of_source(resource, allow_jdbc_url=allow_jdbc_url), *secrets)
 
 
 def _of_source(source: DataSource, *, allow_jdbc_url: bool) -> tuple[Finding, ...]:
@@ -58,19 +56,6 @@ def _of_source(source: DataSource, *, allow_jdbc_url: bool) -> tuple[Finding, ..
             )
         )
     return tuple(findings)
-
-
-def _of_spark(resource: OutputDataset | SkippingIndex) -> tuple[Finding, ...]:
-    return tuple(
-        _refusal(
-            "SL182",
-            f"{refused.found}: {refused.reason}",
-            resource,
-            refused.path,
-            hint="leave it out, or ask whoever installed the operator to set it for everybody",
-        )
-        for refused in refusals(resource.spec.run.spark)
-    )
 
 
 def _refusal(code: str, message: str, resource: Resource, path: str, hint: str) -> Finding:

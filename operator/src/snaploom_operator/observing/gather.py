@@ -16,6 +16,7 @@ from functools import partial
 from heapq import nsmallest
 from typing import TypedDict
 
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.datasource import DataSource, LastSeen, UsedBy
 from snaploom.models.finding import Finding, errors_of
 from snaploom.models.outputdataset import OutputDataset
@@ -48,6 +49,7 @@ from snaploom_operator.observing.checking import (
     needed,
     own_findings,
 )
+from snaploom_operator.sqlverdicts import Asked, SqlVerdicts
 
 KEPT = 250
 """Checked declarations with a Bundle that are kept: more than are looked at again and again at one
@@ -91,15 +93,24 @@ class Gatherer:
     Args:
         store: what was last seen of the cluster.
         clock: the time.
+        verdicts: has SQL judged, not in the loop.
         allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
+        allow: what declarations may use beyond the built-in lists.
     """
 
     def __init__(
-        self, store: Store, clock: Callable[[], EpochNanos], *, allow_jdbc_url: bool = False
+        self,
+        store: Store,
+        clock: Callable[[], EpochNanos],
+        verdicts: SqlVerdicts,
+        *,
+        allow_jdbc_url: bool = False,
+        allow: Allowances = NO_ALLOWANCES,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._own_findings = partial(own_findings, allow_jdbc_url=allow_jdbc_url)
+        self._verdicts = verdicts
+        self._own_findings = partial(own_findings, allow_jdbc_url=allow_jdbc_url, allow=allow)
         self._kept: dict[Ref, _Kept] = {}
         self._large: OrderedDict[Ref, None] = OrderedDict()
         """Of those, the ones with a Bundle, the latest used last."""
@@ -148,44 +159,68 @@ class Gatherer:
         if kept is not None and kept.basis == basis:
             self._keep(entry.ref, kept)
             return kept.checked
-        if len(around.closure) < MANY:
-            faulty = [each for each in needed(around.closure, entry.ref) if self._is_wrong(each)]
-            findings = self._findings(entry.ref, around, basis)
+        asked = Asked(self._verdicts)
+        is_same, is_small = True, len(around.closure) < MANY
+        while True:
+            others = needed(around.closure, entry.ref)
+            if is_small:
+                faulty = [each for each in others if self._is_wrong(each, asked)]
+                findings = self._findings(entry.ref, around, basis, asked)
+            else:
+                faulty = await self._wrong_of(others, asked)
+                work = partial(self._own_findings, around, judge_sql=asked)
+                findings, is_same = await asyncio.to_thread(work), False
+            if not asked.missing:
+                break
+            await asked.learn(entry.ref.namespace)
+            is_same = False
+        if is_small:
             checked = check(around, findings, _identities(faulty))
         else:
-            faulty = await self._wrong_of(needed(around.closure, entry.ref))
-            findings = await asyncio.to_thread(self._own_findings, around)
             checked = await asyncio.to_thread(check, around, findings, _identities(faulty))
-            is_same = self._store.entry(entry.ref) is entry
-            if not is_same or hash(self._around(entry, resource).basis) != basis:
-                return None
-            self._own[entry.ref] = basis, findings
+        if not is_same and not self._is_still(entry, resource, basis):
+            return None
+        self._own[entry.ref] = basis, findings
         self._keep(entry.ref, _Kept(basis, checked))
         return checked
 
-    def _findings(self, ref: Ref, around: Surroundings, basis: int) -> tuple[Finding, ...]:
-        """What is wrong or doubtful about a resource itself; found once, whoever asks."""
-        kept = self._own.get(ref)
-        if kept is None or kept[0] != basis:
-            kept = self._own[ref] = basis, self._own_findings(around)
-        return kept[1]
+    def _is_still(self, entry: Entry, resource: Resource, basis: int) -> bool:
+        """Whether nothing changed meanwhile that a judgement was made from."""
+        is_same = self._store.entry(entry.ref) is entry
+        return is_same and hash(self._around(entry, resource).basis) == basis
 
-    async def _wrong_of(self, members: Iterable[Entry]) -> list[Entry]:
+    def _findings(
+        self, ref: Ref, around: Surroundings, basis: int, asked: Asked
+    ) -> tuple[Finding, ...]:
+        """What is wrong or doubtful about a resource itself; found once, whoever asks.
+
+        It is nothing to keep while a text of SQL in it is not judged.
+        """
+        kept = self._own.get(ref)
+        if kept is not None and kept[0] == basis:
+            return kept[1]
+        missing = len(asked.missing)
+        findings = self._own_findings(around, judge_sql=asked)
+        if len(asked.missing) == missing:
+            self._own[ref] = basis, findings
+        return findings
+
+    async def _wrong_of(self, members: Iterable[Entry], asked: Asked) -> list[Entry]:
         """Those with faults of their own; others get their turn in between."""
         found = []
         for number, entry in enumerate(members, start=1):
-            if self._is_wrong(entry):
+            if self._is_wrong(entry, asked):
                 found.append(entry)
             if number % MANY == 0:
                 await asyncio.sleep(0)
         return found
 
-    def _is_wrong(self, entry: Entry) -> bool:
+    def _is_wrong(self, entry: Entry, asked: Asked) -> bool:
         """Whether a resource has faults of its own."""
         if isinstance(entry.content, Refused):
             return True
         around = self._around(entry, entry.content)
-        return bool(errors_of(self._findings(entry.ref, around, hash(around.basis))))
+        return bool(errors_of(self._findings(entry.ref, around, hash(around.basis), asked)))
 
     def _around(self, entry: Entry, resource: Resource) -> Surroundings:
         closure = self._store.closure(entry.ref)

@@ -24,6 +24,7 @@ from snaploom_operator.objects import Ref
 from snaploom_operator.observing.gather import Gatherer
 from snaploom_operator.process.controller import Controller, Recorder
 from snaploom_operator.settings import OperatorSettings
+from snaploom_operator.sqlverdicts import SqlVerdicts
 from snaploom_operator.submitters.forms import FORMS
 from snaploom_operator.watching.kinds import watched_kinds
 from snaploom_operator.watching.synchronising import Synchroniser
@@ -51,6 +52,7 @@ class Operator:
         settings: what whoever installed it decided.
         recorder: posts events.
         metrics: what is counted.
+        verdicts: has texts of SQL judged.
         is_local: whether it may run jobs itself (ruling D45).
         clocks: the time.
         chance: numbers between 0 and 1, for jitter.
@@ -62,6 +64,7 @@ class Operator:
         settings: OperatorSettings,
         recorder: Recorder,
         metrics: Metrics,
+        verdicts: SqlVerdicts,
         *,
         is_local: bool = False,
         clocks: Clocks | None = None,
@@ -89,7 +92,13 @@ class Operator:
         self.controller = Controller(
             self.store,
             cluster,
-            Gatherer(self.store, clocks.now, allow_jdbc_url=settings.allow_jdbc_url),
+            Gatherer(
+                self.store,
+                clocks.now,
+                verdicts,
+                allow_jdbc_url=settings.allow_jdbc_url,
+                allow=settings.allow,
+            ),
             partial(decide, settings=DecideSettings.of(settings, is_local=is_local)),
             self.queue,
             recorder,

@@ -17,11 +17,12 @@ from pathlib import Path
 from aiohttp.web import Application
 from prometheus_client import CollectorRegistry, Gauge
 
+from snaploom.models.allowances import ALLOW_VARIABLE
 from snaploom.models.metadataapplicator import MetadataApplicator
 from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE
 from snaploom.planning.jobvariables import NAMESPACE_VARIABLE, URL_VARIABLE
 from snaploom_operator.acting.events import EventRecorder
-from snaploom_operator.admission.server import serving
+from snaploom_operator.admission.listening import serving
 from snaploom_operator.certificates.keeping import CertificateKeeper
 from snaploom_operator.cluster.adapter import open_cluster
 from snaploom_operator.cluster.connection import is_in_pod
@@ -46,6 +47,7 @@ from snaploom_operator.process.health import (
 from snaploom_operator.process.lease import Leadership, leading
 from snaploom_operator.process.operating import Clocks, Operator
 from snaploom_operator.settings import OperatorSettings
+from snaploom_operator.sqlworkers import running_workers
 from snaploom_operator.watching.login import connection_info
 from snaploom_operator.watching.watches import Watches
 
@@ -107,6 +109,7 @@ async def running_operator(
             settings,
             EventRecorder(cluster, socket.gethostname(), metrics.posted),
             metrics,
+            await stack.enter_async_context(running_workers()),
             is_local=place.is_local,
             clocks=clocks,
         )
@@ -148,6 +151,7 @@ async def running_operator(
         ]
         if place.is_local:
             environment = stack.enter_context(job_environment(place.kubeconfig, place.context))
+            environment[ALLOW_VARIABLE] = settings.allow.dump_json()
             environment[ALLOW_URL_VARIABLE] = str(settings.allow_jdbc_url).lower()
             if settings.lineage.url:
                 environment[URL_VARIABLE] = settings.lineage.url

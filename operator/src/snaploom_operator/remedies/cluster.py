@@ -53,6 +53,12 @@ CLUSTER = {
         "Runs go on meanwhile, and nothing is lost. Otherwise look at the network.",
         see="operating/network.md",
     ),
+    "TooManyReviews": Remedy(
+        "Somebody in one namespace sends more declarations at a time than the webhook judges for "
+        "one namespace; others are not held up.",
+        "Send them one after the other; clients that apply folders do so by themselves.",
+        see="how-to/admission.md",
+    ),
     "ReviewUnreadable": Remedy(
         "Something other than the API server spoke to the webhook, or an object is larger than "
         "any API server takes.",

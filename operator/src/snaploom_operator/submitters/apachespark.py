@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from snaploom.models.run import SparkSettings, Submitter
+from snaploom.planning.podsettings import BUNDLE_FOLDER
 from snaploom_operator.cluster.port import ApiResource
 from snaploom_operator.cluster.resources import APACHE_SPARK_APPLICATIONS
 from snaploom_operator.metadata import Metadata, mapping_in, text_in
@@ -26,7 +27,7 @@ from snaploom_operator.submitters.applications import (
 from snaploom_operator.submitters.arguments import JOB_FILE, job_arguments
 from snaploom_operator.submitters.base import RunRequest
 from snaploom_operator.submitters.pods import driver_template, executor_template
-from snaploom_operator.submitters.sandbox import BUNDLE_FOLDER
+from snaploom_operator.submitters.protection import PROTECTION
 from snaploom_operator.submitters.sizes import Sizes, sizes
 
 _PYTHON = "org.apache.spark.deploy.PythonRunner"
@@ -125,7 +126,7 @@ def _configuration(request: RunRequest, spark: SparkSettings, sized: Sizes) -> d
         "spark.kubernetes.driver.pod.name": _driver_pod(request.name),
         **_executors(sized),
     }
-    return {**spark.spark_conf, **{key: value for key, value in own.items() if value}}
+    return {**PROTECTION, **spark.spark_conf, **{key: value for key, value in own.items() if value}}
 
 
 def _executors(sized: Sizes) -> dict[str, str]:

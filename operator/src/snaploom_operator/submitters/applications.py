@@ -10,6 +10,7 @@ from snaploom.models.base import ApiModel
 from snaploom.models.common import TimestampText
 from snaploom.models.run import RunAction, SparkSettings, Submitter, Trigger
 from snaploom.models.times import EpochNanos, format_instant, parse_instant
+from snaploom.planning.sparksettings import hint_of, refusals
 from snaploom_operator.errors import SparkSettingsRefused
 from snaploom_operator.manifests.metadata import child_metadata
 from snaploom_operator.metadata import Metadata, mapping_in, text_in
@@ -22,7 +23,6 @@ from snaploom_operator.objects import (
     JsonObject,
 )
 from snaploom_operator.submitters.base import RunRequest
-from snaploom_operator.submitters.sandbox import refusals
 from snaploom_operator.submitters.submissionlogs import cause_in
 
 _SHOWN = 5
@@ -110,7 +110,7 @@ def checked_settings(request: RunRequest) -> SparkSettings:
         SparkSettingsRefused: they reach beyond the run's own pods, or contradict each other.
     """
     spark = request.spark
-    refused = refusals(request.owner.spec.run.spark)
+    refused = refusals(request.owner.spec.run.spark, request.allow)
     if refused:
         shown = [f"{one.found} ({one.reason})" for one in refused[:_SHOWN]]
         raise SparkSettingsRefused(
@@ -118,7 +118,7 @@ def checked_settings(request: RunRequest) -> SparkSettings:
             resource=request.owner.identity,
             path=refused[0].path,
             found="; ".join(shown),
-            hint="leave them out, or ask whoever installed the operator to make them for everybody",
+            hint=hint_of(refused[0]),
         )
     allocation = spark.dynamic_allocation
     if allocation is not None and (allocation.min_executors or 0) > (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import RunAction, SparkSettings, Submitter, Trigger
 from snaploom.models.skippingindex import SkippingIndex
@@ -37,6 +38,8 @@ class RunRequest:
     """Keys of Secrets that its driver gets as environment variables."""
     allow_jdbc_url: bool = False
     """Whether its driver may read databases by whole JDBC URLs."""
+    allow: Allowances = NO_ALLOWANCES
+    """What its declarations may use beyond the built-in lists."""
     log_format: LogFormat = "text"
     """Form of its driver's lines."""
     lineage: LineageSettings = NO_LINEAGE

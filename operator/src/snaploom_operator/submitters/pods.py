@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import JsonValue
 
+from snaploom.models.allowances import ALLOW_VARIABLE
 from snaploom.models.base import ApiModel
 from snaploom.models.podtemplate import PodTemplate
 from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE
@@ -22,10 +23,11 @@ from snaploom.planning.jobvariables import (
     NAMESPACE_VARIABLE,
     URL_VARIABLE,
 )
+from snaploom.planning.podsettings import BUNDLE_FOLDER, OUR_VOLUMES, normal_path
+from snaploom.planning.podvariables import PINNED
 from snaploom_operator.manifests.metadata import child_labels
 from snaploom_operator.settings import LineageSettings
 from snaploom_operator.submitters.base import RunRequest
-from snaploom_operator.submitters.sandbox import BUNDLE_FOLDER, OUR_VOLUMES, normal_path
 
 DRIVER = "driver"
 EXECUTOR = "executor"
@@ -54,8 +56,6 @@ def driver_template(request: RunRequest) -> dict[str, JsonValue]:
         }
         for key in request.secrets
     ]
-    if request.allow_jdbc_url:
-        variables.append({"name": ALLOW_URL_VARIABLE, "value": "true"})
     if request.log_format != "text":
         variables.append({"name": LOG_FORMAT_VARIABLE, "value": request.log_format})
     variables.extend(_lineage(request.lineage))
@@ -102,7 +102,15 @@ def _template(
             "runAsNonRoot": True,
         },
         "resources": {},
-        **_given(env=[*_dumped(asked.env), *variables], envFrom=_dumped(asked.env_from)),
+        **_given(
+            env=[
+                *_dumped(asked.env),
+                *variables,
+                *_allowed(request, role),
+                *_pinned(asked, variables),
+            ],
+            envFrom=_dumped(asked.env_from),
+        ),
     }
     spec: dict[str, JsonValue] = {
         "automountServiceAccountToken": role == DRIVER,
@@ -128,6 +136,27 @@ def _template(
         **_given(annotations={**asked.annotations}),
     }
     return {"metadata": metadata, "spec": spec}
+
+
+def _allowed(request: RunRequest, role: str) -> Iterator[JsonValue]:
+    """Variables that say what a job may use.
+
+    Always written, whatever they say, and last: of two in `env` the later one counts, and `env`
+    counts before `envFrom`.
+    """
+    yield {"name": ALLOW_VARIABLE, "value": request.allow.dump_json()}
+    reads_urls = request.allow_jdbc_url and role == DRIVER
+    yield {"name": ALLOW_URL_VARIABLE, "value": str(reads_urls).lower()}
+
+
+def _pinned(asked: PodTemplate, variables: Iterable[JsonValue]) -> Iterator[JsonValue]:
+    """Variables that `envFrom` must not bring; what somebody gave a value keeps it."""
+    if not asked.env_from:
+        return
+    given = {entry["name"] for entry in variables if isinstance(entry, dict)}
+    given |= {variable.name for variable in asked.env}
+    for name in sorted(PINNED.keys() - given):
+        yield {"name": name, "value": PINNED[name]}
 
 
 def _dumped(models: Iterable[ApiModel]) -> list[JsonValue]:

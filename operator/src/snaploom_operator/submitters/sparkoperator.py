@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from snaploom.models.run import DynamicAllocation, SparkSettings, Submitter
+from snaploom.planning.podsettings import BUNDLE_FOLDER
 from snaploom_operator.cluster.port import ApiResource
 from snaploom_operator.cluster.resources import SPARK_APPLICATIONS
 from snaploom_operator.metadata import mapping_in, text_in
@@ -25,7 +26,7 @@ from snaploom_operator.submitters.applications import (
 from snaploom_operator.submitters.arguments import JOB_FILE, job_arguments
 from snaploom_operator.submitters.base import RunRequest
 from snaploom_operator.submitters.pods import driver_template, executor_template
-from snaploom_operator.submitters.sandbox import BUNDLE_FOLDER
+from snaploom_operator.submitters.protection import PROTECTION
 from snaploom_operator.submitters.sizes import Sizes, sizes
 
 _STATES: Mapping[str, ApplicationState] = {state.value: state for state in ApplicationState}
@@ -91,8 +92,7 @@ def _spec(request: RunRequest, spark: SparkSettings, sized: Sizes) -> dict[str, 
     }
     if spark.image_pull_secrets:
         spec["imagePullSecrets"] = [*spark.image_pull_secrets]
-    if spark.spark_conf:
-        spec["sparkConf"] = {**spark.spark_conf}
+    spec["sparkConf"] = {**PROTECTION, **spark.spark_conf}
     if sized.allocation is not None:
         spec["dynamicAllocation"] = _allocation(sized.allocation)
     return spec

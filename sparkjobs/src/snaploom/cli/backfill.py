@@ -8,12 +8,23 @@ from cyclopts import Parameter
 
 from snaploom import lazy
 from snaploom.cli.console import OutputForm, print_json, result_console
-from snaploom.cli.options import Files, Form, KeepGoing, Limit, Now, instant_of, time_of
+from snaploom.cli.options import (
+    Allow,
+    Files,
+    Form,
+    KeepGoing,
+    Limit,
+    Now,
+    allowed_by,
+    instant_of,
+    time_of,
+)
 from snaploom.cli.weaving import weave_and_show
 from snaploom.jobs.declarations.files import read_declarations, runnable_bundles
 from snaploom.jobs.interruption import hearing_signals
 from snaploom.jobs.published.estimating import Estimate
 from snaploom.jobs.weaving.options import RunOptions
+from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.times import EpochNanos
@@ -25,7 +36,12 @@ class EstimateRun(Protocol):
     """`snaploom.jobs.weaving.outputs.estimated`, which brings Spark along."""
 
     def __call__(
-        self, bundle: Bundle, moment: EpochNanos, limit: int | None, selection: Selection
+        self,
+        bundle: Bundle,
+        moment: EpochNanos,
+        limit: int | None,
+        selection: Selection,
+        allow: Allowances,
     ) -> Estimate:
         """What a run would take."""
         ...
@@ -47,6 +63,7 @@ def backfill(
         bool, Parameter(help="Say about what it would take, and publish nothing.")
     ] = False,
     now: Now = None,
+    allow: Allow = (),
     output: Form = OutputForm.TEXT,
 ) -> int:
     """Publish what is due in a span of snapshot times, and nothing else.
@@ -57,10 +74,10 @@ def backfill(
     moment = instant_of(now)
     selection = _span(from_, to)
     if estimate:
-        declarations = read_declarations(file)
+        declarations = read_declarations(file, allowed_by(allow))
         (bundle,), _ = runnable_bundles(declarations, [name])
         look = cast(EstimateRun, lazy.resolve(lazy.ESTIMATE))
-        found = look(bundle, moment, limit, selection)
+        found = look(bundle, moment, limit, selection, declarations.allow)
         if output is OutputForm.JSON:
             print_json(found.document)
         else:
@@ -68,7 +85,7 @@ def backfill(
         return 0
     options = RunOptions(selection=selection, keep_going=keep_going)
     with hearing_signals() as interruption:
-        declarations = read_declarations(file)
+        declarations = read_declarations(file, allowed_by(allow))
         return weave_and_show(declarations, [name], moment, limit, interruption, output, options)
 
 

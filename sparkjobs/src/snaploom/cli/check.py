@@ -10,11 +10,12 @@ from pydantic import JsonValue
 
 from snaploom import lazy
 from snaploom.cli.console import OutputForm, message_console, print_json, result_console
-from snaploom.cli.options import Files, Form, time_of
+from snaploom.cli.options import Allow, Files, Form, allowed_by, time_of
 from snaploom.cli.places import Place, published_state
 from snaploom.errors import ManifestCorrupt
 from snaploom.jobs.declarations.files import read_declarations
 from snaploom.jobs.interruption import Interruption, hearing_signals
+from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.run import RunSettings
@@ -38,6 +39,7 @@ class CheckContent(Protocol):
         times: Sequence[EpochNanos],
         tell: Callable[[str], None],
         interruption: Interruption,
+        allow: Allowances,
     ) -> tuple[Fault, ...]:
         """Read snapshots, and compare them with the manifest."""
         ...
@@ -56,6 +58,7 @@ def check(
         tuple[str, ...],
         Parameter(help="Time of a snapshot to read; omitted, every one that is live."),
     ] = (),
+    allow: Allow = (),
     output: Form = OutputForm.TEXT,
 ) -> int:
     """Compare what is in an output's folder with what was published; nothing is changed.
@@ -82,7 +85,9 @@ def check(
             readable = [time for time in times if time not in broken]
             run, key = _declared(place, file)
             read = cast(CheckContent, lazy.resolve(lazy.CHECK_CONTENT))
-            faults.extend(read(run, store, state, key, readable, _tell, interruption))
+            faults.extend(
+                read(run, store, state, key, readable, _tell, interruption, allowed_by(allow))
+            )
     return _show(faults, store.uri, state.seq, len(times), output)
 
 

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import TextIO
 
 from pydantic import JsonValue
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
 
 from snaploom.errors import SnaploomError
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding, InvalidDeclarations
+from snaploom.visibletext import json_visible, visible_lines
 
 PIPE_WIDTH = 400
 """Columns of a table that is not on a terminal: more than any of ours has."""
@@ -44,12 +46,28 @@ def message_console() -> Console:
 def _console(stream: TextIO) -> Console:
     """Lines are never wrapped and tables never cut in a pipe, so that tools can read them."""
     width = None if stream.isatty() else PIPE_WIDTH
-    return Console(file=stream, soft_wrap=True, highlight=False, width=width)
+    return _PlainConsole(
+        file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False, width=width
+    )
+
+
+class _PlainConsole(Console):
+    """Text is text: what names and messages of others hold of escape sequences is shown."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control or not segment.text:
+                yield segment
+            else:
+                yield Segment(visible_lines(segment.text), segment.style)
 
 
 def print_json(document: JsonValue) -> None:
     """One JSON document on standard output."""
-    print(json.dumps(document, indent=2, ensure_ascii=False), flush=True)  # noqa: T201 - the result
+    text = json_visible(json.dumps(document, indent=2, ensure_ascii=False))
+    print(text, flush=True)  # noqa: T201 - the result
 
 
 def print_findings(findings: Iterable[Finding], console: Console) -> None:

@@ -14,7 +14,7 @@ from snaploom.cli.console import (
     print_json,
     result_console,
 )
-from snaploom.cli.options import Files, Form, Now, instant_of
+from snaploom.cli.options import Allow, Files, Form, Now, allowed_by, instant_of
 from snaploom.jobs.declarations.files import read_declarations, runnable_bundles
 from snaploom.jobs.published.comparing import compare
 
@@ -33,6 +33,7 @@ def diff(
         ),
     ] = None,
     now: Now = None,
+    allow: Allow = (),
     output: Form = OutputForm.TEXT,
 ) -> int:
     """Tell what the declarations would change in plan, schema and history; nothing is run.
@@ -40,11 +41,12 @@ def diff(
     Ends with 0 where all stays the same and with 1 where something differs, as `kubectl diff` does.
     What a run would refuse is marked with `!`.
     """
-    (after,), warnings = runnable_bundles(read_declarations(file), [name])
+    allowed = allowed_by(allow)
+    (after,), warnings = runnable_bundles(read_declarations(file, allowed), [name])
     before = None
     if against:
         # What is replaced may be at fault; all that matters is that it can be read.
-        before = read_declarations(against).bundle(name)
+        before = read_declarations(against, allowed).bundle(name)
     print_findings(warnings, message_console())
     comparison = compare(after, before, instant_of(now))
     for warning in comparison.warnings:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from cyclopts import CycloptsError
 
 from snaploom.cli.console import message_console, print_error
+from snaploom.confidential import without_secrets
 from snaploom.errors import SnaploomError
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
@@ -41,10 +42,11 @@ def _misused(error: CycloptsError, arguments: Sequence[str]) -> InvalidDeclarati
 def _internal_error(error: Exception) -> int:
     console = message_console()
     first = str(error).splitlines()[0] if str(error) else ""
-    summary = f"internal error: {type(error).__name__}: {first}"
+    summary = without_secrets(f"internal error: {type(error).__name__}: {first}")
     console.print(summary, style="bold red", markup=False)
     if os.environ.get(DEBUG_VARIABLE):
-        console.print("".join(traceback.format_exception(error)), markup=False)
+        told = without_secrets("".join(traceback.format_exception(error)))
+        console.print(told, markup=False)
     else:
         console.print(
             f"This is a fault of Snaploom. Set {DEBUG_VARIABLE}=1 to see where, and report it."

@@ -27,6 +27,7 @@ from snaploom.storage.gc import (
 )
 from snaploom.storage.layout import new_run_id
 from snaploom.storage.run import Run
+from snaploom.visibletext import visible
 
 
 def gc(
@@ -119,7 +120,7 @@ def _print(
     for item in found:
         would_go = item.verdict is Verdict.REMOVE
         what = "removed" if item.key in gone else "would go" if dry_run and would_go else "kept"
-        table.add_row(what, item.key, str(item.size), item.why)
+        table.add_row(what, visible(item.key), str(item.size), visible(item.why))
     console.print(table)
     size = sum(item.size for item in removed)
     console.print(f"{len(removed)} of {len(found)} files removed, {size} bytes.")

@@ -11,9 +11,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from snaploom.cli.console import message_console, print_findings, result_console
-from snaploom.cli.options import Files, time_of
+from snaploom.cli.options import Allow, Files, allowed_by, time_of
 from snaploom.cli.places import Place, published_state
 from snaploom.jobs.declarations.files import TREE_CODES, exit_code_of, read_declarations, refuse
+from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.planning.drawing import dot, mermaid, published_dot, published_mermaid
@@ -47,6 +48,7 @@ def graph(
         tuple[str, str] | None,
         Parameter(help="Two times: draw how what is published then differs."),
     ] = None,
+    allow: Allow = (),
     output: Annotated[
         GraphForm,
         Parameter(name=["--output", "-o"], show_default=True, help="Form of the drawing."),
@@ -55,7 +57,7 @@ def graph(
     """Draw how an output is joined together, declared or published; data is not looked at."""
     _refuse_confusion(file, at, diff)
     if at is None and diff is None:
-        return _draw_declared(place, file or [], output)
+        return _draw_declared(place, file or [], allowed_by(allow), output)
     store, state = published_state(place, file)
     history.refuse_empty(state, store.uri)
     if diff is None:
@@ -71,8 +73,8 @@ def graph(
     return 0
 
 
-def _draw_declared(name: str, file: Files, output: GraphForm) -> int:
-    declarations = read_declarations(file)
+def _draw_declared(name: str, file: Files, allow: Allowances, output: GraphForm) -> int:
+    declarations = read_declarations(file, allow)
     bundle = declarations.bundle(name)
     refuse(f for f in declarations.findings_for(bundle) if f.code not in TREE_CODES)
     plan = plan_offline(bundle)

@@ -22,6 +22,7 @@ from cyclopts import App, Parameter
 
 import snaploom
 from snaploom import lazy
+from snaploom.confidential import remember_environment
 
 COMMANDS = (
     ("init", "snaploom.cli.init:init", "Write a small model to start from."),
@@ -118,6 +119,7 @@ def _end_as_by_key(_signal: int, _frame: FrameType | None) -> None:
 
 def run_command(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
+    remember_environment(os.environ)
     try:
         outcome = build_app()(
             list(arguments),

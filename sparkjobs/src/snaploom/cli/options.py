@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, cast
@@ -12,7 +13,9 @@ from cyclopts.validators import Number
 
 from snaploom.cli.console import OutputForm
 from snaploom.errors import FolderNotWritable
+from snaploom.jobs.declarations.allowed import allowances_of
 from snaploom.lazy import OPEN_PLACE, resolve
+from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.times import EpochNanos, now, parse_instant
@@ -55,6 +58,25 @@ Acknowledged = Annotated[
         "until `gc` has removed the old one.",
     ),
 ]
+
+Allow = Annotated[
+    tuple[str, ...],
+    Parameter(
+        name="--allow",
+        help="What these declarations may use beyond the built-in lists, as `LIST=ENTRY`: "
+        "`formats=xml2`, `options=csv.basePath`, `functions=NAME`, `sparkConf=KEY`. "
+        "May be repeated.",
+    ),
+]
+
+
+def allowed_by(texts: Iterable[str]) -> Allowances:
+    """What `--allow` and the environment of this process allow.
+
+    Raises:
+        InvalidDeclarations: one of them names no list, or no entry.
+    """
+    return allowances_of(os.environ, texts)
 
 
 def instant_of(text: str | None) -> EpochNanos:

@@ -20,6 +20,7 @@ from snaploom.cli.console import (
 )
 from snaploom.errors import SnaploomError
 from snaploom.jobs.declarations.files import TREE_CODES, Declarations, exit_code_of, refuse
+from snaploom.models.allowances import Allowances
 from snaploom.models.finding import Finding, InvalidDeclarations, errors_of
 from snaploom.models.times import EpochNanos
 from snaploom.planning.availability import Action
@@ -31,7 +32,9 @@ from snaploom.planning.plan import RunPlan, plan_offline
 class Preview(Protocol):
     """`snaploom.jobs.weaving.outputs.preview`, which brings Spark along."""
 
-    def __call__(self, bundle: Bundle, moment: EpochNanos, limit: int | None) -> RunPlan:
+    def __call__(
+        self, bundle: Bundle, moment: EpochNanos, limit: int | None, allow: Allowances
+    ) -> RunPlan:
         """The plan that a run would visit."""
         ...
 
@@ -115,7 +118,7 @@ def plan_output(
         refuse(planned.findings)
         if not offline:
             preview = cast(Preview, lazy.resolve(lazy.PREVIEW))
-            planned.plan = preview(bundle, moment, limit)
+            planned.plan = preview(bundle, moment, limit, declarations.allow)
             planned.add(declarations.placed(planned.plan.findings))
     except InvalidDeclarations as error:
         planned.add(declarations.placed(error.findings))

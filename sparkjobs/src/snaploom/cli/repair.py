@@ -20,6 +20,7 @@ from snaploom.storage.fixedsettings import folder_identity, folder_settings
 from snaploom.storage.layout import new_run_id
 from snaploom.storage.repair import Findings, find_snapshots, restore
 from snaploom.storage.run import Run
+from snaploom.visibletext import visible
 
 
 def repair(
@@ -80,7 +81,7 @@ def _print(console: Console, found: Findings, is_done: bool) -> None:
     for one in found.snapshots:
         table.add_row(what, one.partition, f"{one.rows:,}", str(len(one.files)), one.run_id)
     for left in found.left:
-        table.add_row("left", left.place, "-", str(left.files), left.why)
+        table.add_row("left", visible(left.place), "-", str(left.files), visible(left.why))
     if table.row_count:
         console.print(table)
     console.print(

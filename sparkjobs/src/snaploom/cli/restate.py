@@ -7,7 +7,16 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from snaploom.cli.console import OutputForm
-from snaploom.cli.options import Acknowledged, Files, Form, Now, instant_of, time_of
+from snaploom.cli.options import (
+    Acknowledged,
+    Allow,
+    Files,
+    Form,
+    Now,
+    allowed_by,
+    instant_of,
+    time_of,
+)
 from snaploom.cli.weaving import weave_and_show
 from snaploom.jobs.declarations.files import read_declarations
 from snaploom.jobs.interruption import hearing_signals
@@ -30,6 +39,7 @@ def restate(
     ] = "",
     acknowledge_readers: Acknowledged = False,
     now: Now = None,
+    allow: Allow = (),
     output: Form = OutputForm.TEXT,
 ) -> int:
     """Weave a published snapshot again, and put the new version in place of the old one.
@@ -54,5 +64,5 @@ def restate(
         raise InvalidDeclarations([finding])
     options = RunOptions(selection=Selection(restated=wanted), reason=reason)
     with hearing_signals() as interruption:
-        declarations = read_declarations(file)
+        declarations = read_declarations(file, allowed_by(allow))
         return weave_and_show(declarations, [name], moment, None, interruption, output, options)

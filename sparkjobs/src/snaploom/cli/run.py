@@ -9,7 +9,16 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from snaploom.cli.console import OutputForm
-from snaploom.cli.options import Files, Form, KeepGoing, Limit, Now, instant_of
+from snaploom.cli.options import (
+    Allow,
+    Files,
+    Form,
+    KeepGoing,
+    Limit,
+    Now,
+    allowed_by,
+    instant_of,
+)
 from snaploom.cli.planned import plan_output, show_plans
 from snaploom.cli.sampling import sampling_elsewhere
 from snaploom.cli.weaving import weave_and_show
@@ -54,6 +63,7 @@ def run(
         ),
     ] = 1,
     dry_run: Annotated[bool, Parameter(help="Show the plan instead of running it.")] = False,
+    allow: Allow = (),
     output: Form = OutputForm.TEXT,
 ) -> int:
     """Weave and publish every snapshot that is due; those of one output one after the other.
@@ -63,13 +73,13 @@ def run(
     moment = instant_of(now)
     options = RunOptions(keep_going=keep_going, sample=sample, parallel=parallel)
     if dry_run:
-        declarations = read_declarations(file)
+        declarations = read_declarations(file, allowed_by(allow))
         chosen = _chosen(declarations, names, all_outputs)
         plans = [plan_output(declarations, name, moment, limit=limit) for name in chosen]
         show_plans(plans, declarations, output)
         return combined_exit_code([planned.exit_code for planned in plans])
     with hearing_signals() as interruption:
-        declarations = read_declarations(file)
+        declarations = read_declarations(file, allowed_by(allow))
         chosen = _chosen(declarations, names, all_outputs)
         elsewhere = sampling_elsewhere(declarations, chosen, sample, to)
         return weave_and_show(

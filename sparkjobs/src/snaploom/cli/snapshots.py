@@ -12,6 +12,7 @@ from snaploom.cli.places import AtManifest, Place, published_state
 from snaploom.models.times import format_instant
 from snaploom.storage.entries import SnapshotRecord
 from snaploom.storage.state import FolderState
+from snaploom.visibletext import visible
 
 
 def snapshots(
@@ -67,7 +68,7 @@ def _print(console: Console, state: FolderState) -> None:
             f"{record.rows:,}",
             str(len(record.files)),
             f"{_bytes(record):,}",
-            ", ".join(f"{item.field_name} ({item.reason.value})" for item in record.excluded)
+            visible(", ".join(f"{x.field_name} ({x.reason.value})" for x in record.excluded))
             or "-",
             format_instant(record.created_at)[:19] + "Z",
             record.run_id,
@@ -75,7 +76,7 @@ def _print(console: Console, state: FolderState) -> None:
     console.print(table)
     for record in state.snapshots:
         if record.replaces is not None:
-            why = f": {record.reason}" if record.reason else ""
+            why = f": {visible(record.reason)}" if record.reason else ""
             told = f"restated {format_instant(record.time)} (read manifest {record.seq - 1} for the"
             console.print(f"{told} version before){why}", markup=False)
     gone = len(state.tombstoned_times)

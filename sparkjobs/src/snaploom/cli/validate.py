@@ -15,7 +15,7 @@ from snaploom.cli.console import (
     result_console,
     summary_of,
 )
-from snaploom.cli.options import Form
+from snaploom.cli.options import Allow, Form, allowed_by
 from snaploom.jobs.declarations.files import exit_code_of, read_declarations
 from snaploom.models.finding import errors_of
 
@@ -31,10 +31,11 @@ def validate(
         ),
     ],
     *,
+    allow: Allow = (),
     output: Form = OutputForm.TEXT,
 ) -> int:
     """Check declarations: all findings at once, errors and warnings apart."""
-    declarations = read_declarations(paths)
+    declarations = read_declarations(paths, allowed_by(allow))
     findings = declarations.findings
     errors = errors_of(findings)
     if output is OutputForm.JSON:

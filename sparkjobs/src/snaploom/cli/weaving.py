@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol, cast
 
 from pydantic import JsonValue
@@ -108,7 +109,14 @@ def _weave(
     weave = cast(WeaveOutputs, lazy.resolve(lazy.WEAVE))
     try:
         return weave(
-            bundles, moment, limit, progress.tell, progress.show, interruption, indexes, options
+            bundles,
+            moment,
+            limit,
+            progress.tell,
+            progress.show,
+            interruption,
+            indexes,
+            replace(options, allow=declarations.allow),
         )
     finally:
         progress.close()

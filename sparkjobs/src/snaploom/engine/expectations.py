@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
-import sqlglot
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -31,6 +32,10 @@ from snaploom.errors import CheckFailed, CheckInvalid
 from snaploom.models.common import CheckMode
 from snaploom.models.outputdataset import Check, OutputDataset
 from snaploom.models.report import CheckResult
+from snaploom.planning.sqlgate.bounded import parse_expression
+from snaploom.planning.sqlgate.lexer import SqlRefused, scan
+from snaploom.sparkgate.gate import SqlPlace, check_resolved, checked_expression
+from snaploom.sparkgate.judging import AGGREGATES
 
 ROOT_KEY = "rootKey"
 """Name of the result about the uniqueness of the root's key."""
@@ -128,9 +133,14 @@ class Expectations:
         return measures
 
     def _measure(self, shape: DataFrame, check: Check, path: str) -> _Measure:
-        expression = sf.expr(check.expression)
+        place = SqlPlace(
+            self._output.identity, path, CheckInvalid, "an expression of listed functions"
+        )
+        session = shape.sparkSession
+        expression = checked_expression(session, check.expression, place, AGGREGATES).column
         try:
             selected = shape.select(expression.alias("holds"))
+            check_resolved(selected, [shape], place, AGGREGATES)
         except AnalysisException as refusal:
             raise self._invalid(check, path, str(refusal).splitlines()[0]) from refusal
         kind = selected.schema.fields[0].dataType
@@ -171,7 +181,28 @@ class Expectations:
             return _told(measure.check, holds=holds)
         if measure.is_of_rows:
             return _told(measure.check, holds=False, measured=f"{value} rows break it")
-        return _told(measure.check, holds=False, measured=_aggregates(rows, measure.check))
+        return _told(measure.check, holds=False, measured=self._aggregates(rows, measure))
+
+    def _aggregates(self, rows: DataFrame, measure: _Measure) -> str:
+        """The values of the aggregates in an expression, for people."""
+        place = SqlPlace(
+            self._output.identity, measure.path, CheckInvalid, "an expression of listed functions"
+        )
+        try:
+            parsed = parse_expression(scan(measure.check.expression))
+            found = dict.fromkeys(one.sql("spark") for one in parsed.find_all(exp.AggFunc))
+            texts = list(found)[:_MOST_VALUES]
+            columns = [
+                checked_expression(rows.sparkSession, text, place, AGGREGATES).column.cast("string")
+                for text in texts
+            ]
+            row = rows.agg(*columns).first() if columns else None
+        except (AnalysisException, CheckInvalid, SqlRefused):
+            row = None  # an aggregate of a part only; its value would help, no more
+        if row is None:
+            return "it is not true"
+        values = zip(texts, row, strict=False)
+        return ", ".join(f"{text} = {str(value)[:VALUE_LENGTH]}" for text, value in values)
 
     def _refuse(self, results: Sequence[CheckResult]) -> None:
         failed = [one for one in results if one.mode is CheckMode.FAIL and not one.holds]
@@ -226,21 +257,6 @@ def _exact(rows: DataFrame, measures: Sequence[_Measure]) -> dict[str, object]:
     return row.asDict()
 
 
-def _aggregates(rows: DataFrame, check: Check) -> str:
-    """The values of the aggregates in an expression, for people."""
-    parsed = sqlglot.parse_one(check.expression, read="spark")
-    texts = list(dict.fromkeys(one.sql("spark") for one in parsed.find_all(exp.AggFunc)))
-    columns = [sf.expr(text).cast("string") for text in texts[:_MOST_VALUES]]
-    try:
-        row = rows.agg(*columns).first() if columns else None
-    except AnalysisException:
-        row = None  # an aggregate of a part only; its value would help, no more
-    if row is None:
-        return "it is not true"
-    values = zip(texts, row, strict=False)
-    return ", ".join(f"{text} = {str(value)[:VALUE_LENGTH]}" for text, value in values)
-
-
 def key_columns(
     schema: spark_types.StructType, names: Sequence[str], owner: str = ""
 ) -> tuple[str, ...]:
@@ -278,8 +294,8 @@ def uniqueness(rows: DataFrame, key: Sequence[str]) -> CheckResult:
         key: from `key_columns`.
     """
     names = [f"k{number}" for number in range(len(key))]
-    keys = rows.select(*(sf.expr(text).alias(name) for text, name in zip(key, names, strict=True)))
-    is_null = sf.expr(" OR ".join(f"{name} IS NULL" for name in names))
+    keys = rows.select(*(sf.col(text).alias(name) for text, name in zip(key, names, strict=True)))
+    is_null = reduce(or_, [sf.col(name).isNull() for name in names])
     counted = keys.groupBy(*names).agg(sf.count(sf.lit(1)).alias("rows"))
     broken = counted.where((sf.col("rows") > 1) | is_null)
     samples = broken.orderBy(sf.desc("rows"), *names).limit(SAMPLES).collect()

@@ -39,7 +39,8 @@ _FILE = re.compile(
     r"(?:reading file|read file:|does not exist:|footer for file:?) ?'?"
     r"((?:[A-Za-z][\w+.-]*:)?/.+?)'?(?=\.?\s*(?:SQLSTATE|Could not|Data type|File does|\n|$)|\. )"
 )
-_AFTER_MESSAGE = re.compile(r"\s*SQLSTATE:.*|\n.*", re.DOTALL)
+# Blanks are looked at from their first one only: each of many would look at all after it.
+_AFTER_MESSAGE = re.compile(r"(?:^|(?<=\S))\s*+SQLSTATE:.*|\n.*", re.DOTALL)
 _ABOUT_FILE = re.compile(r"^Encountered error while reading file .+?\. (?=[A-Z])")
 """The file stands under `found` as well, where it is easier to see."""
 _EXCEPTION_NAME = re.compile(r"^(?:(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): )+")

@@ -12,7 +12,7 @@ unique in the whole tree: nothing can clash with a source's names, and none need
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_, or_
@@ -25,7 +25,7 @@ from pyspark.sql import types as spark
 
 from snaploom.engine.collect import collect_groups
 from snaploom.engine.fields import quote
-from snaploom.engine.keys import JoinKey, KeyPart, join_keys, refuse_broken_keys
+from snaploom.engine.keys import JoinKey, KeyPart, check_keys, join_keys, refuse_broken_keys
 from snaploom.engine.probes import Point, Probe, rows_counter
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.datarelationship import DataRelationship
@@ -202,10 +202,13 @@ class Side:
             own = [sf.struct(*raw).alias(DATA)]
         else:
             own = [sf.struct(sf.struct(*raw).alias(DATA)).alias(self.packed_name)]
+        parts = self._parts_by_relationship()
         try:
-            return self.source.select(*own, *self._key_columns())
+            made = self.source.select(*own, *self._key_columns(parts))
+            check_keys(made, self.source, parts)
+            return made
         except AnalysisException as refusal:
-            refuse_broken_keys(self.source, self.node, self._parts_by_relationship())
+            refuse_broken_keys(self.source, self.node, parts)
             raise SourceSchemaInvalid(
                 "Spark cannot select the columns of this source",
                 resource=f"DataSource/{self.node.source}",
@@ -257,17 +260,15 @@ class Side:
             counters.append(_null_counter(self.own_keys, self.node.number))
         return counters
 
-    def _key_columns(self) -> list[Column]:
-        return [
-            part.column().alias(self._names[part.expression, part.cast])
-            for part in self._unique_parts()
-        ]
-
-    def _unique_parts(self) -> Iterable[KeyPart]:
-        parts = {
-            (p.expression, p.cast): p for ps in self._parts_by_relationship().values() for p in ps
-        }
-        return [part for identity, part in parts.items() if identity in self._names]
+    def _key_columns(self, parts: Mapping[str, list[KeyPart]]) -> list[Column]:
+        columns: dict[str, Column] = {}
+        for relationship, ones in parts.items():
+            for part in ones:
+                name = self._names.get((part.expression, part.cast))
+                if name is not None and name not in columns:
+                    column = part.column(self.source.sparkSession, relationship)
+                    columns[name] = column.alias(name)
+        return list(columns.values())
 
     def _parts_by_relationship(self) -> dict[str, list[KeyPart]]:
         parts: dict[str, list[KeyPart]] = {}

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from snaploom.models.outputfolder import DataFormat
+from snaploom.planning.fileformats import AVRO_CLASS
 
-AVRO_CLASS = "org.apache.spark.sql.avro.AvroFileFormat"
-"""Avro's implementation. Spark 4.3 has it without the short name `avro`, and where the separate
-jar brings the short name, the class is the same."""
-
-
-SPARK_FORMATS: Mapping[DataFormat, str] = {
+FORMAT_NAMES: Mapping[DataFormat, str] = {
     DataFormat.PARQUET: "parquet",
-    DataFormat.AVRO: AVRO_CLASS,
+    DataFormat.AVRO: "avro",
     DataFormat.JSONL: "json",
     DataFormat.ICEBERG: "parquet",
+}
+"""The files of each format that is published, as declarations name them."""
+
+SPARK_FORMATS: Mapping[DataFormat, str] = {
+    **FORMAT_NAMES,
+    DataFormat.AVRO: AVRO_CLASS,
 }
 """What Spark calls the files of each format that is published."""
 
@@ -43,8 +45,3 @@ SOURCE_OPTIONS: Mapping[str, Mapping[str, str]] = {
 }
 """With which files of others are read, unless a source says otherwise: Spark by itself gives NULL
 for what does not fit the schema, and takes columns of CSV by their place whatever the header is."""
-
-
-def spark_format(name: str) -> str:
-    """The name by which Spark finds a format; all but Avro pass as they are."""
-    return AVRO_CLASS if name.lower() == "avro" else name

@@ -20,10 +20,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as spark
 
 from snaploom.engine.icebergschema import iceberg_schema, renamed
+from snaploom.engine.schemadocument import struct_from
 from snaploom.errors import HistoryIncompatible, PublicationError
 from snaploom.hadoop.jvm import jvm_of
 from snaploom.storage.entries import FileRecord
-from snaploom.storage.icebergtable import TABLE, TableChange, version_key
+from snaploom.storage.icebergtable import TABLE, TableChange, is_below, version_key
+from snaploom.storage.parsing import corrupt
 
 RUNTIME = "iceberg-spark-runtime-4.1_2.13"
 """Iceberg's library, as its coordinates name the one for the oldest Spark that is supported."""
@@ -73,7 +75,7 @@ class IcebergLibrary:
     def created(self, folder: str, schema: str, field_name: str) -> bytes:
         """As `TableLibrary.created`."""
         iceberg = jvm_of(self.session).org.apache.iceberg
-        columns = self._columns(_struct(schema))
+        columns = self._columns(struct_from(schema))
         spec = iceberg.PartitionSpec.builderFor(columns).identity(field_name).build()
         place = f"{folder}{TABLE}".removesuffix("/")
         none = self._map({})
@@ -96,7 +98,7 @@ class IcebergLibrary:
                 return None
             transaction = table.newTransaction()
             if change.schema:
-                self._evolve(transaction, _struct(change.schema), change.field_name)
+                self._evolve(transaction, struct_from(change.schema), change.field_name)
             self._change(transaction, folder, change)
             return self._document(transaction.currentMetadata())
         except Py4JError as error:
@@ -132,7 +134,14 @@ class IcebergLibrary:
         tables = jvm_of(self.session).org.apache.iceberg.hadoop.HadoopTables(self._configuration())
         table = tables.load(place)
         newest = table.operations().current().metadataFileLocation()
-        return table if newest.endswith(f"/{version_key(number)}") else None
+        if not newest.endswith(f"/{version_key(number)}"):
+            return None
+        # The library opens what its lists name: those are read here, and nothing of what they name.
+        current = table.currentSnapshot()
+        for one in current.allManifests(table.io()) if current is not None else ():
+            if not is_below(one.path(), f"{folder}{TABLE}"):
+                raise corrupt(current.manifestListLocation(), f"the list of files {one.path()}")
+        return table
 
     def _evolve(self, transaction: JavaObject, schema: spark.StructType, partition: str) -> None:
         """Give the table the columns that it lacks, and wider types where that is possible."""
@@ -216,10 +225,6 @@ class IcebergLibrary:
         for key, value in values.items():
             made.put(key, value)
         return made
-
-
-def _struct(document: str) -> spark.StructType:
-    return spark.StructType.fromJson(json.loads(document))
 
 
 def _incompatible(message: str, found: list[str]) -> HistoryIncompatible:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark
 
@@ -23,6 +23,7 @@ from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.common import STRING
 from snaploom.models.datarelationship import DataRelationship, KeyComponent
 from snaploom.planning.tree import JoinNode, JoinTree
+from snaploom.sparkgate.gate import SqlPlace, check_resolved, checked_expression
 
 PLAIN_TYPES = (
     spark.BooleanType(),
@@ -48,16 +49,24 @@ class KeyPart:
     cast: spark.DataType | None
     """Type to cast to; None when the cast is left out."""
 
-    def column(self) -> Column:
+    def column(self, session: SparkSession, relationship: str) -> Column:
         """The expression as Spark's.
 
         A query is wrapped in a `coalesce` of one argument, which the optimiser removes: inside it
         the analyser refuses what would change the number of rows (generators, aggregates).
+
+        Args:
+            session: resolves it.
+            relationship: name of the relationship that declares it.
+
+        Raises:
+            SourceSchemaInvalid: a query has what it may not.
         """
         if self.field is not None:
             value = sf.col(self.field.expression)
         else:
-            value = sf.coalesce(sf.expr(self.expression))
+            place = _place(relationship)
+            value = sf.coalesce(checked_expression(session, self.expression, place).column)
         return value if self.cast is None else value.try_cast(self.cast)
 
 
@@ -129,6 +138,31 @@ def _bare_field(component: KeyComponent, schema: spark.StructType) -> Found | No
     return find_field(schema, component.fields_[0].field_name) if component.query is None else None
 
 
+def check_keys(made: DataFrame, source: DataFrame, parts: Mapping[str, list[KeyPart]]) -> None:
+    """Refuse key expressions that come to more than SQL may.
+
+    Args:
+        made: the source's columns and its keys.
+        source: the source's columns.
+        parts: key expressions by name of the relationship.
+
+    Raises:
+        SourceSchemaInvalid: naming the relationships whose keys are no bare fields.
+    """
+    declared = [name for name, ones in parts.items() if any(one.field is None for one in ones)]
+    if declared:
+        check_resolved(made, [source], _place(", DataRelationship/".join(declared)))
+
+
+def _place(relationship: str) -> SqlPlace:
+    return SqlPlace(
+        f"DataRelationship/{relationship}",
+        "spec.representations[].joinKey[].query",
+        SourceSchemaInvalid,
+        "an expression of one value a row, of listed functions",
+    )
+
+
 def refuse_broken_keys(
     frame: DataFrame, node: JoinNode, parts: Mapping[str, list[KeyPart]]
 ) -> None:
@@ -145,7 +179,7 @@ def refuse_broken_keys(
     for relationship, expressions in parts.items():
         for part in expressions:
             try:
-                frame.select("*", part.column())
+                frame.select("*", part.column(frame.sparkSession, relationship))
             except AnalysisException as refusal:
                 raise SourceSchemaInvalid(
                     f"the join key cannot be evaluated on DataSource/{node.source}",

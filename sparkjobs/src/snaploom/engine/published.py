@@ -9,6 +9,7 @@ from pyspark.sql import types as spark
 
 from snaploom.engine.columnmetadata import without_metadata
 from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS
+from snaploom.engine.schemadocument import schema_of
 from snaploom.models.outputfolder import ColumnMetadata, DataFormat
 
 _LITERAL_PATHS = {"__globPaths__": "false"}
@@ -47,7 +48,8 @@ def column_metadata_of(
     if data_format.of_files is not DataFormat.PARQUET or not uris:
         return ColumnMetadata.BOTH
     options = {**_LITERAL_PATHS, **_WHOLE_FILES}
-    schema = session.read.format(SPARK_FORMATS[data_format]).options(**options).load(uris[0]).schema
+    frame = session.read.format(SPARK_FORMATS[data_format]).options(**options).load(uris[0])
+    schema = schema_of(frame)
     return ColumnMetadata.MANIFEST if schema == without_metadata(schema) else ColumnMetadata.BOTH
 
 

@@ -210,7 +210,7 @@ class _Exact:
                 .join(left.select(*dict.fromkeys(side.left_keys(child))), condition, "left_semi")
                 .groupBy(*right_side.own_keys)
                 .agg(sf.count(sf.lit(1)).alias("rows"))
-                .where("rows > 1")
+                .where(sf.col("rows") > 1)
                 .orderBy(sf.desc("rows"), *right_side.own_keys)
                 .limit(SAMPLES)
                 .collect()

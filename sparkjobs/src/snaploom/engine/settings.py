@@ -41,6 +41,11 @@ SESSION_SETTINGS: tuple[SessionSetting, ...] = (
         "a query of a virtual source reads its declared sources and nothing else (ruling D10)",
     ),
     SessionSetting(
+        "spark.sql.variable.substitute",
+        "false",
+        "`${env:NAME}` in a text is no variable of the environment, in quotes neither",
+    ),
+    SessionSetting(
         "spark.sql.sources.parallelPartitionDiscovery.parallelism",
         "64",
         "a snapshot is read file by file, and Spark would start one task for each to list it "

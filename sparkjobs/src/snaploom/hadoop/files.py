@@ -14,7 +14,7 @@ from snaploom.hadoop.jvm import jvm_of
 from snaploom.planning.hadoopuris import hadoop_uri
 
 _STATUS = re.compile(
-    r"\w+\{path=(?P<uri>[^;{}\n]+); isDirectory=(?P<folder>true|false)"
+    r"(?<!\w)\w++\{path=(?P<uri>[^;{}\n]+); isDirectory=(?P<folder>true|false)"
     r"(?:; length=(?P<length>\d+); replication=\d+; blocksize=\d+)?"
     r"; modification_time=(?P<modified>\d+);[^{}]*\}"
     r"(?: isEmptyDirectory=\w+ eTag=(?P<etag>\S+))?"

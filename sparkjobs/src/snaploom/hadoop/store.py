@@ -33,7 +33,13 @@ from snaploom.hadoop.files import ListedFile, describe
 from snaploom.hadoop.jvm import jvm_of
 from snaploom.models.times import NANOS_PER_MICROSECOND, EpochNanos
 from snaploom.planning.hadoopuris import hadoop_uri
-from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectInfo, check_key, check_prefix
+from snaploom.storage.objectstore import (
+    TEMPORARY_PREFIX,
+    ObjectInfo,
+    check_key,
+    check_prefix,
+    too_large,
+)
 from snaploom.storage.stores import StoreOpener, UnsupportedStore
 
 RACES_WITH_PRUNING = 20
@@ -140,15 +146,16 @@ class HadoopObjectStore:
         with self._temporary(data) as temporary, self._told(key, writing=True):
             self._in_directory(target, lambda: self._rename(temporary, target, "OVERWRITE"))
 
-    def get(self, key: str) -> bytes:
-        """Read a whole file."""
-        path = self._path(key)
-        with self._told(key, writing=False):
-            stream = self._files.open(path)
-            try:
-                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
-            finally:
-                stream.close()
+    def get(self, key: str, limit: int | None = None) -> bytes:
+        """Read a whole file, or one byte more than it may have."""
+        content = self._read(key, 0, None if limit is None else limit + 1)
+        if limit is not None and len(content) > limit:
+            raise too_large(f"{self._uri}{key}", len(content), limit)
+        return content
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """Read a part of a file."""
+        return self._read(key, start, length)
 
     def head(self, key: str) -> ObjectInfo | None:
         """Ask the name node."""
@@ -211,6 +218,19 @@ class HadoopObjectStore:
         root = self._root.toUri()
         path = f"{root.getPath().rstrip('/')}/{key}"
         return self._jvm.org.apache.hadoop.fs.Path(root.getScheme(), root.getAuthority(), path)
+
+    def _read(self, key: str, start: int, length: int | None) -> bytes:
+        path = self._path(key)
+        io = self._jvm.org.apache.commons.io
+        with self._told(key, writing=False):
+            stream = self._files.open(path)
+            try:
+                if start:
+                    stream.seek(start)
+                bounded = stream if length is None else io.input.BoundedInputStream(stream, length)
+                return bytes(io.IOUtils.toByteArray(bounded))
+            finally:
+                stream.close()
 
     @contextmanager
     def _temporary(self, data: bytes) -> Iterator[JavaObject]:

@@ -18,9 +18,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import snaploom
+from snaploom.confidential import remember_environment, without_secrets
 from snaploom.errors import SnaploomError
 from snaploom.jobs.clusterlease import ClusterLease
 from snaploom.jobs.clusterwork import Work, delete_index, delete_output, refresh_index, weave
+from snaploom.jobs.declarations.allowed import allowances_of
 from snaploom.jobs.declarations.bundlefile import BundleFile, read_bundle_file, refuse_invalid
 from snaploom.jobs.interruption import hearing_signals
 from snaploom.jobs.job import OpenLease
@@ -64,6 +66,7 @@ class UnexpectedFault(SnaploomError):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what a Bundle says, and report; the exit code."""
     asked = _parser().parse_args(arguments)
+    remember_environment(os.environ)
     started = now()
     identity = RunIdentity(asked.run_id, asked.uid, asked.attempt)
     voice = Voice.of(os.environ, asked.run_id)
@@ -73,6 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             owner = bundle_file.owner
             voice = Voice.of(os.environ, asked.run_id, owner)
             sink = _sink(asked.report, owner, identity)
+            allow = allowances_of(os.environ)
         except SnaploomError as error:
             voice.say("\n".join(error_lines(error)), reason=error.reason)
             return error.exit_code
@@ -80,7 +84,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         writer = ReportWriter(sink, voice.say)
         writer.offer(start)
         running = RunningReport(start)
-        work = Work(started, interruption, running, lambda: writer.offer(running.report), voice.say)
+        work = Work(
+            started,
+            interruption,
+            running,
+            lambda: writer.offer(running.report),
+            voice.say,
+            allow=allow,
+        )
         if isinstance(sink, ConfigMapReport):
             work = replace(work, lease=_in_cluster(owner, identity))
         report = identity.sign(_carried_out(bundle_file, asked.uid, asked.action, work, owner))
@@ -164,13 +175,13 @@ def _carried_out(
     try:
         bundle = bundle_file.parse(uid)
         if action is RunAction.RUN:
-            for finding in refuse_invalid(bundle):
+            for finding in refuse_invalid(bundle, work.allow):
                 work.say("\n".join(finding_lines([finding])))
         return DOINGS[action, owner.kind](bundle, work)
     except SnaploomError as error:
         return _ended_by(error, work)
     except Exception as fault:  # noqa: BLE001 - the operator must hear of it; nothing is hidden
-        work.say(traceback.format_exc())
+        work.say(without_secrets(traceback.format_exc()))
         unexpected = UnexpectedFault(
             "a fault of Snaploom itself ended the run",
             found=type(fault).__name__,  # its text may hold anything, so that the log alone has it
@@ -189,4 +200,8 @@ def _ended_by(error: SnaploomError, work: Work) -> Report:
 
 
 if __name__ == "__main__":
+    # Started by its path, this folder comes first, and modules here would hide those of libraries:
+    # `events` is one that OpenSearch's client imports.
+    here = Path(__file__).resolve().parent
+    sys.path[:] = [place for place in sys.path if Path(place).resolve() != here]
     sys.exit(main())

@@ -20,7 +20,9 @@ from snaploom.jobs.reports.exitcodes import unstarted_report
 from snaploom.jobs.reports.lines import EventLines
 from snaploom.jobs.reports.record import clipped
 from snaploom.jobs.reports.running import RunningReport
+from snaploom.jobs.weaving.options import RunOptions
 from snaploom.jobs.weaving.outputs import weave_outputs
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.runfacts import IndexFacts
 from snaploom.models.skippingindex import IndexedFiles, IndexState
@@ -50,6 +52,8 @@ class Work:
     """Takes lines for people."""
     lease: OpenLease = ClaimLease
     """Where runs of one folder learn of each other."""
+    allow: Allowances = NO_ALLOWANCES
+    """What declarations may use beyond the built-in lists."""
 
 
 def weave(bundle: Bundle, work: Work) -> Report:
@@ -76,7 +80,14 @@ def weave(bundle: Bundle, work: Work) -> Report:
 
     try:
         (report,) = weave_outputs(
-            [bundle], work.started, None, tell, look, work.interruption, lease=work.lease
+            [bundle],
+            work.started,
+            None,
+            tell,
+            look,
+            work.interruption,
+            options=RunOptions(allow=work.allow),
+            lease=work.lease,
         )
     finally:
         look()
@@ -91,7 +102,7 @@ def delete_output(bundle: Bundle, work: Work) -> Report:
         StorageError: the store does not answer.
         Interrupted: somebody asked to stop; running again goes on.
     """
-    removed = remove_output(bundle.output, now, work.interruption.check)
+    removed = remove_output(bundle.output, now, work.interruption.check, work.allow)
     work.say(f"removed {removed.files} files, {removed.bytes} bytes; left {removed.left}")
     table = removed.table
     if table is not None and table.left:
@@ -116,7 +127,7 @@ def refresh_index(bundle: Bundle, work: Work) -> Report:
     Raises:
         TargetNotIndexable: it is about something that has no files of its own.
     """
-    place = place_of_bundle(bundle)
+    place = place_of_bundle(bundle, allow=work.allow)
     apply = IndexRequest(IndexAction.APPLY, place, declaration=place.declaration)
     try:
         done, described = _carry_out([apply, IndexRequest(IndexAction.DESCRIBE, place)], work)
@@ -135,7 +146,7 @@ def delete_index(bundle: Bundle, work: Work) -> Report:
         IndexOwned: another resource owns it.
         IndexBusy: somebody works on it.
     """
-    place = place_of_bundle(bundle)
+    place = place_of_bundle(bundle, allow=work.allow)
     (done,) = _carry_out([IndexRequest(IndexAction.DELETE, place)], work)
     facts = IndexFacts(state=IndexState.DELETED, done=_told(done.done), bytes=0)
     return _index_report(place, facts, work)

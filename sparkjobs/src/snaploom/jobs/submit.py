@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from snaploom.confidential import remember_environment
 from snaploom.errors import SnaploomError
+from snaploom.jobs.declarations.allowed import allowances_of
 from snaploom.jobs.declarations.files import Declarations, read_declarations, runnable_bundles
 from snaploom.jobs.events import Event
 from snaploom.jobs.indexes.indexing import carry_out
@@ -29,6 +32,7 @@ from snaploom.jobs.indexes.targets import (
 from snaploom.jobs.interruption import Interruption, hearing_signals
 from snaploom.jobs.reports.exitcodes import combined_exit_code, report_exit_code, unstarted_report
 from snaploom.jobs.reports.lines import EventLines, error_lines, finding_lines
+from snaploom.jobs.weaving.options import RunOptions
 from snaploom.jobs.weaving.outputs import weave_outputs
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.times import EpochNanos, format_instant, now, parse_instant
@@ -37,9 +41,15 @@ from snaploom.models.times import EpochNanos, format_instant, now, parse_instant
 def main(arguments: Sequence[str] | None = None) -> int:
     """Weave every output and apply every index of some files; the exit code."""
     asked = _parser().parse_args(arguments)
+    remember_environment(os.environ)
     moment = now() if asked.now is None else asked.now
     with hearing_signals() as interruption:
-        declarations = read_declarations(asked.config)
+        try:
+            allow = allowances_of(os.environ, asked.allow)
+        except SnaploomError as error:
+            _say(error_lines(error))
+            return error.exit_code
+        declarations = read_declarations(asked.config, allow)
         followed = _followed(declarations)
         others = [name for name in index_names(declarations) if name not in followed]
         try:
@@ -67,6 +77,13 @@ def _parser() -> argparse.ArgumentParser:
         "--config", nargs="+", required=True, type=Path, help="YAML files and folders"
     )
     parser.add_argument("--now", type=parse_instant, help="time to plan for; omitted, the present")
+    parser.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="LIST=ENTRY",
+        help="what the files may use beyond the built-in lists; may be repeated",
+    )
     parser.add_argument("--limit", type=_positive, help="snapshots to publish at most, an output")
     return parser
 
@@ -128,7 +145,8 @@ def _weave(
         if line is not None:
             _say([line])
 
-    return weave_outputs(bundles, moment, limit, tell, lambda: None, interruption, indexes)
+    options = RunOptions(allow=declarations.allow)
+    return weave_outputs(bundles, moment, limit, tell, lambda: None, interruption, indexes, options)
 
 
 def _say(lines: Iterable[str]) -> None:
@@ -144,4 +162,8 @@ def _print_reports(reports: Iterable[Report]) -> None:
 
 
 if __name__ == "__main__":
+    # Started by its path, this folder comes first, and modules here would hide those of libraries:
+    # `events` is one that OpenSearch's client imports.
+    here = Path(__file__).resolve().parent
+    sys.path[:] = [place for place in sys.path if Path(place).resolve() != here]
     sys.exit(main())

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TextIO
 
+from snaploom.confidential import without_secrets
 from snaploom.jobs.reports.identity import Owner
 from snaploom.models.times import NANOS_PER_MILLISECOND, EpochNanos, format_instant, now
 from snaploom.planning.jobvariables import LOG_FORMAT_VARIABLE
@@ -58,7 +59,7 @@ class Voice:
         # written all the same.
         stream = self.stream or sys.stderr
         with suppress(OSError):
-            for line in lines:
+            for line in map(without_secrets, lines):
                 stream.write(f"{self._object(line, reason) if self.is_json else line}\n")
             stream.flush()
 

@@ -7,6 +7,7 @@ Severity belongs to the code; only where `severity` is None does the caller deci
 
 from __future__ import annotations
 
+from snaploom.confidential import without_secrets
 from snaploom.models.catalogue.asking import ASKING
 from snaploom.models.catalogue.outputs import OUTPUTS
 from snaploom.models.catalogue.planning import PLANNING
@@ -50,8 +51,8 @@ def make_finding(
         severity=grave,
         resource=resource,
         path=path,
-        message=message,
+        message=without_secrets(message),
         hint=hint or catalogued.fix,
-        found=found,
+        found=without_secrets(found),
         expected=expected,
     )

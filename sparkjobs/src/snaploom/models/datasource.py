@@ -77,12 +77,13 @@ class HdfsLike(ApiModel):
     """Files on anything that Hadoop calls a file system."""
 
     format: Annotated[str, StringConstraints(min_length=1, max_length=255)]
-    """Any format that Spark reads, such as `parquet`, `orc`, `csv`, `json`, `avro`, `text`; or
-    `iceberg` or `delta`, for a table of theirs, which is read at one version for a whole run."""
+    """`parquet`, `orc`, `csv`, `json`, `xml`, `avro`, `text`, `binaryFile`, or one that was added
+    to the list by whoever runs Snaploom; or `iceberg` or `delta`, for a table of theirs, which is
+    read at one version for a whole run."""
     format_options: StringMap = Field(default_factory=dict)
-    """Options of the format, as Spark's reader takes them. Unless `mode` (of csv, json and xml) and
-    `enforceSchema` (of csv) say otherwise, a record that does not fit the schema fails the
-    snapshot, and so does a header of other columns than the schema's."""
+    """Options of the format, as Spark's reader takes them; those of a list. Unless `mode` (of csv,
+    json and xml) and `enforceSchema` (of csv) say otherwise, a record that does not fit the schema
+    fails the snapshot, and so does a header of other columns than the schema's."""
     source_uri_globs: Annotated[tuple[UriText, ...], MinLen(1), MaxLen(256), Atomic]
     """Hadoop globs of the files; folders that match are passed over. For a table: its place."""
     source_uri_prefix: UriText | None = None
@@ -192,13 +193,13 @@ class Jdbc(ApiModel):
     port: Annotated[int, Ge(1), Le(65535)] | None = None
     """Port; omitted, the driver's usual one."""
     database: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = None
-    """Name of the database, or the file of an embedded one."""
+    """Name of the database, or the file of an embedded one, as an absolute path."""
     options: StringMap = Field(default_factory=dict)
     """Options of the connection, out of the driver's allowed ones."""
     url: UriText | None = None
     """A whole JDBC URL; only where the settings allow one."""
     driver_class: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = None
-    """Class of the driver; omitted, the usual one."""
+    """Class of the driver, one of those that are known; omitted, the usual one."""
     credentials: Credentials | None = None
     """Where user name and password come from; omitted for databases that know no users."""
     table_reference: Annotated[str, StringConstraints(min_length=1, max_length=1024)]
@@ -209,8 +210,8 @@ class Jdbc(ApiModel):
         MaxLen(1000),
         Atomic,
     ] = ()
-    """Conditions that split the table for parallel reading; together they must cover all rows, and
-    no row may meet two."""
+    """Conditions that split the table for parallel reading, by its own columns and functions of a
+    list; together they must cover all rows, and no row may meet two."""
     check_predicates: bool = True
     """Whether it is made sure, once a run, that each row meets exactly one predicate. Ranges of
     whole numbers and remainders tell by themselves; of others the database counts."""

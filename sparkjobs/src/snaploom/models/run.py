@@ -186,7 +186,8 @@ class SparkSettings(ApiModel):
     executor: ExecutorSettings | None = None
     """The executors."""
     spark_conf: StringMap = Field(default_factory=dict)
-    """Spark configuration; keys that could leave the sandbox are refused."""
+    """Spark configuration, by keys that are known to be harmless; the list `sparkConf` of an
+    administrator adds others."""
     dynamic_allocation: DynamicAllocation | None = None
     """Lets Spark add and remove executors."""
     pod_template: PodTemplate | None = None
@@ -315,6 +316,8 @@ class LastRun(ApiModel):
 
     id: ShortText
     """Identity of the run."""
+    uid: Annotated[str, StringConstraints(max_length=64)] | None = None
+    """UID of its application, if one was seen."""
     action: RunAction = RunAction.RUN
     """What it did."""
     phase: LastPhase

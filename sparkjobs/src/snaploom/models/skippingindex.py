@@ -30,15 +30,28 @@ KeyLabel = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 """Name of an encryption key in the key management service; never the key itself."""
 
 
+HostText = Annotated[
+    str,
+    StringConstraints(
+        min_length=1,
+        max_length=253,
+        # Nothing that would be more than a host in a URI.
+        pattern=r"^([A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?|\[?[0-9A-Fa-f:.]+\]?)$",
+    ),
+]
+"""Name or address of a server."""
+
+
 class PathTarget(ApiModel):
     """Files below a path."""
 
     uri: UriText
     """The path."""
     format: Annotated[str, StringConstraints(min_length=1, max_length=255)]
-    """Format of the files, as Spark names it."""
+    """Format of the files, as for `hdfsLike.format`."""
     options: StringMap = Field(default_factory=dict)
-    """Options with which they are read; other options do not use the index."""
+    """Options with which they are read, as for `hdfsLike.formatOptions`; queries with others do not
+    use the index."""
 
 
 class TableTarget(ApiModel):
@@ -157,8 +170,8 @@ class OpenSearchStore(ApiModel):
 
     scheme: Literal["http", "https"] = "https"
     """Protocol."""
-    host: Annotated[str, StringConstraints(min_length=1, max_length=253)]
-    """Host name."""
+    host: HostText
+    """Host name, or address."""
     port: Annotated[int, Ge(1), Le(65535)] = 9200
     """Port."""
     auth: OpenSearchAuth = OpenSearchAuth.NOAUTH

@@ -18,16 +18,21 @@ from urllib.parse import quote as percent_encoded
 
 from snaploom.models.datasource import IsolationLevel, Jdbc, JdbcDriver
 
-HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*")
+HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*")
 """A name or an address: nothing that ends one part of a URL and begins another."""
 _SERVICE = re.compile(r"[A-Za-z0-9_.$#-]+")
 _NOT_DECODED = re.compile(r"[^/?#&%\x00-\x1f]+")
 """A name that stands in a URL as it is, for a driver that takes `%20` for three characters."""
-_FILE = re.compile(r"[^;?:\x00-\x1f]+")
-"""A path: no scheme of the driver's own in front, and no options behind."""
+_FILE = re.compile(r"(?:/(?!\.\.(?:/|$))[^/;?:\x00-\x1f]*)+")
+"""An absolute path: no scheme of the driver's own in front, no options behind, and no way up; so
+that it says which file is opened, wherever the process works and whoever's home it has."""
+H2_FILES = "h2"
+"""Entry of the list `formats` that lets files of H2 be opened."""
 
 _STANDARD = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {level}"
 _OF_SESSION = "SET SESSION TRANSACTION ISOLATION LEVEL {level}"
+_READ_ONLY = "READ ONLY"
+_READ_ONLY_SESSION = f"SET SESSION TRANSACTION {_READ_ONLY}"
 _OF_CONNECTION = "SET TRANSACTION ISOLATION LEVEL {level}"
 
 _READ_COMMITTED = IsolationLevel.READ_COMMITTED
@@ -72,8 +77,21 @@ class Database:
     """Literal of a timestamp with time zone, of a time in UTC."""
     finite: str = "{column}"
     """A column of dates or timestamps in which endless ones, which Spark cannot hold, are NULL."""
+    other_classes: tuple[str, ...] = ()
+    """Classes that a driver of it may have instead."""
+    read_only: str = ""
+    """Statement by which a session can write nothing; empty where `fixed` says so, or nothing."""
+    fixed_for_files: Mapping[str, str] = field(default_factory=dict)
+    """Options that every connection to a file has."""
+    is_code: bool = False
+    """Whether its files can hold programs that are run when they are opened."""
     why_not: str = ""
     """Why this version does not read it; empty where it does."""
+
+    @property
+    def driver_classes(self) -> tuple[str, ...]:
+        """Classes of its drivers."""
+        return (self.driver_class, *self.other_classes)
 
     @property
     def is_file(self) -> bool:
@@ -106,13 +124,16 @@ DATABASES: Mapping[JdbcDriver, Database] = {
             "hostRecheckSeconds loadBalanceHosts loginTimeout prepareThreshold socketTimeout "
             "sslcert sslkey sslmode sslrootcert stringtype targetServerType tcpKeepAlive"
         ),
-        fixed={"tcpKeepAlive": "true"},
+        # `always`: not only in transactions that the driver begins itself.
+        fixed={"tcpKeepAlive": "true", "readOnly": "true", "readOnlyMode": "always"},
         isolation={_READ_COMMITTED: "", _REPEATABLE_READ: ""},
         instant="TIMESTAMP WITH TIME ZONE '{text}+00'",
         finite="CASE WHEN isfinite({column}) THEN {column} END",
     ),
     JdbcDriver.MYSQL: Database(
         driver_class="com.mysql.cj.jdbc.Driver",
+        other_classes=("com.mysql.jdbc.Driver",),
+        read_only=_READ_ONLY_SESSION,
         address="jdbc:mysql://{host}:{port}/{database}",
         port=3306,
         dialect="mysql",
@@ -142,6 +163,7 @@ DATABASES: Mapping[JdbcDriver, Database] = {
     ),
     JdbcDriver.MARIADB: Database(
         driver_class="org.mariadb.jdbc.Driver",
+        read_only=_READ_ONLY_SESSION,
         address="jdbc:mariadb://{host}:{port}/{database}",
         port=3306,
         dialect="mysql",
@@ -187,6 +209,7 @@ DATABASES: Mapping[JdbcDriver, Database] = {
     ),
     JdbcDriver.ORACLE: Database(
         driver_class="oracle.jdbc.OracleDriver",
+        other_classes=("oracle.jdbc.driver.OracleDriver",),
         address="jdbc:oracle:thin:@//{host}:{port}/{database}",
         port=1521,
         dialect="oracle",
@@ -214,9 +237,12 @@ DATABASES: Mapping[JdbcDriver, Database] = {
         port=None,
         # sqlglot knows none of H2; its texts and names end as PostgreSQL's do.
         dialect="postgres",
-        options=_options("ACCESS_MODE_DATA LOCK_TIMEOUT NETWORK_TIMEOUT"),
+        options=_options("LOCK_TIMEOUT NETWORK_TIMEOUT"),
         # A wrong path is an error instead of a new, empty database.
         fixed={"IFEXISTS": "TRUE"},
+        fixed_for_files={"ACCESS_MODE_DATA": "r"},
+        # Aliases and triggers are kept as source of Java, and compiled.
+        is_code=True,
         database_form=_FILE,
         isolation={
             _READ_COMMITTED: _STANDARD,
@@ -231,7 +257,15 @@ DATABASES: Mapping[JdbcDriver, Database] = {
         port=None,
         dialect="duckdb",
         options=_options("memory_limit threads"),
-        fixed={"duckdb.read_only": "true", "autoinstall_known_extensions": "false"},
+        # It takes the name of a table for a file, where there is no such table.
+        fixed={
+            "duckdb.read_only": "true",
+            "allow_community_extensions": "false",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "enable_external_access": "false",
+            "lock_configuration": "true",
+        },
         database_form=_FILE,
     ),
 }
@@ -287,7 +321,18 @@ def properties_of(declared: Jdbc) -> dict[str, str]:
     named = {}
     if database.database_option is not None and declared.database is not None:
         named[database.database_option] = declared.database
-    return {**declared.options, **named, **database.fixed}
+    of_files = {} if is_server(declared) else database.fixed_for_files
+    return {**declared.options, **named, **database.fixed, **of_files}
+
+
+def first_statement(declared: Jdbc) -> str:
+    """What a session of a source begins with: its isolation, and that it only reads; or nothing."""
+    database, level = DATABASES[declared.driver], declared.isolation_level
+    isolation = "" if level is None else database.isolation[level]
+    statement = isolation.format(level="" if level is None else level.value.replace("_", " "))
+    if not database.read_only:
+        return statement
+    return f"{statement}, {_READ_ONLY}" if statement else database.read_only
 
 
 def _host(declared: Jdbc) -> str:

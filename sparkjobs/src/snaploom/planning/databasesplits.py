@@ -20,9 +20,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+
+from snaploom.planning.sqlgate.bounded import parse_expression
+from snaploom.planning.sqlgate.lexer import SqlRefused, scan
 
 _UNDERSTOOD = re.compile(
     r"(?:(?!\b\d+[A-Za-z_])[\w\s\"`\[\]<>=(),]|-(?!-)|(?<![-<>=%])%(?![-<>=%]))*", re.ASCII
@@ -90,7 +91,7 @@ def doubt_of(predicates: Sequence[str], dialect: str) -> Doubt | None:
     named = _Named([], set())
     try:
         met = [_met(_parsed(each, dialect), named) for each in predicates]
-    except (SqlglotError, RecursionError, _NotUnderstoodError):
+    except (SqlRefused, _NotUnderstoodError):
         return None
     if len({name.casefold() for name in named.columns}) != 1 or len(named.divisors) > 1:
         return None
@@ -123,7 +124,7 @@ def _met_other_than_once(ranges: Iterable[_Range]) -> tuple[_Range, ...]:
 def _parsed(predicate: str, dialect: str) -> exp.Expr:
     if _UNDERSTOOD.fullmatch(predicate) is None:
         raise _NotUnderstoodError
-    return sqlglot.parse_one(f"({predicate})", into=exp.Condition, dialect=dialect)
+    return parse_expression(scan(f"({predicate})"), dialect)
 
 
 def _met(node: exp.Expr, named: _Named) -> _Met:

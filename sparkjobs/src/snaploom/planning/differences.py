@@ -21,6 +21,8 @@ from snaploom.planning.compatibility import (
     StructureNode,
     merge_structures,
 )
+from snaploom.planning.secretdetection import names_a_secret, secret_form
+from snaploom.visibletext import visible
 
 _EMPTY = ("{}", "[]")
 _SECRET = ".fromPlaintext."
@@ -73,8 +75,10 @@ class Difference:
     def __str__(self) -> str:
         sign = "~" if self.before and self.after else "+" if self.after else "-"
         values = " -> ".join(_short(value) for value in (self.before, self.after) if value)
-        head = f"{'!' if self.is_refused else sign} {self.area.value:<11} {self.subject}"
-        return f"{head}: {values}\n    {self.effect}" if self.effect else f"{head}: {values}"
+        mark = "!" if self.is_refused else sign
+        # Values come from folders as well; the one line feed is ours.
+        head = visible(f"{mark} {self.area.value:<11} {self.subject}: {values}")
+        return f"{head}\n    {visible(self.effect)}" if self.effect else head
 
 
 def declared_differences(before: Bundle, after: Bundle) -> tuple[Difference, ...]:
@@ -102,8 +106,9 @@ def _is_filled(path: str, old: Mapping[str, str], new: Mapping[str, str]) -> boo
 
 
 def shown(path: str, value: str) -> str:
-    """A value, unless it is the one secret that a declaration may have (ruling D41)."""
-    return "(hidden)" if value and _SECRET in path else value
+    """A value, unless it is the one secret that a declaration may have (ruling D41), or another."""
+    is_secret = _SECRET in path or secret_form(value) or names_a_secret(path, value)
+    return "(hidden)" if value and is_secret else value
 
 
 def tree_differences(before: Structure, after: Structure) -> tuple[Difference, ...]:

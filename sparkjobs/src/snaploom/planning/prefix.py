@@ -21,6 +21,7 @@ from whenever import OffsetDateTime, PlainDateTime
 
 from snaploom.models.datasource import TimeFormat
 from snaploom.planning.hadoopuris import hadoop_uri
+from snaploom.planning.regexes import LinearPattern, linear_pattern
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 """The folder value that Hive and Spark write for NULL."""
@@ -138,15 +139,30 @@ class UriPrefix:
         return next((c for c in self.captures if c.name.casefold() == name.casefold()), None)
 
     @cached_property
-    def _regex(self) -> re.Pattern[str]:
-        return re.compile(
-            "".join(
-                f"(?P<{part.name}>{_PATTERN[part.type]})"
-                if isinstance(part, Capture)
-                else re.escape(part)
-                for part in self.parts
-            )
+    def _regex(self) -> re.Pattern[str] | LinearPattern:
+        text = "".join(
+            f"(?P<{part.name}>{_PATTERN[part.type]})"
+            if isinstance(part, Capture)
+            else re.escape(part)
+            for part in self.parts
         )
+        return linear_pattern(text) if self._may_divide_a_name_otherwise else re.compile(text)
+
+    @property
+    def _may_divide_a_name_otherwise(self) -> bool:
+        """Whether two captures share a name: then Python's engine tries every division of it.
+
+        It is several times as fast for all others, and asked for every file.
+        """
+        captures = 0
+        for part in self.parts:
+            if isinstance(part, Capture):
+                captures += 1
+                if captures > 1:
+                    return True
+            elif "/" in part:
+                captures = 0
+        return False
 
     def match(self, uri: str) -> dict[str, CapturedValue] | None:
         """The captured values of a file, by name; None when it does not begin with the prefix.

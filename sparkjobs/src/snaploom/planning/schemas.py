@@ -1,7 +1,12 @@
 """Schemas of snapshots without Spark: the JSON that Spark gives for a schema, as frozen data.
 
 Every type remembers the snapshot that made it what it is, so that a conflict can name both sides.
-Names of simple types are Spark's own; what is not known here is kept word for word.
+Names of simple types are Spark's own; what is not known here is kept word for word, if it is a
+name.
+
+A user-defined type is a class by its name: PySpark imports its module, and Spark makes an instance
+of it. Whoever writes a file's schema could run code by it, so that all but those that Spark has
+itself are refused.
 """
 
 from __future__ import annotations
@@ -12,6 +17,14 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+SPARK_TYPES = frozenset({
+    ("org.apache.spark.ml.linalg.VectorUDT", "pyspark.ml.linalg.VectorUDT"),
+    ("org.apache.spark.ml.linalg.MatrixUDT", "pyspark.ml.linalg.MatrixUDT"),
+})  # fmt: skip
+"""User-defined types that are allowed, by their classes in Java and Python."""
+MOST_DIGITS = 38
+"""Of a decimal number: Spark's limit."""
+_SIMPLE = re.compile(r"[A-Za-z][A-Za-z0-9_ (),.:-]{0,99}")
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 
 
@@ -78,7 +91,10 @@ def parse_schema(text: str, seen: str) -> Struct:
     Raises:
         ValueError: when it is no schema.
     """
-    found = _parse(json.loads(text), seen)
+    try:
+        found = _parse(json.loads(text), seen)
+    except RecursionError:
+        raise ValueError("not the JSON of a schema: nested too deep") from None
     if not isinstance(found, Struct):
         raise ValueError("not the JSON of a schema: the outermost type is no struct")
     return found
@@ -88,7 +104,12 @@ def _parse(raw: JsonValue, seen: str) -> Type:
     if isinstance(raw, str):
         decimal = _DECIMAL.fullmatch(raw)
         if decimal:
-            return Decimal(int(decimal[1]), int(decimal[2]), seen)
+            precision, scale = int(decimal[1]), int(decimal[2])
+            if not 0 < precision <= MOST_DIGITS or abs(scale) > MOST_DIGITS:
+                raise ValueError(f"not the JSON of a type: {raw[:200]}")
+            return Decimal(precision, scale, seen)
+        if not _SIMPLE.fullmatch(raw):
+            raise ValueError(f"not the JSON of a type: {raw[:200]!r}")
         return Simple("void" if raw == "null" else raw, seen)
     match raw:
         case {"type": "struct", "fields": list(fields)}:
@@ -97,7 +118,12 @@ def _parse(raw: JsonValue, seen: str) -> Type:
             return Array(_parse(element, seen), contains_null, seen)
         case {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": bool(nulls)}:
             return Map(_parse(key, seen), _parse(value, seen), nulls, seen)
-        case {"type": "udt"}:
+        case {"type": "udt", **rest}:
+            if "serializedClass" in rest or (rest.get("class"), rest.get("pyClass")) not in (
+                SPARK_TYPES
+            ):
+                told = str(rest.get("pyClass", rest.get("class")))[:200]
+                raise ValueError(f"the user-defined type {told}, which is not one of Spark's own")
             return Simple(json.dumps(raw, sort_keys=True), seen)
     raise ValueError(f"not the JSON of a type: {json.dumps(raw)[:200]}")
 
@@ -105,7 +131,10 @@ def _parse(raw: JsonValue, seen: str) -> Type:
 def _parse_field(raw: JsonValue, seen: str) -> Field:
     match raw:
         case {"name": str(name), "type": type_, "nullable": bool(nullable), **rest}:
-            metadata = json.dumps(rest.get("metadata") or {}, sort_keys=True)
+            told = rest.get("metadata") or {}
+            if not isinstance(told, dict):
+                raise ValueError("not the JSON of a field: its metadata are no object")
+            metadata = json.dumps(told, sort_keys=True)
             return Field(name, _parse(type_, seen), nullable, metadata)
     raise ValueError(f"not the JSON of a field: {json.dumps(raw)[:200]}")
 

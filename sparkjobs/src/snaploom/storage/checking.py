@@ -10,19 +10,25 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from snaploom.errors import ObjectNotFound, StorageError
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.storage import layout
-from snaploom.storage.checkpoints import parse_checkpoint
+from snaploom.storage.checkpoints import (
+    CHECKPOINT_FAILURES,
+    checkpoint_fault,
+    read_checkpoint,
+)
 from snaploom.storage.entries import Entry, parse_entry
 from snaploom.storage.icebergtable import TABLE
-from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.objectstore import ObjectInfo, ObjectStore
+from snaploom.storage.parsing import DOCUMENT, ENTRY, get_bounded
 from snaploom.storage.records import Records
 from snaploom.storage.state import EMPTY, FolderState, fold
 from snaploom.storage.tablecommits import has_table
 from snaploom.storage.tablehistory import told_by_table
+from snaploom.visibletext import visible
 
 
 class FaultKind(StrEnum):
@@ -71,7 +77,7 @@ class Fault:
         }
 
     def __str__(self) -> str:
-        return f"{self.kind.value}  {self.place}: {self.message}"
+        return f"{self.kind.value}  {visible(self.place)}: {visible(self.message)}"
 
 
 def check_log(store: ObjectStore) -> Iterator[Fault]:
@@ -86,7 +92,7 @@ def check_log(store: ObjectStore) -> Iterator[Fault]:
             yield Fault(FaultKind.LOG, key, f"{missing} entries are missing before {number}")
             return
         try:
-            waiting.append(parse_entry(store.get(key), key))
+            waiting.append(parse_entry(get_bounded(store, key, ENTRY), key))
             if number in marks or number == numbers[-1]:
                 state, waiting = fold(state, waiting), []
         except StorageError as error:
@@ -108,11 +114,11 @@ def _numbers(store: ObjectStore, prefix: str) -> list[int]:
 def _checkpoint(store: ObjectStore, state: FolderState) -> Iterator[Fault]:
     key = layout.checkpoint_key(state.seq)
     try:
-        told = parse_checkpoint(store.get(key), state.seq, Records())
+        told = read_checkpoint(store, state.seq, Records())
     except ObjectNotFound:
         return  # a newer one took its place meanwhile
-    except (ValueError, ValidationError) as error:
-        yield Fault(FaultKind.CHECKPOINT, key, str(error).splitlines()[0])
+    except CHECKPOINT_FAILURES as error:
+        yield Fault(FaultKind.CHECKPOINT, key, checkpoint_fault(error))
         return
     if told != state:
         yield Fault(FaultKind.CHECKPOINT, key, "it tells another state than the entries up to it")
@@ -141,26 +147,32 @@ def check_table(store: ObjectStore, state: FolderState) -> Iterator[Fault]:
 
 def check_files(store: ObjectStore, state: FolderState) -> Iterator[Fault]:
     """Faults of documents and files of the live snapshots, as far as listing tells."""
-    sizes: Mapping[str, int] = {info.key: info.size for info in store.list(layout.DATA)}
+    there: Mapping[str, ObjectInfo] = {info.key: info for info in store.list(layout.DATA)}
     documents = {layout.schema_key(version.schema_hash) for version in state.timeline}
     documents |= {layout.data_model_key(version.model_hash) for version in state.timeline}
     for key in sorted(documents):
         yield from _document(store, key)
     for record in state.snapshots:
         for file in record.files:
-            found = sizes.get(file.path)
+            found = there.get(file.path)
             if found is None:
                 yield Fault(FaultKind.FILE, file.path, "it is not there", record.time)
-            elif found != file.bytes:
-                told = f"it has {found:,} bytes, and had {file.bytes:,} when it was published"
+            elif not found.is_plain:
+                told = "a link, pipe or device is in its place, which is not followed or opened"
+                yield Fault(FaultKind.FILE, file.path, told, record.time)
+            elif found.size != file.bytes:
+                told = f"it has {found.size:,} bytes, and had {file.bytes:,} when it was published"
                 yield Fault(FaultKind.FILE, file.path, told, record.time)
 
 
 def _document(store: ObjectStore, key: str) -> Iterator[Fault]:
     try:
-        content = store.get(key)
+        content = get_bounded(store, key, DOCUMENT)
     except ObjectNotFound:
         yield Fault(FaultKind.DOCUMENT, key, "it is not there")
+        return
+    except StorageError as error:
+        yield Fault(FaultKind.DOCUMENT, key, error.message)
         return
     if f"/{layout.content_hash(content)}." not in key:
         yield Fault(FaultKind.DOCUMENT, key, "its content is not what its name says")

@@ -12,25 +12,43 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, starmap
+from typing import Annotated
 
+from annotated_types import Ge, Le
 from pydantic import ValidationError
 
-from snaploom.errors import ObjectNotFound
+from snaploom.errors import ManifestCorrupt, ObjectNotFound, ObjectTooLarge
 from snaploom.models.base import ApiModel
 from snaploom.models.common import TimeOffset
 from snaploom.models.times import EpochNanos
 from snaploom.storage import layout
-from snaploom.storage.entries import (
-    MANIFEST_FORMAT,
-    Claim,
-    FolderIdentity,
-    FolderSettings,
-    ModelNode,
+from snaploom.storage.entries import Claim, DataModel, FolderIdentity, FolderSettings
+from snaploom.storage.names import (
+    Count,
+    Hash,
+    Line,
+    Nanos,
+    PartitionName,
+    RunId,
+    Versions,
+)
+from snaploom.storage.names import (
+    Sequence as Number,
 )
 from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
+from snaploom.storage.parsing import (
+    CHECKPOINT,
+    HINT,
+    MANIFEST_FORMAT,
+    first_fault,
+    get_bounded,
+    parse_json,
+    refuse_many,
+)
 from snaploom.storage.records import Ended, Records, Version
 from snaploom.storage.state import DataModelVersion, FolderState
+from snaploom.visibletext import visible
 
 CHECKPOINT_EVERY = 64
 """Entries between two checkpoints. Reading then costs at most 64 small reads on top of one large
@@ -40,6 +58,9 @@ a commit 1/64 of the index on average."""
 CHECKPOINTS_KEPT = 2
 """The newest, and one before it in case the newest is broken."""
 
+CHECKPOINT_FAILURES = (ValueError, ManifestCorrupt, ObjectTooLarge)
+"""What a checkpoint that cannot be used raises when it is read or parsed."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -48,46 +69,59 @@ RECORDS_KEPT = 4096
 history as long finds all of them with one read; older ones are read from their entries."""
 
 
+RECORDS_LENGTH = 32 * 2**20
+"""Bytes of whole records at most, so that those with many files do not make every opening slow:
+the newest that fit."""
+
+LAST_ENTRY = 10**15
+"""Number of the last entry that a checkpoint may be of: more have numbers that can be written."""
+
+_Moments = Annotated[tuple[Nanos, ...], Versions]
+_Numbers = Annotated[tuple[Number, ...], Versions]
+_Places = Annotated[tuple[Count, ...], Versions]
+_Partitions = Annotated[tuple[PartitionName, ...], Versions]
+
+
 class _Model(ApiModel):
-    model_hash: str
-    first_seen: int
-    nodes: tuple[ModelNode, ...]
+    model_hash: Hash
+    first_seen: Number
+    nodes: DataModel
 
 
 class _Live(ApiModel):
     """Live versions, a column a field; hashes by their position in the list of hashes."""
 
-    time: tuple[int, ...]
-    seq: tuple[int, ...]
-    created_at: tuple[int, ...]
-    partition: tuple[str, ...]
-    schema_hash: tuple[int, ...]
-    model_hash: tuple[int, ...]
+    time: _Moments
+    seq: _Numbers
+    created_at: _Moments
+    partition: _Partitions
+    schema_hash: _Places
+    model_hash: _Places
 
 
 class _Ended(ApiModel):
     """Versions that ended, a column a field."""
 
-    time: tuple[int, ...]
-    partition: tuple[str, ...]
-    published_seq: tuple[int, ...]
-    seq: tuple[int, ...]
-    rule: tuple[str, ...]
-    deleted_at: tuple[int, ...]
+    time: _Moments
+    partition: _Partitions
+    published_seq: _Numbers
+    seq: _Numbers
+    rule: Annotated[tuple[Line, ...], Versions]
+    deleted_at: _Moments
 
 
 class _Document(ApiModel):
-    seq: int
+    seq: Annotated[int, Ge(1), Le(LAST_ENTRY)]
     settings: FolderSettings | None = None
     identity: FolderIdentity | None = None
     reader_grace: TimeOffset | None = None
-    revoked: tuple[str, ...]
+    revoked: tuple[RunId, ...]
     claims: tuple[Claim, ...]
     models: tuple[_Model, ...]
-    hashes: tuple[str, ...]
+    hashes: tuple[Hash, ...]
     live: _Live
     ended: _Ended
-    records: tuple[int, ...]
+    records: tuple[Number, ...]
     """Numbers of the entries whose records follow, a line each."""
 
 
@@ -121,18 +155,25 @@ def parse_checkpoint(document: bytes, seq: int, records: Records) -> FolderState
 
     Raises:
         ValueError: it is broken, of another format, or not of this sequence number.
+        ManifestCorrupt: it has more than it may have.
     """
+    name = layout.checkpoint_key(seq)
     head, _, body = document.partition(b"\n")
     content = body.removesuffix(b"\n")
-    if json.loads(head) != {"format": MANIFEST_FORMAT, "sha256": layout.content_hash(content)}:
+    digest = {"format": MANIFEST_FORMAT, "sha256": layout.content_hash(content)}
+    if parse_json(head, name, HINT) != digest:
         raise ValueError("digest or format differs")
-    index, *lines = content.split(b"\n")
+    index, *lines = content.split(b"\n", RECORDS_KEPT + 1)
+    refuse_many(index, name, CHECKPOINT)
     parsed = _Document.model_validate_json(index, strict=True, by_alias=True, by_name=False)
     if parsed.seq != seq:
         raise ValueError(f"it holds the state of entry {parsed.seq}")
-    for number, line in zip(parsed.records, lines, strict=True):
+    found = list(zip(parsed.records, lines, strict=True))
+    versions = list(_versions(parsed.live, parsed.hashes))
+    if {version.model_hash for version in versions} - {m.model_hash for m in parsed.models}:
+        raise ValueError("a version with a data model that it does not have")
+    for number, line in found:
         records.remember_line(number, line)
-    versions = _versions(parsed.live, parsed.hashes)
     return FolderState(
         seq=parsed.seq,
         settings=parsed.settings,
@@ -157,9 +198,17 @@ def _lines(state: FolderState) -> dict[int, bytes]:
         (version.seq for version in state.versions.values()),
         (ended.published_seq for ended in state.ended),
     )
-    newest = sorted(published)[-RECORDS_KEPT:]
-    found = ((seq, state.records.line(seq)) for seq in newest)
-    return {seq: line for seq, line in found if line is not None}
+    newest = sorted(published, reverse=True)[:RECORDS_KEPT]
+    lines: dict[int, bytes] = {}
+    room = RECORDS_LENGTH
+    for seq in newest:
+        line = state.records.line(seq)
+        if line is not None:
+            room -= len(line)
+            if room < 0:
+                break
+            lines[seq] = line
+    return dict(sorted(lines.items()))
 
 
 def _live_columns(state: FolderState, hashes: Mapping[str, int]) -> _Live:
@@ -186,27 +235,32 @@ def _ended_columns(state: FolderState) -> _Ended:
 
 
 def _versions(columns: _Live, hashes: Sequence[str]) -> Iterator[Version]:
-    return map(
-        Version,
+    named = max((*columns.schema_hash, *columns.model_hash), default=-1)
+    if named >= len(hashes):
+        raise ValueError(f"no hash {named} among {len(hashes)}")
+    rows = zip(
         map(EpochNanos, columns.time),
         columns.seq,
         map(EpochNanos, columns.created_at),
         columns.partition,
         (hashes[number] for number in columns.schema_hash),
         (hashes[number] for number in columns.model_hash),
+        strict=True,
     )
+    return starmap(Version, rows)
 
 
 def _ended(columns: _Ended) -> Iterator[Ended]:
-    return map(
-        Ended,
+    rows = zip(
         map(EpochNanos, columns.time),
         columns.partition,
         columns.published_seq,
         columns.seq,
         columns.rule,
         map(EpochNanos, columns.deleted_at),
+        strict=True,
     )
+    return starmap(Ended, rows)
 
 
 def newest_checkpoint(
@@ -222,18 +276,41 @@ def newest_checkpoint(
     """
     for seq in _sequences(store, hint, at):
         try:
-            return parse_checkpoint(store.get(layout.checkpoint_key(seq)), seq, records)
+            return read_checkpoint(store, seq, records)
         except ObjectNotFound:
             continue
-        except (ValueError, ValidationError) as error:
-            _log.warning("ignoring the checkpoint %s: %s", layout.checkpoint_key(seq), error)
+        except CHECKPOINT_FAILURES as error:
+            why = checkpoint_fault(error)
+            _log.warning("ignoring the checkpoint %s: %s", layout.checkpoint_key(seq), why)
     return None
+
+
+def read_checkpoint(store: ObjectStore, seq: int, records: Records) -> FolderState:
+    """The state in the checkpoint of an entry; arguments and result as for `parse_checkpoint`.
+
+    Raises:
+        ObjectNotFound: there is none.
+        ValueError, ManifestCorrupt, ObjectTooLarge: it cannot be used.
+    """
+    document = get_bounded(store, layout.checkpoint_key(seq), CHECKPOINT)
+    return parse_checkpoint(document, seq, records)
+
+
+def checkpoint_fault(error: Exception) -> str:
+    """What is wrong with a checkpoint, on one line."""
+    if isinstance(error, ValidationError):
+        return visible(first_fault(error))
+    return visible(str(getattr(error, "found", None) or error))
 
 
 def write_checkpoint(store: ObjectStore, state: FolderState) -> None:
     """Write a checkpoint and remove old ones; a failure is a warning, since none is needed."""
     try:
-        store.put(layout.checkpoint_key(state.seq), format_checkpoint(state))
+        document = format_checkpoint(state)
+        if len(document) > CHECKPOINT.length:
+            _log.warning("no checkpoint at entry %d, which would be too long", state.seq)
+            return
+        store.put(layout.checkpoint_key(state.seq), document)
         old = [seq for seq in _listed(store) if seq <= state.seq][CHECKPOINTS_KEPT:]
         store.delete(layout.checkpoint_key(seq) for seq in old)
     except STORE_FAILURES as error:

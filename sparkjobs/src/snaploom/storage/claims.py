@@ -8,21 +8,34 @@ believed only when it names the newest claim.
 
 from __future__ import annotations
 
-import json
 import logging
+from typing import Annotated
 
-from snaploom.errors import ObjectNotFound
+from annotated_types import Ge, Le
+
+from snaploom.errors import ManifestCorrupt, ObjectNotFound, ObjectTooLarge
+from snaploom.models.base import ApiModel
 from snaploom.storage import layout
 from snaploom.storage.entries import Claim
 from snaploom.storage.folder import Folder
 from snaploom.storage.leases import Sighting
+from snaploom.storage.names import Count
+from snaploom.storage.parsing import HINT, get_bounded, parse_hint
 from snaploom.storage.run import Run
 from snaploom.storage.state import FolderState
 
 SCOPE = "publish"
 """Scope of the claims of runs that publish."""
 
+MOST_RENEWALS = 10**15
+"""Of one claim; then it is counted from zero again: only a change of the count says anything."""
+
 _log = logging.getLogger(__name__)
+
+
+class _Renewals(ApiModel):
+    claim: Count
+    renewals: Annotated[int, Ge(0), Le(MOST_RENEWALS)]
 
 
 class ClaimLease:
@@ -59,9 +72,9 @@ class ClaimLease:
         claim = _claim_in(state)
         if claim is None or claim.seq != _number(held) or not _counts(claim, state):
             return None
-        beats = int(held.mark.rpartition(".")[2]) + 1
-        document = json.dumps({"claim": claim.seq, "renewals": beats}).encode() + b"\n"
-        self._folder.store.put(layout.CLAIM, document)
+        beats = (int(held.mark.rpartition(".")[2]) + 1) % MOST_RENEWALS
+        told = _Renewals(claim=claim.seq, renewals=beats)
+        self._folder.store.put(layout.CLAIM, told.dump_json().encode() + b"\n")
         return _sighting(claim, beats)
 
     def release(self, holder: str) -> None:
@@ -94,13 +107,14 @@ class ClaimLease:
     def _beats(self, seq: int) -> int:
         """How often a claim was renewed, as far as that is told."""
         try:
-            told = json.loads(self._folder.store.get(layout.CLAIM))
-            return int(told["renewals"]) if told["claim"] == seq else 0
+            document = get_bounded(self._folder.store, layout.CLAIM, HINT)
+            told = parse_hint(document, layout.CLAIM, _Renewals)
         except ObjectNotFound:
             return 0
-        except (ValueError, KeyError, TypeError) as error:
-            _log.warning("ignoring %s: %s", layout.CLAIM, error)
+        except (ManifestCorrupt, ObjectTooLarge) as error:
+            _log.warning("ignoring %s: %s", layout.CLAIM, error.found)
             return 0
+        return told.renewals if told.claim == seq else 0
 
 
 def _claim_in(state: FolderState) -> Claim | None:

@@ -11,13 +11,41 @@ import json
 import logging
 
 from snaploom.errors import ObjectAlreadyExists
+from snaploom.planning.schemas import parse_schema
 from snaploom.planning.tree import JoinTree
 from snaploom.storage import layout
-from snaploom.storage.entries import MANIFEST_FORMAT, ModelNode
+from snaploom.storage.entries import ModelNode
 from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
+from snaploom.storage.parsing import (
+    DOCUMENT,
+    MANIFEST_FORMAT,
+    corrupt,
+    get_bounded,
+    parse_json,
+)
 from snaploom.storage.state import FolderState
 
 _log = logging.getLogger(__name__)
+
+
+def read_schema(store: ObjectStore, schema_hash: str) -> str:
+    """A schema document, as `StructType.json()` gives it.
+
+    Raises:
+        ObjectNotFound: it is not there.
+        ManifestCorrupt: it is not what its name says, or no schema of types that are Spark's own.
+    """
+    key = layout.schema_key(schema_hash)
+    content = get_bounded(store, key, DOCUMENT)
+    if layout.content_hash(content) != schema_hash:
+        raise corrupt(f"{store.uri}{key}", "another document than its name says")
+    try:
+        text = content.decode("utf-8")
+        parse_json(content, f"{store.uri}{key}", DOCUMENT)
+        parse_schema(text, "")
+    except ValueError as error:
+        raise corrupt(f"{store.uri}{key}", str(error)) from error
+    return text
 
 
 def store_schema(store: ObjectStore, schema: str) -> str:

@@ -8,10 +8,12 @@ is what folding them in order gives (`snaploom.storage.state`).
 from __future__ import annotations
 
 import json
-from typing import Annotated, Literal
+from collections.abc import Sequence as Members
+from typing import Annotated, Literal, Self
 
 from annotated_types import Ge, MinLen
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     PlainSerializer,
@@ -19,16 +21,33 @@ from pydantic import (
     TypeAdapter,
     ValidationError,
     ValidationInfo,
+    model_validator,
 )
 
-from snaploom.errors import FormatTooNew, ManifestCorrupt
+from snaploom.errors import PublicationError
 from snaploom.models.base import ApiModel
 from snaploom.models.common import TimeOffset
+from snaploom.models.outputfolder import DataCompression, DataFormat, TimestampFormat
 from snaploom.models.report import CheckResult, Exclusion, JoinMeasure, SourceSnapshot
 from snaploom.models.times import EpochNanos, format_instant, parse_instant
-
-MANIFEST_FORMAT = 1
-"""Format of entries, checkpoints and the marker; a newer one is refused (ruling D19)."""
+from snaploom.storage.names import (
+    Count,
+    Hash,
+    Line,
+    PartitionName,
+    PublishedPath,
+    RunId,
+    Sequence,
+)
+from snaploom.storage.parsing import (
+    ENTRY,
+    MANIFEST_FORMAT,
+    Bounds,
+    corrupt,
+    first_fault,
+    parse_versioned,
+    refuse_many,
+)
 
 
 def _to_instant(value: object, info: ValidationInfo) -> object:
@@ -46,15 +65,17 @@ Moment = Annotated[
 ]
 """An instant: nanoseconds inside, ISO 8601 in UTC outside."""
 
-Count = Annotated[int, Ge(0)]
-Sequence = Annotated[int, Ge(1)]
-Name = Annotated[str, StringConstraints(min_length=1)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+
+
+def _one_of(kinds: type[DataFormat | DataCompression | TimestampFormat]) -> StringConstraints:
+    return StringConstraints(pattern=f"^({'|'.join(kind.value for kind in kinds)})$")
 
 
 class FileRecord(ApiModel):
     """One published file."""
 
-    path: Name
+    path: PublishedPath
     """Key relative to the output folder, such as `data/day=1/….parquet`."""
     bytes: Count
     """Size."""
@@ -62,24 +83,30 @@ class FileRecord(ApiModel):
     """Rows, where the writer knows."""
 
 
+def _refuse_others(partition: str, files: Members[FileRecord]) -> None:
+    place = f"data/{partition}/"
+    if not all(file.path.startswith(place) for file in files):
+        raise ValueError("a file that is not in the partition")
+
+
 class SnapshotRecord(ApiModel):
     """One published snapshot, with all that explains it (`join.md` section 2.7)."""
 
     time: Moment
     """Snapshot time: that of the root's snapshot."""
-    partition: Name
+    partition: PartitionName
     """Folder below `data/`."""
     seq: Sequence
     """Sequence number of the entry that published it."""
-    run_id: Name
+    run_id: RunId
     """Run that published it."""
     created_at: Moment
     """When it was published, by the publisher's clock."""
-    plan_hash: str
+    plan_hash: Line
     """Hash of the join tree."""
-    schema_hash: Name
+    schema_hash: Hash
     """Names `metadata/schema/<hash>.json`."""
-    model_hash: Name
+    model_hash: Hash
     """Names `metadata/datamodel/<hash>.json`."""
     rows: Count
     """Rows of the snapshot; zero is a snapshot too."""
@@ -99,10 +126,17 @@ class SnapshotRecord(ApiModel):
     """Why it was corrected, for people."""
     files: tuple[FileRecord, ...] = ()
     """The files that hold it; no others do."""
-    tool_version: str
+    tool_version: Line
     """Version of Snaploom."""
-    spark_version: str = ""
+    spark_version: Line = ""
     """Version of Spark."""
+
+    @model_validator(mode="after")
+    def _own(self) -> Self:
+        _refuse_others(self.partition, self.files)
+        for source in self.sources:
+            parse_instant(source.time)
+        return self
 
     def has(self, key: str) -> bool:
         """Whether a file is one of it."""
@@ -114,7 +148,7 @@ class TombstoneRecord(ApiModel):
 
     time: Moment
     """Snapshot time."""
-    partition: Name
+    partition: PartitionName
     """Folder below `data/`."""
     published_seq: Sequence
     """Entry that had published the version."""
@@ -127,6 +161,11 @@ class TombstoneRecord(ApiModel):
     files: tuple[FileRecord, ...] = ()
     """Exactly the files that may be removed (ruling D28)."""
 
+    @model_validator(mode="after")
+    def _own(self) -> Self:
+        _refuse_others(self.partition, self.files)
+        return self
+
     def has(self, key: str) -> bool:
         """Whether a file is one of it."""
         return any(file.path == key for file in self.files)
@@ -135,30 +174,45 @@ class TombstoneRecord(ApiModel):
 class ModelNode(ApiModel):
     """One source in the data model of a run."""
 
-    field_name: str
+    field_name: Line
     """Field of the output; empty for the root."""
-    parent: str
+    parent: Line
     """Field name of the parent; empty when that is the root, and at the root (ruling D6)."""
-    group_by: tuple[str, ...] = ()
+    group_by: tuple[Line, ...] = ()
     """Fields by which the source is grouped before it is joined."""
     source: Name
     """Name of the DataSource."""
-    relationship: str = ""
+    relationship: Line = ""
     """Name of the DataRelationship of the edge to its parent; empty at the root."""
+
+
+def _closed(nodes: tuple[ModelNode, ...]) -> tuple[ModelNode, ...]:
+    """The nodes, if each hangs at one before it, the root first: no path goes round."""
+    known = {""}
+    for number, node in enumerate(nodes):
+        name = node.field_name.casefold()
+        if node.parent.casefold() not in known or (name in known) != (number == 0):
+            raise ValueError("a source that hangs at none before it, or is there twice")
+        known.add(name)
+    return nodes
+
+
+DataModel = Annotated[tuple[ModelNode, ...], AfterValidator(_closed)]
+"""The data model of a run, root first."""
 
 
 class FolderSettings(ApiModel):
     """What the first publication fixes for ever."""
 
-    data_format: Name
+    data_format: Annotated[str, _one_of(DataFormat)]
     """PARQUET, AVRO, JSONL or ICEBERG."""
-    data_compression: Name
+    data_compression: Annotated[str, _one_of(DataCompression)]
     """Codec of the files."""
     partition_field_name: Name
     """Name of the partition column."""
-    timestamp_format: Name
+    timestamp_format: Annotated[str, _one_of(TimestampFormat)]
     """How snapshot times are written in partitions."""
-    output_timezone: str
+    output_timezone: Line
     """Zone of the partitions' offsets; empty where the format has none."""
 
 
@@ -169,9 +223,9 @@ class FolderIdentity(ApiModel):
     """Name of the OutputDataset."""
     root: Name
     """Name of the root DataSource."""
-    namespace: str = ""
+    namespace: Line = ""
     """Namespace of the OutputDataset; empty while nobody published from a cluster."""
-    uid: str = ""
+    uid: Line = ""
     """UID of the OutputDataset; empty while nobody published from a cluster."""
 
 
@@ -182,11 +236,11 @@ class EntryBase(ApiModel):
     """Format version of this document."""
     seq: Sequence
     """Position in the log, from 1, without gaps; never used twice."""
-    run_id: Name
+    run_id: RunId
     """Run that wrote it."""
     written_at: Moment
     """When, by the writer's clock; order is by `seq` alone."""
-    tool_version: str
+    tool_version: Line
     """Version of Snaploom."""
 
 
@@ -196,7 +250,7 @@ class Publish(EntryBase):
     action: Literal["publish"] = "publish"
     snapshot: SnapshotRecord
     """The snapshot."""
-    model: tuple[ModelNode, ...] = ()
+    model: DataModel = ()
     """The data model of the run, root first."""
 
 
@@ -208,7 +262,7 @@ class Replace(EntryBase):
     """The new version."""
     replaced: TombstoneRecord
     """The old version."""
-    model: tuple[ModelNode, ...] = ()
+    model: DataModel = ()
     """The data model of the run, root first."""
     message: str = ""
     """Why, for people."""
@@ -236,7 +290,7 @@ class Revoke(EntryBase):
     """Runs that may commit nothing from here on, so that their files can be touched (D27)."""
 
     action: Literal["revoke"] = "revoke"
-    run_ids: Annotated[tuple[Name, ...], MinLen(1)]
+    run_ids: Annotated[tuple[RunId, ...], MinLen(1)]
     """The runs."""
 
 
@@ -261,22 +315,34 @@ _ENTRY: TypeAdapter[Entry] = TypeAdapter(Entry)
 
 
 def format_entry(entry: Entry) -> bytes:
-    """The document of an entry: canonical JSON and a newline."""
-    return entry.dump_json().encode() + b"\n"
+    """The document of an entry: canonical JSON and a newline.
+
+    Raises:
+        PublicationError: it has more files than an entry that is read may have.
+    """
+    document = entry.dump_json().encode() + b"\n"
+    if len(document) > ENTRY.length:
+        raise PublicationError(
+            "an entry of the manifest would be too long to be read again",
+            found=f"{len(document):,} bytes to {entry.action}",
+            expected=f"at most {ENTRY.length:,} bytes, some 400,000 files",
+            hint="write fewer and longer files: raise outputFolder.targetFileSizeMiB",
+        )
+    return document
 
 
-def parse_entry(document: bytes, name: str) -> Entry:
-    """Parse an entry; `name` is the file, for messages.
+def parse_entry(document: bytes, name: str, bounds: Bounds = ENTRY) -> Entry:
+    """Parse an entry; `name` is the file, for messages, and `bounds` are of its kind.
 
     Raises:
         FormatTooNew: it was written by a newer Snaploom.
         ManifestCorrupt: it is no valid entry.
     """
-    check_format(document, name)
+    parse_versioned(document, name, bounds)
     try:
         return _ENTRY.validate_json(document, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise corrupt(name, _first_fault(error)) from error
+        raise corrupt(name, first_fault(error)) from error
 
 
 def entry_from(raw: object, name: str) -> Entry:
@@ -288,40 +354,14 @@ def entry_from(raw: object, name: str) -> Entry:
     return parse_entry(json.dumps(raw).encode(), name)
 
 
-def check_format(document: bytes, name: str) -> None:
-    """Refuse what is not a JSON object with a `format` that this version knows.
+def parse_record(line: bytes, name: str) -> SnapshotRecord:
+    """A record inside a checkpoint; `name` is the file, for messages.
 
     Raises:
-        FormatTooNew: it was written by a newer Snaploom.
-        ManifestCorrupt: it is not such an object.
+        ManifestCorrupt: it is no valid record.
     """
+    refuse_many(line, name, ENTRY)
     try:
-        raw = json.loads(document)
-    except ValueError as error:
-        raise corrupt(name, f"not JSON: {error}") from error
-    version = raw.get("format") if isinstance(raw, dict) else None
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise corrupt(name, "no format version")
-    if version > MANIFEST_FORMAT:
-        raise FormatTooNew(
-            f"{name} was written by a newer Snaploom",
-            found=f"format {version}",
-            expected=f"format {MANIFEST_FORMAT} or older",
-            hint="upgrade Snaploom",
-        )
-
-
-def corrupt(name: str, found: str) -> ManifestCorrupt:
-    """The error for a document that cannot be what its name says."""
-    return ManifestCorrupt(
-        f"{name} is damaged",
-        found=found,
-        expected="a document as Snaploom wrote it",
-        hint="restore the file from a backup; nothing was changed",
-    )
-
-
-def _first_fault(error: ValidationError) -> str:
-    fault = error.errors(include_url=False)[0]
-    place = ".".join(str(part) for part in fault["loc"])
-    return f"{place}: {fault['msg']}" if place else fault["msg"]
+        return SnapshotRecord.model_validate_json(line, strict=True, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise corrupt(name, first_fault(error)) from error

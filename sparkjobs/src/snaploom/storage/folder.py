@@ -27,23 +27,23 @@ from snaploom.errors import (
 from snaploom.models.common import TimeOffset
 from snaploom.storage import layout
 from snaploom.storage.entries import (
-    MANIFEST_FORMAT,
     Configure,
     Entry,
     FolderIdentity,
     FolderSettings,
     Revoke,
     TombstoneRecord,
-    check_format,
 )
 from snaploom.storage.fixedsettings import changed_settings, fixed_by
 from snaploom.storage.icebergtable import TableLibrary
 from snaploom.storage.manifest import ManifestLog
 from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectStore, self_test
 from snaploom.storage.ownership import adopted, refuse_others
+from snaploom.storage.parsing import HINT, MANIFEST_FORMAT, get_bounded, parse_versioned
 from snaploom.storage.run import CrashPoint, Run
 from snaploom.storage.state import EMPTY, FolderState
 from snaploom.storage.tablecommits import TableCommits, has_table
+from snaploom.visibletext import visible
 
 NAMES_SHOWN = 5
 """Names of foreign files in a message: enough to recognise the folder."""
@@ -278,10 +278,10 @@ def prepare_folder(
 
 def _is_marked(store: ObjectStore) -> bool:
     try:
-        marker = store.get(layout.MARKER)
+        marker = get_bounded(store, layout.MARKER, HINT)
     except ObjectNotFound:
         return False
-    check_format(marker, f"{store.uri}{layout.MARKER}")
+    parse_versioned(marker, f"{store.uri}{layout.MARKER}", HINT)
     return True
 
 
@@ -290,7 +290,7 @@ def _mark(store: ObjectStore) -> None:
     try:
         store.put_if_absent(layout.MARKER, marker)
     except ObjectAlreadyExists:
-        check_format(store.get(layout.MARKER), f"{store.uri}{layout.MARKER}")
+        _is_marked(store)
 
 
 def _removed(store: ObjectStore, found: str) -> FolderRemoved:
@@ -324,7 +324,7 @@ def _foreign_names(store: ObjectStore) -> tuple[str, ...]:
 
 
 def _listing(names: tuple[str, ...]) -> str:
-    shown = ", ".join(names[:NAMES_SHOWN])
+    shown = ", ".join(map(visible, names[:NAMES_SHOWN]))
     return f"{shown}, …" if len(names) > NAMES_SHOWN else shown
 
 

@@ -187,6 +187,12 @@ class _Search:
     def judge(self, infos: Iterable[ObjectInfo]) -> Iterator[Garbage]:
         is_past: dict[int, bool] = {}
         for info in infos:
+            if not info.is_plain:
+                yield Garbage(
+                    GarbageKind.FOREIGN, Verdict.KEEP_FOREIGN, info.key, info.size, None,
+                    "a link, pipe or device, which is not followed or opened",
+                )  # fmt: skip
+                continue
             if self.state.is_live(info.key):
                 continue
             ended = self.state.tombstone_of(info.key)

@@ -25,8 +25,10 @@ from snaploom.planning.publishedmodel import PublishedModel, PublishedNode
 from snaploom.planning.schemas import Field, Simple, Struct, parse_schema, schema_json
 from snaploom.planning.typemerge import merge_schemas, readable_with_first
 from snaploom.storage import layout
-from snaploom.storage.entries import MANIFEST_FORMAT, FolderSettings, ModelNode, SnapshotRecord
+from snaploom.storage.documents import read_schema
+from snaploom.storage.entries import FolderSettings, ModelNode, SnapshotRecord
 from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
+from snaploom.storage.parsing import MANIFEST_FORMAT
 from snaploom.storage.records import Version
 from snaploom.storage.state import FolderState
 
@@ -68,8 +70,7 @@ class SchemaDocuments:
     def get(self, schema_hash: str) -> str:
         """A schema, as `StructType.json()` gives it."""
         if schema_hash not in self._known:
-            key = layout.schema_key(schema_hash)
-            self._known[schema_hash] = self._store.get(key).decode("utf-8")
+            self._known[schema_hash] = read_schema(self._store, schema_hash)
         return self._known[schema_hash]
 
 

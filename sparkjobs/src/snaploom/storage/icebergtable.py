@@ -28,10 +28,19 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from snaploom.errors import ObjectNotFound
-from snaploom.storage.entries import FileRecord, corrupt
+from snaploom.errors import ObjectNotFound, ObjectTooLarge
+from snaploom.storage.entries import FileRecord
 from snaploom.storage.manifest import CommitOutcomeUnknown
-from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
+from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore, refuse_links
+from snaploom.storage.parsing import (
+    HINT as HINT_BOUNDS,
+)
+from snaploom.storage.parsing import (
+    TABLE_VERSION,
+    corrupt,
+    get_bounded,
+    parse_object,
+)
 from snaploom.storage.singleput import put_once
 
 TABLE = "iceberg/"
@@ -49,7 +58,8 @@ REVOKED = "snaploom.revoked-runs"
 EARLIER = "snaploom.earlier-commits"
 """Property of the table: the hash that names the page of commits it has forgotten last."""
 
-_VERSION = re.compile(rf"{re.escape(VERSIONS)}v(\d+)\.metadata\.json")
+_VERSION = re.compile(rf"{re.escape(VERSIONS)}v([0-9]{{1,18}})\.metadata\.json")
+_HINTED = re.compile(rb"[0-9]{1,18}")
 KEPT_VERSIONS = 100
 """Versions that stay, as many as Iceberg itself remembers: each tells all snapshots anew."""
 
@@ -101,9 +111,10 @@ class TableVersion:
     def lineage(self) -> Iterator[Mapping[str, JsonValue]]:
         """The table's snapshots that lead to what it holds now, the newest first."""
         listed = self.document.get("snapshots")
-        snapshots = {one["snapshot-id"]: one for one in _objects(listed)}
+        snapshots = {number_of(one): one for one in _objects(listed)}
         wanted = self.document.get("current-snapshot-id")
-        while (snapshot := snapshots.get(wanted)) is not None:
+        # Each once: a line of parents that goes round is no lineage.
+        while isinstance(wanted, int) and (snapshot := snapshots.pop(wanted, None)) is not None:
             yield snapshot
             wanted = snapshot.get("parent-snapshot-id")
 
@@ -179,12 +190,9 @@ class IcebergTable:
         if not number:
             return None
         key = version_key(number)
-        try:
-            document = json.loads(self._store.get(key))
-        except ValueError as error:
-            raise corrupt(f"{self._store.uri}{key}", f"not JSON: {error}") from error
-        if not isinstance(document, dict):
-            raise corrupt(f"{self._store.uri}{key}", "no metadata of a table")
+        name = f"{self._store.uri}{key}"
+        document = parse_object(get_bounded(self._store, key, TABLE_VERSION), name, TABLE_VERSION)
+        _refuse_elsewhere(document, name, self._store.uri)
         return TableVersion(number, document)
 
     def put(self, number: int, document: bytes) -> bool:
@@ -216,9 +224,10 @@ class IcebergTable:
 
     def _hint(self) -> int:
         try:
-            return int(self._store.get(HINT))
-        except (ObjectNotFound, ValueError):
+            told = get_bounded(self._store, HINT, HINT_BOUNDS).strip()
+        except (ObjectNotFound, ObjectTooLarge):
             return 0
+        return int(told) if _HINTED.fullmatch(told) else 0
 
     def _listed(self) -> int:
         matches = (_VERSION.fullmatch(info.key) for info in self._store.list(VERSIONS))
@@ -264,6 +273,75 @@ def next_document(
         "properties": {**_texts(before.get("properties")), **properties},
         "metadata-log": [*(log if isinstance(log, list) else []), here],
     }
+
+
+def refuse_foreign_places(store: ObjectStore) -> None:
+    """Refuse a table whose files Iceberg's library may not open: it takes them by their paths.
+
+    Raises:
+        NotAPlainFile: one of them, or a folder on its way, is a link (local disks only).
+        ManifestCorrupt: the newest version names places elsewhere, or classes.
+    """
+    IcebergTable(store).read()
+    refuse_links(store, [info.key for info in list(store.list(VERSIONS))])
+
+
+def is_below(place: str, folder: str) -> bool:
+    """Whether a location, as Iceberg writes them, is in a folder, and climbs nowhere."""
+    path, root = _without_slashes(place), _without_slashes(folder)
+    return path.startswith(f"{root.rstrip('/')}/") and ".." not in path.split("/")
+
+
+def _without_slashes(uri: str) -> str:
+    """A URI as Hadoop's paths print it: `file:/x` and `file:///x` are one place, as `/x` is."""
+    local = re.match(r"(?:file:)?/+", uri)
+    return f"/{uri[local.end() :]}" if local else uri
+
+
+def number_of(snapshot: Mapping[str, JsonValue]) -> int | None:
+    """Identity of a snapshot of the table; None where it tells none."""
+    found = snapshot.get("snapshot-id")
+    return found if isinstance(found, int) else None
+
+
+_PLACES = frozenset({
+    "location", "manifest-list", "manifests", "metadata-file", "statistics-path", "key-metadata",
+})  # fmt: skip
+"""Keys of table metadata whose values the library opens."""
+_PROPERTIES = re.compile(
+    r"snaploom\.[a-z-]+|schema\.name-mapping\.default|owner|comment"
+    r"|history\.expire\.[a-z-]+|commit\.[a-z.-]+|read\.[a-z.-]+"
+    r"|write\.(parquet|update|delete|merge|metadata)\.[A-Za-z0-9_.-]+"
+    r"|write\.(format\.default|distribution-mode|target-file-size-bytes|upsert\.enabled)"
+)
+"""Properties of a table that name no class and no place; what is not known is refused."""
+_NAMED = frozenset({"write.metadata.path"})
+"""Of these, the one that names a place."""
+
+
+def _refuse_elsewhere(document: Mapping[str, JsonValue], name: str, uri: str) -> None:
+    """Refuse metadata that would make the library open other places, or load a class by its name.
+
+    Raises:
+        ManifestCorrupt: it does.
+    """
+    properties = _texts(document.get("properties"))
+    unknown = [k for k in properties if not _PROPERTIES.fullmatch(k) or k in _NAMED]
+    if unknown:
+        raise corrupt(name, f"the table property {min(unknown)}, which is not on the list")
+    waiting: list[JsonValue] = [value for key, value in document.items() if key != "properties"]
+    waiting.append({key: value for key, value in document.items() if key in _PLACES})
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting.extend(value)
+        elif isinstance(value, dict):
+            waiting.extend(value.values())
+            for place in (value[key] for key in value.keys() & _PLACES):
+                listed = place if isinstance(place, list) else [place]
+                for one in listed:
+                    if not isinstance(one, str) or not is_below(f"{one}/", f"{uri}{TABLE}"):
+                        raise corrupt(name, f"a place that is not the table's: {str(one)[:200]}")
 
 
 def _objects(value: JsonValue) -> list[dict[str, JsonValue]]:

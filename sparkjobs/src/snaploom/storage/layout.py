@@ -49,10 +49,15 @@ MERGED_DATA_MODEL = "metadata/datamodel/merged.json"
 SEQUENCE_DIGITS = 20
 """Room for any unsigned 64-bit number, so that names sort as numbers do."""
 
-_RUN = r"\d{8}T\d{9}Z-[0-9a-f]{12}"
-_RUN_ID = re.compile(_RUN)
-_PUBLISHED = re.compile(rf"data/[^/]+/({_RUN})-[0-9a-f]{{8}}-\d{{5,}}(\.[^/]*)?")
-_STAGED = re.compile(rf"data/\.staging/({_RUN})/.+")
+RUN = r"[0-9]{8}T[0-9]{9}Z-[0-9a-f]{12}"
+"""Pattern of a run's identity."""
+PARTITION = r"[A-Za-z0-9][A-Za-z0-9_]*=[A-Za-z0-9.+-]+(?:%3A[A-Za-z0-9.+-]+)*"
+"""Pattern of a snapshot's folder: a column, and a time, in which Spark encodes the colon."""
+ENDING = r"(?:\.[A-Za-z0-9._-]{1,100})?"
+"""Pattern of the ending of a published file, such as `.snappy.parquet`."""
+_RUN_ID = re.compile(RUN)
+_PUBLISHED = re.compile(rf"data/[^/]+/({RUN})-[0-9a-f]{{8}}-\d{{5,}}(\.[^/]*)?")
+_STAGED = re.compile(rf"data/\.staging/({RUN})/.+", re.DOTALL)
 _SEQUENCE = re.compile(r"[^/]*/[^/]*/(\d{20})\.json")
 
 

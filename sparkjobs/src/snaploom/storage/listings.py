@@ -24,7 +24,10 @@ from snaploom.errors import ObjectNotFound
 from snaploom.models.base import ApiModel
 from snaploom.models.times import EpochNanos
 from snaploom.storage import layout
+from snaploom.storage.names import Count
 from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
+from snaploom.storage.parsing import HINT, LISTING, get_bounded, parse_json, parse_object
+from snaploom.visibletext import visible
 
 LISTING_FORMAT = 1
 """Format of the document; another one is not believed."""
@@ -56,7 +59,7 @@ class FileFacts:
 class KnownFiles(ApiModel):
     """Files of which the same is known."""
 
-    schema_number: int | None = None
+    schema_number: Count | None = None
     """Place of their schema among those of the document."""
     column: str | None = None
     """Name and type of their snapshot column."""
@@ -173,25 +176,26 @@ class Listings:
     def _read(self, source: str, about: str) -> Mapping[str, FileFacts]:
         key = layout.listing_key(source)
         try:
-            return _believed(self._store.get(key), about)
+            return _believed(get_bounded(self._store, key, LISTING), key, about)
         except ObjectNotFound:
             return {}
         except (ValueError, LookupError, *STORE_FAILURES) as error:
-            _log.info("%s%s is not used: %s", self._store.uri, key, error)
+            _log.info("%s%s is not used: %s", self._store.uri, key, visible(str(error)))
             return {}
 
 
-def _believed(content: bytes, about: str) -> Mapping[str, FileFacts]:
+def _believed(content: bytes, key: str, about: str) -> Mapping[str, FileFacts]:
     """What a document tells, by fingerprint; nothing when it is about something else.
 
     Raises:
         ValueError: it is damaged.
         LookupError: it is in disorder.
+        ManifestCorrupt: it has more than it may have.
     """
-    head, text, _ = content.split(b"\n")
-    if json.loads(head) != {"sha256": layout.content_hash(text)}:
+    head, text, _ = content.split(b"\n", 3)
+    if parse_json(head, key, HINT) != {"sha256": layout.content_hash(text)}:
         raise ValueError("its content is not what its first line says")
-    if json.loads(text).get("format") != LISTING_FORMAT:
+    if parse_object(text, key, LISTING).get("format") != LISTING_FORMAT:
         return {}
     document = ListingDocument.model_validate_json(text, by_alias=True, by_name=False)
     if document.about != about:

@@ -3,10 +3,16 @@
 obstore's `LocalStore` is not used for it, though its put-if-absent is sound (written to `x#1`,
 then hard-linked to `x`): a process killed between the two leaves `x#1`, and its listing hides
 every name that ends in `#` and digits, so neither garbage collection nor the check that a folder
-is empty would ever see it. It also filters `offset` only after listing everything, and reports a
-full disk as an untyped error. Here unfinished writes live in one visible place
-(`TEMPORARY_PREFIX`), and errors keep their errno.
+is empty would ever see it. It also filters `offset` only after listing everything, reports a
+full disk as an untyped error, and follows links.
 
+Here no link below the root is followed by any operation, whoever changes the folder meanwhile:
+each folder on the way to a name is opened by its own name in the one before (`openat`,
+`O_NOFOLLOW`), and the last step names a file in a folder that is open. The root itself may be a
+link: the user named it. What is no plain file (links, pipes, sockets, devices) is refused before it
+is opened, so that a pipe cannot make a reader wait.
+
+Unfinished writes live in one visible place (`TEMPORARY_PREFIX`), and errors keep their errno.
 Put-if-absent is a hard link of a finished temporary file: `link` fails when the name exists, so
 readers see the whole object or none. Nothing is synced to disk: a power failure may lose the
 newest snapshots, a killed process does not.
@@ -18,12 +24,14 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from snaploom.errors import (
     FolderNotOurs,
     FolderNotWritable,
+    NotAPlainFile,
     ObjectAlreadyExists,
     ObjectNotFound,
     SnaploomError,
@@ -31,7 +39,14 @@ from snaploom.errors import (
     StoreNotSafe,
 )
 from snaploom.models.times import EpochNanos
-from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectInfo, check_key, check_prefix
+from snaploom.storage.objectstore import (
+    TEMPORARY_PREFIX,
+    ObjectInfo,
+    check_key,
+    check_prefix,
+    too_large,
+)
+from snaploom.visibletext import visible
 
 REFUSALS = frozenset({
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOTDIR,
@@ -44,6 +59,27 @@ NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS})
 RACES_WITH_PRUNING = 20
 """How often a directory is made again when others remove it for being empty; two processes that
 collide need one or two rounds."""
+
+DEEPEST = 100
+"""Folders inside each other below a listed one: Snaploom makes 6, a committer of Hadoop's 5 more.
+Every level holds a file descriptor while it is listed, of which a process has 1,024."""
+
+_MORE = 4096
+"""Bytes that are asked for beyond the length that a file had when it was opened: most have none."""
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_PASSED = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
+"""For folders on the way: whoever may not list one may still name what is in it."""
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+
+_KINDS = {
+    stat.S_IFLNK: "a link",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 
 
 class LocalObjectStore:
@@ -78,28 +114,41 @@ class LocalObjectStore:
 
     def put_if_absent(self, key: str, data: bytes) -> None:
         """Write a temporary file and link it to its name, which fails when the name is taken."""
-        target = self._path(key)
-        temporary = self._write_temporary(data)
-        try:
-            self._link(temporary, target, key)
-        finally:
-            _unlink(temporary)
+        check_key(key)
+        with self._temporary(data) as (folder, name):
+            self._link(folder, name, key)
 
     def put(self, key: str, data: bytes) -> None:
-        """Write a temporary file and rename it over its name."""
-        target = self._path(key)
-        temporary = self._write_temporary(data)
-        try:
-            self._in_directory(target, lambda: os.replace(temporary, target))
-        except OSError as error:
-            raise self._refused(key, error) from error
-        finally:
-            _unlink(temporary)
+        """Write a temporary file and rename it over its name; a link there is replaced itself."""
+        check_key(key)
 
-    def get(self, key: str) -> bytes:
-        """Read a whole file."""
+        with self._temporary(data) as (source, temporary):
+
+            def rename(folder: int, name: str) -> None:
+                os.replace(temporary, name, src_dir_fd=source, dst_dir_fd=folder)
+
+            try:
+                self._in_folder(key, rename)
+            except OSError as error:
+                raise self._refused(key, error) from error
+
+    def get(self, key: str, limit: int | None = None) -> bytes:
+        """Read a whole file, or refuse it when it is longer than it may be."""
+        folders, name = _parts(check_key(key))
         try:
-            return self._path(key).read_bytes()
+            with self._opened(folders) as folder, self._file(folder, name, key) as file:
+                return self._content(file, key, limit)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            raise ObjectNotFound(f"{self.uri}{key} does not exist") from None
+        except OSError as error:
+            raise self._unreadable(key, error) from error
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """Read a part of a file."""
+        folders, name = _parts(check_key(key))
+        try:
+            with self._opened(folders) as folder, self._file(folder, name, key) as file:
+                return os.pread(file, length, start)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             raise ObjectNotFound(f"{self.uri}{key} does not exist") from None
         except OSError as error:
@@ -107,107 +156,290 @@ class LocalObjectStore:
 
     def head(self, key: str) -> ObjectInfo | None:
         """Look at a file without opening it."""
+        folders, name = _parts(check_key(key))
         try:
-            status = os.lstat(self._path(key))
+            with self._opened(folders) as folder:
+                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise self._unreadable(key, error) from error
-        return None if _is_directory(status) else _info(key, status)
+        if stat.S_ISDIR(status.st_mode):
+            return None
+        self._refuse_special(key, status)
+        return _info(key, status)
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
-        """Walk directories; symbolic links are listed and never followed."""
-        check_prefix(prefix)
+        """Walk directories; what is no plain file is listed and never followed or opened."""
+        folders = check_prefix(prefix).split("/")[:-1]
         try:
-            yield from _walk(self._root / prefix, prefix)
+            with self._opened(folders) as folder:
+                yield from self._walk(folder, ".", prefix, DEEPEST)
+        except (FileNotFoundError, NotADirectoryError):
+            return
         except OSError as error:
             raise self._unreadable(prefix, error) from error
 
     def delete(self, keys: Iterable[str]) -> None:
         """Unlink files, then the directories that this leaves empty."""
-        parents: set[Path] = set()
+        parents: dict[tuple[str, ...], None] = {}
         for key in keys:
-            path = self._path(key)
+            folders, name = _parts(check_key(key))
             try:
-                _unlink(path)
-            except NotADirectoryError:
+                with self._opened(folders) as folder, suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=folder)
+            except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
                 raise self._refused(key, error) from error
-            parents.add(path.parent)
+            parents[tuple(folders)] = None
         for parent in parents:
             self._remove_empty(parent)
 
     def move_if_absent(self, source: str, target: str) -> None:
         """Link to the new name, then unlink the old one."""
-        origin = self._path(source)
-        if self.head(source) is None:
-            raise ObjectNotFound(f"{self.uri}{source} does not exist")
-        self._link(origin, self._path(target), target)
+        folders, name = _parts(check_key(source))
+        check_key(target)
+        try:
+            with self._opened(folders) as folder:
+                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                self._refuse_special(source, status)
+                if stat.S_ISDIR(status.st_mode):
+                    raise FileNotFoundError(source)
+                self._link(folder, name, target)
+        except (FileNotFoundError, NotADirectoryError):
+            raise ObjectNotFound(f"{self.uri}{source} does not exist") from None
+        except OSError as error:
+            raise self._refused(source, error) from error
         self.delete([source])
 
     def prune(self, prefix: str) -> None:
         """Remove empty directories, deepest first."""
-        top = self._root / check_prefix(prefix)
-        for directory, _, _ in os.walk(top, topdown=False):
-            if Path(directory) != self._root:
-                _remove_if_empty(Path(directory))
-        self._remove_empty(top.parent)
-
-    def _path(self, key: str) -> Path:
-        return self._root / check_key(key)
-
-    def _write_temporary(self, data: bytes) -> Path:
-        key = f"{TEMPORARY_PREFIX}{secrets.token_hex(16)}"
-        path = self._root / key
+        folders = check_prefix(prefix).split("/")[:-1]
         try:
-            self._in_directory(path, lambda: _write_new(path, data))
+            with self._opened(folders) as folder:
+                self._prune(folder, ".", prefix, DEEPEST)
+        except (FileNotFoundError, NotADirectoryError):
+            return
         except OSError as error:
-            _unlink(path)
-            raise self._refused(key, error) from error
-        except BaseException:
-            _unlink(path)
-            raise
-        return path
+            raise self._refused(prefix, error) from error
+        self._remove_if_empty(folders)
+        self._remove_empty(folders[:-1])
 
-    def _link(self, source: Path, target: Path, key: str) -> None:
+    @contextmanager
+    def _opened(self, folders: Sequence[str], *, make: bool = False) -> Iterator[int]:
+        """A folder below the root, to name what is in it; none of those on the way is a link."""
+        opened = self._open_root(make)
         try:
-            self._in_directory(target, lambda: os.link(source, target, follow_symlinks=False))
-        except FileExistsError:
-            raise ObjectAlreadyExists(f"{self.uri}{key} exists already") from None
+            for number, name in enumerate(folders):
+                key = "/".join(folders[: number + 1])
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(name, dir_fd=opened)
+                below = self._step(opened, name, key, _PASSED)
+                os.close(opened)
+                opened = below
+            yield opened
+        finally:
+            os.close(opened)
+
+    def _open_root(self, make: bool) -> int:
+        flags = _PASSED & ~os.O_NOFOLLOW
+        try:
+            return os.open(self._root, flags)
         except FileNotFoundError:
-            raise ObjectNotFound(f"{source} vanished before it had the name {key}") from None
-        except OSError as error:
-            if error.errno in NO_HARD_LINKS and os.access(target.parent, os.W_OK):
-                raise StoreNotSafe(
-                    f"the file system of {self._root} has no hard links, so that two runs could "
-                    "both believe that they published",
-                    found=str(error),
-                    hint="publish to a local disk, or to an object store",
-                ) from error
-            raise self._refused(key, error) from error
+            if not make:
+                raise
+            self._root.mkdir(parents=True, exist_ok=True)
+            return os.open(self._root, flags)
 
-    def _in_directory(self, path: Path, operation: Callable[[], None]) -> None:
-        """Make the parent as needed; again when another process prunes it in between."""
-        for _ in range(RACES_WITH_PRUNING):
+    def _in_folder(self, key: str, operation: Callable[[int, str], None]) -> None:
+        """Do something with a name in its folder, which is made as needed.
+
+        Again when another process prunes it in between.
+        """
+        folders, name = _parts(key)
+        for attempt in range(1, RACES_WITH_PRUNING + 1):
             try:
-                operation()
+                with self._opened(folders, make=attempt > 1) as folder:
+                    operation(folder, name)
             except FileNotFoundError:
-                _make_directories(path.parent)
+                if attempt == RACES_WITH_PRUNING:
+                    raise
             else:
                 return
-        operation()
 
-    def _remove_empty(self, directory: Path) -> None:
+    def _step(self, folder: int, name: str, key: str, flags: int) -> int:
+        """A folder in an open one.
+
+        Raises:
+            NotAPlainFile: it is a link, or no folder and no file.
+            OSError: it cannot be opened.
+        """
+        try:
+            return os.open(name, flags, dir_fd=folder)
+        except OSError as error:
+            if error.errno in (errno.ENOTDIR, errno.ELOOP):
+                self._refuse_special(key, os.stat(name, dir_fd=folder, follow_symlinks=False))
+            raise
+
+    @contextmanager
+    def _file(self, folder: int, name: str, key: str) -> Iterator[int]:
+        """A plain file in an open folder."""
+        # Looked at before it is opened, which does something with a device, and after it, since
+        # another file may have its name by then.
+        self._refuse_special(key, os.stat(name, dir_fd=folder, follow_symlinks=False))
+        try:
+            opened = os.open(name, _FILE, dir_fd=folder)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENXIO):
+                self._refuse_special(key, os.stat(name, dir_fd=folder, follow_symlinks=False))
+            raise
+        try:
+            status = os.fstat(opened)
+            self._refuse_special(key, status)
+            if stat.S_ISDIR(status.st_mode):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            yield opened
+        finally:
+            os.close(opened)
+
+    def _content(self, file: int, key: str, limit: int | None) -> bytes:
+        size, read = os.fstat(file).st_size, 0
+        if limit is not None and size > limit:
+            raise too_large(f"{self.uri}{key}", size, limit)
+        pieces: list[bytes] = []
+        while piece := os.read(file, max(size - read, 0) + _MORE):
+            pieces.append(piece)
+            read += len(piece)
+            if limit is not None and read > limit:
+                raise too_large(f"{self.uri}{key}", read, limit)
+        return b"".join(pieces)
+
+    @contextmanager
+    def _temporary(self, data: bytes) -> Iterator[tuple[int, str]]:
+        """A finished file that is not yet under its name: its folder, and what it is called."""
+        name = secrets.token_hex(16)
+        key = f"{TEMPORARY_PREFIX}{name}"
+        kept: list[int] = []
+
+        def write(folder: int, name: str) -> None:
+            _write_new(folder, name, data)
+            kept.append(os.dup(folder))
+
+        try:
+            self._in_folder(key, write)
+        except OSError as error:
+            raise self._refused(key, error) from error
+        (folder,) = kept
+        try:
+            yield folder, name
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=folder)
+            os.close(folder)
+
+    def _link(self, source: int, name: str, target: str) -> None:
+        """Give a file in an open folder another name, unless that is taken."""
+
+        def link(folder: int, new: str) -> None:
+            try:
+                os.link(name, new, src_dir_fd=source, dst_dir_fd=folder, follow_symlinks=False)
+            except OSError as error:
+                if error.errno in NO_HARD_LINKS and os.access(".", os.W_OK, dir_fd=folder):
+                    raise self._without_links(error) from error
+                raise
+            status = os.stat(new, dir_fd=folder, follow_symlinks=False)
+            if not stat.S_ISREG(status.st_mode):  # it took the file's name a moment ago
+                os.unlink(new, dir_fd=folder)
+                self._refuse_special(target, status)
+
+        try:
+            self._in_folder(target, link)
+        except FileExistsError:
+            raise ObjectAlreadyExists(f"{self.uri}{target} exists already") from None
+        except FileNotFoundError:
+            raise ObjectNotFound(
+                f"a file of {self.uri} vanished before it had the name {target}"
+            ) from None
+        except OSError as error:
+            raise self._refused(target, error) from error
+
+    def _walk(self, folder: int, name: str, prefix: str, depth: int) -> Iterator[ObjectInfo]:
+        with self._readable(folder, name, prefix, depth) as opened:
+            for entry in _entries(opened):
+                key = f"{prefix}{entry.name}"
+                try:
+                    if entry.is_dir(follow_symlinks=False):
+                        yield from self._walk(opened, entry.name, f"{key}/", depth - 1)
+                    else:
+                        yield _info(key, entry.stat(follow_symlinks=False))
+                except (FileNotFoundError, NotADirectoryError):
+                    continue
+
+    def _prune(self, folder: int, name: str, prefix: str, depth: int) -> None:
+        with self._readable(folder, name, prefix, depth) as opened:
+            for entry in _entries(opened):
+                if entry.is_dir(follow_symlinks=False):
+                    with suppress(FileNotFoundError, NotADirectoryError):
+                        self._prune(opened, entry.name, f"{prefix}{entry.name}/", depth - 1)
+                    with suppress(OSError):
+                        os.rmdir(entry.name, dir_fd=opened)
+
+    @contextmanager
+    def _readable(self, folder: int, name: str, prefix: str, depth: int) -> Iterator[int]:
+        """A folder in an open one, to see what is in it."""
+        if not depth:
+            raise StorageError(
+                f"{self.uri}{prefix} is nested too deep",
+                found=f"more than {DEEPEST} folders inside each other",
+                expected="a folder as Snaploom wrote it",
+                hint="look at what made it",
+            )
+        opened = self._step(folder, name, prefix[:-1], _FOLDER)
+        try:
+            yield opened
+        finally:
+            os.close(opened)
+
+    def _remove_empty(self, folders: Sequence[str]) -> None:
         # A directory with a leading dot is a place of work (`.staging`, temporary files) in which
         # Spark may be about to make a directory: Hadoop's mkdirs does not survive its removal.
-        while directory != self._root and not directory.name.startswith("."):
-            if not _remove_if_empty(directory):
+        while folders and not folders[-1].startswith("."):
+            if not self._remove_if_empty(folders):
                 return
-            directory = directory.parent
+            folders = folders[:-1]
+
+    def _remove_if_empty(self, folders: Sequence[str]) -> bool:
+        if not folders:
+            return False
+        try:
+            with self._opened(folders[:-1]) as folder:
+                os.rmdir(folders[-1], dir_fd=folder)
+        except (OSError, NotAPlainFile):
+            return False
+        return True
+
+    def _refuse_special(self, key: str, status: os.stat_result) -> None:
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode))
+        if kind is not None:
+            raise NotAPlainFile(
+                f"{self.uri}{visible(key)} is {kind}, which is not followed or opened",
+                found=kind,
+                expected="a plain file or folder, as Snaploom writes them",
+                hint="find out what made it; remove it, or put what it stands for in its place",
+            )
+
+    def _without_links(self, error: OSError) -> StoreNotSafe:
+        return StoreNotSafe(
+            f"the file system of {self._root} has no hard links, so that two runs could both "
+            "believe that they published",
+            found=str(error),
+            hint="publish to a local disk, or to an object store",
+        )
 
     def _refused(self, key: str, error: OSError) -> SnaploomError:
-        place = str(self._root) if key == str(self._root) else f"{self._root}/{key}"
+        place = str(self._root) if key == str(self._root) else f"{self._root}/{visible(key)}"
         if error.errno in REFUSALS:
             return FolderNotWritable(
                 f"the folder {self._root} refuses writes",
@@ -215,61 +447,37 @@ class LocalObjectStore:
                 expected="a folder that this process may write to, with room for the data",
                 hint="check permissions, mount options and free space",
             )
-        return StorageError(f"writing {place} failed: {error}")
+        return StorageError(f"writing {place} failed: {os.strerror(error.errno or 0)}")
 
     def _unreadable(self, key: str, error: OSError) -> SnaploomError:
-        return StorageError(f"reading {self._root}/{key} failed: {os.strerror(error.errno or 0)}")
+        place = f"{self._root}/{visible(key)}"
+        return StorageError(f"reading {place} failed: {os.strerror(error.errno or 0)}")
 
 
-def _write_new(path: Path, data: bytes) -> None:
-    with path.open("xb") as stream:
-        stream.write(data)
+def _parts(key: str) -> tuple[Sequence[str], str]:
+    """The folders on the way to a name, and the name."""
+    *folders, name = key.split("/")
+    return folders, name
 
 
-def _make_directories(directory: Path) -> None:
+def _write_new(folder: int, name: str, data: bytes) -> None:
+    file = os.open(name, _NEW_FILE, 0o666, dir_fd=folder)
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except FileNotFoundError:
-        return  # an ancestor was pruned meanwhile: the caller tries again
-    except FileExistsError:
-        # A file in the way, or a directory that was there for `mkdir` and pruned before the look.
-        if directory.is_file() or directory.is_symlink():
-            raise NotADirectoryError(errno.ENOTDIR, "a file is in the way") from None
+        with os.fdopen(file, "wb", buffering=0) as stream:
+            left = memoryview(data)
+            while left:
+                left = left[stream.write(left) :]
+    except BaseException:
+        os.unlink(name, dir_fd=folder)
+        raise
 
 
-def _unlink(path: Path) -> None:
-    path.unlink(missing_ok=True)
-
-
-def _remove_if_empty(directory: Path) -> bool:
-    try:
-        directory.rmdir()
-    except OSError:
-        return False
-    return True
-
-
-def _walk(directory: Path, prefix: str) -> Iterator[ObjectInfo]:
-    try:
-        entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    for entry in entries:
-        key = f"{prefix}{entry.name}"
-        if entry.is_dir(follow_symlinks=False):
-            yield from _walk(directory / entry.name, f"{key}/")
-            continue
-        try:
-            status = entry.stat(follow_symlinks=False)
-        except FileNotFoundError:
-            continue
-        yield _info(key, status)
+def _entries(folder: int) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as found:
+        return sorted(found, key=lambda entry: entry.name)
 
 
 def _info(key: str, status: os.stat_result) -> ObjectInfo:
     tag = f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
-    return ObjectInfo(key, status.st_size, EpochNanos(status.st_mtime_ns), tag)
-
-
-def _is_directory(status: os.stat_result) -> bool:
-    return stat.S_ISDIR(status.st_mode)
+    is_plain = stat.S_ISREG(status.st_mode)
+    return ObjectInfo(key, status.st_size, EpochNanos(status.st_mtime_ns), tag, is_plain)

@@ -10,9 +10,18 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Annotated
 
-from snaploom.errors import FolderRemoved, ObjectNotFound, StorageError
+from annotated_types import Ge, Le
+
+from snaploom.errors import (
+    FolderRemoved,
+    ManifestCorrupt,
+    ObjectNotFound,
+    ObjectTooLarge,
+    StorageError,
+)
+from snaploom.models.base import ApiModel
 from snaploom.storage import layout
 from snaploom.storage.checkpoints import CHECKPOINT_EVERY, newest_checkpoint, write_checkpoint
 from snaploom.storage.entries import (
@@ -20,11 +29,12 @@ from snaploom.storage.entries import (
     Publish,
     Replace,
     SnapshotRecord,
-    corrupt,
     format_entry,
     parse_entry,
 )
+from snaploom.storage.names import LARGEST
 from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
+from snaploom.storage.parsing import ENTRY, HINT, corrupt, get_bounded, parse_hint
 from snaploom.storage.records import Records
 from snaploom.storage.singleput import pause, put_once
 from snaploom.storage.state import EMPTY, FolderState, apply_unwritten, fold
@@ -32,6 +42,10 @@ from snaploom.storage.state import EMPTY, FolderState, apply_unwritten, fold
 COMMIT_ATTEMPTS = 100
 """Lost races before a commit gives up. Every lost race is another writer's success, so that only
 a stream of them could reach it; twenty writers at once need at most twenty."""
+
+FOLDED_TOGETHER = 10_000
+"""Entries that are held before they are folded: folding copies the index, which takes as long as
+reading some hundred entries where it has 100,000 versions."""
 
 _log = logging.getLogger(__name__)
 
@@ -48,10 +62,12 @@ class CommitContended(StorageError):
     reason = "CommitContended"
 
 
-@dataclass(frozen=True)
-class _Hint:
-    seq: int = 0
-    checkpoint: int = 0
+_Number = Annotated[int, Ge(0), Le(LARGEST)]
+
+
+class _Hint(ApiModel):
+    seq: _Number = 0
+    checkpoint: _Number = 0
 
 
 class ManifestLog:
@@ -138,12 +154,14 @@ class ManifestLog:
                 break
             entries.append(entry)
             seq += 1
+            if len(entries) == FOLDED_TOGETHER:
+                state, entries = fold(state, entries), []
         return fold(state, entries) if entries else state
 
     def _entry(self, seq: int) -> Entry | None:
         key = layout.manifest_key(seq)
         try:
-            document = self._store.get(key)
+            document = get_bounded(self._store, key, ENTRY)
         except ObjectNotFound:
             return None
         self._remember(seq, document)
@@ -175,7 +193,7 @@ class ManifestLog:
         if not state.seq:
             return
         try:
-            document = self._store.get(layout.manifest_key(state.seq))
+            document = get_bounded(self._store, layout.manifest_key(state.seq), ENTRY)
         except ObjectNotFound:
             document = None
         known = self._newest[1] if self._newest[0] == state.seq else document
@@ -201,11 +219,11 @@ class ManifestLog:
 
     def _read_hint(self) -> _Hint:
         try:
-            raw = json.loads(self._store.get(layout.LATEST))
-            return _Hint(seq=int(raw["seq"]), checkpoint=int(raw["checkpoint"]))
+            document = get_bounded(self._store, layout.LATEST, HINT)
+            return parse_hint(document, layout.LATEST, _Hint)
         except ObjectNotFound:
             return _Hint()
-        except (ValueError, KeyError, TypeError):
+        except (ManifestCorrupt, ObjectTooLarge):
             _log.warning("ignoring the hint %s, which is damaged", layout.LATEST)
             return _Hint()
 

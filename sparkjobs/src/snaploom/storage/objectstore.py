@@ -16,7 +16,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from snaploom.errors import FolderNotWritable, ObjectAlreadyExists, StorageError, StoreNotSafe
+from snaploom.errors import (
+    FolderNotWritable,
+    ObjectAlreadyExists,
+    ObjectTooLarge,
+    StorageError,
+    StoreNotSafe,
+)
 from snaploom.models.times import EpochNanos
 
 TEMPORARY_PREFIX = ".snaploom-tmp/"
@@ -40,13 +46,17 @@ class ObjectInfo:
     """Last modification by the store's own clock (ruling D29)."""
     etag: str | None
     """The store's tag of this content, where it has one."""
+    is_plain: bool = True
+    """Whether it is a file; not for links, pipes, sockets and devices, which local disks have."""
 
 
 class ObjectStore(Protocol):
     """A folder of objects: each whole or absent under its key, never half written.
 
     Refused writes (read-only, full, not allowed) raise `FolderNotWritable`; other failures raise
-    `StorageError`, after which a write may or may not have happened.
+    `StorageError`, after which a write may or may not have happened. On local disks no operation
+    follows a link below the folder: all raise `NotAPlainFile`, which names it, but for `list`,
+    which lists links (`is_plain`), and `delete`, which removes the link itself.
     """
 
     @property
@@ -66,8 +76,21 @@ class ObjectStore(Protocol):
         """Write an object, replacing what is there: for hints only, never for truth."""
         ...
 
-    def get(self, key: str) -> bytes:
+    def get(self, key: str, limit: int | None = None) -> bytes:
         """Content of an object.
+
+        Args:
+            key: of the object.
+            limit: bytes that it may have, so that no more memory is taken; None for any number.
+
+        Raises:
+            ObjectNotFound: there is none under this key.
+            ObjectTooLarge: it is longer than `limit`.
+        """
+        ...
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """Bytes of an object from a place on; fewer where it ends before.
 
         Raises:
             ObjectNotFound: there is none under this key.
@@ -109,6 +132,39 @@ def check_key(key: str) -> str:
     if any(segment in ("", ".", "..") for segment in key.split("/")) or "\0" in key:
         raise ValueError(f"not an object key: {key!r}")
     return key
+
+
+def too_large(place: str, size: int, limit: int) -> ObjectTooLarge:
+    """The error for an object that is longer than it may be.
+
+    Args:
+        place: its URI.
+        size: its bytes, or as many of them as were seen.
+        limit: bytes that it may have.
+    """
+    return ObjectTooLarge(
+        f"{place} is longer than Snaploom writes it, and was not read",
+        found=f"{size:,} bytes or more",
+        expected=f"at most {limit:,} bytes",
+        hint="look at what wrote it; restore the file from a backup",
+    )
+
+
+def refuse_links(store: ObjectStore, keys: Iterable[str]) -> None:
+    """Refuse files and folders that others are about to open by their paths, as Spark does.
+
+    Nothing is asked of other stores than local disks: they have no links.
+
+    Args:
+        store: of the folder.
+        keys: of objects, or of folders without the final `/`; what is absent is fine.
+
+    Raises:
+        NotAPlainFile: one of them, or a folder on its way, is a link.
+    """
+    if store.uri.startswith("file:"):
+        for key in keys:
+            store.head(key)
 
 
 def check_prefix(prefix: str) -> str:

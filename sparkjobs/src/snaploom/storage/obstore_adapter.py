@@ -22,7 +22,7 @@ from obstore.store import ObjectStore as Backend
 
 from snaploom.errors import ObjectNotFound
 from snaploom.models.times import NANOS_PER_MICROSECOND, EpochNanos
-from snaploom.storage.objectstore import ObjectInfo, check_key, check_prefix
+from snaploom.storage.objectstore import ObjectInfo, check_key, check_prefix, too_large
 from snaploom.storage.storefailures import FileTooLong, WritersMet, told
 
 DELETED_TOGETHER = 1000
@@ -73,10 +73,18 @@ class ObstoreObjectStore:
         with self._told(check_key(key), writing=True):
             obstore.put(self._backend, key, data, mode="overwrite")
 
-    def get(self, key: str) -> bytes:
-        """Read a whole object."""
+    def get(self, key: str, limit: int | None = None) -> bytes:
+        """Read a whole object; its length is known before its content is asked for."""
         with self._told(check_key(key), writing=False):
-            return bytes(obstore.get(self._backend, key).bytes())
+            found = obstore.get(self._backend, key)
+            if limit is not None and found.meta["size"] > limit:
+                raise too_large(f"{self._uri}{key}", found.meta["size"], limit)
+            return bytes(found.bytes())
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """Read a part of an object."""
+        with self._told(check_key(key), writing=False):
+            return bytes(obstore.get_range(self._backend, key, start=start, length=length))
 
     def head(self, key: str) -> ObjectInfo | None:
         """Ask for the object's properties."""

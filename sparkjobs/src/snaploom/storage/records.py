@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar, overload
 
 from snaploom.models.times import EpochNanos, format_instant
-from snaploom.storage.entries import SnapshotRecord, TombstoneRecord, corrupt
+from snaploom.storage.entries import SnapshotRecord, TombstoneRecord, parse_record
 from snaploom.storage.layout import manifest_key
+from snaploom.storage.parsing import corrupt
 
 Held = TypeVar("Held")
 Told = TypeVar("Told")
@@ -103,24 +104,29 @@ class Records:
         """
         if seq not in self._parsed:
             line = self._lines.get(seq)
-            self._parsed[seq] = self._load(seq) if line is None else _parse(line)
+            self._parsed[seq] = (
+                self._load(seq) if line is None else parse_record(line, manifest_key(seq))
+            )
         record = self._parsed[seq]
         if (record.seq, record.time) != (seq, time):
             raise corrupt(manifest_key(seq), f"it does not publish {format_instant(time)}")
         return record
 
     def live(self, version: Version) -> SnapshotRecord:
-        """The record of a live version."""
-        return self.at(version.seq, version.time)
+        """The record of a live version.
+
+        Raises:
+            ManifestCorrupt: as `at`, or the record is of another version than the index.
+        """
+        record = self.at(version.seq, version.time)
+        if Version.of(record) != version:
+            raise corrupt(manifest_key(version.seq), "another version than a checkpoint has")
+        return record
 
     def tombstone(self, ended: Ended) -> TombstoneRecord:
         """The tombstone of a version that ended, with its files."""
         files = self.at(ended.published_seq, ended.time).files
         return TombstoneRecord(**ended._asdict(), files=files)
-
-
-def _parse(line: bytes) -> SnapshotRecord:
-    return SnapshotRecord.model_validate_json(line, strict=True, by_alias=True, by_name=False)
 
 
 class LiveRecords(Mapping[EpochNanos, SnapshotRecord]):

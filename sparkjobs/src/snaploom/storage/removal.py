@@ -35,20 +35,22 @@ from snaploom.errors import (
     ObjectNotFound,
 )
 from snaploom.storage import layout
-from snaploom.storage.entries import (
-    MANIFEST_FORMAT,
-    Revoke,
-    Tombstone,
-    check_format,
-    corrupt,
-)
+from snaploom.storage.entries import Revoke, Tombstone
 from snaploom.storage.folder import Folder, open_folder
 from snaploom.storage.icebergtable import TABLE, VERSIONS
 from snaploom.storage.manifest import ManifestLog
 from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectInfo, ObjectStore
 from snaploom.storage.ownership import FolderOwner, owner_in
+from snaploom.storage.parsing import (
+    ENTRY,
+    HINT,
+    MANIFEST_FORMAT,
+    corrupt,
+    get_bounded,
+    parse_versioned,
+)
 from snaploom.storage.run import CrashPoint, Run
-from snaploom.storage.state import FolderState, tombstone_of
+from snaploom.storage.state import FolderState, first_ended, tombstone_of
 
 REMOVED = "REMOVED"
 """Rule in the tombstones of snapshots that ended because their output was deleted."""
@@ -119,16 +121,16 @@ def remove_folder(store: ObjectStore, owner: FolderOwner, run: Run) -> Removal:
 def _notice(store: ObjectStore, owner: FolderOwner) -> bytes | None:
     """The notice of a removal that was begun; None when there is none."""
     try:
-        notice = store.get(layout.REMOVAL)
+        notice = get_bounded(store, layout.REMOVAL, HINT)
     except ObjectNotFound:
         return None
     name = f"{store.uri}{layout.REMOVAL}"
-    check_format(notice, name)
-    told = json.loads(notice)
+    told = parse_versioned(notice, name, HINT)
     of = [told.get("output"), told.get("namespace", ""), told.get("uid", "")]
-    if not all(isinstance(text, str) for text in of):
+    texts = [text for text in of if isinstance(text, str)]
+    if len(texts) != len(of):
         raise corrupt(name, "no name of an output")
-    _refuse_other(store, FolderOwner(*of), owner)
+    _refuse_other(store, FolderOwner(*texts), owner)
     return notice
 
 
@@ -156,7 +158,7 @@ def _begin(folder: Folder, owner: FolderOwner, run: Run) -> bytes:
 def _first_entry(store: ObjectStore) -> bytes:
     """What tells one life of a folder from the next: its first entry, by a run of its own."""
     try:
-        return store.get(layout.manifest_key(1))
+        return get_bounded(store, layout.manifest_key(1), ENTRY)
     except ObjectNotFound:
         return b""
 
@@ -203,7 +205,8 @@ class _Removing:
         try:
             if log.read().settings is None:
                 return
-            log.commit(self._tombstone)
+            while log.commit(self._tombstone).versions:
+                continue
             writers = (layout.run_of(info.key) for info in _data(self.store))
             run_ids = {run_id for run_id in writers if run_id is not None}
             log.commit(lambda state: self._revocation(state, run_ids))
@@ -230,7 +233,7 @@ class _Removing:
             FolderRemoved: the notice is gone, or another one.
         """
         try:
-            found = self.store.get(layout.REMOVAL)
+            found = get_bounded(self.store, layout.REMOVAL, HINT)
         except ObjectNotFound:
             found = b""
         if found != self.notice:
@@ -246,7 +249,7 @@ class _Removing:
             run_id=self.run.run_id,
             written_at=moment,
             tool_version=self.run.tool_version,
-            snapshots=tuple(
+            snapshots=first_ended(
                 tombstone_of(record, seq=seq, rule=REMOVED, deleted_at=moment)
                 for record in state.snapshots
             ),

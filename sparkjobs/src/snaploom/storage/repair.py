@@ -23,10 +23,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from io import BytesIO
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+from pydantic import ValidationError
 from whenever import OffsetDateTime
 
 from snaploom.errors import FolderNotOurs, ManifestCorrupt
@@ -48,15 +46,15 @@ from snaploom.storage.entries import (
     SnapshotRecord,
 )
 from snaploom.storage.folder import prepare_folder
+from snaploom.storage.footers import is_spark_schema, read_footer
 from snaploom.storage.manifest import ManifestLog
+from snaploom.storage.names import EARLIEST, LARGEST, LATEST
 from snaploom.storage.objectstore import ObjectInfo, ObjectStore
 from snaploom.storage.run import Run
 from snaploom.storage.state import FolderState
 from snaploom.storage.tablecommits import has_table
 from snaploom.storage.tablehistory import told_by_table
 
-_SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
-"""Where Spark keeps the schema of a frame in the footers that it writes."""
 _PUBLISHED = re.compile(r"data/([^/]+)/(.+)-([0-9a-f]{8})-(\d{5,})(?:\.[^/]*)?")
 SCOPE = "repair"
 """Scope of the claim from the first entry of a repair to the last."""
@@ -295,18 +293,27 @@ def _judge(
         return f"run {run_id} died before all of its files were here"
     if settings.data_format != DataFormat.PARQUET.value:
         return f"files in {settings.data_format} tell neither rows nor schema for certain"
-    footers = [_footer(store, info) for info in infos]
-    schemas = {schema for _, schema in footers}
-    if None in schemas or len(schemas) != 1:
+    if not all(info.is_plain for info in infos):
+        return "a link, pipe or device is among its files, which is not followed or opened"
+    try:
+        files = tuple(FileRecord(path=info.key, bytes=info.size) for info in infos)
+    except ValidationError:
+        return "files with names that Snaploom does not give"
+    footers = [read_footer(store, info) for info in infos]
+    schemas = {None if footer is None else footer.schema for footer in footers}
+    schema = next(iter(schemas))
+    if None in schemas or len(schemas) != 1 or schema is None:
         return "its files are no Parquet by Spark" if None in schemas else "its schemas differ"
+    if not is_spark_schema(schema):
+        return "its schema has types that are not Spark's own"
     return Proven(
         time=time,
         partition=partition,
         run_id=run_id,
-        files=tuple(FileRecord(path=info.key, bytes=info.size) for info in infos),
-        rows=sum(rows for rows, _ in footers),
-        schema=next(schema for schema in schemas if schema is not None),
-        created_at=max(info.modified for info in infos),
+        files=files,
+        rows=min(sum(footer.rows for footer in footers if footer is not None), LARGEST),
+        schema=schema,
+        created_at=EpochNanos(min(max(info.modified for info in infos), LATEST)),
     )
 
 
@@ -324,16 +331,6 @@ def _told(numbers: list[int]) -> str:
     return ", ".join(map(str, numbers[:5])) + (", …" if len(numbers) > 5 else "")
 
 
-def _footer(store: ObjectStore, info: ObjectInfo) -> tuple[int, str | None]:
-    """Rows and Spark's schema; no schema where it is no Parquet that Spark wrote."""
-    try:
-        metadata = pq.read_metadata(BytesIO(store.get(info.key)))
-    except (pa.ArrowInvalid, OSError):
-        return 0, None
-    schema = (metadata.metadata or {}).get(_SPARK_SCHEMA)
-    return metadata.num_rows, None if schema is None else schema.decode("utf-8")
-
-
 def time_of(settings: FolderSettings, partition: str) -> EpochNanos | None:
     """The snapshot time that the name of a partition tells; None when it tells none.
 
@@ -345,7 +342,8 @@ def time_of(settings: FolderSettings, partition: str) -> EpochNanos | None:
     form = TimestampFormat(settings.timestamp_format)
     try:
         if form in _UNITS:
-            return EpochNanos(int(value) * _UNITS[form])
+            time = int(value) * _UNITS[form]
+            return EpochNanos(time) if EARLIEST <= time <= LATEST else None
         moment = OffsetDateTime.parse_iso(value.replace("%3A", ":").replace("Z", "+00:00"))
         return EpochNanos(moment.timestamp(unit="nanosecond"))
     except ValueError:

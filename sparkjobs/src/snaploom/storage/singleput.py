@@ -14,7 +14,9 @@ from collections.abc import Callable
 
 from snaploom.errors import (
     FolderNotWritable,
+    NotAPlainFile,
     ObjectAlreadyExists,
+    ObjectTooLarge,
     SnaploomError,
     StorageError,
 )
@@ -52,7 +54,7 @@ def put_once(
         except ObjectAlreadyExists:
             return _is_ours(store, key, document, unknown)
         except STORE_FAILURES as error:
-            if isinstance(error, FolderNotWritable) and not is_unanswered:
+            if isinstance(error, FolderNotWritable | NotAPlainFile) and not is_unanswered:
                 raise  # a refusal is an answer, but says nothing about earlier puts
             is_unanswered = True
             _log.warning("no answer to the commit of %s: %s", key, error.message)
@@ -73,7 +75,9 @@ def _is_ours(
     """More than the run id is compared: a run may have several committers."""
     for attempt in range(PUT_ATTEMPTS):
         try:
-            return store.get(key) == document
+            return store.get(key, len(document)) == document
+        except (NotAPlainFile, ObjectTooLarge):
+            return False
         except StorageError as error:
             _log.warning("cannot read %s: %s", key, error.message)
             pause(attempt)

@@ -29,10 +29,14 @@ from snaploom.storage.entries import (
     SnapshotRecord,
     Tombstone,
     TombstoneRecord,
-    corrupt,
 )
 from snaploom.storage.layout import manifest_key, partition_of
+from snaploom.storage.parsing import corrupt
 from snaploom.storage.records import Ended, Fetched, LiveRecords, Records, Version
+
+ENDED_TOGETHER = 100_000
+"""Versions and files that one entry ends at most: a version takes some 230 bytes and a file 130, so
+that it is less than half as long as an entry may be (`parsing.ENTRY`). More take more entries."""
 
 
 @dataclass(frozen=True)
@@ -320,6 +324,18 @@ def tombstone_of(
         deleted_at=deleted_at,
         files=record.files,
     )
+
+
+def first_ended(tombstones: Iterable[TombstoneRecord]) -> tuple[TombstoneRecord, ...]:
+    """As many as one entry has room for, from the first on: one at least."""
+    taken: list[TombstoneRecord] = []
+    room = ENDED_TOGETHER
+    for tombstone in tombstones:
+        room -= 1 + len(tombstone.files)
+        if taken and room < 0:
+            break
+        taken.append(tombstone)
+    return tuple(taken)
 
 
 def _contradiction(entry: Entry, found: str) -> ManifestCorrupt:

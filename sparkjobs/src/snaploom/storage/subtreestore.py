@@ -18,17 +18,23 @@ import logging
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Self
 
-from annotated_types import Ge
-from pydantic import ValidationError
+from annotated_types import MinLen
+from pydantic import ValidationError, model_validator
 
-from snaploom.errors import ObjectAlreadyExists, ObjectNotFound
+from snaploom.errors import (
+    ManifestCorrupt,
+    ObjectAlreadyExists,
+    ObjectNotFound,
+    ObjectTooLarge,
+)
 from snaploom.models.base import ApiModel
 from snaploom.models.times import EpochNanos
 from snaploom.storage import layout
-from snaploom.storage.entries import FileRecord, Name
-from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.names import Count, Hash, RelativePath
+from snaploom.storage.objectstore import ObjectStore, refuse_links
+from snaploom.storage.parsing import DOCUMENT, get_bounded, parse_json
 
 SUBTREE_FORMAT = 1
 """Format of a subtree's document; another one is not believed."""
@@ -43,12 +49,21 @@ _log = logging.getLogger(__name__)
 class SubtreeCounts(ApiModel):
     """What was counted at one place inside a subtree."""
 
-    number: Annotated[int, Ge(0)]
+    number: Count
     """Number of the node."""
     is_out: bool
     """After its joins, rather than before."""
-    counts: dict[str, int]
+    counts: dict[str, Count]
     """Numbers by name."""
+
+
+class SubtreeFile(ApiModel):
+    """One file of a subtree."""
+
+    path: RelativePath
+    """Key in the folder, such as `<sha256>/<run>-<attempt>/part-….parquet`."""
+    bytes: Count
+    """Size."""
 
 
 class SubtreeDocument(ApiModel):
@@ -56,18 +71,24 @@ class SubtreeDocument(ApiModel):
 
     format: int = SUBTREE_FORMAT
     """Format of this document."""
-    signature: Name
+    signature: Hash
     """Its name."""
     tool_version: str
     """Version of Snaploom that folded it."""
     spark_version: str
     """Version of Spark that did."""
-    columns: Name
+    columns: Annotated[str, MinLen(1)]
     """Its schema, as `StructType.json()` gives it."""
     counts: tuple[SubtreeCounts, ...]
     """The proof of its joins."""
-    files: tuple[FileRecord, ...]
+    files: tuple[SubtreeFile, ...]
     """Its files, and no others."""
+
+    @model_validator(mode="after")
+    def _own(self) -> Self:
+        if not all(file.path.startswith(f"{self.signature}/") for file in self.files):
+            raise ValueError("a file that is not the subtree's")
+        return self
 
 
 class SubtreeStore:
@@ -90,11 +111,14 @@ class SubtreeStore:
 
     def find(self, signature: str) -> SubtreeDocument | None:
         """A subtree that can be believed, and is in use from here on; None when there is none."""
+        key = _document_key(signature)
         try:
+            content = get_bounded(self._store, key, DOCUMENT)
+            parse_json(content, key, DOCUMENT)
             document = SubtreeDocument.model_validate_json(
-                self._store.get(_document_key(signature)), by_alias=True, by_name=False
+                content, strict=True, by_alias=True, by_name=False
             )
-        except (ObjectNotFound, ValidationError):
+        except (ObjectNotFound, ObjectTooLarge, ManifestCorrupt, ValidationError):
             return None
         if not self._agrees(document, signature):
             return None
@@ -102,7 +126,12 @@ class SubtreeStore:
         return document
 
     def folder(self, signature: str, run_id: str) -> str:
-        """URI of a folder that nobody else writes to."""
+        """URI of a folder that nobody else writes to.
+
+        Raises:
+            NotAPlainFile: a link is in its place (local disks only).
+        """
+        refuse_links(self._store, [signature])
         return f"{self._store.uri}{signature}/{run_id}-{layout.new_attempt()}/"
 
     def commit(
@@ -180,9 +209,9 @@ class SubtreeStore:
                 return False
         return True
 
-    def _files(self, prefix: str) -> tuple[FileRecord, ...]:
+    def _files(self, prefix: str) -> tuple[SubtreeFile, ...]:
         found = [
-            FileRecord(path=info.key, bytes=info.size)
+            SubtreeFile(path=info.key, bytes=info.size)
             for info in self._store.list(prefix)
             if layout.is_data_file(info.key.rsplit("/", 1)[-1])
         ]

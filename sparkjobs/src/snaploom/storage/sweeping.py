@@ -13,13 +13,13 @@ before it is touched (D27).
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from snaploom.errors import ObjectNotFound
+from snaploom.errors import ManifestCorrupt, ObjectNotFound, ObjectTooLarge
+from snaploom.models.base import ApiModel
 from snaploom.models.times import EpochNanos
 from snaploom.storage import layout
 from snaploom.storage.entries import TombstoneRecord
@@ -32,7 +32,9 @@ from snaploom.storage.gc import (
     find_garbage,
     promised_grace,
 )
+from snaploom.storage.names import Count, Nanos
 from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
+from snaploom.storage.parsing import HINT, get_bounded, parse_hint
 from snaploom.storage.run import CrashPoint, Run
 from snaploom.storage.state import FolderState
 
@@ -149,26 +151,36 @@ def _within(files: int, versions: Iterator[TombstoneRecord]) -> Iterator[Tombsto
         yield version
 
 
+class _Position(ApiModel):
+    """Up to which ended version files are removed."""
+
+    versions: Count
+    """Their number."""
+    seq: Count
+    """Of the entry that ended the last of them."""
+    deleted_at: Nanos
+    """When that was, as told."""
+
+
 def _position(store: ObjectStore, state: FolderState) -> int:
     """How many ended versions are known to have no files; a hint of another log tells nothing."""
     try:
-        told = json.loads(store.get(layout.SWEPT))
-        count, seq, moment = int(told["versions"]), told["seq"], told["deletedAt"]
+        told = parse_hint(get_bounded(store, layout.SWEPT, HINT), layout.SWEPT, _Position)
     except ObjectNotFound:
         return 0
-    except (ValueError, KeyError, TypeError) as error:
-        _log.warning("ignoring %s: %s", layout.SWEPT, error)
+    except (ManifestCorrupt, ObjectTooLarge) as error:
+        _log.warning("ignoring %s: %s", layout.SWEPT, error.found)
         return 0
-    if not 0 < count <= len(state.ended):
+    if not 0 < told.versions <= len(state.ended):
         return 0
-    last = state.ended[count - 1]
-    return count if (last.seq, last.deleted_at) == (seq, moment) else 0
+    last = state.ended[told.versions - 1]
+    return told.versions if (last.seq, last.deleted_at) == (told.seq, told.deleted_at) else 0
 
 
 def _remember(store: ObjectStore, state: FolderState, count: int) -> None:
     last = state.ended[count - 1]
-    told = {"versions": count, "seq": last.seq, "deletedAt": last.deleted_at}
+    told = _Position(versions=count, seq=last.seq, deleted_at=last.deleted_at)
     try:
-        store.put(layout.SWEPT, json.dumps(told).encode() + b"\n")
+        store.put(layout.SWEPT, told.dump_json().encode() + b"\n")
     except STORE_FAILURES as error:
         _log.warning("the next run removes what is gone once more: %s", error.message)

@@ -21,8 +21,7 @@ from urllib.parse import unquote
 
 from snaploom.errors import PublicationError, RunRevoked, SnaploomError
 from snaploom.models.times import NANOS_PER_MILLISECOND, EpochNanos, format_instant
-from snaploom.storage import layout
-from snaploom.storage.documents import store_model, store_schema
+from snaploom.storage.documents import read_schema, store_model, store_schema
 from snaploom.storage.entries import (
     Entry,
     FileRecord,
@@ -31,7 +30,6 @@ from snaploom.storage.entries import (
     Replace,
     Tombstone,
     TombstoneRecord,
-    corrupt,
 )
 from snaploom.storage.history import with_partition
 from snaploom.storage.icebergtable import (
@@ -43,6 +41,7 @@ from snaploom.storage.icebergtable import (
     TableChange,
     TableLibrary,
     TableVersion,
+    refuse_foreign_places,
 )
 from snaploom.storage.manifest import (
     COMMIT_ATTEMPTS,
@@ -50,7 +49,8 @@ from snaploom.storage.manifest import (
     CommitOutcomeUnknown,
     ManifestLog,
 )
-from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.objectstore import ObjectStore, refuse_links
+from snaploom.storage.parsing import corrupt
 from snaploom.storage.singleput import pause
 from snaploom.storage.state import FolderState
 from snaploom.storage.tableexpiry import forget, remove_lists
@@ -203,6 +203,8 @@ class TableCommits:
                 COMMIT: store_meaning(self.store, entry),
             },
         )
+        refuse_foreign_places(self.store)
+        refuse_links(self.store, [file.path for files in change.added.values() for file in files])
         changed = library.changed(self.store.uri, version.number, change)
         return changed is not None and table.put(version.number + 1, changed)
 
@@ -217,8 +219,7 @@ class TableCommits:
     def _schema(self, entry: Publish | Replace | Tombstone, settings: FolderSettings) -> str:
         if isinstance(entry, Tombstone):
             return ""
-        key = layout.schema_key(entry.snapshot.schema_hash)
-        return with_partition(self.store.get(key).decode(), settings)
+        return with_partition(read_schema(self.store, entry.snapshot.schema_hash), settings)
 
     def _entry(self, meant: Meant, state: FolderState) -> Entry | None:
         entry = meant.on_top_of(state)

@@ -31,6 +31,8 @@ from snaploom.storage.icebergtable import (
     TableLibrary,
     TableVersion,
     next_document,
+    number_of,
+    refuse_foreign_places,
     version_key,
 )
 from snaploom.storage.objectstore import ObjectStore
@@ -89,6 +91,7 @@ def remove_lists(store: ObjectStore, library: TableLibrary, margin: int) -> None
     put = None if version is None else store.head(version_key(version.number))
     if version is None or put is None:
         return
+    refuse_foreign_places(store)
     needed = library.lists(store.uri, version.number)
     if needed is None:
         return
@@ -117,7 +120,7 @@ def forgetful_document(
         page: hash of the page that names their commits.
         now: milliseconds since 1970.
     """
-    gone = {one["snapshot-id"] for one in forgotten}
+    gone = {number_of(one) for one in forgotten}
     before = version.document
     document = dict(next_document(version, uri, {EARLIER: page}, now))
     for key in ("snapshots", "statistics", "partition-statistics"):
@@ -155,8 +158,8 @@ def _ended_by(meant: Meant) -> Iterator[str]:
 def _refuse_held(
     store: ObjectStore, version: TableVersion, forgotten: Collection[Mapping[str, JsonValue]]
 ) -> None:
-    gone = {one["snapshot-id"] for one in forgotten}
-    kept = {one["snapshot-id"] for one in version.lineage()} - gone
+    gone = {number_of(one) for one in forgotten}
+    kept = {number_of(one) for one in version.lineage()} - gone
     named = version.document.get("refs")
     refs = named if isinstance(named, dict) else {}
     held = sorted(name for name, one in refs.items() if name != MAIN and _id(one) not in kept)
@@ -176,4 +179,4 @@ def _commit(snapshot: Mapping[str, JsonValue]) -> str:
 
 
 def _id(value: JsonValue) -> JsonValue:
-    return value.get("snapshot-id") if isinstance(value, dict) else None
+    return number_of(value) if isinstance(value, dict) else None

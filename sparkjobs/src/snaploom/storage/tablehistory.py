@@ -8,6 +8,7 @@ so that the whole history can be read however short the table's own is.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -16,21 +17,26 @@ from pydantic import JsonValue
 from snaploom.errors import ObjectNotFound
 from snaploom.models.times import EpochNanos
 from snaploom.storage import layout
-from snaploom.storage.documents import put_content
+from snaploom.storage.documents import put_content, read_schema
 from snaploom.storage.entries import (
-    MANIFEST_FORMAT,
     Publish,
     Replace,
     SnapshotRecord,
     Tombstone,
-    check_format,
-    corrupt,
     entry_from,
 )
 from snaploom.storage.icebergtable import IcebergTable, TableVersion
 from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.parsing import (
+    MANIFEST_FORMAT,
+    MEANING,
+    corrupt,
+    get_bounded,
+    parse_versioned,
+)
 from snaploom.storage.state import FolderState, tombstone_of
 
+_HASH = re.compile(r"[0-9a-f]{64}")
 CHANGES = (Publish, Replace, Tombstone)
 """Entries that change what readers see, and so are a commit of the table first."""
 
@@ -66,7 +72,7 @@ def store_meaning(store: ObjectStore, entry: Publish | Replace | Tombstone) -> s
     """Put down what a commit means, schema included: `metadata/` may be lost; its hash."""
     schema = ""
     if not isinstance(entry, Tombstone):
-        schema = store.get(layout.schema_key(entry.snapshot.schema_hash)).decode()
+        schema = read_schema(store, entry.snapshot.schema_hash)
     return _put(store, {"format": MANIFEST_FORMAT, "entry": entry.dump(), "schema": schema})
 
 
@@ -123,15 +129,18 @@ def meaning_of(store: ObjectStore, commit: str) -> Meant:
 
 
 def _document(store: ObjectStore, name: str) -> dict[str, JsonValue]:
+    if not _HASH.fullmatch(name):
+        raise corrupt(f"{store.uri}{layout.COMMITS}", f"no name of a commit: {name[:100]}")
     key = layout.commit_key(name)
     try:
-        content = store.get(key)
+        content = get_bounded(store, key, MEANING)
     except ObjectNotFound as error:
         told = "nothing, though the table's history names it"
         raise corrupt(f"{store.uri}{key}", told) from error
-    check_format(content, f"{store.uri}{key}")
-    raw: dict[str, JsonValue] = json.loads(content)
-    return raw
+    # Pages name the one before, so that only names that follow from the content cannot go round.
+    if layout.content_hash(content) != name:
+        raise corrupt(f"{store.uri}{key}", "another document than its name says")
+    return parse_versioned(content, f"{store.uri}{key}", MEANING)
 
 
 @dataclass(frozen=True)

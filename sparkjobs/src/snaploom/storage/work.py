@@ -32,7 +32,7 @@ from snaploom.storage.entries import Entry, FileRecord
 from snaploom.storage.folder import Folder
 from snaploom.storage.gc import Garbage, GarbageKind, collect_garbage, find_garbage
 from snaploom.storage.manifest import CommitOutcomeUnknown
-from snaploom.storage.objectstore import STORE_FAILURES, ObjectInfo, ObjectStore
+from snaploom.storage.objectstore import STORE_FAILURES, ObjectInfo, ObjectStore, refuse_links
 from snaploom.storage.run import CrashPoint, Run
 from snaploom.storage.state import FolderState
 
@@ -91,10 +91,12 @@ class Work:
                 begin with `_` or `.` are not data.
 
         Raises:
+            NotAPlainFile: a link is where it would write (local disks only).
             PublicationError: it left files in subfolders.
             Exception: whatever `write` raises.
         """
         self.run.reached(CrashPoint.BEFORE_STAGING)
+        refuse_links(self.store, [self.staging.removesuffix("/")])
         counted = write(f"{self.store.uri}{self.staging}")
         staged = self._staged_files()
         self.run.reached(CrashPoint.AFTER_STAGING)

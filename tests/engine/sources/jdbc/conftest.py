@@ -1,4 +1,4 @@
-"""Sources in databases, and an end to the connections that they hold."""
+"""Sources in databases, and an end to the connections that they hold; H2 files are allowed."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -9,6 +9,7 @@ from support.sources import INDEX, NOW, a_source
 
 from snaploom.engine.sources.opening import Sources
 from snaploom.engine.sources.port import SourceReader
+from snaploom.models.allowances import Allowances
 from snaploom.planning.bundle import Bundle
 
 Opening = Callable[[dict[str, Any]], SourceReader]
@@ -21,7 +22,12 @@ def opened(spark: SparkSession) -> Iterator[Opening]:
 
     def open_one(spec: dict[str, Any]) -> SourceReader:
         runs.append(
-            Sources(spark, Bundle(skipping_index=INDEX, data_sources=(a_source(spec),)), NOW)
+            Sources(
+                spark,
+                Bundle(skipping_index=INDEX, data_sources=(a_source(spec),)),
+                NOW,
+                allow=Allowances(formats=("h2", "org.example.Driver", "org.h2.Driver")),
+            )
         )
         return runs[-1].reader("orders")
 

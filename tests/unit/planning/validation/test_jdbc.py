@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from support.declarations import document, parsed
 
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.finding import Finding
 from snaploom.planning.validation.validator import validate
 
@@ -18,9 +19,14 @@ SOUND = {
 }
 
 
-def findings_of(**changes: Any) -> tuple[Finding, ...]:
+FILE = {"driver": "H2", "host": None, "database": "/data/shop", "credentials": None}
+H2 = Allowances(formats=("h2",))
+
+
+def findings_of(allow: Allowances = H2, **changes: Any) -> tuple[Finding, ...]:
     declared = {name: value for name, value in (SOUND | changes).items() if value is not None}
-    return tuple(validate(parsed([document("DataSource", "db", {"jdbc": declared})])))
+    resources = parsed([document("DataSource", "db", {"jdbc": declared})])
+    return tuple(validate(resources, allow=allow))
 
 
 @pytest.mark.parametrize(
@@ -31,7 +37,8 @@ def findings_of(**changes: Any) -> tuple[Finding, ...]:
         {"isolationLevel": "READ_COMMITTED"},
         {"tablePredicates": ["mod(id, 2) = 0", "a IN (1, ')') OR b = '--'", "c = 'it''s;'"]},
         {"tableReference": 'sales."a.b"'},
-        {"driver": "H2", "host": None, "database": "/data/shop", "credentials": None},
+        FILE,
+        {"driverClass": "org.postgresql.Driver"},
         {"driver": "DUCKDB", "host": None, "database": "/data/shop.db", "credentials": None},
     ],
 )
@@ -46,10 +53,16 @@ def test_sound_source_has_no_findings(changes: dict[str, Any]) -> None:
         ({"host": "db/shop?socketFactory=x"}, "SL145", "host"),
         ({"host": "db:1,other"}, "SL145", "host"),
         ({"credentials": None}, "SL145", "credentials"),
-        ({"driver": "DUCKDB"}, "SL145", "host"),
-        ({"driver": "H2", "host": None, "database": "x;INIT=RUNSCRIPT"}, "SL145", "database"),
+        ({"driver": "DUCKDB", "database": "/shop.db"}, "SL145", "host"),
+        ({"driver": "H2", "host": None, "database": "/x;INIT=RUNSCRIPT"}, "SL145", "database"),
         ({"driver": "H2", "host": None, "database": "mem:x"}, "SL145", "database"),
         ({"driver": "DUCKDB", "host": None, "database": "md:x"}, "SL145", "database"),
+        ({"driver": "DUCKDB", "host": None, "database": "shop.db"}, "SL145", "database"),
+        ({"driver": "DUCKDB", "host": None, "database": "/a/../../x"}, "SL145", "database"),
+        ({"driver": "DUCKDB", "host": None, "database": "/a/.."}, "SL145", "database"),
+        (FILE | {"database": "~/shop"}, "SL145", "database"),
+        (FILE | {"options": {"ACCESS_MODE_DATA": "rw"}}, "SL146", "options.ACCESS_MODE_DATA"),
+        ({"driverClass": "java.lang.ProcessBuilder"}, "SL136", "driverClass"),
         ({"driver": "ORACLE", "database": "x?y"}, "SL145", "database"),
         ({"driver": "MARIADB", "database": "x?allowLocalInfile=true"}, "SL145", "database"),
         (
@@ -57,7 +70,7 @@ def test_sound_source_has_no_findings(changes: dict[str, Any]) -> None:
             "SL146",
             "options.connectionTimeZone",
         ),
-        ({"driver": "SQLITE", "host": None}, "SL145", "driver"),
+        ({"driver": "SQLITE", "host": None, "database": "/x"}, "SL145", "driver"),
         ({"tableReference": "(SELECT 1) t"}, None, ""),
         ({"tableReference": "a..b"}, "SL145", "tableReference"),
         ({"isolationLevel": "SNAPSHOT"}, "SL145", "isolationLevel"),
@@ -105,3 +118,16 @@ def test_url_with_a_login_or_of_another_database_is_refused(url: str) -> None:
 def test_url_of_the_database_is_a_warning() -> None:
     (found,) = findings_of(url="jdbc:postgresql://db:5/shop?ssl=true", host=None, database=None)
     assert (found.code, found.severity) == ("SL144", "WARNING")
+
+
+def test_file_of_h2_is_opened_only_where_that_is_allowed() -> None:
+    (found,) = findings_of(NO_ALLOWANCES, **FILE)
+    assert (found.code, found.path) == ("SL136", "spec.jdbc.database")
+    assert "--allow formats=h2" in found.hint
+    assert findings_of(**FILE) == ()
+
+
+def test_class_of_a_driver_can_be_added() -> None:
+    changes = {"driverClass": "com.example.Driver"}
+    assert [finding.code for finding in findings_of(**changes)] == ["SL136"]
+    assert findings_of(Allowances(formats=("com.example.Driver",)), **changes) == ()

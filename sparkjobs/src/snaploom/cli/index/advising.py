@@ -19,7 +19,7 @@ from snaploom.cli.index.options import (
     subject_of,
 )
 from snaploom.cli.index.progress import IndexProgress
-from snaploom.cli.options import Form, folder_uri
+from snaploom.cli.options import Form, allowed_by, folder_uri
 from snaploom.jobs.declarations.files import read_declarations
 from snaploom.jobs.indexes.requests import IndexedPlace
 from snaploom.jobs.indexes.targets import place_of_resource
@@ -101,10 +101,12 @@ def advise(
 def readable_place(target: str, options: PlaceOptions) -> IndexedPlace:
     """The files that an argument names; where an index of them would be matters little."""
     settings = pairs_of(options.conf, "--conf")
+    allow = allowed_by(options.allow)
     if options.file:
-        return place_of_resource(read_declarations(options.file), target, settings)
+        return place_of_resource(read_declarations(options.file, allow), target, settings)
     location = folder_uri(options.location).rstrip("/") if options.location else ""
-    return IndexedPlace(subject_of(target, options), StorePlace(location), settings=settings)
+    store = StorePlace(location)
+    return IndexedPlace(subject_of(target, options), store, settings=settings, allow=allow)
 
 
 def _lines(log: Path) -> Sequence[str]:

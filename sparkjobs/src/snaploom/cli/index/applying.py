@@ -11,7 +11,7 @@ from snaploom.cli.index.declared import declared_places
 from snaploom.cli.index.options import Kms, settings_of
 from snaploom.cli.index.told import show_reports
 from snaploom.cli.index.work import carry_out
-from snaploom.cli.options import Files, Form
+from snaploom.cli.options import Allow, Files, Form, allowed_by
 from snaploom.jobs.declarations.files import read_declarations
 from snaploom.jobs.indexes.requests import IndexAction, IndexRequest
 from snaploom.models.finding import InvalidDeclarations
@@ -30,6 +30,7 @@ def apply(
         Parameter(name="--conf", help="Setting of the Spark session, as `name=value`."),
     ] = (),
     kms: Kms = None,
+    allow: Allow = (),
     dry_run: Annotated[bool, Parameter(help="Tell what would be done, and do nothing.")] = False,
     output: Form = OutputForm.TEXT,
 ) -> int:
@@ -37,7 +38,7 @@ def apply(
 
     Applying the same declarations again changes nothing.
     """
-    declarations = read_declarations(file)
+    declarations = read_declarations(file, allowed_by(allow))
     places = declared_places(declarations, names, settings_of(conf, kms))
     action = IndexAction.PLAN if dry_run else IndexAction.APPLY
     requests = [IndexRequest(action, place, declaration=place.declaration) for place in places]

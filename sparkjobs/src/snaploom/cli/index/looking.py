@@ -22,8 +22,8 @@ from snaploom.cli.index.options import (
 )
 from snaploom.cli.index.told import show_descriptions, show_list
 from snaploom.cli.index.work import carry_out
-from snaploom.cli.options import Form, by_hadoop
-from snaploom.errors import TargetNotIndexable
+from snaploom.cli.options import Allow, Form, allowed_by, by_hadoop
+from snaploom.errors import FormatNotAllowed, SkippingError
 from snaploom.jobs.indexes.lookup import find_index
 from snaploom.jobs.indexes.requests import (
     ExplainQuery,
@@ -33,6 +33,7 @@ from snaploom.jobs.indexes.requests import (
     IndexRequest,
 )
 from snaploom.jobs.interruption import hearing_signals
+from snaploom.models.allowances import Allowances
 from snaploom.skipping.lifecycle.description import Description, list_indexes
 from snaploom.skipping.lifecycle.description import describe as described
 from snaploom.skipping.statements.declaration import StorePlace
@@ -84,6 +85,7 @@ def list_(
         Parameter(name="--conf", help="Setting of the Spark session, as `name=value`."),
     ] = (),
     kms: Kms = None,
+    allow: Allow = (),
     output: Form = OutputForm.TEXT,
 ) -> int:
     """List the skipping indexes below a folder."""
@@ -91,13 +93,19 @@ def list_(
     found = list_indexes([base_of(location, settings)])
     if files:
         place = StorePlace(location_uri(location))
-        found = [_counted(each, place, settings) for each in found]
+        allowed = allowed_by(allow)
+        found = [counted(each, place, settings, allowed) for each in found]
     show_list(found, output)
     return 0
 
 
-def _counted(found: Description, place: StorePlace, settings: Properties) -> Description:
-    """With the files counted; why they cannot be is told like damage."""
+def counted(
+    found: Description, place: StorePlace, settings: Properties, allow: Allowances
+) -> Description:
+    """With the files counted; why they cannot be is told like damage.
+
+    Whoever wrote the folder chose format and options: they are held to the lists.
+    """
     definition = found.definition
     if definition is None or found.problem:
         return found
@@ -108,10 +116,9 @@ def _counted(found: Description, place: StorePlace, settings: Properties) -> Des
         else PathName(target.format, target.uri, target.options)
     )
     try:
-        (report,) = carry_out(
-            [IndexRequest(IndexAction.DESCRIBE, IndexedPlace(subject, place, None, settings))]
-        )
-    except TargetNotIndexable as error:
+        indexed = IndexedPlace(subject, place, settings=settings, allow=allow)
+        (report,) = carry_out([IndexRequest(IndexAction.DESCRIBE, indexed)])
+    except (SkippingError, FormatNotAllowed) as error:
         return replace(found, problem=f"its files cannot be listed: {error.message}")
     return report.description
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from snaploom.cli.options import Files, by_hadoop, folder_uri
+from snaploom.cli.options import Allow, Files, allowed_by, by_hadoop, folder_uri
 from snaploom.errors import StatementInvalid
 from snaploom.jobs.declarations.files import read_declarations
 from snaploom.jobs.indexes.requests import IndexedPlace
@@ -82,6 +82,8 @@ class PlaceOptions:
     """Settings of the session."""
     kms: Kms = None
     """Key management service."""
+    allow: Allow = ()
+    """See `Allow`."""
 
 
 DEFAULT_PLACE = PlaceOptions()
@@ -96,8 +98,9 @@ def place_of(target: str, options: PlaceOptions) -> IndexedPlace:
             indexes are kept.
     """
     settings = settings_of(options.conf, options.kms)
+    allow = allowed_by(options.allow)
     if options.file:
-        declarations = read_declarations(options.file)
+        declarations = read_declarations(options.file, allow)
         return place_of_resource(declarations, target, settings)
     said = (options.location or "").strip()
     location = said or next(iter(locations_in(dict(settings).get(LOCATIONS))), "")
@@ -109,7 +112,7 @@ def place_of(target: str, options: PlaceOptions) -> IndexedPlace:
             hint="add --location FOLDER, or -f FILES for a declared index",
         )
     store = StorePlace(folder_uri(location).rstrip("/"))
-    return IndexedPlace(subject_of(target, options), store, settings=settings)
+    return IndexedPlace(subject_of(target, options), store, settings=settings, allow=allow)
 
 
 def base_of(location: str, settings: Properties = ()) -> IndexBase:

@@ -12,7 +12,7 @@ from snaploom.cli.console import OutputForm, message_console, print_json, result
 from snaploom.cli.index.advising import readable_place
 from snaploom.cli.index.options import DEFAULT_PLACE, PlaceOptions, pairs_of, refuse_request
 from snaploom.cli.index.progress import IndexProgress
-from snaploom.cli.options import Form, folder_uri, time_of
+from snaploom.cli.options import Form, allowed_by, folder_uri, time_of
 from snaploom.errors import SnapshotChanged
 from snaploom.jobs.declarations.files import read_declarations
 from snaploom.jobs.indexes.requests import IndexedPlace
@@ -162,7 +162,7 @@ def _published(target: str, options: PlaceOptions) -> PublishedPlace:
     """
     settings = pairs_of(options.conf, "--conf")
     if options.file:
-        declarations = read_declarations(options.file)
+        declarations = read_declarations(options.file, allowed_by(options.allow))
         found = place_of_output(declarations, target, settings, _warn)
     else:
         found = place_of_folder(folder_uri(target), settings)

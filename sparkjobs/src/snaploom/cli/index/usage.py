@@ -12,10 +12,11 @@ from rich.console import Console
 from snaploom.cli.console import OutputForm, print_json, result_console
 from snaploom.cli.index.declared import declared_places
 from snaploom.cli.index.options import base_of, refuse_request
-from snaploom.cli.options import Files, Form, by_hadoop
+from snaploom.cli.options import Allow, Files, Form, allowed_by, by_hadoop
 from snaploom.errors import IndexNotFound
 from snaploom.jobs.declarations.files import read_declarations
 from snaploom.jobs.indexes.lookup import find_index
+from snaploom.models.allowances import Allowances
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.skipping.lifecycle.description import UsedIndex, describe_usage
 from snaploom.skipping.stores.usage import Recorded, Usage
@@ -34,6 +35,7 @@ def stats(
     /,
     *,
     file: Files | None = None,
+    allow: Allow = (),
     output: Form = OutputForm.TEXT,
 ) -> int:
     """Tell what queries made of each index, without Spark: the sums of all sessions.
@@ -41,7 +43,7 @@ def stats(
     A session writes down what it did each minute and when it ends; one that cannot write there,
     and one with `spark.snaploom.skipping.usage=false`, is not counted.
     """
-    used = _declared(file, place) if file else _located(place)
+    used = _declared(file, place, allowed_by(allow)) if file else _located(place)
     if output is OutputForm.JSON:
         print_json([document(each) for each in used])
         return 0
@@ -53,8 +55,8 @@ def stats(
     return 0
 
 
-def _declared(files: Files, name: str | None) -> list[UsedIndex]:
-    declarations = read_declarations(files)
+def _declared(files: Files, name: str | None, allow: Allowances) -> list[UsedIndex]:
+    declarations = read_declarations(files, allow)
     if name is not None:
         (place,) = declared_places(declarations, (name,))
         return [describe_usage(find_index(place, by_hadoop))]

@@ -12,13 +12,19 @@ from pyspark.sql import types as spark
 
 from snaploom.engine.columnmetadata import Metadata, changed
 from snaploom.engine.sources.selectors import is_selected
+from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.metadataapplicator import ApplicatorBehaviour, MetadataApplicator
+from snaploom.planning.regexes import RegexError
 
 
 def applied(
     schema: spark.StructType, applicators: Iterable[MetadataApplicator]
 ) -> spark.StructType:
-    """The schema with what the applicators attach, one after the other."""
+    """The schema with what the applicators attach, one after the other.
+
+    Raises:
+        SourceSchemaInvalid: a selector's pattern cannot be judged for a coordinate.
+    """
     for applicator in applicators:
         schema = _applied(schema, applicator)
     return schema
@@ -28,9 +34,17 @@ def _applied(schema: spark.StructType, applicator: MetadataApplicator) -> spark.
     selectors = applicator.spec.field_selectors
 
     def change(coordinate: str, metadata: Metadata) -> Metadata:
-        if not is_selected(selectors, coordinate, metadata):
-            return metadata
-        return _attached(metadata, applicator)
+        try:
+            selected = is_selected(selectors, coordinate, metadata)
+        except RegexError as error:
+            raise SourceSchemaInvalid(
+                f"a regular expression cannot be applied: {error}",
+                resource=applicator.identity,
+                path="spec.fieldSelectors",
+                found=coordinate[:256],
+                hint="narrow the selectors, or rename the field by a FieldTransformer",
+            ) from error
+        return _attached(metadata, applicator) if selected else metadata
 
     return changed(schema, change)
 

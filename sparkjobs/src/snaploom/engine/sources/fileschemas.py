@@ -7,11 +7,11 @@ a type that became wider is the wider one, and types that have nothing in common
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import types as spark_types
 
+from snaploom.engine.schemadocument import struct_from
 from snaploom.engine.sources.fileends import FileEnds
 from snaploom.engine.sources.fileset import MERGED_BY_SPARK, CapturedFile, FileSet
 from snaploom.engine.sources.footers import Footer, read_footers
@@ -99,12 +99,12 @@ def merged_schema(
     for number, schema in enumerate(schemas):
         firsts.setdefault(str(schema), number)
     if len(firsts) == 1:
-        return spark_types.StructType.fromJson(json.loads(next(iter(firsts))))
+        return struct_from(next(iter(firsts)), files.resource, "spec.hdfsLike")
     # The places of files stand for times: of equal names, the first one's case stays.
     merged = merge_schemas((EpochNanos(number), text) for text, number in firsts.items())
     if merged.conflicts:
         raise _conflict(files, some, merged.conflicts)
-    return spark_types.StructType.fromJson(json.loads(merged.schema))
+    return struct_from(merged.schema, files.resource, "spec.hdfsLike")
 
 
 def _conflict(

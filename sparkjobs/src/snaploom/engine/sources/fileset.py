@@ -22,7 +22,8 @@ from pyspark.sql import types as spark_types
 from snaploom.engine.datatypes import struct_of
 from snaploom.engine.failures import translate
 from snaploom.engine.fields import fold_case, quote
-from snaploom.engine.formats import SOURCE_OPTIONS, spark_format
+from snaploom.engine.formats import SOURCE_OPTIONS
+from snaploom.engine.schemadocument import schema_of
 from snaploom.engine.sources.files import escape_glob, list_files
 from snaploom.engine.sources.instants import instant_of_date_time
 from snaploom.engine.sources.publishedfolder import only_live
@@ -34,8 +35,10 @@ from snaploom.errors import (
     SourceSchemaInvalid,
 )
 from snaploom.hadoop.files import ListedFile
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.datasource import HdfsLike
 from snaploom.models.times import NANOS_PER_MICROSECOND
+from snaploom.planning.fileformats import require_format, source_place
 from snaploom.planning.prefix import (
     Capture,
     CapturedValue,
@@ -82,6 +85,8 @@ class FileSet:
     resource: str
     """`Kind/name` of the source."""
     declared: HdfsLike
+    allow: Allowances = NO_ALLOWANCES
+    """What declarations may use beyond the built-in lists."""
 
     @cached_property
     def prefix(self) -> UriPrefix | None:
@@ -216,7 +221,7 @@ class FileSet:
             schema = schema or self._schema(uris)
             reader = self._reader(self.spark)
             frame = (reader if schema is None else reader.schema(schema)).load(paths)
-            names = frame.schema.names
+            names = schema_of(frame, self.resource, "spec.hdfsLike").names
         except (PySparkException, Py4JError) as error:
             raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
         if names == ["_corrupt_record"] and self.declared.schema_fields is None:
@@ -238,16 +243,17 @@ class FileSet:
         paths = [escape_glob(file.file.uri) for file in files]
         reader = self._reader(self.spark).option("mergeSchema", "true")
         try:
-            return reader.load(paths).schema
+            return schema_of(reader.load(paths), self.resource, "spec.hdfsLike")
         except (PySparkException, Py4JError) as error:
             raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
 
     def _reader(self, spark: SparkSession) -> DataFrameReader:
-        data_format = self.declared.format
-        reader = spark.read.format(spark_format(data_format))
+        data_format, options = self.declared.format, dict(self.declared.format_options)
+        place = source_place(self.resource)
+        reader = spark.read.format(require_format(data_format, options, self.allow, place))
         # Spark's reader takes names of options in any case, and the last one holds.
         strict = reader.options(**SOURCE_OPTIONS.get(data_format.lower(), {}))
-        return strict.options(**dict(self.declared.format_options))
+        return strict.options(**options)
 
     def _schema(self, uris: Sequence[str]) -> spark_types.StructType | None:
         """The schema to read with; None to leave it to the format.
@@ -262,7 +268,8 @@ class FileSet:
             return None
         reader = self._reader(_case_sensitive(self.spark))
         try:
-            schema = reader.load([escape_glob(uri) for uri in uris]).schema
+            inferred = reader.load([escape_glob(uri) for uri in uris])
+            schema = schema_of(inferred, self.resource, "spec.hdfsLike")
         except (PySparkException, Py4JError) as error:
             failure = translate(error, resource=self.resource, path="spec.hdfsLike")
             told = failure.found or ""

@@ -27,6 +27,7 @@ from snaploom.engine.sources.instants import (
 )
 from snaploom.engine.sources.port import SourceFrame, SourceReader, not_listed
 from snaploom.errors import SnapshotValueInvalid
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.datasource import FromFieldValue, HdfsLike, TimeFormat
 from snaploom.models.times import EpochNanos
 from snaploom.planning.intervals import READ_TIME, SourceSnapshots
@@ -40,6 +41,7 @@ def open_hdfs_like(
     declared: HdfsLike,
     now: EpochNanos,
     listings: Listings | None = None,
+    allow: Allowances = NO_ALLOWANCES,
 ) -> SourceReader:
     """The reader of a source of files; nothing is listed or read yet.
 
@@ -49,8 +51,9 @@ def open_hdfs_like(
         declared: its files.
         now: the instant of the run.
         listings: what earlier runs learned of files; None to ask all of them.
+        allow: what declarations may use beyond the built-in lists.
     """
-    files = FileSet(spark, f"DataSource/{name}", declared)
+    files = FileSet(spark, f"DataSource/{name}", declared, allow)
     settings = declared.snapshot.from_field_value
     if settings is None:
         return ReadTimeReader(name, files, now)

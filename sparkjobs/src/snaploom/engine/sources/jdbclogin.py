@@ -6,12 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from snaploom.confidential import HIDDEN, remember_secret
 from snaploom.errors import SourceError
 from snaploom.models.datasource import Credentials
 from snaploom.planning.secretvariables import user_and_password
-
-HIDDEN = "***"
-"""What stands for a password in a message."""
 
 
 class CredentialsRefused(SourceError):
@@ -52,7 +50,7 @@ def login_of(
         return None
     if credentials.from_plaintext is not None:
         given = credentials.from_plaintext
-        return Login(given.user, given.password.get_secret_value())
+        return _remembered(given.user, given.password.get_secret_value())
     keys = user_and_password(credentials)
     if keys is not None:
         names = {f"key {key.key} of Secret/{key.secret}": key.variable for key in keys}
@@ -75,4 +73,9 @@ def login_of(
             hint=hint,
         )
     user, password = (environment[name] for name in names.values())
+    return _remembered(user, password)
+
+
+def _remembered(user: str, password: str) -> Login:
+    remember_secret(password, user)
     return Login(user, password)

@@ -28,7 +28,13 @@ from snaploom.engine.sources.schemas import check_schema
 from snaploom.errors import SourceError, SourceSchemaInvalid
 from snaploom.models.datasource import IsolationLevel, Jdbc, JdbcDriver
 from snaploom.models.times import EpochNanos
-from snaploom.planning.databases import DATABASES, Database, connection_url, properties_of
+from snaploom.planning.databases import (
+    DATABASES,
+    Database,
+    connection_url,
+    first_statement,
+    properties_of,
+)
 from snaploom.planning.databasesplits import doubt_of
 from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE
 from snaploom.planning.tablenames import table_parts
@@ -181,9 +187,10 @@ class DatabaseTable:
             return _Session(
                 connection, f"{_SAME_MOMENT}; SET TRANSACTION SNAPSHOT '{exported}'", str(moment)
             )
-        statement = "" if level is None else self.database.isolation[level]
-        words = "" if level is None else level.value.replace("_", " ")
-        return _Session(connection, statement.format(level=words), str(self.now))
+        statement = first_statement(self.declared)
+        if statement and self.database.read_only:
+            connection.run(statement)
+        return _Session(connection, statement, str(self.now))
 
     def _rows_that(self, condition: str) -> DataFrame:
         """Rows that meet a condition, in a partition for each predicate."""

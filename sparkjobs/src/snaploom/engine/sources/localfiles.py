@@ -10,6 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
+from fnmatch import translate
 
 from snaploom.hadoop.files import ListedFile
 
@@ -59,7 +60,8 @@ def _members(folder: str, step: str) -> list[str]:
 
 
 def _entries(folder: str, step: str) -> list[os.DirEntry[str]]:
-    pattern = re.compile(_expression(step), re.DOTALL)
+    # What stands before a `*` is never tried again, so that no number of them takes long.
+    pattern = re.compile(translate(step))
     try:
         with os.scandir(folder or "/") as found:
             entries = [entry for entry in found if pattern.fullmatch(entry.name)]
@@ -68,11 +70,6 @@ def _entries(folder: str, step: str) -> list[os.DirEntry[str]]:
     if any(":" in entry.name or not _is_text(entry.name) for entry in entries):
         raise _InDoubtError  # Hadoop refuses these names
     return entries
-
-
-def _expression(step: str) -> str:
-    parts = ({"*": ".*", "?": "."}.get(character) or re.escape(character) for character in step)
-    return "".join(parts)
 
 
 def _is_text(name: str) -> bool:

@@ -16,10 +16,13 @@ from snaploom.engine.sources.port import SourceReader
 from snaploom.engine.sources.shaping import ShapedReader
 from snaploom.engine.sources.tables import open_table
 from snaploom.engine.sources.virtual import SimpleVirtualReader
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.datasource import DataSourceSpec
+from snaploom.models.finding import InvalidDeclarations, errors_of
 from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.tableformats import table_format
+from snaploom.planning.validation.jdbc import jdbc_findings
 from snaploom.storage.listings import Listings
 
 
@@ -32,6 +35,7 @@ class Sources:
         bundle: Bundle,
         now: EpochNanos,
         listings: Listings | None = None,
+        allow: Allowances = NO_ALLOWANCES,
     ) -> None:
         """Nothing is opened yet.
 
@@ -40,11 +44,13 @@ class Sources:
             bundle: holds the sources and what they read; validated.
             now: the instant of the run: the time of `fromReadTime` snapshots.
             listings: what earlier runs learned of files; None to ask all of them.
+            allow: what declarations may use beyond the built-in lists.
         """
         self._spark = spark
         self._bundle = bundle
         self._now = now
         self._listings = listings
+        self._allow = allow
         self._opened: dict[str, SourceReader] = {}
         self._tables: list[DatabaseTable] = []
         self._applicators = {item.name: item for item in bundle.metadata_applicators}
@@ -75,9 +81,16 @@ class Sources:
         if spec.hdfs_like is not None and table_format(spec.hdfs_like) is not None:
             return open_table(self._spark, name, spec.hdfs_like, self._now)
         if spec.hdfs_like is not None:
-            return open_hdfs_like(self._spark, name, spec.hdfs_like, self._now, self._listings)
+            return open_hdfs_like(
+                self._spark, name, spec.hdfs_like, self._now, self._listings, self._allow
+            )
         if spec.jdbc is not None:
-            table = DatabaseTable(self._spark, f"DataSource/{name}", spec.jdbc, self._now)
+            source = self._bundle.source(name)
+            # Once more, since whoever made the Bundle need not have validated it.
+            refused = errors_of(jdbc_findings(spec.jdbc, source, self._allow))
+            if refused:
+                raise InvalidDeclarations(refused)
+            table = DatabaseTable(self._spark, source.identity, spec.jdbc, self._now)
             self._tables.append(table)
             return open_jdbc(name, table)
         if spec.simple_virtual is not None:
@@ -91,6 +104,12 @@ class Sources:
         return ComplexVirtualReader(self._spark, name, spec.complex_virtual, read, self._now)
 
 
-def open_source(spark: SparkSession, bundle: Bundle, name: str, now: EpochNanos) -> SourceReader:
+def open_source(
+    spark: SparkSession,
+    bundle: Bundle,
+    name: str,
+    now: EpochNanos,
+    allow: Allowances = NO_ALLOWANCES,
+) -> SourceReader:
     """The reader of one source by itself; a run that reads several opens `Sources`."""
-    return Sources(spark, bundle, now).reader(name)
+    return Sources(spark, bundle, now, allow=allow).reader(name)

@@ -8,7 +8,7 @@ are listed, which happens once, so that a run sees one committed state.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from pyspark.sql import SparkSession
 
@@ -17,6 +17,7 @@ from snaploom.hadoop.files import ListedFile
 from snaploom.hadoop.store import hadoop_stores
 from snaploom.storage import layout
 from snaploom.storage.folder import open_folder
+from snaploom.storage.objectstore import refuse_links
 from snaploom.storage.stores import open_store
 
 _PUBLISHED = re.compile(rf"(?P<folder>.*/)(?P<key>{layout.DATA}[^/]+/[^/]+)")
@@ -27,9 +28,16 @@ def only_live(spark: SparkSession, files: Sequence[ListedFile]) -> tuple[ListedF
 
     Raises:
         StorageError: the manifest cannot be read.
+        NotAPlainFile: a live file, or a folder on its way, is a link (local disks only).
     """
-    folders = {match["folder"] for match in _published(files)}
-    live = {folder: _live_keys(spark, folder) for folder in folders if _is_ours(spark, folder)}
+    keys: dict[str, set[str]] = {}
+    for match in _published(files):
+        keys.setdefault(match["folder"], set()).add(match["key"])
+    live = {
+        folder: _live_keys(spark, folder, found)
+        for folder, found in keys.items()
+        if _is_ours(spark, folder)
+    }
     return tuple(file for file in files if _is_live(file, live))
 
 
@@ -41,9 +49,11 @@ def _is_ours(spark: SparkSession, folder: str) -> bool:
     return exists(spark, folder + layout.MARKER)
 
 
-def _live_keys(spark: SparkSession, folder: str) -> frozenset[str]:
+def _live_keys(spark: SparkSession, folder: str, found: Set[str]) -> frozenset[str]:
     store = open_store(folder, create=False, others=hadoop_stores(spark))
-    return open_folder(store).log.read().live_files
+    live = open_folder(store).log.read().live_files
+    refuse_links(store, sorted(live & found))
+    return live
 
 
 def _is_live(file: ListedFile, live: dict[str, frozenset[str]]) -> bool:

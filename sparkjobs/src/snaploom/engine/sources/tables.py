@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from snaploom.engine.failures import translate
 from snaploom.engine.iceberg import has_class
+from snaploom.engine.schemadocument import schema_of
 from snaploom.engine.sources.port import SourceFrame, SourceReader, not_listed
 from snaploom.engine.sources.schemas import check_schema
 from snaploom.engine.sources.snapshotcolumn import RawValue, SnapshotColumn
@@ -92,7 +93,8 @@ class PinnedTable:
         try:
             reader = self.spark.read.format(self._format).option("versionAsOf", self.version)
             frame = reader.load(self._place)
-            check_schema(frame.schema, self.resource, "spec.hdfsLike")
+            schema = schema_of(frame, self.resource, "spec.hdfsLike")
+            check_schema(schema, self.resource, "spec.hdfsLike")
         except (PySparkException, Py4JError) as error:
             raise self._failure(error) from error
         return frame
@@ -117,7 +119,7 @@ class PinnedTable:
         # Iceberg takes a place, or a name in one of the session's catalogs.
         separator = "#" if "/" in place else "."
         refs = self.spark.read.format(_ICEBERG).load(f"{place}{separator}refs")
-        found = refs.where("name = 'main'").select("snapshot_id").first()
+        found = refs.where(refs["name"] == "main").select("snapshot_id").first()
         return None if found is None else str(found[0])
 
     def _delta_version(self) -> str:

@@ -7,7 +7,6 @@ here, and join keys go on finding it (`join.md` section 1.5).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -21,22 +20,22 @@ from snaploom.engine.datatypes import to_spark
 from snaploom.engine.failures import translate
 from snaploom.engine.fields import quote
 from snaploom.engine.sources.schemas import name_clashes
-from snaploom.engine.sources.selectors import is_selected
+from snaploom.engine.sources.selectors import is_selected, searched
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.fieldtransformer import FieldTransformer, Rename, SnapshotRange, Transformer
 from snaploom.models.times import EpochNanos, parse_instant
-from snaploom.planning.validation.sql import (
-    SqlInvalid,
-    beyond_expression,
-    columns_besides,
-    forbidden_functions,
-    parse_expression,
+from snaploom.planning.regexes import RegexError
+from snaploom.sparkgate.gate import (
+    CheckedExpression,
+    SqlPlace,
+    check_resolved,
+    checked_expression,
 )
+from snaploom.sparkgate.judging import VALUES
 
 VALUE = "value"
 """Name by which an expression reads the field that it computes anew."""
-
-_GROUP = re.compile(r"\$([0-9]+)")
+_SCOPE = replace(VALUES, columns=frozenset({VALUE}))
 
 
 @dataclass(frozen=True)
@@ -72,15 +71,14 @@ def transformed(
 
 
 def renamed(name: str, rename: Rename) -> str:
-    """The new name of a field; where a pattern is not found in it, the old one."""
+    """The new name of a field; where a pattern is not found in it, the old one.
+
+    Raises:
+        RegexError: the pattern is not valid, or cannot be judged for this name.
+    """
     if rename.pattern is None:
         return rename.to or name
-    replacement = rename.replacement or ""
-
-    def expanded(match: re.Match[str]) -> str:
-        return _GROUP.sub(lambda group: match[int(group[1])] or "", replacement)
-
-    return re.sub(rename.pattern, expanded, name)
+    return searched(rename.pattern).replaced(name, rename.replacement or "")
 
 
 @dataclass(frozen=True)
@@ -103,6 +101,17 @@ class _Place:
             hint=hint or "narrow the selectors, or the snapshotRange",
         )
 
+    @property
+    def sql(self) -> SqlPlace:
+        """The place of the change's expression."""
+        return SqlPlace(
+            self.resource,
+            self.path,
+            SourceSchemaInvalid,
+            f"an expression over `{VALUE}`, of listed functions",
+            f"a snapshot of {self.source}",
+        )
+
 
 def is_in_effect(change: Transformer, time: EpochNanos) -> bool:
     """Whether a change applies to the snapshot of a time."""
@@ -118,17 +127,31 @@ def _holds(range_: SnapshotRange, time: EpochNanos) -> bool:
 
 def _changed(columns: Columns, change: Transformer, place: _Place) -> Columns:
     fields = columns.frame.schema.fields
-    selected = {f.name for f in fields if is_selected(change.selectors, f.name, f.metadata or {})}
-    if not selected:
-        return columns
-    _refuse_expression(change, place)
-    made = [
-        column
-        for field in fields
-        for column in (_made(field, change) if field.name in selected else [_kept(field)])
-    ]
+    try:
+        selected = {
+            f.name for f in fields if is_selected(change.selectors, f.name, f.metadata or {})
+        }
+        if not selected:
+            return columns
+        session = columns.frame.sparkSession
+        checked = (
+            checked_expression(session, change.expression.sql, place.sql, _SCOPE)
+            if change.expression is not None
+            else None
+        )
+        made = [
+            column
+            for field in fields
+            for column in (
+                _made(field, change, checked) if field.name in selected else [_kept(field)]
+            )
+        ]
+    except RegexError as error:
+        raise place.refused(f"a regular expression cannot be applied: {error}") from error
     try:
         frame = columns.frame.select(*made)
+        if checked is not None:
+            check_resolved(frame, [columns.frame], place.sql)
         schema = frame.schema
     except (PySparkException, Py4JError) as error:
         cause = translate(error)
@@ -149,7 +172,9 @@ def _kept(field: spark.StructField) -> Column:
     return sf.col(quote(field.name))
 
 
-def _made(field: spark.StructField, change: Transformer) -> Iterator[Column]:
+def _made(
+    field: spark.StructField, change: Transformer, checked: CheckedExpression | None
+) -> Iterator[Column]:
     """What takes the place of a selected column, which may be nothing."""
     column = _kept(field)
     name, metadata = field.name, field.metadata or {}
@@ -161,10 +186,10 @@ def _made(field: spark.StructField, change: Transformer) -> Iterator[Column]:
             yield column.alias(name, metadata=metadata)
     elif change.cast is not None:
         yield column.try_cast(to_spark(change.cast.data_type)).alias(name, metadata=metadata)
-    elif change.expression is not None:
+    elif checked is not None:
         # A lambda's variable, so that no column of this name can be meant.
-        sql = f"transform(array({quote(name)}), {VALUE} -> (\n{change.expression.sql}\n))[0]"
-        yield sf.expr(sql).alias(name, metadata=metadata)
+        sql = f"transform(array({quote(name)}), {VALUE} -> (\n{checked.text}\n))[0]"
+        yield checked.within(sql).alias(name, metadata=metadata)
 
 
 def _followed(columns: Columns, change: Transformer, selected: set[str]) -> tuple[str, ...]:
@@ -177,21 +202,3 @@ def _followed(columns: Columns, change: Transformer, selected: set[str]) -> tupl
     if change.rename is not None and change.replace_inputs:
         return (renamed(top, change.rename), *inner)
     return columns.snapshot_field
-
-
-def _refuse_expression(change: Transformer, place: _Place) -> None:
-    """What validation has refused before; a bundle may come from anywhere."""
-    if change.expression is None:
-        return
-    try:
-        parsed = parse_expression(change.expression.sql)
-    except SqlInvalid as error:
-        raise place.refused(f"the expression cannot be parsed: {error}") from error
-    strangers = columns_besides(parsed, VALUE)
-    found = (*beyond_expression(parsed), *forbidden_functions(parsed), *strangers)
-    if found:
-        raise place.refused(
-            "the expression may read `value` only, and call nothing outside of Spark",
-            found=", ".join(found),
-            expected=VALUE,
-        )

@@ -18,11 +18,13 @@ from pydantic import JsonValue, ValidationError
 from snaploom.errors import FormatTooNew, SnaploomError
 from snaploom.jobs.declarations.files import refuse
 from snaploom.jobs.reports.identity import Owner
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.finding import Finding, Severity
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.planning.bundle import BUNDLE_FORMAT, Bundle
+from snaploom.planning.secretdetection import SECRET_CODE
 from snaploom.planning.validation.validator import validate
 
 FILE_NAME = "bundle.json"
@@ -31,8 +33,8 @@ FILE_NAME = "bundle.json"
 COMPRESSED = ".gz"
 """What the key ends in where the Bundle is too long for a ConfigMap as text."""
 
-PLAINTEXT = "SL143"
-"""Code of a password in a declaration: a warning on a laptop, refused here (ruling D41)."""
+SECRETS = frozenset({"SL143", SECRET_CODE})
+"""Codes of secrets in a declaration: warnings on a laptop, refused here (ruling D41)."""
 
 _RUNNABLE = (("outputDataset", OutputDataset.__name__), ("skippingIndex", SkippingIndex.__name__))
 
@@ -125,8 +127,12 @@ def _file_in(folder: Path) -> Path:
     return compressed if compressed.exists() else folder / FILE_NAME
 
 
-def refuse_invalid(bundle: Bundle) -> tuple[Finding, ...]:
+def refuse_invalid(bundle: Bundle, allow: Allowances = NO_ALLOWANCES) -> tuple[Finding, ...]:
     """Stop if anything about a Bundle is wrong; else the warnings about it.
+
+    Args:
+        bundle: what the operator sent.
+        allow: what it may use beyond the built-in lists.
 
     Raises:
         NoUniqueJoinTree: every error is an ambiguous or unreachable join tree.
@@ -135,7 +141,7 @@ def refuse_invalid(bundle: Bundle) -> tuple[Finding, ...]:
     members = {resource.identity for resource in _members(bundle)}
     indexed = () if bundle.indexed_output is None else (bundle.indexed_output,)
     # What the indexed output refers to is no part of the Bundle, and no business of the index.
-    known = validate((*_members(bundle), *indexed))
+    known = validate((*_members(bundle), *indexed), allow=allow)
     findings = tuple(_hardened(f) for f in known if f.resource in members)
     refuse(findings)
     return findings
@@ -150,7 +156,7 @@ def _members(bundle: Bundle) -> Iterator[Resource]:
 
 
 def _hardened(finding: Finding) -> Finding:
-    if finding.code != PLAINTEXT:
+    if finding.code not in SECRETS:
         return finding
     return finding.model_copy(update={"severity": Severity.ERROR})
 

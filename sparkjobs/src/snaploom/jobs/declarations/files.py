@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from snaploom.loading.load import Loaded, load
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding, InvalidDeclarations, NoUniqueJoinTree, errors_of
 from snaploom.models.outputdataset import OutputDataset
@@ -26,6 +27,8 @@ class Declarations:
 
     loaded: Loaded
     findings: tuple[Finding, ...]
+    allow: Allowances = NO_ALLOWANCES
+    """What they may use beyond the built-in lists: handed to whatever carries them out."""
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -78,11 +81,11 @@ class Declarations:
         return finding.is_error and finding.resource not in known
 
 
-def read_declarations(paths: Sequence[Path]) -> Declarations:
+def read_declarations(paths: Sequence[Path], allow: Allowances = NO_ALLOWANCES) -> Declarations:
     """Read files and folders and validate what they declare; never raises for their contents."""
     loaded = load(paths)
-    findings = validate(loaded.resources, broken=loaded.broken)
-    return Declarations(loaded, (*loaded.findings, *loaded.placed(findings)))
+    findings = validate(loaded.resources, broken=loaded.broken, allow=allow)
+    return Declarations(loaded, (*loaded.findings, *loaded.placed(findings)), allow)
 
 
 def runnable_bundles(

@@ -49,7 +49,7 @@ def advise_files(
     """
 
     def work(spark: SparkSession) -> Report:
-        target = SkippingIndexes(spark).target(place.subject)
+        target = SkippingIndexes(spark, allow=place.allow).target(place.subject)
         log = read_log(spark, target, queries) if queries else None
         request = AdviceRequest(log, place.store.location, files, seed)
         return advise_target(target, request, lambda done, total: tell(place.label, done, total))
@@ -80,7 +80,8 @@ def sort_files(
     """
 
     def work(spark: SparkSession) -> SortResult:
-        return sort_into(SkippingIndexes(spark).target(place.subject), folder, request)
+        target = SkippingIndexes(spark, allow=place.allow).target(place.subject)
+        return sort_into(target, folder, request)
 
     return _in_session(place, work, on_tick, interruption)
 
@@ -96,4 +97,4 @@ def _in_session(
         with translated(place.owner):
             return work(spark)
 
-    return in_session(place.run, place.settings, run, on_tick, interruption)
+    return in_session(place.run, place.settings, place.allow, run, on_tick, interruption)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from snaploom.errors import IndexNotFound, Interrupted, SnaploomError
+from snaploom.errors import IndexNotFound, Interrupted, SnaploomError, StatementInvalid
 from snaploom.jobs.events import Event, IndexFollowed, Warned
 from snaploom.jobs.indexes.requests import (
     Explained,
@@ -23,6 +23,7 @@ from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.job import Job, JobGroup
 from snaploom.jobs.session.failures import translated
 from snaploom.jobs.session.logs import told_as_events
+from snaploom.models.allowances import NO_ALLOWANCES
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding, InvalidDeclarations
 from snaploom.models.run import RunSettings
@@ -32,9 +33,12 @@ from snaploom.skipping.spark.enable import enable
 from snaploom.skipping.spark.explain import explain
 from snaploom.skipping.spark.manage import SkippingIndexes
 from snaploom.skipping.statements.syntax import Properties
+from snaploom.sparkgate.gate import SqlPlace, checked_statement
 
 FILES_IN_SQL = "spark.sql.runSQLOnFiles"
 """Spark's setting that allows SQL to read files by their path."""
+
+_EXPLAINED = SqlPlace(None, None, StatementInvalid, "one SELECT, of listed functions")
 
 TellProgress = Callable[[str, int, int], None]
 """Takes a label, the number of files done and of all."""
@@ -84,7 +88,7 @@ def carry_out(
 
     try:
         with told_as_events(note):
-            return in_session(first.run, first.settings, work, on_tick, interruption)
+            return in_session(first.run, first.settings, first.allow, work, on_tick, interruption)
     except Interrupted as error:
         raise interrupted(is_left=interruption.is_insisted_on) from error
 
@@ -154,10 +158,10 @@ def explain_query(
             # declared; here a person asks for them.
             spark.conf.set(FILES_IN_SQL, "true")
             enable(spark, *locations)
-            explanation = explain(spark.sql(query))
+            explanation = explain(checked_statement(spark, query, _EXPLAINED))
         return Explained(str(explanation), json.loads(explanation.to_json()))
 
-    return in_session(RunSettings(), settings, work, lambda: None, interruption)
+    return in_session(RunSettings(), settings, NO_ALLOWANCES, work, lambda: None, interruption)
 
 
 def carry_out_one(
@@ -173,6 +177,7 @@ def carry_out_one(
         spark,
         location=place.store.location,
         acting_for=place.owner,
+        allow=place.allow,
         progress=lambda done, files: progress(place.label, done, files),
     )
     try:

@@ -10,6 +10,7 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from snaploom.jobs.interruption import Interruption
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.run import RunSettings
 from snaploom.models.skippingindex import RefreshMode
 from snaploom.skipping.lifecycle.declaration import Declaration
@@ -53,6 +54,8 @@ class IndexedPlace:
     """Settings of the Spark session, which win over those of `run`."""
     run: RunSettings = field(default_factory=RunSettings)
     """How jobs run, from a resource."""
+    allow: Allowances = NO_ALLOWANCES
+    """What declarations may use beyond the built-in lists."""
 
     @property
     def owner(self) -> str:

@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 from snaploom.jobs.interruption import Interruption, run_interruptibly
 from snaploom.jobs.job import JobGroup
 from snaploom.jobs.session.spark import build_session
-from snaploom.models.run import RunSettings, SparkSettings
+from snaploom.models.allowances import Allowances
+from snaploom.models.run import RunSettings
 from snaploom.skipping.statements.syntax import Properties
 
 T = TypeVar("T")
@@ -19,6 +20,7 @@ T = TypeVar("T")
 def in_session(
     run: RunSettings,
     settings: Properties,
+    allow: Allowances,
     work: Callable[[SparkSession, JobGroup], T],
     on_tick: Callable[[], None],
     interruption: Interruption,
@@ -28,6 +30,7 @@ def in_session(
     Args:
         run: how the session is made, from a resource.
         settings: what was asked for on top, which wins.
+        allow: what the resource may ask for beyond the built-in lists.
         work: takes the session, and a group into which it puts its jobs, so that they end with an
             interruption.
         on_tick: called several times a second from this thread.
@@ -42,16 +45,10 @@ def in_session(
 
     def begun() -> T:
         interruption.check()
-        return work(build_session("snaploom index", _merged(run, settings)), group)
+        return work(build_session("snaploom index", run, allow, settings), group)
 
     try:
         return run_interruptibly(begun, interruption, group.cancel, on_tick)
     except Exception:
         interruption.check()  # whatever goes wrong after a request to stop goes wrong because of it
         raise
-
-
-def _merged(run: RunSettings, settings: Properties) -> RunSettings:
-    spark = run.spark or SparkSettings()
-    merged = spark.model_copy(update={"spark_conf": {**spark.spark_conf, **dict(settings)}})
-    return run.model_copy(update={"spark": merged})

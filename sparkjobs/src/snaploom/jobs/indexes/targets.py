@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS, spark_format
+from snaploom.engine.formats import FORMAT_NAMES, READ_OPTIONS
 from snaploom.errors import SnaploomError, TargetNotIndexable
 from snaploom.jobs.declarations.files import Declarations, refuse
 from snaploom.jobs.indexes.requests import IndexedPlace
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.datasource import DataSource, HdfsLike
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
@@ -42,15 +43,18 @@ def place_of_resource(
     """
     bundle = declarations.bundle(name, SkippingIndex.__name__)
     refuse(declarations.findings_for(bundle))
-    return place_of_bundle(bundle, settings)
+    return place_of_bundle(bundle, settings, declarations.allow)
 
 
-def place_of_bundle(bundle: Bundle, settings: Properties = ()) -> IndexedPlace:
+def place_of_bundle(
+    bundle: Bundle, settings: Properties = (), allow: Allowances = NO_ALLOWANCES
+) -> IndexedPlace:
     """What the SkippingIndex of a Bundle is about.
 
     Args:
         bundle: of an index about which nothing is wrong.
         settings: of the Spark session, which win over those of `run.spark`.
+        allow: what it may use beyond the built-in lists.
 
     Raises:
         TargetNotIndexable: what it refers to has no files of its own.
@@ -62,6 +66,7 @@ def place_of_bundle(bundle: Bundle, settings: Properties = ()) -> IndexedPlace:
         declaration=declaration_of_resource(index),
         settings=settings,
         run=index.spec.run,
+        allow=allow,
     )
 
 
@@ -99,9 +104,7 @@ def _subject(index: SkippingIndex, bundle: Bundle) -> Subject:
     target = index.spec.target
     if target.path is not None:
         path = target.path
-        return PathName(
-            spark_format(path.format), path.uri.rstrip("/") or "/", _pairs(path.options.items())
-        )
+        return PathName(path.format, path.uri.rstrip("/") or "/", _pairs(path.options.items()))
     if target.table is not None:
         return parse_subject(target.table.name)
     if target.data_source is not None:
@@ -117,7 +120,7 @@ def published_files(output: OutputDataset) -> PathName:
     folder = output.spec.output_folder
     uri = f"{folder.folder_uri.rstrip('/')}/{layout.DATA.rstrip('/')}"
     options = READ_OPTIONS[folder.data_format]
-    return PathName(SPARK_FORMATS[folder.data_format], uri, _pairs(options.items()))
+    return PathName(FORMAT_NAMES[folder.data_format], uri, _pairs(options.items()))
 
 
 def _of_source(index: SkippingIndex, source: DataSource) -> PathName:
@@ -132,7 +135,7 @@ def _of_source(index: SkippingIndex, source: DataSource) -> PathName:
             hint="index the sources that it reads",
         )
     return PathName(
-        spark_format(declared.format),
+        declared.format,
         _folder(index, source, declared),
         _pairs(declared.format_options.items()),
     )

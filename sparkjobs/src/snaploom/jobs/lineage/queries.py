@@ -9,6 +9,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.lineage import Node, lineage
 
+from snaploom.planning.sqlgate.bounded import parse
+from snaploom.planning.sqlgate.lexer import SqlRefused, scan
+
 
 @dataclass(frozen=True)
 class QueryColumn:
@@ -35,8 +38,15 @@ def query_columns(
     }
     schema = {alias: dict.fromkeys(columns, "string") for alias, (_, columns) in names.items()}
     try:
-        found = lineage(None, query, schema=schema, dialect="spark")
-    except (SqlglotError, KeyError, ValueError):  # what it cannot follow is told of by nobody
+        parsed = parse(scan(query))
+        found = lineage(None, parsed, schema=schema, dialect="spark")
+    except (
+        SqlglotError,
+        SqlRefused,
+        KeyError,
+        ValueError,
+        RecursionError,
+    ):  # what it cannot follow is told of by nobody
         return {}
     assert isinstance(found, dict)  # as without the name of a column
     return {

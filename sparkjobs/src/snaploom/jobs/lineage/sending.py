@@ -1,6 +1,8 @@
 """Sends events in a thread of its own: a server that is slow, or away, holds up nobody.
 
 Events are sent in order. What cannot be sent is told once and lost: nothing depends on lineage.
+A server that the administrator names may be private or on this machine, but no metadata service;
+its redirects are not followed, and of its answers no more than a little is read.
 """
 
 from __future__ import annotations
@@ -8,18 +10,27 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
+from typing import Any
 
 from openlineage.client.event_v2 import RunEvent
 from openlineage.client.transport.file import FileConfig, FileTransport
 from openlineage.client.transport.http import ApiKeyTokenProvider, HttpConfig, HttpTransport
 from openlineage.client.transport.transport import Transport
+from requests import PreparedRequest, Response
+from requests.adapters import HTTPAdapter
+from urllib3 import PoolManager
+from urllib3.util import Retry
 
+from snaploom.endpoints.connecting import EndpointRefused
+from snaploom.endpoints.pools import pools_of
 from snaploom.jobs.lineage.settings import LineageSettings
+from snaploom.planning.addresses import OF_ADMINISTRATOR
 
 SECONDS_A_TRY = 5.0
 """How long one try of one event may take."""
-TRIES = {"total": 2, "backoff_factor": 0.3, "status_forcelist": [502, 503, 504],
-         "allowed_methods": ["POST"]}  # fmt: skip
+TRIES = Retry(
+    total=2, backoff_factor=0.3, status_forcelist=[502, 503, 504], allowed_methods=["POST"]
+)
 """Tries after the first: a server may be starting anew."""
 PATIENCE = 10.0
 """Seconds that the end of a job waits for what is not sent yet: longer than one event may take."""
@@ -27,6 +38,33 @@ HURRIED = 3.0
 """The same for a job that was told to end: a pod has 30 seconds for everything."""
 MOST_FAILURES = 3
 """Events in a row that could not be sent, after which no other is tried."""
+
+
+LONGEST_ANSWER = 1024 * 1024
+"""Bytes of the longest answer to an event, of which nothing is used."""
+
+
+class _Adapter(HTTPAdapter):
+    """Requests' own, through pools that judge addresses and bound answers."""
+
+    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+        super().init_poolmanager(*arguments, **options)
+        self.poolmanager.pool_classes_by_scheme = _POOLS.by_scheme
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> PoolManager:
+        manager: PoolManager = super().proxy_manager_for(proxy, **options)
+        manager.pool_classes_by_scheme = _POOLS.by_scheme
+        return manager
+
+    def send(self, request: PreparedRequest, *arguments: Any, **options: Any) -> Response:
+        response = super().send(request, *arguments, **options)
+        if response.is_redirect:
+            response.close()
+            raise EndpointRefused("a redirect is not followed", found=str(response.status_code))
+        return response
+
+
+_POOLS = pools_of(OF_ADMINISTRATOR, LONGEST_ANSWER)
 
 
 class Sender:
@@ -80,7 +118,7 @@ def open_transport(settings: LineageSettings) -> Transport:
         url=settings.server,
         endpoint=settings.endpoint,
         timeout=SECONDS_A_TRY,
-        retry=TRIES,
+        adapter=_Adapter(max_retries=TRIES),
     )
     if settings.key:
         config.auth = ApiKeyTokenProvider({"api_key": settings.key})

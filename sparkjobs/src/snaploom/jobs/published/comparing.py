@@ -96,7 +96,8 @@ def compare(after: Bundle, before: Bundle | None, now: EpochNanos) -> Comparison
         newest = state.live[state.timeline[-1].time]
         model = next(m for m in state.models if m.model_hash == newest.model_hash)
         published = history.structure_of(model.nodes)
-        found.extend(_plans(published, newest.plan_hash, model.nodes[0].source, plan))
+        root = next((node.source for node in model.nodes), "")
+        found.extend(_plans(published, newest.plan_hash, root, plan))
     else:
         found.append(
             Difference(

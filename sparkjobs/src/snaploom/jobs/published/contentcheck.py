@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,18 +11,22 @@ from snaploom.engine.expectations import key_columns, uniqueness
 from snaploom.engine.fields import same_types
 from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS
 from snaploom.engine.published import read_files
-from snaploom.errors import SnaploomError
+from snaploom.engine.schemadocument import schema_of, struct_from
+from snaploom.errors import SnaploomError, SourceSchemaInvalid, StorageError
 from snaploom.jobs.interruption import Interruption, run_interruptibly
 from snaploom.jobs.job import JobGroup
 from snaploom.jobs.session.failures import translated
 from snaploom.jobs.session.spark import build_session
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.outputfolder import DataFormat
 from snaploom.models.run import RunSettings
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.storage import layout
 from snaploom.storage.checking import Fault, FaultKind
+from snaploom.storage.documents import read_schema
 from snaploom.storage.entries import SnapshotRecord
-from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.footers import read_footer
+from snaploom.storage.objectstore import ObjectStore, refuse_links
 from snaploom.storage.state import FolderState
 
 _SELF_DESCRIBING = (DataFormat.PARQUET, DataFormat.AVRO)
@@ -38,6 +41,7 @@ def check_content(
     times: Sequence[EpochNanos],
     tell: Callable[[str], None],
     interruption: Interruption,
+    allow: Allowances = NO_ALLOWANCES,
 ) -> tuple[Fault, ...]:
     """Read snapshots, and compare them with the manifest.
 
@@ -49,6 +53,7 @@ def check_content(
         times: of the snapshots to read; they are live.
         tell: takes a line about each snapshot, from another thread.
         interruption: from `hearing_signals`.
+        allow: what `run` may ask for beyond the built-in lists.
 
     Raises:
         SparkNotStarted: there is no Spark to work with.
@@ -57,7 +62,7 @@ def check_content(
     group = JobGroup()
 
     def work() -> tuple[Fault, ...]:
-        spark = build_session("snaploom check", run)
+        spark = build_session("snaploom check", run, allow)
         checker = _Checker(spark, store, state, root_key)
         faults: list[Fault] = []
         for number, time in enumerate(times):
@@ -87,19 +92,25 @@ class _Checker:
 
     def faults(self, record: SnapshotRecord) -> Iterator[Fault]:
         """What is wrong with a snapshot; one that cannot be read is looked at file by file."""
-        document = self._store.get(layout.schema_key(record.schema_hash))
-        schema = StructType.fromJson(json.loads(document))
+        try:
+            schema = struct_from(read_schema(self._store, record.schema_hash))
+        except (SourceSchemaInvalid, StorageError) as error:
+            key = layout.schema_key(record.schema_hash)
+            yield Fault(FaultKind.DOCUMENT, key, f"{error.message}: {error.found}", record.time)
+            return
         files = [file.path for file in record.files]
         if not files:
             if record.rows:
                 yield self._rows(record, 0)
             return
         try:
+            refuse_links(self._store, files)
             with translated():
                 yield from self._content(record, schema, files)
         except SnaploomError as error:
             broken = list(self._unreadable(record, schema))
-            whole = Fault(FaultKind.FILE, record.partition, error.message, record.time)
+            told = f"{error.message}: {error.found}" if error.found else error.message
+            whole = Fault(FaultKind.FILE, record.partition, told[:1000], record.time)
             yield from broken or [whole]
 
     def _content(
@@ -127,6 +138,7 @@ class _Checker:
     def _unreadable(self, record: SnapshotRecord, schema: StructType) -> Iterator[Fault]:
         for file in record.files:
             try:
+                refuse_links(self._store, [file.path])
                 with translated():
                     _read_through(self._frame([file.path], schema))
             except SnaploomError as error:
@@ -138,12 +150,27 @@ class _Checker:
 
     def _told_schema(self, files: Sequence[str]) -> StructType:
         """The schema that all files tell together."""
+        if self._format is DataFormat.PARQUET:
+            refuse_foreign_types(self._store, files)
         options = {**READ_OPTIONS[self._format], "mergeSchema": "true", "__globPaths__": "false"}
         reader = self._spark.read.format(SPARK_FORMATS[self._format]).options(**options)
-        return reader.load(self._uris(files)).schema
+        return schema_of(reader.load(self._uris(files)))
 
     def _uris(self, files: Sequence[str]) -> list[str]:
         return [f"{self._store.uri}{path}" for path in files]
+
+
+def refuse_foreign_types(store: ObjectStore, files: Sequence[str]) -> None:
+    """Refuse files whose footers name classes as types: Spark makes an instance of each it reads.
+
+    Raises:
+        SourceSchemaInvalid: one does.
+    """
+    for file in files:
+        info = store.head(file)
+        footer = None if info is None else read_footer(store, info)
+        if footer is not None and footer.schema is not None:
+            struct_from(footer.schema)
 
 
 def _read_through(frame: DataFrame) -> None:

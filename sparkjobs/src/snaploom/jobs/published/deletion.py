@@ -13,6 +13,7 @@ import snaploom
 from snaploom.jobs.session.spark import build_session
 from snaploom.jobs.weaving.preparation import folder_store
 from snaploom.jobs.weaving.registration import drop_registered
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.runfacts import Removed
 from snaploom.models.times import EpochNanos
@@ -26,7 +27,10 @@ NAMES_TOLD = 20
 
 
 def remove_output(
-    output: OutputDataset, clock: Callable[[], EpochNanos], check: Callable[[], None]
+    output: OutputDataset,
+    clock: Callable[[], EpochNanos],
+    check: Callable[[], None],
+    allow: Allowances = NO_ALLOWANCES,
 ) -> Removed:
     """Remove the catalog table and the folder of an output, as far as they are Snaploom's.
 
@@ -34,6 +38,7 @@ def remove_output(
         output: the OutputDataset that is deleted.
         clock: the time.
         check: called between files; raises to stop, and running again goes on.
+        allow: what its `run` may ask for beyond the built-in lists.
 
     Raises:
         PublicationError: the folder is another's, or refuses.
@@ -44,10 +49,10 @@ def remove_output(
     run = Run(new_run_id(clock()), snaploom.__version__, clock, lambda _: check())
     metadata = output.metadata
     owner = FolderOwner(output.name, metadata.namespace or "", metadata.uid or "")
-    store = folder_store(output)
+    store = folder_store(output, allow=allow)
     table = None
     if output.spec.output_folder.register_table is not None:
-        spark = build_session("snaploom delete", output.spec.run)
+        spark = build_session("snaploom delete", output.spec.run, allow)
         table = drop_registered(spark, output, store.uri)
         check()
     removal = remove_folder(store, owner, run)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -10,17 +9,19 @@ from pyspark.sql.types import StructType
 
 from snaploom.engine.published import column_metadata_of, read_files, under_schema
 from snaploom.engine.retries import await_tasks
+from snaploom.engine.schemadocument import struct_from
 from snaploom.engine.write import write_frame
 from snaploom.errors import IndexNotPossible, SortNotPossible
+from snaploom.jobs.published.contentcheck import refuse_foreign_types
 from snaploom.jobs.weaving.snapshot import TASK_PATIENCE
 from snaploom.models.outputfolder import DataCompression, DataFormat
 from snaploom.models.times import format_instant
 from snaploom.skipping.advice.sorting import Checksum, SortRequest
 from snaploom.skipping.spark.clustering import Clustering
 from snaploom.skipping.spark.sort import checksum, clustering_under, sorted_frame
-from snaploom.storage import layout
+from snaploom.storage.documents import read_schema
 from snaploom.storage.entries import FolderSettings, SnapshotRecord
-from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.objectstore import ObjectStore, refuse_links
 from snaploom.storage.replacement import Rewrite
 
 
@@ -99,8 +100,11 @@ def rewriting_of(
     Raises:
         IndexNotPossible: the snapshot cannot be sorted by these columns.
     """
-    document = store.get(layout.schema_key(record.schema_hash))
-    schema = StructType.fromJson(json.loads(document))
+    schema = struct_from(read_schema(store, record.schema_hash))
+    files = [file.path for file in record.files]
+    refuse_links(store, files)
+    if DataFormat(settings.data_format).of_files is DataFormat.PARQUET:
+        refuse_foreign_types(store, files)
     try:
         clustering = clustering_under(session, schema, request)
     except IndexNotPossible as error:

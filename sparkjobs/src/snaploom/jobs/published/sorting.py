@@ -85,7 +85,7 @@ def sort_snapshots(
         return done
 
     with told_as_events(note):
-        done = in_session(place.run, place.settings, work, on_tick, interruption)
+        done = in_session(place.run, place.settings, place.allow, work, on_tick, interruption)
     return SnapshotsSorted(
         done.uri, done.run_id, done.replaced, done.left, (*done.notes, *warnings)
     )

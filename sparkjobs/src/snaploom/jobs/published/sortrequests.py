@@ -14,6 +14,7 @@ from snaploom.jobs.indexes.requests import IndexedPlace
 from snaploom.jobs.indexes.targets import index_names, places_on_publish
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.session.folders import open_place
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import RunSettings
 from snaploom.models.skippingindex import SkippingIndex
@@ -37,6 +38,8 @@ class PublishedPlace:
     """Indexes that follow its publications."""
     settings: Properties = ()
     """Settings of the Spark session, which win over those of the output's `run`."""
+    allow: Allowances = NO_ALLOWANCES
+    """What the output may use beyond the built-in lists."""
 
     @property
     def run(self) -> RunSettings:
@@ -83,7 +86,7 @@ def place_of_output(
     refuse(declarations.findings_for(bundle))
     indexes = places_on_publish(declarations, name, warn)
     folder = bundle.output.spec.output_folder.folder_uri
-    return PublishedPlace(folder, bundle.output, indexes, settings)
+    return PublishedPlace(folder, bundle.output, indexes, settings, declarations.allow)
 
 
 def place_of_folder(uri: str, settings: Properties) -> PublishedPlace | None:

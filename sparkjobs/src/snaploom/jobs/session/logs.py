@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from snaploom.confidential import without_secrets
 from snaploom.jobs.events import Tell, Warned
 
 LOGGER = "snaploom"
@@ -40,7 +41,7 @@ class _TellingHandler(logging.Handler):
         self._tell = tell
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._tell(Warned(record.getMessage()))
+        self._tell(Warned(without_secrets(record.getMessage())))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from tempfile import TemporaryFile, gettempdir
 
 from py4j.protocol import Py4JError
@@ -21,9 +21,13 @@ from pyspark.sql import SparkSession
 
 from snaploom.engine.settings import SESSION_SETTINGS
 from snaploom.errors import SnaploomError
+from snaploom.hadoop.jvm import jvm_of
 from snaploom.jobs.session.logs import silence_py4j
 from snaploom.jobs.session.s3a import s3a_settings
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.run import RunSettings, spark_memory
+from snaploom.planning.sparksettings import hint_of, refusals
+from snaploom.sparkgate.gate import ALLOW_SETTING
 
 LAPTOP_SETTINGS: Mapping[str, str] = {
     "spark.master": "local[*]",
@@ -51,6 +55,9 @@ SCHEDULING: Mapping[str, str] = {"spark.scheduler.mode": "FAIR"}
 """Outputs that are woven at a time have a pool each, of which Spark serves all alike; jobs of one
 pool take turns as they would otherwise."""
 
+_TELLS_PASSWORDS = "org.apache.spark.sql.execution.datasources.jdbc.connection"
+"""Logger that prints the properties of each connection to a database, its password among them."""
+
 _THREAD = re.compile(r'^Exception in thread "[^"]*" (?:[\w.$]+: )?')
 
 DEBUG_VARIABLE = "SNAPLOOM_DEBUG"
@@ -71,23 +78,41 @@ class SparkNotStarted(SnaploomError):
     retryable = True
 
 
-def build_session(name: str, run: RunSettings) -> SparkSession:
+class SettingNotAllowed(SnaploomError):
+    """A resource makes a setting of Spark that is on no list."""
+
+    reason = "SettingNotAllowed"
+    exit_code = 2
+
+
+def build_session(
+    name: str,
+    run: RunSettings,
+    allow: Allowances = NO_ALLOWANCES,
+    asked: Iterable[tuple[str, str]] = (),
+) -> SparkSession:
     """The session of this process, made when there is none, with the settings that we need.
 
     Args:
         name: of the application.
         run: the resource's run settings; its Spark configuration wins over ours, except for the
             settings that correctness rests on.
+        allow: what it may ask for beyond the built-in lists.
+        asked: settings of whoever started the process, which win and are not judged.
 
     Raises:
+        SettingNotAllowed: the resource makes a setting that is on no list.
         SparkNotStarted: no Java, or a configuration that Spark refuses.
     """
     silence_py4j()
+    _refuse_unlisted(run, allow)
     settings = {**RESULT_SETTINGS, **SCHEDULING, **s3a_settings(os.environ)}
     if not _is_submitted():
         settings.update(LAPTOP_SETTINGS)
     settings.update(configured(run))
+    settings.update(asked)
     settings.update({setting.name: setting.value for setting in SESSION_SETTINGS})
+    settings[ALLOW_SETTING] = allow.dump_json()
     settings[EXECUTOR_JAVA] = in_utc(settings.get(EXECUTOR_JAVA) or _submitted(EXECUTOR_JAVA))
     if not _is_submitted():
         # PySpark takes the interpreter of workers from the environment, and the setting from no
@@ -99,9 +124,33 @@ def build_session(name: str, run: RunSettings) -> SparkSession:
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
+        _keep_passwords_out_of_logs(session)
     except (PySparkException, Py4JError, OSError) as error:
         raise _not_started(str(error)) from error
+    return session
+
+
+def _keep_passwords_out_of_logs(spark: SparkSession) -> None:
+    """Leave out the lines of Spark's that print the password of a database, which DEBUG shows."""
+    log4j = jvm_of(spark).org.apache.logging.log4j
+    if log4j.LogManager.getLogger(_TELLS_PASSWORDS).isDebugEnabled():
+        log4j.core.config.Configurator.setLevel(_TELLS_PASSWORDS, log4j.Level.INFO)
+
+
+def _refuse_unlisted(run: RunSettings, allow: Allowances) -> None:
+    """Stop where a resource would have Spark load something, or reach somewhere.
+
+    Validation says the same; but not every command validates, and a Bundle may come from anywhere.
+    """
+    for refused in refusals(run.spark, allow):
+        raise SettingNotAllowed(
+            refused.reason,
+            path=refused.path,
+            found=refused.found,
+            expected="a setting that is on the list",
+            hint=hint_of(refused),
+        )
 
 
 def in_utc(options: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.planning.selection import EVERYTHING, Selection
 
 
@@ -21,6 +22,8 @@ class RunOptions:
     """How many outputs are woven at a time."""
     reason: str = ""
     """Why a snapshot is restated, for people."""
+    allow: Allowances = NO_ALLOWANCES
+    """What declarations may use beyond the built-in lists."""
 
 
 AS_DECLARED = RunOptions()

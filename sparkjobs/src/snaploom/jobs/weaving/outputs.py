@@ -24,6 +24,7 @@ from snaploom.jobs.weaving.options import AS_DECLARED, RunOptions
 from snaploom.jobs.weaving.parallel import in_parallel
 from snaploom.jobs.weaving.preparation import Prepared, estimate, prepare
 from snaploom.jobs.weaving.weaving import weave_output
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.report import Report
 from snaploom.models.times import EpochNanos, now
 from snaploom.planning.bundle import Bundle
@@ -82,7 +83,7 @@ def weave_outputs(
 
     def work() -> tuple[Report, ...]:
         interruption.check()
-        spark = build_session("snaploom", bundles[0].output.spec.run)
+        spark = build_session("snaploom", bundles[0].output.spec.run, options.allow)
         for bundle in bundles[1:]:
             _warn_of_other_settings(bundles[0], bundle, tell)
         reports = in_parallel(
@@ -184,18 +185,24 @@ class _Watch:
         self._on_tick()
 
 
-def preview(bundle: Bundle, moment: EpochNanos, limit: int | None) -> RunPlan:
+def preview(
+    bundle: Bundle, moment: EpochNanos, limit: int | None, allow: Allowances = NO_ALLOWANCES
+) -> RunPlan:
     """The plan that a run would visit now, after preflight; writes nothing.
 
     Raises:
         SnaploomError: what preflight finds, as `prepare` raises it.
         Interrupted: somebody pressed Ctrl-C.
     """
-    return _looked_ahead(bundle, moment, limit, EVERYTHING).plan
+    return _looked_ahead(bundle, moment, limit, EVERYTHING, allow).plan
 
 
 def estimated(
-    bundle: Bundle, moment: EpochNanos, limit: int | None, selection: Selection
+    bundle: Bundle,
+    moment: EpochNanos,
+    limit: int | None,
+    selection: Selection,
+    allow: Allowances = NO_ALLOWANCES,
 ) -> Estimate:
     """About what it would take to publish what is selected; writes nothing.
 
@@ -203,17 +210,21 @@ def estimated(
         SnaploomError: what preflight finds, as `prepare` raises it.
         Interrupted: somebody pressed Ctrl-C.
     """
-    return estimate(_looked_ahead(bundle, moment, limit, selection))
+    return estimate(_looked_ahead(bundle, moment, limit, selection, allow))
 
 
 def _looked_ahead(
-    bundle: Bundle, moment: EpochNanos, limit: int | None, selection: Selection
+    bundle: Bundle,
+    moment: EpochNanos,
+    limit: int | None,
+    selection: Selection,
+    allow: Allowances,
 ) -> Prepared:
     def work() -> Prepared:
         interruption.check()
-        spark = build_session("snaploom plan", bundle.output.spec.run)
+        spark = build_session("snaploom plan", bundle.output.spec.run, allow)
         job.group.enter(spark, "plan", f"{bundle.output.identity}: listing sources")
-        with prepare(spark, bundle, moment, limit, selection=selection) as prepared:
+        with prepare(spark, bundle, moment, limit, None, selection, now, allow) as prepared:
             return prepared
 
     with hearing_signals() as interruption:

@@ -20,6 +20,7 @@ from snaploom.jobs.reports.sight import Sight
 from snaploom.jobs.session.failures import translated
 from snaploom.jobs.session.folders import open_place
 from snaploom.jobs.weaving.schemahistory import compare_structure
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.outputfolder import DataFormat
 from snaploom.models.times import EpochNanos
@@ -62,6 +63,7 @@ def prepare(
     sight: Sight | None = None,
     selection: Selection = EVERYTHING,
     clock: Callable[[], EpochNanos] = current_time,
+    allow: Allowances = NO_ALLOWANCES,
 ) -> Iterator[Prepared]:
     """Look at folder and sources, and plan; what sources hold is let go at the end of the block.
 
@@ -73,6 +75,7 @@ def prepare(
         sight: told what is seen, as far as it goes.
         selection: which snapshots are wanted.
         clock: tells when files are looked at.
+        allow: what declarations may use beyond the built-in lists.
 
     Raises:
         NoUniqueJoinTree: the join tree is ambiguous or does not reach every source.
@@ -96,7 +99,7 @@ def prepare(
     sight.state = state
     compare_structure(output, state, offline.tree)
     listings = Listings(store, clock())
-    with closing(Sources(spark, bundle, now, listings)) as sources:
+    with closing(Sources(spark, bundle, now, listings, allow)) as sources:
         readers = {node.source: sources.reader(node.source) for node in offline.tree.nodes}
         listed: dict[str, SourceSnapshots] = {}
         for name, reader in readers.items():
@@ -125,9 +128,11 @@ def table_library(spark: SparkSession, output: OutputDataset) -> TableLibrary | 
     return IcebergLibrary(spark)
 
 
-def folder_store(output: OutputDataset, *, create: bool = False) -> ObjectStore:
+def folder_store(
+    output: OutputDataset, *, create: bool = False, allow: Allowances = NO_ALLOWANCES
+) -> ObjectStore:
     """The store of an output's folder."""
-    return open_place(output.spec.output_folder.folder_uri, create, output.spec.run)
+    return open_place(output.spec.output_folder.folder_uri, create, output.spec.run, allow)
 
 
 def published_state(store: ObjectStore, state: FolderState) -> PublishedState:

@@ -10,7 +10,6 @@ versions until `gc` has removed the old files, as all readers do that list folde
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
@@ -19,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from snaploom.engine.fields import quote, same_types
 from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS
+from snaploom.engine.schemadocument import struct_from
 from snaploom.errors import PublicationError
 from snaploom.hadoop.jvm import jvm_of
 from snaploom.jobs.session.failures import translated
@@ -79,7 +79,7 @@ class TableRegistration:
 
     def _schema(self, state: FolderState, versions: Iterable[Version]) -> StructType:
         merged = history.merged_schema(state, self._documents, tuple(versions))
-        return StructType.fromJson(json.loads(merged)).toNullable()
+        return struct_from(merged).toNullable()
 
     def _make(self, schema: StructType) -> None:
         if self._spark.catalog.tableExists(self._table):

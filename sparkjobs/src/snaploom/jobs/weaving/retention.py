@@ -15,7 +15,7 @@ from snaploom.planning.retention import HeldSnapshot, Removal, removals_before
 from snaploom.storage.entries import Tombstone
 from snaploom.storage.folder import Folder
 from snaploom.storage.run import Run
-from snaploom.storage.state import FolderState, tombstone_of
+from snaploom.storage.state import FolderState, first_ended, tombstone_of
 from snaploom.storage.sweeping import store_present
 
 
@@ -41,6 +41,7 @@ def delete_old_snapshots(
     gone: tuple[Removal, ...] = ()
 
     def tombstone(state: FolderState) -> Tombstone | None:
+        """Ends as many as one entry has room for."""
         nonlocal gone
         gone = _removals(output, state, store_present(folder.store, state, now), coming)
         if not gone:
@@ -51,7 +52,7 @@ def delete_old_snapshots(
             run_id=run.run_id,
             written_at=moment,
             tool_version=run.tool_version,
-            snapshots=tuple(
+            snapshots=first_ended(
                 tombstone_of(
                     state.live[removal.time], seq=seq, rule=removal.rule.value, deleted_at=moment
                 )
@@ -59,10 +60,15 @@ def delete_old_snapshots(
             ),
         )
 
+    times: list[EpochNanos] = []
     state = folder.log.read()
-    if _removals(output, state, store_present(folder.store, state, now), coming):
-        folder.commit(tombstone, run)
-    return tuple(removal.time for removal in gone)
+    while _removals(output, state, store_present(folder.store, state, now), coming):
+        state = folder.commit(tombstone, run)
+        ended = [removal.time for removal in gone if removal.time not in state.versions]
+        if not ended:
+            break
+        times.extend(ended)
+    return tuple(times)
 
 
 def _removals(

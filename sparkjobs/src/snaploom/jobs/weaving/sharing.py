@@ -11,13 +11,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import SparkSession
-from pyspark.sql import types as spark_types
 
 import snaploom
 from snaploom.engine.fold import Weave
 from snaploom.engine.outputschema import schema_faults
 from snaploom.engine.probes import Point
 from snaploom.engine.published import read_files, under_schema
+from snaploom.engine.schemadocument import struct_from
 from snaploom.engine.sources.port import SourceFrame
 from snaploom.engine.subtrees import FoldedSubtree, SnapshotSubtrees, SubtreeMemory
 from snaploom.engine.write import write_frame
@@ -133,7 +133,11 @@ class Sharing:
         if found is None:
             return None
         self._has_used_store = True
-        schema = spark_types.StructType.fromJson(json.loads(found.columns))
+        try:
+            schema = struct_from(found.columns)
+        except SnaploomError as error:
+            self._warn(f"a checkpoint at {self._store.uri} is not used: {error.message}")
+            return None
         uris = [f"{self._store.uri}{file.path}" for file in found.files]
         frame = read_files(self._spark, uris, DataFormat.PARQUET, schema)
         counts = {Point(each.number, each.is_out): each.counts for each in found.counts}

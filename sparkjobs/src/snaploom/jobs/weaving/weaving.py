@@ -72,7 +72,7 @@ def weave_output(spark: SparkSession, bundle: Bundle, job: Job) -> Report:
         job.group.enter(spark, f"{run.run_id}-plan", f"{output.identity}: listing sources")
         wanted = job.options.selection
         with prepare(
-            spark, bundle, job.now, job.limit, record.sight, wanted, job.clock
+            spark, bundle, job.now, job.limit, record.sight, wanted, job.clock, job.options.allow
         ) as prepared:
             for message in check_clock(bundle, prepared.state, job.clock()):
                 record.warn(message)

@@ -102,9 +102,10 @@ OUTPUTS = (
     ),
     error(
         "SL182", "Spark setting refused",
-        "A setting of `run.spark` reaches beyond the pods of its own run, has a field of its own, "
-        "or takes a name that the operator needs. Refused in a cluster only.",
-        "Leave it out; whoever installed the operator can make it for everybody.",
+        "A setting of `run.spark` is not on the list of harmless ones, has a field of its own, or "
+        "takes a name that the operator needs.",
+        "Leave it out, or have it added to the list that the message names: in a cluster by the "
+        "chart's value `allow`, on a laptop by `--allow`.",
     ),
     error(
         "SL183", "Password of an index",
@@ -142,5 +143,12 @@ OUTPUTS = (
         "SL189", "Column not of the output",
         "`clusterBy` names a column that the output does not have.",
         "Write columns of the root as data.column, and those of others as fieldName.data.column.",
+    ),
+    error(
+        "SL190", "Server not allowed",
+        "The server of an index is one that nobody may name, as a metadata service is, or is not "
+        "among those that the administrator allows.",
+        "Name another server, or have this one added to the list `endpoints` (chart value "
+        "`allow.endpoints`, or `--allow endpoints=HOST:PORT`).",
     ),
 )  # fmt: skip

@@ -13,8 +13,10 @@ SOURCES = (
     ),
     error(
         "SL131", "Regular expression not valid",
-        "A regular expression cannot be compiled.",
-        "Correct it; `\\` must be written `\\\\` in double quotes.",
+        "A regular expression cannot be compiled, asks for what cannot be searched in linear time "
+        "(lookahead, lookbehind, backreferences, atomic groups, conditions, possessive "
+        "repetitions), or takes too large a program.",
+        "Correct it as the message says; `\\` must be written `\\\\` in double quotes.",
     ),
     error(
         "SL132", "Time zone unknown",
@@ -35,6 +37,33 @@ SOURCES = (
         "SL135", "Names equal ignoring case",
         "Two names in one list differ at most in case; Spark takes them for the same.",
         "Rename or remove one of the two.",
+    ),
+    error(
+        "SL136", "File format not allowed",
+        "Spark finds data sources by name and by class, and some of them connect to servers or "
+        "write; so only file formats of a list are read.",
+        "Use a format of the list, or have it added: the chart's `allow.formats`, or "
+        "`--allow formats=NAME`.",
+    ),
+    error(
+        "SL137", "Format option not allowed",
+        "Options of a format can name classes, keys, servers and files, so that only those of a "
+        "list are given to Spark, and each holds only what it is for.",
+        "Leave the option out or correct its value, or have it added: the chart's "
+        "`allow.options`, or `--allow options=FORMAT.OPTION`.",
+    ),
+    warning(
+        "SL138", "Secret outside credentials",
+        "A password, a key or a token stands where everybody sees it who may read the resource. "
+        "Clusters refuse that.",
+        "Use the credentials of a source or an index, or variables of the job that come from a "
+        "Secret; then change the secret, since others have seen it.",
+    ),
+    error(
+        "SL139", "Environment variable of something else",
+        "Credentials name an environment variable of a cloud, a tool or Snaploom itself, whose "
+        "value would be sent to the server of the declaration.",
+        "Set a variable for this server alone, and name that one.",
     ),
     error(
         "SL140", "Prefix not valid",

@@ -28,6 +28,13 @@ RUNS = {
         "Read the driver's log (`snaploom logs NAME`), then correct `run.spark.sparkConf` or the "
         "image of `run.spark.image`.",
     ),
+    "SettingNotAllowed": Remedy(
+        "A resource makes a setting of Spark that is on no list.",
+        "Leave it out of `run.spark`. An administrator adds others by `allow.sparkConf` of the "
+        "chart; on a laptop `--allow` does.",
+        see="operating/may-i-run-this.md",
+        codes=("SL182",),
+    ),
     "SparkStopped": Remedy(
         "The driver's pod was evicted or deleted, its node went away, or an executor took Spark "
         "down with it.",

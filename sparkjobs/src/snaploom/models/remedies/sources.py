@@ -15,6 +15,14 @@ SOURCES = {
         "If whoever writes the files is still at it, nothing: the run is tried again. Otherwise "
         "write the file that the message names anew, remove it, or correct `format`.",
     ),
+    "FormatNotAllowed": Remedy(
+        "The source names a file format, or an option of it, that is on no list: Spark could be "
+        "made to connect somewhere, or to load a class.",
+        "Use a format and options of the list. An administrator adds others by `allow.formats` and "
+        "`allow.options` of the chart; on a laptop `--allow` does.",
+        see="operating/may-i-run-this.md",
+        codes=("SL136", "SL137"),
+    ),
     "SourceFileUnmatched": Remedy(
         "`sourceUriGlobs` lists a file that does not begin as `sourceUriPrefix` says, so that its "
         "snapshot is not known.",

@@ -19,6 +19,33 @@ STORAGE = {
         "Another writer was first.",
         "Nothing: the run is tried again, and sees what the other one wrote.",
     ),
+    "ObjectTooLarge": Remedy(
+        "A file of the folder is longer than any that Snaploom writes in its place: somebody else "
+        "wrote it, or it is damaged.",
+        "Nothing was read of it. Restore the file from a backup; do not open folders of people "
+        "whom you do not trust with what readers see.",
+        see="operating/may-i-run-this.md",
+    ),
+    "NotAPlainFile": Remedy(
+        "A link, pipe, socket or device lies below the root of a folder, where Snaploom writes "
+        "plain files and folders only. It was not followed.",
+        "Remove it, or open the folder that it leads to by its own name. The root of a folder "
+        "may be a link.",
+        see="operating/may-i-run-this.md",
+    ),
+    "EndpointRefused": Remedy(
+        "A declaration names a server that this process does not connect to: a metadata service, "
+        "the pod itself, another scheme than http and https, or one that is on no list; or the "
+        "server redirected elsewhere.",
+        "Correct the address, or have the server added to the list `endpoints` (chart value "
+        "`allow.endpoints`, or `--allow endpoints=HOST`).",
+        see="operating/security.md",
+    ),
+    "AnswerTooLong": Remedy(
+        "A server of an index, of keys or of lineage answers with more, or for longer, than any "
+        "that Snaploom knows.",
+        "See which server the address leads to. Nothing was kept of the answer.",
+    ),
     "StoreNotSafe": Remedy(
         "The server ignores `If-None-Match`: two runs could both believe that they published.",
         "Publish to another store. No setting turns this off.",

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.annotate_types import annotate_types
-
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding
 from snaploom.models.outputdataset import OutputDataset
+from snaploom.planning.sqlgate.facts import SqlFacts
 from snaploom.planning.validation.fields import Findings
 from snaploom.planning.validation.queries import expression_findings, shortened
-from snaploom.planning.validation.sql import columns_read
+from snaploom.planning.validation.scope import Scope
 
 DATA = "data"
 """Field of the output that holds the columns of the root."""
-_TRUE_OR_FALSE = frozenset({exp.DataType.Type.BOOLEAN, exp.DataType.Type.UNKNOWN})
+_TRUE_OR_FALSE = ("boolean", "")
+"""Types of an expectation; of some the text does not show any, and Spark has the last word."""
 
 
-def check_findings(output: OutputDataset) -> Findings:
+def check_findings(output: OutputDataset, scope: Scope) -> Findings:
     """Everything that is wrong with the expectations of an output."""
     fields = _fields(output)
     findings: list[Finding] = []
     for index, check in enumerate(output.spec.checks):
         path = f"spec.checks[{index}].expression"
-        parsed, wrong = expression_findings(check.expression, output, path, aggregate=True)
+        facts, wrong = expression_findings(check.expression, output, path, scope, aggregate=True)
         findings.extend(wrong)
-        if parsed is not None and not wrong:
-            findings.extend(_not_of_output(output, parsed, fields, path))
-            findings.extend(_not_boolean(output, parsed, check.expression, path))
+        if facts is not None and not wrong:
+            findings.extend(_not_of_output(output, facts, fields, path))
+            findings.extend(_not_boolean(output, facts, check.expression, path))
     return tuple(findings)
 
 
@@ -56,15 +54,11 @@ def _fields(output: OutputDataset) -> tuple[str, ...]:
 
 
 def _not_of_output(
-    output: OutputDataset, parsed: exp.Expr, fields: tuple[str, ...], path: str
+    output: OutputDataset, facts: SqlFacts, fields: tuple[str, ...], path: str
 ) -> list[Finding]:
     known = {field.casefold() for field in fields}
-    strangers = [
-        name
-        for name in columns_read(parsed).names
-        if name.partition(".")[0].casefold() not in known
-    ]
-    if not strangers:
+    others = [name for name in facts.columns if name.partition(".")[0].casefold() not in known]
+    if not others:
         return []
     return [
         make_finding(
@@ -72,20 +66,16 @@ def _not_of_output(
             "the output has no such column",
             resource=output.identity,
             path=path,
-            found=", ".join(strangers),
+            found=", ".join(others),
             expected=f"columns below {', '.join(fields)}",
-            hint=f"for a column of the root, write {DATA}.{strangers[0]}; for one of another "
+            hint=f"for a column of the root, write {DATA}.{others[0]}; for one of another "
             "source begin with its fieldName",
         )
     ]
 
 
-def _not_boolean(output: OutputDataset, parsed: exp.Expr, text: str, path: str) -> list[Finding]:
-    try:
-        kind = annotate_types(parsed.copy(), dialect="spark").type
-    except SqlglotError:
-        return []  # only a guess; Spark has the last word when the rows are there
-    if kind is None or kind.this in _TRUE_OR_FALSE:
+def _not_boolean(output: OutputDataset, facts: SqlFacts, text: str, path: str) -> list[Finding]:
+    if facts.data_type in _TRUE_OR_FALSE:
         return []
     return [
         make_finding(
@@ -93,7 +83,7 @@ def _not_boolean(output: OutputDataset, parsed: exp.Expr, text: str, path: str) 
             "an expectation must be true or false",
             resource=output.identity,
             path=path,
-            found=f"{shortened(text)} is of type {kind.sql('spark').lower()}",
+            found=f"{shortened(text)} is of type {facts.data_type}",
             expected="a comparison, such as count(*) > 0 or data.amount >= 0",
         )
     ]

@@ -13,7 +13,6 @@ from snaploom.models.finding import Finding
 from snaploom.planning.validation.fields import Findings, duplicate_findings
 from snaploom.planning.validation.queries import expression_findings
 from snaploom.planning.validation.scope import Scope
-from snaploom.planning.validation.sql import columns_read
 
 
 def relationship_findings(relationship: DataRelationship, scope: Scope) -> Findings:
@@ -31,7 +30,7 @@ def relationship_findings(relationship: DataRelationship, scope: Scope) -> Findi
             seen.setdefault(name, index)
         findings.extend(_shape(relationship, first, representation, path))
         for place, component in enumerate(representation.join_key):
-            findings.extend(_component(relationship, component, f"{path}.joinKey[{place}]"))
+            findings.extend(_component(relationship, component, f"{path}.joinKey[{place}]", scope))
     return tuple(findings)
 
 
@@ -76,29 +75,32 @@ def _shape(
     ]
 
 
-def _component(owner: DataRelationship, component: KeyComponent, path: str) -> Findings:
+def _component(
+    owner: DataRelationship, component: KeyComponent, path: str, scope: Scope
+) -> Findings:
     names = [field.field_name for field in component.fields_]
     duplicates = duplicate_findings(names, owner, f"{path}.fields")
     return (
         *(f.model_copy(update={"path": f"{f.path}.fieldName"}) for f in duplicates),
         *_comparable(owner, component.cast_data_type, f"{path}.castDataType"),
-        *(_query(owner, component.query, names, f"{path}.query") if component.query else ()),
+        *(_query(owner, component, names, f"{path}.query", scope) if component.query else ()),
     )
 
 
-def _query(owner: DataRelationship, query: str, names: list[str], path: str) -> Findings:
-    parsed, findings = expression_findings(query, owner, path)
-    if parsed is None:
+def _query(
+    owner: DataRelationship, component: KeyComponent, names: list[str], path: str, scope: Scope
+) -> Findings:
+    facts, findings = expression_findings(component.query or "", owner, path, scope)
+    if facts is None:
         return findings
-    read = columns_read(parsed)
-    if read.folded == {name.casefold() for name in names}:
+    if facts.folded_columns == {name.casefold() for name in names}:
         return findings
     differs = make_finding(
         "SL163",
         "the query must read exactly the declared fields",
         resource=owner.identity,
         path=path,
-        found=", ".join(read.names) or "no column",
+        found=", ".join(facts.columns) or "no column",
         expected=", ".join(names),
         hint="declare every column that the query reads, and no other; case is ignored",
     )

@@ -24,9 +24,9 @@ def source_findings(source: DataSource, scope: Scope) -> Findings:
 def _variant(source: DataSource, scope: Scope) -> Findings:
     match source.spec.variant:
         case HdfsLike() as files:
-            return hdfs_like_findings(files, source)
+            return hdfs_like_findings(files, source, scope.allow)
         case Jdbc() as table:
-            return jdbc_findings(table, source)
+            return jdbc_findings(table, source, scope.allow, scope.judge_sql)
         case SimpleVirtual() as query:
             return simple_findings(query, source, scope)
         case ComplexVirtual() as queries:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import warnings
 from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
@@ -18,6 +16,7 @@ from snaploom.models.finding import Finding
 from snaploom.models.resource import Resource
 from snaploom.models.run import RunSettings
 from snaploom.models.times import EpochNanos, parse_instant
+from snaploom.planning.regexes import RegexInvalid, RegexTooLarge, Size, size_of
 
 Findings = tuple[Finding, ...]
 
@@ -25,34 +24,60 @@ _ANY_DAY = datetime(2000, 1, 1)
 """Where to begin looking for a tick; any day would do."""
 
 
-def regex_findings(pattern: str | None, owner: Resource, path: str) -> Findings:
-    """A finding when a regular expression cannot be compiled."""
-    if pattern is None:
-        return ()
-    try:
-        compiled_groups(pattern)
-    except (re.error, RecursionError, OverflowError) as error:
-        return (
-            make_finding(
-                "SL131",
-                f"the regular expression is not valid: {error}",
-                resource=owner.identity,
-                path=path,
-                found=pattern,
-            ),
-        )
-    return ()
+MAX_INSTRUCTIONS = 1_000_000
+"""Programs of all patterns of an object together: several thousand ordinary ones. Compiling so many
+instructions takes half a second (measured), whoever sends the object."""
+_TOO_LARGE = 350_000
+"""Instructions after which a pattern was given up."""
 
 
-def compiled_groups(pattern: str) -> int:
-    """Number of groups of a regular expression.
+def regex_findings(
+    patterns: Iterable[tuple[str, str | None]], owner: Resource
+) -> tuple[Findings, tuple[int, ...]]:
+    """Findings about an object's regular expressions, and how many groups each has.
 
-    Raises:
-        re.error: when it is not valid.
+    Args:
+        patterns: all of the object, each with the path of its field; None where it is not given.
+        owner: the object.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # today's meaning is the one that counts
-        return re.compile(pattern).groups
+    findings: list[Finding] = []
+    groups: list[int] = []
+    instructions = 0
+    for path, pattern in patterns:
+        if instructions > MAX_INSTRUCTIONS:
+            findings.append(_regexes_too_large(owner, path))
+            break
+        if pattern is None:
+            groups.append(0)
+            continue
+        try:
+            size = size_of(pattern)
+        except RegexInvalid as error:
+            size = Size(0, _TOO_LARGE if isinstance(error, RegexTooLarge) else 0)
+            findings.append(
+                make_finding(
+                    "SL131",
+                    f"the regular expression is not valid: {error}",
+                    resource=owner.identity,
+                    path=path,
+                    found=pattern,
+                )
+            )
+        instructions += size.instructions
+        groups.append(size.groups)
+    return tuple(findings), tuple(groups)
+
+
+def _regexes_too_large(owner: Resource, path: str) -> Finding:
+    return make_finding(
+        "SL131",
+        "the regular expressions before this one are too large together; it was not judged, nor "
+        "those after it",
+        resource=owner.identity,
+        path=path,
+        expected=f"programs of at most {MAX_INSTRUCTIONS} instructions together",
+        hint="give smaller counts in { }, fewer classes such as \\w, or divide the resource",
+    )
 
 
 def zone_findings(zone: str, owner: Resource, path: str) -> Findings:

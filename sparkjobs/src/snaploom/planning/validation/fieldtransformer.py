@@ -3,42 +3,72 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from snaploom.models.codes import make_finding
 from snaploom.models.fieldtransformer import FieldTransformer, Rename, Transformer
 from snaploom.models.finding import Finding
 from snaploom.planning.validation.fields import (
     Findings,
-    compiled_groups,
     range_findings,
     regex_findings,
 )
 from snaploom.planning.validation.queries import expression_findings
-from snaploom.planning.validation.sql import columns_besides
+from snaploom.planning.validation.scope import Scope
 
 _GROUP = re.compile(r"\$([0-9]+)")
 
 
-def transformer_findings(resource: FieldTransformer) -> Findings:
+def transformer_findings(resource: FieldTransformer, scope: Scope) -> Findings:
     """Everything that is wrong with one transformer by itself."""
-    return tuple(
-        finding
+    transformers = [
+        (f"spec.transformers[{index}]", transformer)
         for index, transformer in enumerate(resource.spec.transformers)
-        for finding in _findings(transformer, resource, f"spec.transformers[{index}]")
+    ]
+    patterns = [pattern for path, each in transformers for pattern in _patterns(each, path)]
+    invalid, groups = regex_findings(patterns, resource)
+    wrong = {finding.path for finding in invalid}
+    # What comes after patterns that are too large together was not judged.
+    judged = {
+        path: count for (path, _), count in zip(patterns, groups, strict=False) if path not in wrong
+    }
+    return (
+        *invalid,
+        *(
+            finding
+            for path, transformer in transformers
+            for finding in _findings(transformer, resource, path, scope)
+        ),
+        *(
+            finding
+            for path, transformer in transformers
+            if transformer.rename is not None and f"{path}.rename.pattern" in judged
+            for finding in _replacement(
+                transformer.rename,
+                judged[f"{path}.rename.pattern"],
+                resource,
+                f"{path}.rename",
+            )
+        ),
     )
 
 
-def _findings(transformer: Transformer, owner: FieldTransformer, path: str) -> list[Finding]:
-    findings: list[Finding] = []
+def _patterns(transformer: Transformer, path: str) -> Iterator[tuple[str, str | None]]:
     for index, selector in enumerate(transformer.selectors):
         at = f"{path}.selectors[{index}]"
-        include, exclude = selector.coordinate_include_regex, selector.coordinate_exclude_regex
-        findings.extend(regex_findings(include, owner, f"{at}.coordinateIncludeRegex"))
-        findings.extend(regex_findings(exclude, owner, f"{at}.coordinateExcludeRegex"))
+        yield f"{at}.coordinateIncludeRegex", selector.coordinate_include_regex
+        yield f"{at}.coordinateExcludeRegex", selector.coordinate_exclude_regex
     if transformer.rename is not None:
-        findings.extend(_rename(transformer.rename, owner, f"{path}.rename"))
+        yield f"{path}.rename.pattern", transformer.rename.pattern
+
+
+def _findings(
+    transformer: Transformer, owner: FieldTransformer, path: str, scope: Scope
+) -> list[Finding]:
+    findings: list[Finding] = []
     if transformer.expression is not None:
-        findings.extend(_expression(transformer.expression.sql, owner, f"{path}.expression.sql"))
+        sql, at = transformer.expression.sql, f"{path}.expression.sql"
+        findings.extend(_expression(sql, owner, at, scope))
     if transformer.rename is None and not transformer.replace_inputs:
         findings.append(_beside(transformer, owner, path))
     if transformer.snapshot_range is not None:
@@ -49,11 +79,7 @@ def _findings(transformer: Transformer, owner: FieldTransformer, path: str) -> l
     return findings
 
 
-def _rename(rename: Rename, owner: FieldTransformer, path: str) -> Findings:
-    findings = regex_findings(rename.pattern, owner, f"{path}.pattern")
-    if findings or rename.pattern is None:
-        return findings
-    groups = compiled_groups(rename.pattern)
+def _replacement(rename: Rename, groups: int, owner: FieldTransformer, path: str) -> Findings:
     named = [int(number[:4]) for number in _GROUP.findall(rename.replacement or "")]
     if not any(number > groups for number in named):
         return ()
@@ -82,18 +108,18 @@ def _beside(transformer: Transformer, owner: FieldTransformer, path: str) -> Fin
     )
 
 
-def _expression(sql: str, owner: FieldTransformer, path: str) -> Findings:
-    parsed, findings = expression_findings(sql, owner, path)
-    if parsed is None:
+def _expression(sql: str, owner: FieldTransformer, path: str, scope: Scope) -> Findings:
+    facts, findings = expression_findings(sql, owner, path, scope)
+    if facts is None:
         return findings
-    strangers = columns_besides(parsed, "value")
-    if strangers:
+    others = facts.columns_besides("value")
+    if others:
         unknown = make_finding(
             "SL163",
             "the expression may read `value` only, the field's own value",
             resource=owner.identity,
             path=path,
-            found=", ".join(strangers),
+            found=", ".join(others),
             expected="value",
         )
         return (*findings, unknown)

@@ -8,30 +8,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlglot import TokenType, tokenize
-from sqlglot.errors import SqlglotError
-
+from snaploom.confidential import without_user
+from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource, Jdbc, JdbcDriver
 from snaploom.models.finding import Finding
-from snaploom.planning.databases import DATABASES, HOST, has_host
-from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE, names_a_login
+from snaploom.planning.databases import DATABASES, H2_FILES, HOST, has_host
+from snaploom.planning.fileformats import FORMAT_CODE
+from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE
+from snaploom.planning.secretdetection import names_a_login
+from snaploom.planning.sqlgate.facts import SqlFault, SqlForm, SqlJudge, SqlText, judge
 from snaploom.planning.tablenames import MOST_PARTS, TableNameInvalid, table_parts
+from snaploom.planning.validation.credentials import variable_findings
 from snaploom.planning.validation.fields import Findings
 from snaploom.planning.validation.physical import schema_findings, snapshot_findings
 
-_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
-_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 
+def jdbc_findings(
+    spec: Jdbc, owner: DataSource, allow: Allowances, judge_sql: SqlJudge = judge
+) -> Findings:
+    """Everything that is wrong with one jdbc source by itself.
 
-def jdbc_findings(spec: Jdbc, owner: DataSource) -> Findings:
-    """Everything that is wrong with one jdbc source by itself."""
+    Args:
+        spec: the source.
+        owner: what it is of.
+        allow: what it may use beyond the built-in lists.
+        judge_sql: gives the facts of its conditions.
+    """
     return (
         *_credentials(spec, owner),
+        *variable_findings(spec.credentials, owner, "spec.jdbc.credentials"),
         *_address(spec, owner),
+        *_code(spec, owner, allow),
         *_options(spec, owner),
         *_table(spec, owner),
-        *_predicates(spec, owner),
+        *_predicates(spec, owner, allow, judge_sql),
         *schema_findings(spec.schema_fields or (), owner, "spec.jdbc.schemaFields"),
         *snapshot_findings(spec, owner, "spec.jdbc", None),
     )
@@ -55,17 +66,46 @@ def _address(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
         )
     elif spec.host is not None and HOST.fullmatch(spec.host) is None:
         yield _connection(
-            owner, "host", "this is not the name or address of a host", spec.host,
+            owner, "host", "this is not the name or address of a host", without_user(spec.host),
             "letters, digits, points and hyphens, or an address",
         )  # fmt: skip
     form = database.database_form
     if form is not None and form.fullmatch(spec.database or "") is None:
         yield _connection(
             owner, "database", "this cannot be the name of such a database", spec.database or "",
-            "a path without ':', ';' and '?'"
+            "an absolute path without '..', ':', ';' and '?'"
             if database.is_file
             else "a name without '/', '?', '#', '&' and '%'",
         )  # fmt: skip
+
+
+def _code(spec: Jdbc, owner: DataSource, allow: Allowances) -> Iterator[Finding]:
+    """What would load code that nobody judged: the class of a driver, a file of H2."""
+    database, allowed = DATABASES[spec.driver], frozenset(allow.formats)
+    given = spec.driver_class
+    if given is not None and given not in {*database.driver_classes, *allowed}:
+        yield _unlisted(
+            owner, "driverClass", "this class of a driver is not on the list", given,
+            " or ".join(database.driver_classes),
+        )  # fmt: skip
+    if spec.host is None and spec.url is None and database.is_code and H2_FILES not in allowed:
+        yield _unlisted(
+            owner, "database", "a file of H2 can hold Java that runs as soon as it is opened",
+            H2_FILES, "a server of H2 (host), or a database of another kind",
+        )  # fmt: skip
+
+
+def _unlisted(owner: DataSource, field: str, message: str, entry: str, expected: str) -> Finding:
+    return make_finding(
+        FORMAT_CODE,
+        message,
+        resource=owner.identity,
+        path=f"spec.jdbc.{field}",
+        found=entry,
+        expected=expected,
+        hint=f"or have `{entry}` added to the list `formats` (chart value allow.formats, or "
+        f"--allow formats={entry})",
+    )
 
 
 def _url(url: str, driver: JdbcDriver, owner: DataSource) -> Iterator[Finding]:
@@ -137,34 +177,21 @@ def _table(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _predicates(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
+def _predicates(
+    spec: Jdbc, owner: DataSource, allow: Allowances, judge_sql: SqlJudge
+) -> Iterator[Finding]:
+    dialect, added = DATABASES[spec.driver].dialect, tuple(sorted(allow.functions))
     for index, predicate in enumerate(spec.table_predicates):
-        fault = _fault(predicate, spec.driver)
-        if fault:
+        verdict = judge_sql(SqlText(predicate, SqlForm.CONDITION, dialect, added))
+        if isinstance(verdict, SqlFault):
             yield make_finding(
                 "SL147",
-                f"this is not one condition: {fault}",
+                f"this is not one condition: {verdict.message}",
                 resource=owner.identity,
                 path=f"spec.jdbc.tablePredicates[{index}]",
                 found=predicate,
                 expected="what may stand behind WHERE, such as mod(id, 4) = 0",
             )
-
-
-def _fault(predicate: str, driver: JdbcDriver) -> str:
-    """Why a condition would not end where its parentheses end; empty when it does."""
-    try:
-        tokens = tokenize(predicate, read=DATABASES[driver].dialect)
-    except SqlglotError:
-        return "its quotes do not match"
-    depth = 0
-    for token in tokens:
-        if token.comments or token.token_type in (TokenType.SEMICOLON, TokenType.HINT):
-            return "it has a comment, a hint or a semicolon"
-        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
-        if depth < 0:
-            break
-    return "its parentheses do not match" if depth else "" if tokens else "it is empty"
 
 
 def _connection(

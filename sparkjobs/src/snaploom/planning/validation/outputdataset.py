@@ -6,6 +6,7 @@ from snaploom.loading.names import did_you_mean
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding
 from snaploom.models.outputdataset import OutputDataset, SourceExclusion, UsedRelationship
+from snaploom.planning.sparksettings import spark_findings
 from snaploom.planning.validation.checks import check_findings, cluster_findings
 from snaploom.planning.validation.fields import Findings, duplicate_findings, run_findings
 from snaploom.planning.validation.outputfolder import folder_findings
@@ -29,9 +30,10 @@ def output_findings(output: OutputDataset, scope: Scope) -> Findings:
         *filter_findings(output, scope),
         *folder_findings(output),
         *library_findings(output, scope),
-        *check_findings(output),
+        *check_findings(output, scope),
         *cluster_findings(output),
         *run_findings(output.spec.run, output),
+        *spark_findings(output, scope.allow),
     )
 
 

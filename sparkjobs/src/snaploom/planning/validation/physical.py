@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.common import DataType, SchemaField
 from snaploom.models.datasource import DataSource, FromFieldValue, HdfsLike, Jdbc, TimeFormat
 from snaploom.models.finding import Finding
+from snaploom.planning.fileformats import format_findings, source_place
 from snaploom.planning.prefix import SNAPSHOT_TYPES, PrefixInvalid, UriPrefix
+from snaploom.planning.tableformats import table_format
 from snaploom.planning.validation.fields import Findings, duplicate_findings, zone_findings
 from snaploom.planning.validation.tables import table_findings
 
@@ -23,10 +26,19 @@ COLUMN_TYPES = {
 """Types of a column from which each time format is read (`join.md` section 1.0)."""
 
 
-def hdfs_like_findings(spec: HdfsLike, owner: DataSource) -> Findings:
-    """Everything that is wrong with one hdfsLike source by itself."""
+def hdfs_like_findings(spec: HdfsLike, owner: DataSource, allow: Allowances) -> Findings:
+    """Everything that is wrong with one hdfsLike source by itself.
+
+    Args:
+        spec: the source.
+        owner: what it is of.
+        allow: what it may use beyond the built-in lists.
+    """
     prefix, findings = _prefix(spec, owner)
+    # Tables of Iceberg and Delta have no options at all, which `table_findings` says.
+    options = {} if table_format(spec) is not None else dict(spec.format_options)
     return (
+        *format_findings(spec.format, options, allow, source_place(owner.identity)),
         *findings,
         *_globs(spec, prefix, owner),
         *table_findings(spec, owner),

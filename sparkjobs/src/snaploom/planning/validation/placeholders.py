@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import re
 
-import sqlglot
-from sqlglot.errors import SqlglotError
-
 from snaploom.models.times import NANOS_PER_MILLISECOND, NANOS_PER_SECOND, EpochNanos
+from snaploom.planning.sqlgate.lexer import SqlRefused, TokenKind, scan
 
-PLACEHOLDER = re.compile(r"\{\{(?P<inside>.*?)\}\}", re.DOTALL)
-"""Anything in the form of a placeholder."""
+PLACEHOLDER = re.compile(r"\{\{(?P<inside>[^{}]*+)\}\}")
+"""Anything in the form of a placeholder. It holds no braces, so that the search is linear; the scan
+refuses those that are left."""
 
 _UNITS = {"UNIX_SECONDS": NANOS_PER_SECOND, "UNIX_MILLISECONDS": NANOS_PER_MILLISECOND}
 PLACEHOLDER_FORMATS = tuple(_UNITS)
@@ -40,10 +39,10 @@ def misplaced(query: str) -> tuple[str, ...]:
     numbers = iter(range(len(found)))
     text = PLACEHOLDER.sub(lambda _match: f"{marker}{next(numbers)}z", query)
     try:
-        read = sqlglot.tokenize(text, read="spark")
-    except SqlglotError:
+        read = scan(text).tokens
+    except SqlRefused:
         return ()
-    words = {token.text for token in read if token.token_type is sqlglot.TokenType.VAR}
+    words = {token.value for token in read if token.kind is TokenKind.WORD}
     return tuple(m[0] for number, m in enumerate(found) if f"{marker}{number}z" not in words)
 
 

@@ -1,54 +1,47 @@
-"""Findings about user SQL: what every place has in common."""
+"""Findings about SQL of declarations: what every place has in common."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
-from sqlglot import exp
+from collections.abc import Iterable
 
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding
 from snaploom.models.resource import Resource
+from snaploom.planning.sqlgate.facts import SqlFacts, SqlFault, SqlForm, SqlText
+from snaploom.planning.sqlgate.functions import refusal_of
 from snaploom.planning.validation.fields import Findings
-from snaploom.planning.validation.sql import (
-    SqlInvalid,
-    beyond_aggregate,
-    beyond_expression,
-    forbidden_functions,
-    parse_expression,
-    tables_read,
-)
+from snaploom.planning.validation.scope import Scope
 
 
-def parsed_or_findings(
-    parse: Callable[[str], exp.Expr], text: str, owner: Resource, path: str
-) -> tuple[exp.Expr | None, Findings]:
-    """The parsed SQL, or the finding that says why it is none."""
-    try:
-        return parse(text), ()
-    except SqlInvalid as error:
+def facts_or_findings(
+    text: str, form: SqlForm, owner: Resource, path: str, scope: Scope
+) -> tuple[SqlFacts | None, Findings]:
+    """The facts of a text, or the finding that says why it has none."""
+    verdict = scope.judge_sql(SqlText(text, form))
+    if isinstance(verdict, SqlFault):
         return None, (
             make_finding(
                 "SL150",
-                f"this is not valid Spark SQL: {error}",
+                f"this is not valid Spark SQL: {verdict.message}",
                 resource=owner.identity,
                 path=path,
-                found=shortened(text),
+                found=verdict.found or shortened(text),
             ),
         )
+    return verdict, function_findings(verdict, owner, path, scope)
 
 
 def expression_findings(
-    text: str, owner: Resource, path: str, *, aggregate: bool = False
-) -> tuple[exp.Expr | None, Findings]:
+    text: str, owner: Resource, path: str, scope: Scope, *, aggregate: bool = False
+) -> tuple[SqlFacts | None, Findings]:
     """An expression over the columns of a row (or of all rows), with what is wrong with it."""
-    parsed, findings = parsed_or_findings(parse_expression, text, owner, path)
-    if parsed is None:
+    facts, findings = facts_or_findings(text, SqlForm.EXPRESSION, owner, path, scope)
+    if facts is None:
         return None, findings
-    beyond = beyond_aggregate(parsed) if aggregate else beyond_expression(parsed)
-    return parsed, (
+    beyond = facts.beyond_aggregate if aggregate else facts.beyond_expression
+    return facts, (
         *clause_findings(beyond, "an expression over columns", owner, path),
-        *function_findings(parsed, owner, path),
+        *findings,
     )
 
 
@@ -72,25 +65,28 @@ def clause_findings(
     )
 
 
-def function_findings(parsed: exp.Expr, owner: Resource, path: str) -> Findings:
-    """A finding when SQL calls a function that reaches beyond data."""
-    called = forbidden_functions(parsed)
-    if not called:
+def function_findings(facts: SqlFacts, owner: Resource, path: str, scope: Scope) -> Findings:
+    """A finding when SQL calls a function that is not on the list of functions."""
+    refused = {name: reason for name in facts.calls if (reason := refusal_of(name, scope.allow))}
+    if not refused:
         return ()
+    name, reason = next(iter(refused.items()))
     return (
         make_finding(
             "SL151",
-            f"the function {called[0]} is not allowed: queries may call Spark's own functions, but "
-            "none that calls any Java method or reads a file",
+            f"the function {name} is not allowed: {reason}",
             resource=owner.identity,
             path=path,
-            found=", ".join(called),
+            found=", ".join(refused),
+            expected="functions of the list in docs/reference/sql-functions.md",
+            hint=f"leave it out, or have it added to the list 'functions' (chart value "
+            f"allow.functions, or --allow functions={name})",
         ),
     )
 
 
 def table_findings(
-    parsed: exp.Expr, aliases: Iterable[str], owner: Resource, path: str
+    facts: SqlFacts, aliases: Iterable[str], owner: Resource, path: str
 ) -> list[Finding]:
     """A finding for every table that a query reads besides its declared aliases."""
     declared = tuple(aliases)
@@ -105,7 +101,7 @@ def table_findings(
             expected=" or ".join(declared),
             hint="read the source by its alias, and declare every source that is read",
         )
-        for table in tables_read(parsed)
+        for table in facts.tables
         if table.casefold() not in folded
     ]
 

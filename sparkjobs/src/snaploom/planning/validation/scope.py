@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from snaploom.loading.names import did_you_mean
+from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource
@@ -16,6 +17,7 @@ from snaploom.models.metadataapplicator import MetadataApplicator
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import SkippingIndex
+from snaploom.planning.sqlgate.facts import SqlJudge
 
 _Kind = TypeVar("_Kind", bound=Resource)
 
@@ -34,6 +36,10 @@ class Scope:
     """Identities of resources that exist but could not be read: no reference to them is missing."""
     missing_reference: Severity
     """What a reference to nothing is: an error on a laptop, a warning at admission."""
+    allow: Allowances
+    """What declarations may use beyond the built-in lists."""
+    judge_sql: SqlJudge
+    """Gives the facts of texts of SQL."""
 
     def missing(self, kind: str, name: str, owner: Resource, path: str) -> tuple[Finding, ...]:
         """A finding when a reference leads to nothing."""
@@ -65,7 +71,11 @@ class Scope:
 
 
 def scope_of(
-    resources: Iterable[Resource], broken: frozenset[str], missing_reference: Severity
+    resources: Iterable[Resource],
+    broken: frozenset[str],
+    missing_reference: Severity,
+    allow: Allowances,
+    judge_sql: SqlJudge,
 ) -> Scope:
     """The scope of resources of one namespace; of two with the same identity the first counts."""
     listed = tuple(resources)
@@ -78,6 +88,8 @@ def scope_of(
         _by_name(listed, SkippingIndex),
         broken,
         missing_reference,
+        allow,
+        judge_sql,
     )
 
 

@@ -13,7 +13,11 @@ from snaploom.models.skippingindex import (
     ParquetForm,
     SkippingIndex,
 )
+from snaploom.planning.addresses import EndpointRules, refusal_of_host
+from snaploom.planning.fileformats import format_findings, target_place
+from snaploom.planning.sparksettings import spark_findings
 from snaploom.planning.tableformats import TABLE_FORMATS, table_format
+from snaploom.planning.validation.credentials import variable_findings
 from snaploom.planning.validation.fields import Findings, duplicate_findings, run_findings
 from snaploom.planning.validation.queries import expression_findings
 from snaploom.planning.validation.scope import Scope
@@ -46,16 +50,18 @@ def index_findings(resource: SkippingIndex, scope: Scope) -> Findings:
     of_indexes = (
         finding
         for number, index in enumerate(resource.spec.indexes)
-        for finding in _index(index, resource, f"spec.indexes[{number}]")
+        for finding in _index(index, resource, f"spec.indexes[{number}]", scope)
     )
     return (
         *_target(resource, scope),
         *of_indexes,
         *_repeated(resource),
         *_names(resource),
-        *_where(resource),
+        *_where(resource, scope),
         *_credentials(resource),
+        *_server(resource, scope),
         *run_findings(resource.spec.run, resource),
+        *spark_findings(resource, scope.allow),
     )
 
 
@@ -70,9 +76,12 @@ def _target(resource: SkippingIndex, scope: Scope) -> Findings:
         return scope.missing(
             "OutputDataset", target.output_dataset, resource, "spec.target.outputDataset"
         )
-    if target.path is not None and (table := TABLE_FORMATS.get(target.path.format.lower())):
+    if target.path is None:
+        return ()
+    if table := TABLE_FORMATS.get(target.path.format.lower()):
         return _without_files(resource, "path.format", table)
-    return ()
+    place = target_place(resource.identity)
+    return format_findings(target.path.format, dict(target.path.options), scope.allow, place)
 
 
 def _source_without_files(resource: SkippingIndex, source: DataSource) -> Findings:
@@ -99,8 +108,8 @@ def _without_files(resource: SkippingIndex, field: str, found: str) -> Findings:
     )
 
 
-def _index(index: Index, owner: SkippingIndex, path: str) -> list[Finding]:
-    findings = [*_expression(index, owner, path), *_parameters(index, owner, path)]
+def _index(index: Index, owner: SkippingIndex, path: str, scope: Scope) -> list[Finding]:
+    findings = [*_expression(index, owner, path, scope), *_parameters(index, owner, path)]
     if index.columns is not None:
         findings.extend(duplicate_findings(index.columns, owner, f"{path}.columns"))
     if index.type not in BUILT_IN_TYPES:
@@ -137,10 +146,10 @@ def _impossible(
     )
 
 
-def _expression(index: Index, owner: SkippingIndex, path: str) -> Findings:
+def _expression(index: Index, owner: SkippingIndex, path: str, scope: Scope) -> Findings:
     if index.expression is None:
         return ()
-    return expression_findings(index.expression, owner, f"{path}.expression")[1]
+    return expression_findings(index.expression, owner, f"{path}.expression", scope)[1]
 
 
 def _parameters(index: Index, owner: SkippingIndex, path: str) -> list[Finding]:
@@ -200,24 +209,51 @@ def _clash(resource: SkippingIndex, first: int, second: int) -> Finding:
     )
 
 
-def _where(resource: SkippingIndex) -> Findings:
+def _where(resource: SkippingIndex, scope: Scope) -> Findings:
     if resource.spec.where is None:
         return ()
-    return expression_findings(resource.spec.where, resource, "spec.where")[1]
+    return expression_findings(resource.spec.where, resource, "spec.where", scope)[1]
+
+
+def _server(resource: SkippingIndex, scope: Scope) -> list[Finding]:
+    """As far as its name tells; what it resolves to is judged where it is connected to."""
+    cluster = resource.spec.store.open_search
+    if cluster is None:
+        return []
+    rules = EndpointRules(entries=scope.allow.endpoints)
+    why = refusal_of_host(cluster.host, cluster.port, rules)
+    if not why:
+        return []
+    place = f"{cluster.host}:{cluster.port}"
+    return [
+        make_finding(
+            "SL190",
+            f"this server is not connected to: {why}",
+            resource=resource.identity,
+            path="spec.store.openSearch.host",
+            found=place,
+            expected=", ".join(rules.entries) if rules.is_restricted else "a server of OpenSearch",
+            hint=f"or have '{place}' added to the list 'endpoints' (chart value allow.endpoints, "
+            f"or --allow endpoints={place})"
+            if rules.is_restricted
+            else "",
+        )
+    ]
 
 
 def _credentials(resource: SkippingIndex) -> list[Finding]:
     """Queries of later sessions find an index by a stored URI, and no secret can stand in it."""
     cluster = resource.spec.store.open_search
     credentials = None if cluster is None else cluster.credentials
+    path = "spec.store.openSearch.credentials"
     if credentials is None or credentials.from_plaintext is None:
-        return []
+        return [*variable_findings(credentials, resource, path)]
     return [
         make_finding(
             "SL183",
             "queries cannot know a password that stands in the declaration of an index",
             resource=resource.identity,
-            path="spec.store.openSearch.credentials.fromPlaintext",
+            path=f"{path}.fromPlaintext",
             expected="fromEnvironment or fromSecret",
         )
     ]

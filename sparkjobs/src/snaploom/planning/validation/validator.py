@@ -8,12 +8,15 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding, Severity
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.planning.dependence import dependence_findings
 from snaploom.planning.graph import join_graph
+from snaploom.planning.secretdetection import secret_findings
+from snaploom.planning.sqlgate.facts import SqlJudge, judge
 from snaploom.planning.tree import plan_tree
 from snaploom.planning.treefindings import tree_findings
 from snaploom.planning.validation.datarelationship import relationship_findings
@@ -37,6 +40,8 @@ def validate(
     broken: frozenset[str] = frozenset(),
     missing_reference: Severity = Severity.ERROR,
     about: Collection[str] | None = None,
+    allow: Allowances = NO_ALLOWANCES,
+    judge_sql: SqlJudge = judge,
 ) -> tuple[Finding, ...]:
     """Every finding about resources; pure, the same for command line, admission and controller.
 
@@ -48,6 +53,8 @@ def validate(
             at admission, where resources arrive in any order (`operator.md` section 6).
         about: identities of the resources to judge; None for all. The others are only referred to,
             which costs next to nothing.
+        allow: what declarations may use beyond the built-in lists.
+        judge_sql: gives the facts of texts of SQL; at once, unless somebody else has them.
     """
     listed = tuple(resources)
     by_namespace: dict[str, list[Resource]] = defaultdict(list)
@@ -55,11 +62,14 @@ def validate(
         by_namespace[resource.metadata.namespace or ""].append(resource)
     findings: list[Finding] = []
     for members in by_namespace.values():
-        findings.extend(_within(scope_of(members, broken, missing_reference), about))
+        findings.extend(
+            _within(scope_of(members, broken, missing_reference, allow, judge_sql), about)
+        )
     outputs = [resource for resource in listed if isinstance(resource, OutputDataset)]
     judged = [item for item in listed if about is None or item.identity in about]
     return (
         *(finding for resource in judged for finding in _name_findings(resource)),
+        *(finding for resource in judged for finding in secret_findings(resource)),
         *findings,
         *(f for f in overlap_findings(outputs) if about is None or f.resource in about),
     )
@@ -69,7 +79,7 @@ def _within(scope: Scope, about: Collection[str] | None) -> tuple[Finding, ...]:
     judged = _judged(scope, about)
     by_kind = (
         *(f for item in judged.applicators.values() for f in applicator_findings(item)),
-        *(f for item in judged.transformers.values() for f in transformer_findings(item)),
+        *(f for item in judged.transformers.values() for f in transformer_findings(item, scope)),
         *(f for item in judged.sources.values() for f in source_findings(item, scope)),
         *(f for item in judged.relationships.values() for f in relationship_findings(item, scope)),
         *(f for item in judged.outputs.values() for f in output_findings(item, scope)),

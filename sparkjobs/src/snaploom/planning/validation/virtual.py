@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import networkx as nx
-from sqlglot import exp
 
 from snaploom.models.codes import make_finding
 from snaploom.models.datasource import ComplexVirtual, DataSource, SimpleVirtual
 from snaploom.models.finding import Finding
+from snaploom.planning.sqlgate.facts import SqlFacts, SqlForm
 from snaploom.planning.validation.fields import Findings, duplicate_findings
 from snaploom.planning.validation.placeholders import (
     PLACEHOLDER,
@@ -17,12 +17,10 @@ from snaploom.planning.validation.placeholders import (
 )
 from snaploom.planning.validation.queries import (
     clause_findings,
-    function_findings,
-    parsed_or_findings,
+    facts_or_findings,
     table_findings,
 )
 from snaploom.planning.validation.scope import Scope
-from snaploom.planning.validation.sql import beyond_query, beyond_simple, parse_query
 
 INTERVAL_COLUMNS = ("interval_start", "interval_end")
 """Columns that a snapshotQuery returns."""
@@ -35,7 +33,7 @@ def simple_findings(spec: SimpleVirtual, owner: DataSource, scope: Scope) -> Fin
     return (
         *scope.missing("DataSource", spec.data_source, owner, f"{path}.dataSource"),
         *_over_virtual(source, owner, scope),
-        *_simple_query(spec, owner, f"{path}.dataQuery"),
+        *_simple_query(spec, owner, f"{path}.dataQuery", scope),
     )
 
 
@@ -56,7 +54,7 @@ def _over_virtual(source: DataSource | None, owner: DataSource, scope: Scope) ->
     )
 
 
-def _simple_query(spec: SimpleVirtual, owner: DataSource, path: str) -> Findings:
+def _simple_query(spec: SimpleVirtual, owner: DataSource, path: str, scope: Scope) -> Findings:
     placeholder = PLACEHOLDER.search(spec.data_query)
     if placeholder is not None:
         return (
@@ -66,23 +64,23 @@ def _simple_query(spec: SimpleVirtual, owner: DataSource, path: str) -> Findings
                 hint="remove it, or use complexVirtual with a snapshotQuery",
             ),
         )  # fmt: skip
-    parsed, findings = parsed_or_findings(parse_query, spec.data_query, owner, path)
-    if parsed is None:
+    facts, findings = facts_or_findings(spec.data_query, SqlForm.QUERY, owner, path, scope)
+    if facts is None:
         return findings
-    beyond = (*beyond_simple(parsed), *beyond_query(parsed))
+    beyond = (*facts.beyond_simple, *facts.beyond_query)
     return (
         *clause_findings(
             beyond, f"SELECT, WHERE and GROUP BY over {spec.alias}", owner, path,
             hint="use complexVirtual for queries over several sources",
         ),
-        *function_findings(parsed, owner, path),
-        *table_findings(parsed, [spec.alias], owner, path),
-        *(() if beyond else _reads_nothing(parsed, spec, owner, path)),
+        *findings,
+        *table_findings(facts, [spec.alias], owner, path),
+        *(() if beyond else _reads_nothing(facts, spec, owner, path)),
     )  # fmt: skip
 
 
-def _reads_nothing(parsed: exp.Expr, spec: SimpleVirtual, owner: DataSource, path: str) -> Findings:
-    if parsed.find(exp.Table) is not None:
+def _reads_nothing(facts: SqlFacts, spec: SimpleVirtual, owner: DataSource, path: str) -> Findings:
+    if facts.has_source:
         return ()
     return (
         make_finding(
@@ -110,13 +108,13 @@ def complex_findings(spec: ComplexVirtual, owner: DataSource, scope: Scope) -> F
     return (
         *missing,
         *duplicate_findings(aliases, owner, f"{path}.dataSources"),
-        *_snapshot_query(spec, aliases, owner, f"{path}.snapshotQuery"),
-        *_data_query(spec, aliases, owner, f"{path}.dataQuery"),
+        *_snapshot_query(spec, aliases, owner, f"{path}.snapshotQuery", scope),
+        *_data_query(spec, aliases, owner, f"{path}.dataQuery", scope),
     )
 
 
 def _snapshot_query(
-    spec: ComplexVirtual, aliases: tuple[str, ...], owner: DataSource, path: str
+    spec: ComplexVirtual, aliases: tuple[str, ...], owner: DataSource, path: str, scope: Scope
 ) -> Findings:
     placeholder = PLACEHOLDER.search(spec.snapshot_query)
     if placeholder is not None:
@@ -126,10 +124,10 @@ def _snapshot_query(
                 placeholder[0], owner, path, hint="use it in dataQuery only",
             ),
         )  # fmt: skip
-    parsed, findings = _query(spec.snapshot_query, aliases, owner, path)
-    if not isinstance(parsed, exp.Query) or parsed.is_star:
+    facts, findings = _query(spec.snapshot_query, aliases, owner, path, scope)
+    if facts is None or facts.selects is None:
         return findings
-    names = tuple(name.casefold() for name in parsed.named_selects)
+    names = tuple(name.casefold() for name in facts.selects)
     if sorted(names) == sorted(INTERVAL_COLUMNS):
         return findings
     wrong = make_finding(
@@ -145,7 +143,7 @@ def _snapshot_query(
 
 
 def _data_query(
-    spec: ComplexVirtual, aliases: tuple[str, ...], owner: DataSource, path: str
+    spec: ComplexVirtual, aliases: tuple[str, ...], owner: DataSource, path: str, scope: Scope
 ) -> Findings:
     placeholders = list(PLACEHOLDER.finditer(spec.data_query))
     findings: list[Finding] = []
@@ -168,22 +166,21 @@ def _data_query(
         for found in misplaced(spec.data_query)
     )  # fmt: skip
     text = PLACEHOLDER.sub("0", spec.data_query)
-    return (*findings, *_query(text, aliases, owner, path)[1])
+    return (*findings, *_query(text, aliases, owner, path, scope)[1])
 
 
 def _query(
-    text: str, aliases: tuple[str, ...], owner: DataSource, path: str
-) -> tuple[exp.Expr | None, Findings]:
-    parsed, findings = parsed_or_findings(parse_query, text, owner, path)
-    if parsed is None:
+    text: str, aliases: tuple[str, ...], owner: DataSource, path: str, scope: Scope
+) -> tuple[SqlFacts | None, Findings]:
+    facts, findings = facts_or_findings(text, SqlForm.QUERY, owner, path, scope)
+    if facts is None:
         return None, findings
-    if not isinstance(parsed, exp.Query):
-        statement = parsed.key.upper()
-        return parsed, clause_findings([statement], "a SELECT", owner, path)
-    return parsed, (
-        *clause_findings(beyond_query(parsed), "SELECT over the aliases", owner, path),
-        *function_findings(parsed, owner, path),
-        *table_findings(parsed, aliases, owner, path),
+    if not facts.is_query:
+        return facts, clause_findings([facts.statement], "a SELECT", owner, path)
+    return facts, (
+        *clause_findings(facts.beyond_query, "SELECT over the aliases", owner, path),
+        *findings,
+        *table_findings(facts, aliases, owner, path),
     )
 
 

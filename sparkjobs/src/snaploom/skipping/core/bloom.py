@@ -18,6 +18,9 @@ from snaploom.skipping.core.ordering import Int64s, byte_buffers
 
 VERSION = 1
 HEADER_BYTES = 12
+MOST_FUNCTIONS = 1100
+"""Hash functions of a filter that is probed: Spark chooses 1074 for the least share of wrong yeses
+that a number can say. What names more would be probed for hours, and is unknown."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,9 @@ class BloomFilter:
         """
         header = np.frombuffer(content[:HEADER_BYTES], dtype=">i4")
         body = content[HEADER_BYTES:]
-        if len(header) != 3 or header[0] != VERSION or header[1] < 1 or header[2] < 1:
+        if len(header) != 3 or header[0] != VERSION or header[2] < 1:
+            raise ValueError("not a Bloom filter of version 1")
+        if not 1 <= header[1] <= MOST_FUNCTIONS:
             raise ValueError("not a Bloom filter of version 1")
         if len(body) != 8 * int(header[2]):
             raise ValueError(f"{len(body)} bytes for {header[2]} words of a Bloom filter")
@@ -140,6 +145,7 @@ class BloomColumn:
         starts = offsets[:-1][readable]
         version, functions, words = (self._integers(starts + 4 * at) for at in range(3))
         sound = (version == VERSION) & (functions >= 1) & (words >= 1)
+        sound &= functions <= MOST_FUNCTIONS
         sound &= lengths[readable] == HEADER_BYTES + 8 * words
         self.count = len(filters)
         self._rows = readable[sound]

@@ -31,7 +31,9 @@ import pyarrow as pa
 Value = bool | int | float | Decimal | bytes
 """A value in Catalyst's internal form; never NULL, which predicates express by themselves."""
 
-_DECIMAL = re.compile(r"decimal\((\d+),\s?(-?\d+)\)")
+_DECIMAL = re.compile(r"decimal\(([0-9]{1,3}),\s?(-?[0-9]{1,3})\)")
+_MOST_DIGITS = 38
+"""Of Spark's decimals."""
 
 _ARROW_TYPES: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
@@ -53,7 +55,9 @@ def arrow_type(data_type: str) -> pa.DataType | None:
     """The Arrow type in which values of a Spark type (its `catalogString`) are kept, or None."""
     match = _DECIMAL.fullmatch(data_type)
     if match is not None:
-        return pa.decimal128(int(match[1]), int(match[2]))
+        precision, scale = int(match[1]), int(match[2])
+        is_possible = 1 <= precision <= _MOST_DIGITS and abs(scale) <= _MOST_DIGITS
+        return pa.decimal128(precision, scale) if is_possible else None
     return _ARROW_TYPES.get(data_type)
 
 
@@ -75,6 +79,19 @@ class Term:
         parts = json.loads(self.key)
         is_path = isinstance(parts, list) and bool(parts) and parts[0] != _EXPRESSION
         return tuple(parts) if is_path else None
+
+
+def is_sound(term: Term) -> bool:
+    """Whether a term that was read has a key that one can have, and a type that can be kept."""
+    try:
+        parts = json.loads(term.key)
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(parts, list) or not parts:
+        return False
+    is_expression = parts[0] == _EXPRESSION and len(parts) == 2
+    is_path = all(isinstance(part, str) for part in parts)
+    return (is_expression or is_path) and arrow_type(term.data_type) is not None
 
 
 _EXPRESSION = {"expression": True}

@@ -10,20 +10,17 @@ unpruned (trap 14).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyarrow.parquet import encryption as pe
 
-from snaploom.errors import IndexUnreadable, KeyUnavailable
+from snaploom.errors import IndexUnreadable
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.formats.keys import (
     DecryptionProperties,
     EncryptionProperties,
     KeyService,
-    ParquetKeys,
 )
 
 CACHE_LIFETIME = timedelta(minutes=10)
@@ -31,8 +28,6 @@ CACHE_LIFETIME = timedelta(minutes=10)
 
 DATA_KEY_BITS = 128
 """Length of the keys of columns: parquet-mr's default."""
-
-_MAGIC_ENCRYPTED = b"PARE"
 
 
 class ServiceKeys:
@@ -105,67 +100,3 @@ def parse_column_keys(text: str) -> dict[str, tuple[str, ...]]:
             )
         found[label] = found.get(label, ()) + names
     return found
-
-
-def open_parquet(data: bytes, keys: ParquetKeys | None, name: str) -> pq.ParquetFile:
-    """A Parquet file in memory, decrypted when read; INT96 timestamps as microseconds.
-
-    Args:
-        data: the whole file.
-        keys: for encrypted files.
-        name: what messages call it.
-
-    Raises:
-        KeyUnavailable: it is encrypted, and there are no keys or the wrong ones.
-        IndexUnreadable: it is no Parquet file, or damaged.
-    """
-    properties = None if keys is None else keys.decryption()
-    try:
-        return pq.ParquetFile(
-            pa.BufferReader(data),
-            decryption_properties=properties,
-            coerce_int96_timestamp_unit="us",
-        )
-    except (OSError, pa.ArrowException) as error:
-        raise _refusal(data, keys, name) from error
-
-
-def read_columns(
-    file: pq.ParquetFile, columns: Iterable[str] | None, encrypted: bool, name: str
-) -> pa.Table:
-    """Columns of an open file.
-
-    Args:
-        file: from `open_parquet`.
-        columns: names; None for all.
-        encrypted: whether the file is, or may be, encrypted: decides what a failure means.
-        name: what messages call it.
-
-    Raises:
-        KeyUnavailable: a column is encrypted and its key is not to be had.
-        IndexUnreadable: the file is damaged.
-    """
-    try:
-        return file.read(columns=None if columns is None else list(columns), use_threads=False)
-    except (OSError, pa.ArrowException) as error:
-        raise key_unavailable(name) if encrypted else damaged(name) from error
-
-
-def key_unavailable(name: str) -> KeyUnavailable:
-    """The error for a file whose key is not to be had."""
-    return KeyUnavailable(
-        f"{name} is encrypted and cannot be read",
-        found="no key, or not the one with which it was written",
-        expected="the key with the label that the index names",
-        hint="configure the key management service (spark.snaploom.skipping.kms)",
-    )
-
-
-def damaged(name: str) -> IndexUnreadable:
-    """The error for a file that is no Parquet file."""
-    return IndexUnreadable(f"{name} is damaged", expected="a whole Parquet file")
-
-
-def _refusal(data: bytes, keys: ParquetKeys | None, name: str) -> KeyUnavailable | IndexUnreadable:
-    encrypted = data[:4] == _MAGIC_ENCRYPTED and data[-4:] == _MAGIC_ENCRYPTED
-    return key_unavailable(name) if encrypted else damaged(name)

@@ -229,6 +229,15 @@ def path_index_name(uri: str) -> str:
     return f"{PREFIX}path_{hashlib.sha256(uri.encode()).hexdigest()[:40]}{SUFFIX}"
 
 
+def is_index_name(name: str) -> bool:
+    """Whether a name is one that skipping indexes have, and names one index only."""
+    is_ours = name.startswith(PREFIX) and name.endswith(SUFFIX)
+    unescaped = _ESCAPED.sub("", name)
+    is_plain = not _FORBIDDEN.search(unescaped) and "%" not in unescaped
+    return is_ours and is_plain and len(name.encode("utf-8", "replace")) <= LONGEST_NAME
+
+
+_ESCAPED = re.compile(r"%[0-9a-f]{2}")
 _FORBIDDEN = re.compile(r"[\x00-\x20\"*+/\\|?#><,:%]")
 
 

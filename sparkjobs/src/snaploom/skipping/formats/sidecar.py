@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import io
 import json
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
@@ -24,7 +23,7 @@ import pyarrow.parquet as pq
 from snaploom.errors import IndexUnreadable, KeyUnavailable
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS
-from snaploom.skipping.formats.encryption import damaged, key_unavailable, open_parquet
+from snaploom.skipping.formats.boundedparquet import MOST_DECODED, BoundedParquet
 from snaploom.skipping.formats.keys import EncryptionProperties, ParquetKeys
 
 SIDECAR_FORMAT = 1
@@ -41,6 +40,14 @@ ROW_GROUP_BYTES = 32 * 1024 * 1024
 
 FILE_BYTES = 128 * 1024 * 1024
 """Size at which a file is closed and another one begun: it is held in memory while written."""
+
+FILE_DECODED = MOST_DECODED // 2
+"""The same for the size of its rows in memory, which readers bound: filters that are nearly empty
+are a hundredth of that in a file."""
+
+PAGE_BYTES = 128 * 1024
+"""Size of pages. Of paths that begin alike, readers know only that each is no longer than a page,
+and read so many at once as fit all the same."""
 
 _IDENTITY = tuple(name for name, _ in IDENTITY_FIELDS)
 _TEXT = (pa.types.is_large_binary, pa.types.is_large_string, pa.types.is_binary, pa.types.is_string)
@@ -74,7 +81,7 @@ def write_sidecars(
         if writer is None:
             writer = _Writer(piece.schema, definition, keys)
         writer.write(piece)
-        if writer.size > FILE_BYTES:
+        if writer.size > FILE_BYTES or writer.decoded > FILE_DECODED:
             yield writer.finish()
             writer = None
     if writer is not None:
@@ -96,35 +103,25 @@ class SidecarReader:
             IndexUnreadable: it is damaged, none of ours, or of a newer format.
             KeyUnavailable: it is encrypted, and the key is not to be had.
         """
-        self._file = open_parquet(data, keys, name)
-        self._keys = keys
-        self._name = name
-        self._told = _told(self._file, name)
-        self._lock = threading.Lock()  # queries of several threads share what is open
-        self.rows: int = self._file.metadata.num_rows
-        self.columns: tuple[str, ...] = tuple(self._file.schema_arrow.names)
+        self.name = name
+        self._file = BoundedParquet(data, keys, name)
+        told = _told(self._file.schema, name)
+        self._is_encrypted = bool(told.get("encrypted"))
+        self.rows: int = self._file.rows
+        self.columns: tuple[str, ...] = tuple(self._file.schema.names)
 
     def type_of(self, column: str) -> pa.DataType:
         """Type of a column."""
-        return self._file.schema_arrow.field(column).type
+        return self._file.schema.field(column).type
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Some columns of all rows.
 
         Raises:
-            IndexUnreadable: it is damaged.
+            IndexUnreadable: it is damaged, or takes too much memory.
             KeyUnavailable: a column is encrypted, and its key is not to be had.
         """
-        # pyarrow's callbacks for keys and its threads have deadlocked before, so one or the other
-        use_threads = self._keys is None
-        try:
-            with self._lock:
-                found = self._file.read(columns=list(columns), use_threads=use_threads)
-            # pyarrow reads `i1.values.1` too when asked for `i1.values`
-            return found.select(list(columns))
-        except (OSError, pa.ArrowException, KeyError) as error:
-            encrypted = bool(self._told.get("encrypted"))
-            raise (key_unavailable if encrypted else damaged)(self._name) from error
+        return self._file.read(columns, is_encrypted=self._is_encrypted)
 
 
 class _Writer:
@@ -134,6 +131,7 @@ class _Writer:
         self._sink = io.BytesIO()
         self._schema = schema.with_metadata({METADATA_KEY: _metadata(definition)})
         self._rows = 0
+        self.decoded = 0
         self._indexes = tuple(_indexes(schema))
         dictionaries = [name for name in schema.names if _repeats(name)]
         self._writer = pq.ParquetWriter(
@@ -143,6 +141,7 @@ class _Writer:
             write_statistics=False,
             use_dictionary=dictionaries,
             column_encoding=_encodings(schema),
+            data_page_size=PAGE_BYTES,
             encryption_properties=_encryption(schema, definition, keys),
         )
 
@@ -154,6 +153,7 @@ class _Writer:
         ordered = piece.cast(self._schema).sort_by("path")
         self._writer.write_table(ordered, row_group_size=ROW_GROUP_ROWS)
         self._rows += piece.num_rows
+        self.decoded += piece.nbytes
 
     def finish(self) -> SidecarFile:
         self._writer.close()
@@ -212,11 +212,11 @@ def _metadata(definition: SkippingDefinition) -> bytes:
     return json.dumps(told, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def _told(file: pq.ParquetFile, name: str) -> Mapping[str, object]:
+def _told(schema: pa.Schema, name: str) -> Mapping[str, object]:
     try:
-        told = json.loads((file.schema_arrow.metadata or {})[METADATA_KEY])
+        told = json.loads((schema.metadata or {})[METADATA_KEY])
         version = int(told["format"])
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise IndexUnreadable(
             f"{name} is none of Snaploom's files", expected=f"a footer with {METADATA_KEY!r}"
         ) from error

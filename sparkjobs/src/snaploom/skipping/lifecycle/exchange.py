@@ -60,6 +60,7 @@ from snaploom.skipping.formats.xskipper.storedrows import (
 )
 from snaploom.skipping.formats.xskipper.translation import BLOOM_TYPES, STORE_NAMES
 from snaploom.skipping.indexes.bloomfilter import ITEMS
+from snaploom.skipping.indexes.registry import index_type
 from snaploom.skipping.indexes.valueset import DEFAULT_LIMIT, MOST
 
 Verify = Callable[[pa.Table, Sequence[IndexDefinition]], Iterable[pa.Table]]
@@ -119,7 +120,13 @@ def plan_import(
             refused.append(f"{stored.label}: {reason}")
             continue
         parameters = _parameters(stored, position, metadata)
-        taken.append((position, _definition(stored, term, parameters, index_ids(len(taken)))))
+        definition = _definition(stored, term, parameters, index_ids(len(taken)))
+        try:
+            index_type(definition.type).check(definition)
+        except IndexNotPossible as error:
+            refused.append(f"{stored.label}: {error.message}")
+            continue
+        taken.append((position, definition))
     return ImportPlan(tuple(taken), (*refused, *metadata.left_out))
 
 

@@ -19,6 +19,7 @@ from snaploom.skipping.spark.causes import cause_of
 from snaploom.skipping.spark.expressions import Literal
 from snaploom.skipping.spark.hadoop import url_encoded
 from snaploom.skipping.spark.listing import ListedFiles
+from snaploom.sparkgate.gate import SqlPlace, check_resolved, checked_expression
 
 _HINT = "speak of partition columns and of _metadata.file_path only"
 
@@ -87,8 +88,12 @@ def choose_files(
     named = [given[f"p{place}"].alias(name) for place, (name, _) in _placed(partition_columns)]
     metadata = sql.struct(given["encoded"].alias("file_path")).alias("_metadata")
     path = "`the path`"
+    place = SqlPlace(None, None, IndexNotPossible, "a condition on partition columns and the path")
+    condition = checked_expression(session, where, place).column
     try:
-        frame = given.select(*named, metadata, given["path"].alias("the path")).where(where)
+        listed = given.select(*named, metadata, given["path"].alias("the path"))
+        frame = listed.where(condition)
+        check_resolved(frame, [listed], place)
         plan = frame._jdf.queryExecution().analyzed()
         if not plan.deterministic() or not plan.subqueriesAll().isEmpty():
             raise IndexNotPossible(

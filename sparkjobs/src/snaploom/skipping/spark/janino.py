@@ -1,30 +1,21 @@
-"""Java sources of ours, compiled inside Spark's JVM.
-
-Spark brings the compiler Janino for its own generated code, so no jar needs to be built, shipped
-and matched to a version of Spark: what of Spark's interfaces differs is settled when compiling.
-Compiling takes about half a second, once for each JVM.
-"""
+"""Java sources of skipping, in the JVM of a session."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from importlib import resources
 from typing import Protocol, cast
-from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import JavaGateway, JavaObject
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from snaploom.errors import SkippingNotAvailable
+from snaploom.hadoop.janino import compiled_class, new_instance
 from snaploom.skipping.spark.wire import unpacked
 
 PACKAGE = "snaploom.skipping"
 """Java package of the sources."""
-
-_LOADERS: WeakKeyDictionary[JavaGateway, JavaObject] = WeakKeyDictionary()
-_LOCK = threading.Lock()
 
 
 def java_class(spark: SparkSession, name: str) -> JavaObject:
@@ -43,8 +34,9 @@ def java_class(spark: SparkSession, name: str) -> JavaObject:
             found=f"a session of {type(spark).__module__}",
             expected="pyspark.sql.SparkSession, not Spark Connect",
         )
+    gateway = cast(JavaGateway, spark.sparkContext._gateway)
     try:
-        return cast(JavaObject, _loader(spark).loadClass(f"{PACKAGE}.{name}"))
+        return compiled_class(gateway, PACKAGE, resources.files(__package__).joinpath("java"), name)
     except Py4JJavaError as error:
         raise SkippingNotAvailable(
             "the optimizer rule does not fit this Spark",
@@ -52,24 +44,6 @@ def java_class(spark: SparkSession, name: str) -> JavaObject:
             expected="Spark 4.1 to 4.3",
             hint="queries run without skipping; their answers are right",
         ) from error
-
-
-def _loader(spark: SparkSession) -> JavaObject:
-    gateway = cast(JavaGateway, spark.sparkContext._gateway)
-    with _LOCK:
-        if gateway not in _LOADERS:
-            _LOADERS[gateway] = _compiling_loader(gateway)
-        return _LOADERS[gateway]
-
-
-def _compiling_loader(gateway: JavaGateway) -> JavaObject:
-    """A class loader that compiles what is asked of it, above the one that knows Spark."""
-    jvm = gateway.jvm
-    finder = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder()
-    for source in sorted(resources.files(__package__).joinpath("java").iterdir(), key=str):
-        finder.addResource(f"{PACKAGE.replace('.', '/')}/{source.name}", source.read_bytes())
-    parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    return cast(JavaObject, jvm.org.codehaus.janino.JavaSourceClassLoader(parent, finder, "UTF-8"))
 
 
 class _Facade(Protocol):
@@ -98,11 +72,7 @@ class JavaRule:
 
     def __init__(self, spark: SparkSession) -> None:
         gateway = cast(JavaGateway, spark.sparkContext._gateway)
-        constructor = java_class(spark, "Facade").getConstructor(
-            gateway.new_array(gateway.jvm.java.lang.Class, 0)
-        )
-        nothing = gateway.new_array(gateway.jvm.java.lang.Object, 0)
-        self._facade = cast(_Facade, constructor.newInstance(nothing))
+        self._facade = cast(_Facade, new_instance(gateway, java_class(spark, "Facade")))
 
     def describe(self, frame: JavaObject, settings: Sequence[str] = ()) -> list[str]:
         """Headers (JSON) of the relations of files in a Java DataFrame, without filters."""

@@ -6,7 +6,8 @@ nothing but their own spelling.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
@@ -16,7 +17,9 @@ from snaploom.errors import (
     IndexUnreadable,
 )
 from snaploom.hadoop.store import hadoop_stores
+from snaploom.models.allowances import Allowances
 from snaploom.models.skippingindex import RefreshMode
+from snaploom.planning.fileformats import require_format, target_place
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.formats.xskipper.directory import Written, XskipperDirectory
 from snaploom.skipping.lifecycle import operations
@@ -40,17 +43,20 @@ from snaploom.skipping.spark.places import (
     qualified,
     refuse_keyless,
 )
-from snaploom.skipping.spark.reading import readable_format
 from snaploom.skipping.spark.settings import LOCATIONS
 from snaploom.skipping.spark.targets import SparkTarget
 from snaploom.skipping.statements.columns import name_text
 from snaploom.skipping.statements.declaration import StorePlace
-from snaploom.skipping.statements.syntax import Subject, TableName
+from snaploom.skipping.statements.syntax import PathName, Subject, TableName
 from snaploom.skipping.stores.bases import FolderBase, IndexBase, open_base
 from snaploom.skipping.stores.opensearch.address import is_opensearch
 from snaploom.skipping.stores.port import NEVER, IndexStore, StoredState
 from snaploom.skipping.stores.usage import Recorded, recorded_usage
 from snaploom.storage.stores import open_store
+
+
+def _of_environment() -> Allowances:
+    return Allowances.from_environment(os.environ)
 
 
 @dataclass(frozen=True)
@@ -62,12 +68,15 @@ class SkippingIndexes:
         location: folder below which indexes are kept; empty for the session's locations.
         acting_for: `SkippingIndex/name` of the resource on whose behalf it is done (ruling D38).
         progress: told of files done while an index is built.
+        allow: formats and options that may be read beyond the built-in ones; by default those of
+            the environment, as in a session of a user.
     """
 
     spark: SparkSession
     location: str = ""
     acting_for: str = ""
     progress: Progress = silent
+    allow: Allowances = field(default_factory=_of_environment)
 
     def create(
         self,
@@ -288,11 +297,18 @@ class SkippingIndexes:
 
         Raises:
             TargetNotIndexable: there are none that can be indexed.
+            FormatNotAllowed: their format, or an option, is on no list.
         """
         if isinstance(subject, TableName):
             return open_table(self.spark, ".".join(map(name_text, subject.parts)))
-        file_format = readable_format(subject.format)
-        return open_path(self.spark, subject.path, file_format, dict(subject.options))
+        file_format, options = self._readable(subject)
+        return open_path(self.spark, subject.path, file_format, options)
+
+    def _readable(self, subject: PathName) -> tuple[str, dict[str, str]]:
+        """By which name and with which options Spark reads files."""
+        options = dict(subject.options)
+        place = target_place(self.acting_for)
+        return require_format(subject.format, options, self.allow, place), options
 
     def _confirmed(self, subject: Subject, mode: RefreshMode | None) -> RefreshResult | None:
         """The refresh of a path about which nothing changed; None where a target must be opened."""
@@ -304,7 +320,8 @@ class SkippingIndexes:
             return None  # the path may be a pattern
         if store.read().refreshed_at == NEVER:
             return None
-        outline = outline_of(self.spark, subject.path, subject.format, dict(subject.options))
+        file_format, options = self._readable(subject)
+        outline = outline_of(self.spark, subject.path, file_format, options)
         return None if outline is None else operations.confirm(store, outline, mode)
 
     def uri(self, subject: Subject) -> str:
@@ -373,7 +390,8 @@ class SkippingIndexes:
             if is_there(store):
                 return store
         of_properties = base_of_properties(self.spark, table) if table else ""
-        if of_properties:
+        # Whoever may alter a table names a folder by this, and no server that is asked.
+        if of_properties and not is_opensearch(of_properties):
             locations = (*locations, of_properties)
             store = self._base(of_properties).index(uri)
             if is_there(store):

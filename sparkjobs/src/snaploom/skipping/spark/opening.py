@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from snaploom.errors import TargetNotIndexable
 from snaploom.hadoop.files import readable_uri
+from snaploom.planning.schemas import parse_schema
 from snaploom.skipping.core.definition import Target
 from snaploom.skipping.spark.causes import cause_of
 from snaploom.skipping.spark.fingerprint import FORMATS, SETTINGS, unusable
@@ -54,6 +55,7 @@ def open_path(
             expected="a folder of files of that format, or one file",
             hint="give the path, format and options with which spark.read reads it",
         ) from error
+    _refuse_classes(frame, path)
     header = _only_relation(spark, frame, path)
     roots = cast(Sequence[str], header["roots"])
     if len(roots) != 1:
@@ -69,6 +71,19 @@ def open_path(
         options=tuple(sorted(given.items())),
     )
     return SparkTarget(spark, target, header)
+
+
+def _refuse_classes(frame: DataFrame, name: str) -> None:
+    """Refuse a schema with types that PySpark would import as classes by their names."""
+    try:
+        parse_schema(str(frame._jdf.schema().json()), "")
+    except ValueError as error:
+        raise TargetNotIndexable(
+            f"{name} has a schema that Snaploom does not read",
+            found=str(error)[:1000],
+            expected="types of Spark's own",
+            hint="write the columns as types that every session knows",
+        ) from None
 
 
 def open_table(spark: SparkSession, name: str) -> SparkTarget:
@@ -90,6 +105,7 @@ def open_table(spark: SparkSession, name: str) -> SparkTarget:
             expected="catalog.database.table, database.table or table",
             hint="check the name",
         ) from error
+    _refuse_classes(frame, name)
     header = _only_relation(spark, frame, name)
     location = header["location"]
     if not isinstance(location, str):

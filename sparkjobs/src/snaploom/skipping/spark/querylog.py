@@ -11,17 +11,19 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from snaploom.errors import SnaploomError
+from snaploom.errors import SnaploomError, StatementInvalid
 from snaploom.skipping.advice.workload import Log, Query
 from snaploom.skipping.core.normalform import normal_form
 from snaploom.skipping.spark import catalyst, fingerprint, rule, settings
 from snaploom.skipping.spark.enable import decider_of, setting
 from snaploom.skipping.spark.requests import Request
 from snaploom.skipping.spark.targets import SparkTarget
+from snaploom.sparkgate.gate import SqlPlace, checked_statement
 
 FILES_IN_SQL = "spark.sql.runSQLOnFiles"
+_PLACE = SqlPlace(None, None, StatementInvalid, "one SELECT, of listed functions")
 _WHOLE = re.compile(r"(?is)\s*(SELECT|WITH|FROM)\b")
-_WHERE = re.compile(r"(?is)\s*WHERE\b")
+_WHERE = re.compile(r"(?is)\A\s*WHERE\b")
 
 
 def read_log(spark: SparkSession, target: SparkTarget, texts: Sequence[str]) -> Log:
@@ -73,7 +75,7 @@ def _requests(spark: SparkSession, text: str) -> list[Request]:
     found: dict[tuple[str, str], Request] = {}
     # Sessions of ours refuse files in SQL otherwise; queries of people name them so.
     with _recording(spark) as recorder, setting(spark, FILES_IN_SQL, "true"):
-        _plan(spark.sql(text))
+        _plan(checked_statement(spark, text, _PLACE))
     for request in recorder:
         if request.filters:
             found.setdefault((request.name, repr(request.filters)), request)

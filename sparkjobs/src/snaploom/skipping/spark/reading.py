@@ -11,13 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from snaploom.hadoop.jvm import jvm_of
+from snaploom.models.allowances import NO_ALLOWANCES
+from snaploom.planning.fileformats import spark_format
 from snaploom.skipping.core.definition import Target
 
 _STRICT = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
 """What a file holds must be known, or that it cannot be read; never a part of it."""
-
-_CLASSES = {"avro": "org.apache.spark.sql.avro.AvroFileFormat"}
-"""Formats that Spark has and does not find by their short names."""
 
 _LITERAL_PATH = {"__globPaths__": "false"}
 """The path is one path, whatever brackets and stars are in it."""
@@ -30,11 +29,6 @@ _SETTINGS = {
 """Settings of our own session; a batch of 64 Ki rows costs little and is handled quickly."""
 _SOURCES = "spark.sql.sources.useV1SourceList"
 """Only Spark's first generation of sources tells the file of a row for every format."""
-
-
-def readable_format(name: str) -> str:
-    """The name by which Spark finds a format: a class for those that have no short name."""
-    return _CLASSES.get(name.lower(), name)
 
 
 def own_session(spark: SparkSession) -> SparkSession:
@@ -66,7 +60,7 @@ class Reading:
             _forget_listing(session, self.target.table)
             return session.read.options(**_STRICT).table(self.target.table)
         schema = StructType.fromJson(cast(dict[str, object], json.loads(json.dumps(self.schema))))
-        reader = session.read.format(readable_format(self.target.format)).schema(schema)
+        reader = session.read.format(spark_format(self.target.format, NO_ALLOWANCES)).schema(schema)
         options = {**dict(self.target.options), **_STRICT, **_LITERAL_PATH}
         return reader.options(**options).load(self.target.uri)
 

@@ -16,7 +16,6 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as sql
 
 from snaploom.errors import IndexNotPossible
 from snaploom.skipping.core.definition import IndexDefinition, ReaderFingerprint, Target
@@ -39,6 +38,11 @@ from snaploom.skipping.spark.names import column_at, column_named
 from snaploom.skipping.spark.reading import Reading, own_session
 from snaploom.skipping.spark.scan import Relation
 from snaploom.skipping.spark.subjects import term_of
+from snaploom.sparkgate.gate import SqlPlace, check_resolved, checked_expression
+
+_PLACE = SqlPlace(
+    None, None, IndexNotPossible, "a deterministic expression over the columns, without aggregates"
+)
 
 
 @dataclass(frozen=True)
@@ -185,8 +189,10 @@ class SparkTarget:
 
     def _analysed(self, text: str) -> Sequence[Mapping[str, object]]:
         """A SQL expression over the columns as the optimizer leaves it."""
+        column = self._checked(text)
         try:
-            frame = self._current.frame.select(sql.expr(text).alias("value"))
+            frame = self._current.frame.select(column.alias("value"))
+            check_resolved(frame, [self._current.frame], _PLACE)
             return cast(
                 Sequence[Mapping[str, object]], json.loads(self._rule.serialise(frame._jdf))
             )
@@ -208,7 +214,10 @@ class SparkTarget:
                 expected=term.key,
                 hint="drop this index and declare it again",
             )
-        return sql.expr(term.label)
+        return self._checked(term.label)
+
+    def _checked(self, text: str) -> Column:
+        return checked_expression(self._session, text, _PLACE).column
 
     def _footer_terms(self, indexes: Sequence[IndexDefinition]) -> dict[str, FooterTerm]:
         """Terms that Parquet footers may prove: columns inside the files, matched by name."""

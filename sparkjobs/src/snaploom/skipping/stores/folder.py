@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import secrets
 from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +18,14 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from snaploom.errors import IndexUnreadable, ObjectAlreadyExists, ObjectNotFound, StorageError
+from snaploom.errors import (
+    IndexUnreadable,
+    NotAPlainFile,
+    ObjectAlreadyExists,
+    ObjectNotFound,
+    ObjectTooLarge,
+    StorageError,
+)
 from snaploom.models.times import EpochNanos, now
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS, FileTable
@@ -29,10 +35,16 @@ from snaploom.skipping.stores.assembly import Part, assemble, removed_paths
 from snaploom.skipping.stores.changes import note_commit
 from snaploom.skipping.stores.compaction import rewritten_from
 from snaploom.skipping.stores.port import Segment, StoredState
+from snaploom.skipping.stores.segmentcheck import checked
+from snaploom.skipping.stores.statedocument import target_key
 from snaploom.skipping.stores.statelog import StateLog
 from snaploom.skipping.stores.usage import UsageLog
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.singleput import PUT_ATTEMPTS
+
+LONGEST_SEGMENT = 512 * 1024 * 1024
+"""Bytes of the longest segment that is read: four times the size at which writers begin another
+one, which they notice after a row group."""
 
 READS_AT_ONCE = 8
 """Segments that are fetched at the same time, to hide the latency of object stores."""
@@ -42,7 +54,7 @@ _log = logging.getLogger(__name__)
 
 def folder_name(target_uri: str) -> str:
     """Name of the folder of an index below a base: SHA-256 of the target's URI, in hex."""
-    return hashlib.sha256(target_uri.encode()).hexdigest()
+    return target_key(target_uri)
 
 
 class FolderIndexStore:
@@ -99,7 +111,8 @@ class FolderIndexStore:
         if state.definition is None:
             identity = pa.schema(list(IDENTITY_FIELDS))
             return FileTable.of(identity.empty_table())
-        return assemble(self._parts(state.segments), state.definition)
+        parts = self._parts(state.segments, state.definition)
+        return assemble(parts, state.definition)
 
     def sweep(self, keep: StoredState, older_than: EpochNanos) -> tuple[int, int]:
         """Remove segments that are not needed and old usage, and empty old states."""
@@ -132,7 +145,7 @@ class FolderIndexStore:
         start = rewritten_from(state.segments)
         if state.definition is None or start == len(state.segments):
             return state.segments
-        parts = self._parts(state.segments[start:])
+        parts = self._parts(state.segments[start:], state.definition)
         rows = _all_columns(assemble(parts, state.definition), parts, state.definition)
         written = self.write_rows([rows], state.definition)
         gone = removed_paths(parts)
@@ -140,26 +153,25 @@ class FolderIndexStore:
             written.insert(0, self.write_removed(gone.to_pylist(), state.definition))
         return (*state.segments[:start], *written)
 
-    def _parts(self, segments: Sequence[Segment]) -> list[Part]:
+    def _parts(self, segments: Sequence[Segment], definition: SkippingDefinition) -> list[Part]:
         if len(segments) < 2:
-            return [self._part(segment) for segment in segments]
+            return [self._part(segment, definition) for segment in segments]
         with ThreadPoolExecutor(READS_AT_ONCE, thread_name_prefix="snaploom-segments") as pool:
-            return list(pool.map(self._part, segments))
+            return list(pool.map(lambda segment: self._part(segment, definition), segments))
 
-    def _part(self, segment: Segment) -> Part:
+    def _part(self, segment: Segment, definition: SkippingDefinition) -> Part:
         name = f"{self.uri}segments/{segment.name}"
         try:
-            data = self._store.get(f"{self._folder}segments/{segment.name}")
+            data = self._store.get(f"{self._folder}segments/{segment.name}", LONGEST_SEGMENT)
         except ObjectNotFound as error:
             raise IndexUnreadable(
                 f"{name} is missing", hint="refresh the index with mode FULL"
             ) from error
-        reader = SidecarReader(data, name, self._keys)
-        if reader.rows != segment.rows:
+        except (ObjectTooLarge, NotAPlainFile) as error:
             raise IndexUnreadable(
-                f"{name} is damaged", found=f"{reader.rows} rows", expected=f"{segment.rows} rows"
-            )
-        return Part(segment, reader)
+                f"{name} is damaged", found=error.message, expected="a file of Snaploom's"
+            ) from error
+        return Part(segment, checked(SidecarReader(data, name, self._keys), segment, definition))
 
     def _write(self, file: SidecarFile) -> Segment:
         name = f"{secrets.token_hex(16)}.parquet"

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import pyarrow as pa
+from annotated_types import Ge, Le, MaxLen
+from pydantic import StringConstraints
 
 from snaploom.models.skippingindex import IndexState
 from snaploom.models.times import EpochNanos
@@ -21,20 +23,38 @@ from snaploom.skipping.core.filetable import FileTable
 
 NEVER = EpochNanos(0)
 
+LATEST = EpochNanos(253_402_300_799_999_999_999)
+"""The end of the year 9999, up to which times can be written."""
+
+StoredTime = Annotated[EpochNanos, Ge(0), Le(LATEST)]
+"""A time in a document, which anybody may have written."""
+
+Count = Annotated[int, Ge(0), Le(1 << 50)]
+"""A number of rows, bytes or queries there."""
+
+SegmentName = Annotated[str, StringConstraints(pattern=r"^[0-9a-z][0-9a-z.-]{0,79}$")]
+"""Names a segment in its store, and nothing elsewhere: no folder, no other document."""
+
+StateNumber = Annotated[int, Ge(0), Le(10**15)]
+"""Number of a state: more than can be counted to."""
+
+IndexId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]{1,32}$")]
+"""Id of an index: begins names of columns, which have a dot behind it."""
+
 
 @dataclass(frozen=True)
 class Segment:
     """Some rows, written once. A later segment's row for a path hides an earlier segment's."""
 
-    name: str
+    name: SegmentName
     """Names it in the store."""
-    rows: int
+    rows: Count
     """Number of rows."""
-    bytes: int
+    bytes: Count
     """Size in the store; 0 where the store does not tell."""
     removed: bool = False
     """The rows have `path` only: these files are gone, and earlier rows about them do not count."""
-    indexes: tuple[str, ...] = ()
+    indexes: Annotated[tuple[IndexId, ...], MaxLen(1024)] = ()
     """Ids of the indexes about which the segment has columns."""
     merges: bool = False
     """Rows complete earlier rows of the same path and identity with the columns of `indexes` (an
@@ -45,7 +65,7 @@ class Segment:
 class StoredState:
     """One committed state of a skipping index."""
 
-    version: int
+    version: StateNumber
     """Number of the commit, from 1; 0 when there is no index."""
     phase: IndexState = IndexState.EMPTY
     """State of Flint's machine (`skipping.md` section 5)."""
@@ -53,18 +73,18 @@ class StoredState:
     """What is declared; None when there is no index, or it is vacuumed."""
     segments: tuple[Segment, ...] = ()
     """Rows that count, oldest first."""
-    committed_at: EpochNanos = NEVER
+    committed_at: StoredTime = NEVER
     """When this state was committed, by the writer's clock."""
-    refreshed_at: EpochNanos = NEVER
+    refreshed_at: StoredTime = NEVER
     """When rows were last brought up to date; an index that never was prunes nothing (trap 8)."""
-    checked_at: EpochNanos = NEVER
+    checked_at: StoredTime = NEVER
     """When the files were last compared with the rows; later than `refreshed_at` where that found
     nothing to do."""
-    next_index: int = 1
+    next_index: Annotated[int, Ge(1), Le(10**9)] = 1
     """Number of the next `index_id`: ids are never used twice, not even after a drop."""
     operation: str = ""
     """Token of the operation in flight, in transient phases."""
-    heartbeat_at: EpochNanos = NEVER
+    heartbeat_at: StoredTime = NEVER
     """Last sign of life of the operation in flight."""
     message: str = ""
     """What the last operation said: the error in FAILED."""

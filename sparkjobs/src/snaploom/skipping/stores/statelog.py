@@ -16,13 +16,18 @@ import secrets
 from collections.abc import Callable
 from dataclasses import replace
 
+from pydantic import BaseModel, ValidationError
+
 from snaploom.errors import (
     IndexBusy,
+    NotAPlainFile,
     ObjectNotFound,
+    ObjectTooLarge,
     SkippingError,
 )
-from snaploom.skipping.stores.port import NOTHING, StoredState
+from snaploom.skipping.stores.port import NOTHING, StateNumber, StoredState
 from snaploom.skipping.stores.statedocument import (
+    LONGEST_STATE,
     PRUNED,
     damaged_state,
     format_state,
@@ -37,8 +42,16 @@ COMMIT_ATTEMPTS = 100
 KEPT_STATES = 5
 """Newest states that pruning leaves for people who look for what happened."""
 
+MOST_PRUNED = 100
+"""Pruned states in a row that are asked for one by one; beyond them the log is listed."""
+
+_LONGEST_HINT = 4096
 _NAME = re.compile(r"(\d{20})\.json")
 _log = logging.getLogger(__name__)
+
+
+class _Hint(BaseModel):
+    version: StateNumber
 
 
 class IndexCommitUnknown(SkippingError):
@@ -61,6 +74,7 @@ class StateLog:
         self._store = store
         self._folder = f"{folder}manifest/"
         self._hint_key = f"{folder}_latest"
+        self._key_of_target = folder.rstrip("/").rpartition("/")[2]
         self._known = NOTHING
 
     def read(self) -> StoredState:
@@ -108,7 +122,10 @@ class StateLog:
     def states_from(self, version: int) -> list[StoredState]:
         """The states from one on that still stand, oldest first."""
         newest = self.read()
-        found = (self._state(number) for number in range(max(version, 1), newest.version))
+        # Listed: numbers that somebody made up may be very far from one another.
+        names = (info.key.rpartition("/")[2] for info in self._store.list(self._folder))
+        numbers = sorted(n for n in map(_number, names) if max(version, 1) <= n < newest.version)
+        found = (self._state(number) for number in numbers)
         return [state for state in found if state is not None] + [newest]
 
     def prune(self, before: int) -> None:
@@ -126,9 +143,18 @@ class StateLog:
             if document != PRUNED:
                 return self._parsed(document, number)
             number += 1
+            if number > state.version + MOST_PRUNED:
+                return self._beyond(state)
         if number > state.version + 1:  # the newest state is never pruned
             raise damaged_state(f"{self._store.uri}{self._key(number)}", "nothing after old states")
         return None
+
+    def _beyond(self, state: StoredState) -> StoredState:
+        """The newest state, where so many after one are pruned that it is quicker to list."""
+        found = self._listed()
+        if found.version <= state.version or (found.definition is None and not found.committed_at):
+            raise damaged_state(f"{self._store.uri}{self._folder}", "nothing after old states")
+        return found
 
     def _listed(self) -> StoredState:
         """The newest state by listing; another one may have been pruned since."""
@@ -144,16 +170,18 @@ class StateLog:
 
     def _parsed(self, document: bytes, number: int) -> StoredState:
         name = f"{self._store.uri}{self._key(number)}"
-        state = parse_state(document, name)
+        state = parse_state(document, name, self._key_of_target)
         if state.version != number:
             raise damaged_state(name, f"state {state.version}")
         return state
 
     def _document(self, number: int) -> bytes | None:
         try:
-            return self._store.get(self._key(number))
+            return self._store.get(self._key(number), LONGEST_STATE)
         except ObjectNotFound:
             return None
+        except (ObjectTooLarge, NotAPlainFile) as error:
+            raise damaged_state(f"{self._store.uri}{self._key(number)}", error.message) from error
 
     def _put(self, state: StoredState) -> bool:
         """Whether the state is in the log; False when another one has its number."""
@@ -162,11 +190,13 @@ class StateLog:
 
     def _read_hint(self) -> int:
         try:
-            return int(json.loads(self._store.get(self._hint_key))["version"])
+            return _Hint.model_validate_json(
+                self._store.get(self._hint_key, _LONGEST_HINT), strict=True
+            ).version
         except ObjectNotFound:
             return 0
-        except (ValueError, KeyError, TypeError) as error:
-            _log.warning("ignoring the hint %s: %s", self._hint_key, error)
+        except (ValidationError, ObjectTooLarge, NotAPlainFile) as error:
+            _log.warning("ignoring the hint %s: %s", self._hint_key, type(error).__name__)
             return 0
 
     def _write_hint(self, version: int) -> None:

@@ -8,19 +8,19 @@ times only are kept: no query, no user, no value.
 
 from __future__ import annotations
 
-import json
+import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Protocol, runtime_checkable
 
-from annotated_types import Ge
-from pydantic import ValidationError
+from annotated_types import Ge, Le, MaxLen
+from pydantic import StringConstraints, ValidationError
 
-from snaploom.errors import ObjectNotFound, StorageError
+from snaploom.errors import NotAPlainFile, ObjectNotFound, ObjectTooLarge, StorageError
 from snaploom.models.base import ApiModel
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
-from snaploom.skipping.stores.port import NEVER
+from snaploom.skipping.stores.port import NEVER, Count, StoredTime
 from snaploom.storage.objectstore import ObjectInfo, ObjectStore
 
 USAGE_FORMAT = 1
@@ -32,6 +32,9 @@ KEPT_DAYS = 90
 MOST_SESSIONS = 1_000
 """Documents that are kept and read; the newest ones."""
 
+LONGEST_DOCUMENT = 64 * 1024
+"""Bytes of the longest document: all reasons in four bytes a character take 16 KB."""
+
 MOST_REASONS = 20
 """Different reasons that are counted; later ones are counted as `OTHER_REASONS`."""
 
@@ -39,6 +42,8 @@ LONGEST_REASON = 200
 """Characters of a reason."""
 
 OTHER_REASONS = "other reasons"
+
+Reason = Annotated[str, StringConstraints(max_length=LONGEST_REASON)]
 
 _FOLDER = "usage/"
 _DAY = 86_400 * NANOS_PER_SECOND
@@ -48,24 +53,26 @@ _DAY = 86_400 * NANOS_PER_SECOND
 class Usage:
     """Sums over reads: relations of files in queries, of which an index was asked."""
 
-    reads: int = 0
+    reads: Count = 0
     """Reads that asked the index; one that is planned anew when it runs counts twice."""
-    served: int = 0
+    served: Count = 0
     """Reads of which it dropped at least one file."""
-    files: int = 0
+    files: Count = 0
     """Files of these reads before skipping."""
-    dropped_files: int = 0
+    dropped_files: Count = 0
     """Files that the index proved are not needed."""
-    bytes: int = 0
+    bytes: Count = 0
     """Bytes of the files of these reads."""
-    dropped_bytes: int = 0
+    dropped_bytes: Count = 0
     """Bytes of the files that it dropped."""
-    seconds: float = 0.0
+    seconds: Annotated[float, Ge(0), Le(1e12)] = 0.0
     """Spent on asking it, while queries were planned."""
-    first_used: EpochNanos = NEVER
-    last_used: EpochNanos = NEVER
+    first_used: StoredTime = NEVER
+    last_used: StoredTime = NEVER
     """The first and the last read, by the clocks of the sessions."""
-    why_not: Mapping[str, int] = field(default_factory=dict)
+    why_not: Annotated[Mapping[Reason, Count], MaxLen(MOST_REASONS + 1)] = field(
+        default_factory=dict
+    )
     """How often the index, or a part of it, was not used, by reason."""
 
     def __add__(self, other: Usage) -> Usage:
@@ -139,7 +146,7 @@ class UsageLog:
         Raises:
             StorageError: the store does not answer.
         """
-        newest = self._newest()[:MOST_SESSIONS]
+        newest = self._newest()
         documents = [self._document(info) for info in newest]
         found = [usage for usage in documents if usage is not None]
         return Recorded(add_up(found), len(found), len(documents) - len(found))
@@ -162,27 +169,27 @@ class UsageLog:
         Raises:
             StorageError: the store does not answer.
         """
-        dead = [
-            info.key
-            for number, info in enumerate(self._newest())
-            if number >= MOST_SESSIONS or (number and info.modified < now - KEPT_DAYS * _DAY)
-        ]
-        self._store.delete(dead)
+        newest = self._newest()
+        fresh = newest[:1] + [i for i in newest[1:] if i.modified >= now - KEPT_DAYS * _DAY]
+        kept = {info.key for info in fresh}
+        listed = [info.key for info in self._store.list(self._folder)]
+        self._store.delete(key for key in listed if key not in kept)
 
     def destroy(self) -> None:
         """Remove everything."""
         self._store.delete([info.key for info in self._store.list(self._folder)])
 
     def _newest(self) -> list[ObjectInfo]:
-        found = list(self._store.list(self._folder))
-        return sorted(found, key=lambda info: (info.modified, info.key), reverse=True)
+        """As many as are kept."""
+        found = self._store.list(self._folder)
+        return heapq.nlargest(MOST_SESSIONS, found, key=lambda info: (info.modified, info.key))
 
     def _document(self, info: ObjectInfo) -> Usage | None:
         try:
-            raw = json.loads(self._store.get(info.key))
-            return UsageDocument.parse(raw).usage if raw["format"] <= USAGE_FORMAT else None
-        except (ObjectNotFound, ValidationError, ValueError, KeyError, TypeError):
+            found = UsageDocument.model_validate_json(self._store.get(info.key, LONGEST_DOCUMENT))
+        except (ObjectNotFound, ObjectTooLarge, NotAPlainFile, ValidationError):
             return None
+        return found.usage if found.format <= USAGE_FORMAT else None
 
 
 @runtime_checkable

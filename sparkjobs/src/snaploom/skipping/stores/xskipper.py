@@ -4,22 +4,34 @@
 <base>/<sha256 of the target's URI>/...           the native store: what Snaploom's queries read
 <base>/<sha256 of the target's URI>/_xskipper     what the directory was last written from
 <base>/<sha256 of the table's identifier>/*.parquet   the directory, replaced after each change
+<base>/<sha256 of the table's identifier>/_snaploom   whose it is: the folder of the native store
 ```
 
 The directory follows a commit and is no part of it: when it cannot be written, the operation says
 so, the index counts all the same, and the next refresh writes the directory even where it finds
 nothing else to do.
+
+Where the directory lies follows from the name of the table, which a state may only say. So each
+directory has an owner, and no other index replaces or removes it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
 
-from snaploom.errors import ObjectNotFound
+from snaploom.errors import (
+    IndexNotPossible,
+    NotAPlainFile,
+    ObjectAlreadyExists,
+    ObjectNotFound,
+    ObjectTooLarge,
+)
 from snaploom.models.skippingindex import IndexState
 from snaploom.models.times import EpochNanos
 from snaploom.skipping.core.definition import SkippingDefinition
@@ -45,9 +57,15 @@ FORM = "XSKIPPER"
 MARK = "_xskipper"
 """Object that says what the directory was last written from."""
 
+OWNER = "_snaploom"
+"""Object of the directory that names the folder of the index that it belongs to."""
+
+_LONGEST_MARK = 4096
+
 ATTEMPTS = 4
 """So often the directory is written anew when the index changes meanwhile."""
 
+_log = logging.getLogger(__name__)
 _AT_REST = (IndexState.EMPTY, IndexState.ACTIVE)
 
 
@@ -71,6 +89,7 @@ class XskipperIndexStore:
         self._native = native
         self._base = base
         self._mark = f"{folder}{MARK}"
+        self._owner = folder.rstrip("/").encode()
         self._keys = keys
 
     @property
@@ -146,20 +165,50 @@ class XskipperIndexStore:
             definition = state.definition
             if definition is None or not _has_directory(definition) or self._is_written(state):
                 return
+            self._claim(definition)
             directory = self._directory(definition)
             directory.write([rows_of(self._native.open(state), definition)], definition)
             self._base.put(self._mark, _digest(state))
 
     def _is_written(self, state: StoredState) -> bool:
         try:
-            return self._base.get(self._mark) == _digest(state)
-        except ObjectNotFound:
+            return self._base.get(self._mark, _LONGEST_MARK) == _digest(state)
+        except (ObjectNotFound, ObjectTooLarge, NotAPlainFile):
             return False
 
     def _remove(self, definition: SkippingDefinition | None) -> None:
-        if definition is not None and _has_directory(definition):
+        if definition is None or not _has_directory(definition):
+            return
+        owner = self._owner_of(definition)
+        if owner == self._owner:
             self._directory(definition).remove()
-            self._base.delete([self._mark])
+            self._base.delete([f"{_place(definition)}/{OWNER}"])
+        elif owner is not None:
+            _log.warning("%s/%s is left: it is another index's", self._base.uri, _place(definition))
+        self._base.delete([self._mark])
+
+    def _claim(self, definition: SkippingDefinition) -> None:
+        """Make the directory this index's own.
+
+        Raises:
+            IndexNotPossible: it is another one's.
+        """
+        with suppress(ObjectAlreadyExists):
+            self._base.put_if_absent(f"{_place(definition)}/{OWNER}", self._owner)
+        owner = self._owner_of(definition)
+        if owner != self._owner:
+            raise IndexNotPossible(
+                "the directory of this table belongs to another skipping index",
+                found=f"{self._base.uri}{(owner or b'nobody').decode('ascii', 'replace')}",
+                expected=f"{self._base.uri}{self._owner.decode()}",
+                hint="drop and vacuum the other index, or keep this one in the NATIVE form",
+            )
+
+    def _owner_of(self, definition: SkippingDefinition) -> bytes | None:
+        try:
+            return self._base.get(f"{_place(definition)}/{OWNER}", _LONGEST_MARK)
+        except ObjectNotFound:
+            return None
 
     def _directory(self, definition: SkippingDefinition) -> XskipperDirectory:
         return XskipperDirectory(_Below(self._base, f"{_place(definition)}/"), self._keys)
@@ -220,8 +269,11 @@ class _Below:
     def put(self, key: str, data: bytes) -> None:
         self._store.put(self._prefix + key, data)
 
-    def get(self, key: str) -> bytes:
-        return self._store.get(self._prefix + key)
+    def get(self, key: str, limit: int | None = None) -> bytes:
+        return self._store.get(self._prefix + key, limit)
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        return self._store.get_range(self._prefix + key, start, length)
 
     def head(self, key: str) -> ObjectInfo | None:
         found = self._store.head(self._prefix + key)

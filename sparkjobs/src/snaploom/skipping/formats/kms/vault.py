@@ -2,7 +2,8 @@
 
 Each key label is a key of the engine, named as the last part of the URL: `encrypt/<label>` and
 `decrypt/<label>`. The master key never leaves the service. The token is taken from a file (as an
-agent writes it, read again for each request) or from the environment, and is in no message.
+agent writes it, read again for each request) or from the environment, and is in no message. No
+redirect is followed: the token would go along, wherever it leads.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ import binascii
 import json
 import os
 from collections.abc import Mapping
+from http import HTTPStatus
+from http.client import HTTPException
 from pathlib import Path
-from urllib.error import HTTPError, URLError
-from urllib.parse import quote, urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.parse import quote
 
+from snaploom.confidential import remember_secret
+from snaploom.endpoints.connecting import EndpointRefused, origin_of, post, refuse_host
 from snaploom.errors import KeyUnavailable
+from snaploom.planning.addresses import declared_rules
 
 TOKEN_VARIABLE = "VAULT_TOKEN"
 """Environment variable with the token; Vault's own."""
@@ -33,13 +37,6 @@ _MOST_BYTES = 1024 * 1024
 """Longest answer; a wrapped key takes a hundred bytes."""
 
 
-class _NoRedirects(HTTPRedirectHandler):
-    """Follows no redirect: the token would go along, wherever it leads."""
-
-    def redirect_request(self, *_: object) -> None:
-        return None
-
-
 class VaultKeyService:
     """Keys of a transit engine."""
 
@@ -51,13 +48,14 @@ class VaultKeyService:
             environment: where the token, or the path of its file, is.
 
         Raises:
-            KeyUnavailable: the URL is none of HTTP.
+            KeyUnavailable: the URL is none of HTTP, or its host may not be asked.
         """
-        if urlsplit(url).scheme not in ("http", "https"):
-            raise KeyUnavailable(
-                "the key management service has a URL that is none of HTTP",
-                expected="https://host:port/v1/transit",
-            )
+        self._rules = declared_rules(environment)
+        try:
+            host, port, _ = origin_of(url)
+            refuse_host(host, port, self._rules)
+        except EndpointRefused as error:
+            raise _no_server(error) from None
         self._url = url.rstrip("/")
         self._environment = environment
 
@@ -75,21 +73,25 @@ class VaultKeyService:
             raise _refused(label, "an answer that is no key") from None
 
     def _ask(self, verb: str, label: str, question: Mapping[str, str], field: str) -> str:
-        request = Request(
-            f"{self._url}/{verb}/{quote(label, safe='')}",
-            data=json.dumps(question).encode(),
-            headers={"X-Vault-Token": self._token(label), "Content-Type": "application/json"},
-            method="POST",
-        )
         # Causes are not kept: what the service says may quote the question.
         try:
-            with build_opener(_NoRedirects).open(request, timeout=TIMEOUT_SECONDS) as response:
-                answer = json.loads(response.read(_MOST_BYTES))
-        except HTTPError as error:
-            raise _refused(label, f"HTTP status {error.code}") from None
-        except (URLError, OSError) as error:
+            found = post(
+                f"{self._url}/{verb}/{quote(label, safe='')}",
+                json.dumps(question).encode(),
+                {"X-Vault-Token": self._token(label), "Content-Type": "application/json"},
+                self._rules,
+                timeout=TIMEOUT_SECONDS,
+                most=_MOST_BYTES,
+            )
+        except EndpointRefused as error:
+            raise _no_server(error) from None
+        except (OSError, HTTPException) as error:
             raise _refused(label, f"no answer ({type(error).__name__})") from None
-        except ValueError:
+        if found.status != HTTPStatus.OK:
+            raise _refused(label, f"HTTP status {found.status}")
+        try:
+            answer = json.loads(found.body)
+        except (ValueError, RecursionError):
             raise _refused(label, "an answer that is no JSON") from None
         data = answer.get("data") if isinstance(answer, dict) else None
         value = data.get(field) if isinstance(data, dict) else None
@@ -106,6 +108,7 @@ class VaultKeyService:
         token = (token or self._environment.get(TOKEN_VARIABLE, "")).strip()
         if not token or not token.isascii() or not token.isprintable():
             raise _refused(label, f"no token in {TOKEN_FILE_VARIABLE} or {TOKEN_VARIABLE}")
+        remember_secret(token)
         return token
 
 
@@ -114,4 +117,13 @@ def _refused(label: str, found: str) -> KeyUnavailable:
         f"the key management service gave no key for the label {label}",
         found=found,
         hint="look at its address, the token's policy, and whether it has a key of that name",
+    )
+
+
+def _no_server(error: EndpointRefused) -> KeyUnavailable:
+    return KeyUnavailable(
+        f"the key management service cannot be asked: {error.message}",
+        found=error.found,
+        expected=error.expected or "https://host:port/v1/transit",
+        hint=error.hint,
     )

@@ -168,12 +168,13 @@ class _Reader:
         """A class and those above it, topmost first."""
         described = self._class_or_none()
         lineage: list[_Class] = []
-        while described is not None:
-            lineage.insert(0, described)
+        # Not until there is no parent: a class may be named as its own.
+        while described is not None and len(lineage) < _MAX_DEPTH:
+            lineage.append(described)
             described = described.parent
-        if not lineage or len(lineage) > _MAX_DEPTH:
+        if not lineage or described is not None:
             raise StreamInvalid("an object of no class")
-        return lineage
+        return lineage[::-1]
 
     def _object(self) -> JavaObject:
         lineage = self._lineage()

@@ -30,6 +30,12 @@ _TIMESTAMP = "java.sql.Timestamp"
 _MICROS = 1_000_000
 _HASH_SET = "scala.collection.mutable.HashSet"
 _MOST_DIGITS = 76
+_MOST_BYTES = 32
+"""Bytes of a decimal of so many digits."""
+
+MOST_VALUES, LONGEST_SET = 1_000_000, 64 * 1024 * 1024
+"""Values of a set, and bytes of all its texts: the reference keeps every value of a file, and a
+set beyond this would be of no use to anybody."""
 
 TypedValue = tuple[str, Value]
 """A Spark type (`decimal` for any decimal) and a value of it."""
@@ -61,8 +67,18 @@ def read_values(data: bytes) -> list[TypedValue]:
     # Load factor, number of elements, seed, and whether there is a size map.
     if len(blocks) < 8 or int.from_bytes(blocks[4:8], "big") != len(elements):
         raise StreamInvalid("the set of values is not whole")
-    typed = [_boxed(each) for each in elements]
-    return [each for each in typed if each is not None]
+    if len(elements) > MOST_VALUES:
+        raise StreamInvalid("the set has too many values")
+    typed: list[TypedValue] = []
+    room = LONGEST_SET
+    for each in map(_boxed, elements):
+        if each is not None:
+            typed.append(each)
+            # One text may be there many times, by references of some bytes.
+            room -= len(each[1]) if isinstance(each[1], bytes) else 0
+        if room < 0:
+            raise StreamInvalid("the values of the set are too long")
+    return typed
 
 
 def _metadata(data: bytes) -> JavaObject:
@@ -99,6 +115,8 @@ def _decimal(value: JavaObject) -> Decimal:
     sign = whole.fields.get("signum") if isinstance(whole, JavaObject) else None
     if not isinstance(scale, int) or not isinstance(magnitude, bytes) or not isinstance(sign, int):
         raise StreamInvalid("a decimal is not whole")
+    if len(magnitude) > _MOST_BYTES or abs(scale) > _MOST_DIGITS or abs(sign) > 1:
+        raise StreamInvalid("a decimal has too many digits")
     number = Decimal(sign * int.from_bytes(magnitude, "big"))
     return number.scaleb(-scale, Context(prec=_MOST_DIGITS))
 

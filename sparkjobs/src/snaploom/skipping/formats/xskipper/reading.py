@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from snaploom.errors import IndexNotFound, IndexUnreadable
-from snaploom.skipping.formats.encryption import open_parquet, read_columns
+from snaploom.errors import IndexNotFound, IndexUnreadable, ObjectTooLarge
+from snaploom.skipping.formats.boundedparquet import BoundedParquet, damaged
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.formats.xskipper.decoding import decode, nothing_known
 from snaploom.skipping.formats.xskipper.layout import (
@@ -52,10 +53,25 @@ class StoredMetadata:
     """What was not read and why, for people; no values in it."""
 
 
+MOST_BYTES = 2 * 1024 * 1024 * 1024
+"""Bytes of all part files of a store that is read."""
+
+MOST_PARTS = 100_000
+"""Part files of a store: the reference writes one for 50,000 files."""
+
+
 def part_keys(store: ObjectStore) -> list[str]:
     """Keys of the part files, in order; hidden files and folders are none."""
-    keys = [info.key for info in store.list("")]
-    return sorted(key for key in keys if "/" not in key and not key.startswith(("_", ".")))
+    keys = (info.key for info in store.list("") if info.is_plain)
+    parts = (key for key in keys if "/" not in key and not key.startswith(("_", ".")))
+    found = sorted(islice(parts, MOST_PARTS + 1))
+    if len(found) > MOST_PARTS:
+        raise IndexUnreadable(
+            f"{store.uri} is no metadata store",
+            found=f"more than {MOST_PARTS:,} files",
+            expected="a folder with a few Parquet files in it",
+        )
+    return found
 
 
 def read_directory(store: ObjectStore, keys: ParquetKeys | None) -> StoredMetadata:
@@ -70,7 +86,12 @@ def read_directory(store: ObjectStore, keys: ParquetKeys | None) -> StoredMetada
         IndexUnreadable: it is damaged, corrupt, or of a newer version.
         KeyUnavailable: it is encrypted, and a key is not to be had.
     """
-    parts = [read_part(store.get(key), f"{store.uri}{key}", keys) for key in part_keys(store)]
+    parts: list[StoredMetadata] = []
+    room = MOST_BYTES
+    for key in part_keys(store):
+        data = _content(store, key, room)
+        room -= len(data)
+        parts.append(read_part(data, f"{store.uri}{key}", keys))
     if not parts:
         raise IndexNotFound(
             f"there is no metadata store at {store.uri}",
@@ -92,7 +113,33 @@ def read_part(data: bytes, name: str, keys: ParquetKeys | None) -> StoredMetadat
         IndexUnreadable: it is damaged, corrupt, or of a newer version.
         KeyUnavailable: it is encrypted, and a key is not to be had.
     """
-    file = open_parquet(data, keys, name)
+    try:
+        return _part(data, name, keys)
+    except _FAILURES as error:
+        raise damaged(name) from error
+
+
+_FAILURES = (
+    LookupError, TypeError, ValueError, AttributeError, ArithmeticError, StopIteration,
+    RecursionError, pa.ArrowException,
+)  # fmt: skip
+"""What a schema raises that does not fit the columns beneath it, in one of a hundred ways."""
+
+
+def _content(store: ObjectStore, key: str, room: int) -> bytes:
+    try:
+        return store.get(key, room)
+    except ObjectTooLarge as error:
+        raise IndexUnreadable(
+            f"the metadata store at {store.uri} is larger than one that is read",
+            found=error.found,
+            expected=f"at most {MOST_BYTES:,} bytes",
+        ) from error
+
+
+def _part(data: bytes, name: str, keys: ParquetKeys | None) -> StoredMetadata:
+    bounded = BoundedParquet(data, keys, name)
+    file = bounded.file
     footer: Mapping[bytes, bytes] = file.metadata.metadata or {}
     if ROW_METADATA not in footer:
         raise IndexUnreadable(
@@ -101,7 +148,7 @@ def read_part(data: bytes, name: str, keys: ParquetKeys | None) -> StoredMetadat
         )
     layout = read_layout(parse_schema(footer[ROW_METADATA]))
     check_keys(layout, _leaves(file))
-    table = read_columns(file, None, layout.encryption is not None, name)
+    table = bounded.read(None, is_encrypted=layout.encryption is not None)
     return _rows(table, layout, calendar_of(footer))
 
 

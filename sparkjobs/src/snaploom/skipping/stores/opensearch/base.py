@@ -12,6 +12,7 @@ import hashlib
 import os
 from urllib.parse import parse_qsl, urlsplit
 
+from snaploom.confidential import remember_secret
 from snaploom.errors import StatementInvalid
 from snaploom.skipping.formats.flint import FlintForm
 from snaploom.skipping.formats.flintfields import OWN
@@ -85,6 +86,7 @@ def open_opensearch_base(uri: str, keys: ParquetKeys | None) -> OpenSearchBase:
     if options.get("auth", "").lower() == "basic":
         options["username"] = _variable(username_variable)
         options["password"] = _variable(password_variable)
+        remember_secret(options["password"], options["username"])
     return OpenSearchBase(parse_options(options), FlintForm(form))
 
 

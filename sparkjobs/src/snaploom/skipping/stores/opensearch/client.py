@@ -8,6 +8,7 @@ answers.
 from __future__ import annotations
 
 import logging
+import os
 import ssl
 from base64 import b64encode
 from collections.abc import Callable, Collection, Mapping
@@ -15,13 +16,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from opensearchpy import OpenSearch, Transport, Urllib3AWSV4SignerAuth
+from opensearchpy import OpenSearch, Transport, Urllib3AWSV4SignerAuth, Urllib3HttpConnection
 from opensearchpy.exceptions import NotFoundError, OpenSearchException, RequestError
 
+from snaploom.endpoints.connecting import EndpointRefused, refuse_host
+from snaploom.endpoints.pools import Pools, pools_of
 from snaploom.errors import IndexNotFound, IndexNotPossible
-from snaploom.skipping.stores.opensearch.failures import repeated
+from snaploom.planning.addresses import declared_rules
+from snaploom.skipping.stores.opensearch.failures import not_asked, repeated
 from snaploom.skipping.stores.opensearch.options import DEFAULT_PORTS, Auth, OpenSearchOptions
 from snaploom.skipping.stores.patience import WAITING_SECONDS, somebody_waits
 
@@ -38,6 +43,13 @@ _QUIETLY_ABSENT = {"ignore": (HTTPStatus.NOT_FOUND.value,)}
 _QUIETLY_LOST = {"ignore": (HTTPStatus.CONFLICT.value,)}
 """Answers that are no failures; the library would log them as such."""
 
+MOST_SHARDS = 1024
+"""Primary shards of one index: OpenSearch's own limit."""
+
+LONGEST_ANSWER = 256 * 1024 * 1024
+"""Bytes of the longest answer, unpacked: a page of the largest rows that we write, 1000 filters of
+120 KB in base64, takes 160 MB."""
+
 _EXISTS_ALREADY = "resource_already_exists_exception"
 
 
@@ -51,6 +63,21 @@ class Document:
     """Number of the write that made it (`_seq_no`)."""
     term: int
     """Term of the primary shard at that time (`_primary_term`)."""
+
+
+def _connection(pools: Pools, context: ssl.SSLContext | None) -> type[Urllib3HttpConnection]:
+    """The library's connection, through pools that judge addresses and bound answers."""
+
+    class Connection(Urllib3HttpConnection):
+        def _create_urllib3_pool(self) -> None:
+            if context is None:
+                self.pool = pools.plain(self.hostname, port=self.port, timeout=self.timeout)
+            else:
+                self.pool = pools.secure(
+                    self.hostname, port=self.port, timeout=self.timeout, ssl_context=context
+                )
+
+    return Connection
 
 
 class _Transport(Transport):
@@ -75,16 +102,28 @@ class OpenSearchClient:
     """A connection to OpenSearch; usable from several threads."""
 
     def __init__(self, options: OpenSearchOptions) -> None:
+        """Judge the server by its name; nothing is asked yet.
+
+        Raises:
+            IndexNotPossible: it may not be connected to, or the options name what is not there.
+        """
         self.options = options
         port = DEFAULT_PORTS[options.scheme] if options.port == -1 else options.port
+        rules = declared_rules(os.environ)
+        try:
+            refuse_host(options.host, port, rules)
+        except EndpointRefused as error:
+            raise not_asked(error) from None
+        context = _authorities(options)
         self.library = OpenSearch(
             hosts=[{"host": options.host, "port": port}],
             use_ssl=options.scheme == "https",
-            ssl_context=_authorities(options),
+            ssl_context=context,
             http_auth=_signer(options),
             headers=_user(options),
             timeout=options.timeout_seconds,
             transport_class=_Transport,
+            connection_class=_connection(pools_of(rules, LONGEST_ANSWER), context),
             # Tries are ours: the library's come without a pause between them.
             max_retries=0,
         )
@@ -140,8 +179,7 @@ class OpenSearchClient:
 
         def get() -> Json:
             found: Json = self.library.indices.get_mapping(index=name)
-            mappings: Json = next(iter(found.values()))["mappings"]
-            return mappings
+            return _object(next(iter(found.values()))["mappings"])
 
         return self._found(get, name, "read the mapping of")
 
@@ -158,7 +196,7 @@ class OpenSearchClient:
 
         def get() -> int:
             found: Json = self.library.indices.get_settings(index=name)
-            return int(next(iter(found.values()))["settings"]["index"]["number_of_shards"])
+            return _bounded(next(iter(found.values()))["settings"]["index"]["number_of_shards"])
 
         return self._found(get, name, "read the settings of")
 
@@ -173,7 +211,9 @@ class OpenSearchClient:
             found: Json = self.library.get(index=name, id=document_id, params=dict(_QUIETLY_ABSENT))
             if not found.get("found"):
                 return None
-            return Document(found["_source"], found["_seq_no"], found["_primary_term"])
+            return Document(
+                _object(found["_source"]), int(found["_seq_no"]), int(found["_primary_term"])
+            )
 
         return self._repeated(get, f"read the document {document_id}")
 
@@ -217,6 +257,19 @@ class OpenSearchClient:
         return self._repeated(get, f"{doing} the index {name}")
 
 
+def _object(value: object) -> Json:
+    if not isinstance(value, dict):
+        raise TypeError("something else than a JSON object")
+    return value
+
+
+def _bounded(shards: object) -> int:
+    number = int(str(shards))
+    if not 1 <= number <= MOST_SHARDS:
+        raise ValueError("a number of shards that no index has")
+    return number
+
+
 def field_at(properties: Mapping[str, Any], name: str) -> Json | None:
     """The mapping of a field, nested ones with dots; None where there is none."""
     outer, _, rest = name.partition(".")
@@ -232,11 +285,14 @@ def no_such_index(name: str, uri: str) -> IndexNotFound:
 
 
 def _authorities(options: OpenSearchOptions) -> ssl.SSLContext | None:
-    """Who may sign the server's certificate; None for those that the library takes."""
-    if not options.ca_file:
+    """Who may sign the server's certificate: by default those that the library takes."""
+    if options.scheme != "https":
         return None
     try:
-        return ssl.create_default_context(cafile=options.ca_file)
+        authorities = options.ca_file or Urllib3HttpConnection.default_ca_certs()
+        if authorities is not None and Path(authorities).is_dir():
+            return ssl.create_default_context(capath=authorities)
+        return ssl.create_default_context(cafile=authorities)
     except OSError as error:
         raise IndexNotPossible(
             "the file of certificate authorities cannot be used",

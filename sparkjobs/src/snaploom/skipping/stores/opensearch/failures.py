@@ -17,7 +17,8 @@ from opensearchpy.exceptions import (
     TransportError,
 )
 
-from snaploom.errors import SkippingError
+from snaploom.endpoints.connecting import AnswerTooLong, EndpointRefused
+from snaploom.errors import IndexNotPossible, SkippingError
 from snaploom.skipping.stores.patience import somebody_waits
 
 ATTEMPTS = 8
@@ -35,6 +36,11 @@ _NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
 PASSING = frozenset({429, 502, 503, 504})
 """HTTP statuses that say "later"."""
 
+MISUNDERSTOOD = (
+    LookupError, TypeError, ValueError, AttributeError, StopIteration, RecursionError, MemoryError,
+)  # fmt: skip
+"""What our code and the library raise when an answer is JSON of another form, or none."""
+
 T = TypeVar("T")
 
 
@@ -48,6 +54,8 @@ class IndexStoreFailed(SkippingError):
 def is_passing(error: OpenSearchException) -> bool:
     """Whether the same request may succeed later."""
     if isinstance(error, SSLError) and _is_lasting(_of_tls(error)):
+        return False
+    if _refusal(error) is not None:
         return False
     return isinstance(error, NotConnected) or (
         isinstance(error, TransportError) and error.status_code in PASSING
@@ -77,16 +85,44 @@ def repeated(request: Callable[[], T], uri: str, doing: str) -> T:
         except OpenSearchException as error:
             if attempt == attempts or not is_passing(error):
                 raise translated(error, uri, doing) from None
+        except MISUNDERSTOOD as error:
+            raise IndexStoreFailed(
+                f"OpenSearch at {uri} did not {doing}",
+                found=f"an answer that cannot be understood ({type(error).__name__})",
+                expected="answers of OpenSearch",
+                hint="check that this is the server that was meant",
+            ) from None
         time.sleep(pause_before(attempt))
     raise IndexStoreFailed(f"OpenSearch does not {doing}", found="no attempt was made")
 
 
-def translated(error: OpenSearchException, uri: str, doing: str) -> IndexStoreFailed:
+def not_asked(refused: EndpointRefused) -> IndexNotPossible:
+    """The error about a server that may not be connected to."""
+    return IndexNotPossible(
+        f"OpenSearch cannot be asked: {refused.message}",
+        found=refused.found,
+        expected=refused.expected,
+        hint=refused.hint,
+    )
+
+
+def _refusal(error: OpenSearchException) -> EndpointRefused | None:
+    """What our own pools refused; the library wraps it."""
+    cause = error.info if isinstance(error, NotConnected) else None
+    return cause if isinstance(cause, EndpointRefused) else None
+
+
+def translated(error: OpenSearchException, uri: str, doing: str) -> SkippingError:
     """The project's error for one of the library's.
 
     The library's own is not chained: it holds the request, and with it headers and bodies.
     """
     message = f"OpenSearch at {uri} did not {doing}"
+    refused = _refusal(error)
+    if isinstance(refused, AnswerTooLong):
+        return IndexStoreFailed(message, found=refused.found, expected=refused.expected)
+    if refused is not None:
+        return not_asked(refused)
     if isinstance(error, SSLError):
         return _untrusted(message, _of_tls(error))
     if isinstance(error, NotConnected):

@@ -19,6 +19,9 @@ from snaploom.skipping.stores.opensearch.failures import IndexStoreFailed, repea
 KEEP_ALIVE = "5m"
 """How long OpenSearch keeps a moment after the last page was asked for."""
 
+MOST_HITS = 20_000_000
+"""Documents of one index that are read: a server may say without end that there are more."""
+
 EVERYTHING: Mapping[str, object] = {"match_all": {}}
 """The query that every document matches."""
 
@@ -85,16 +88,22 @@ def _shard_pages(
             "track_total_hits": False,
             "_source": True if fields is None else {"includes": list(fields)},
         }
-        while True:
+        found = 0
+        while found <= MOST_HITS:
             body["pit"] = {"id": moment, "keep_alive": KEEP_ALIVE}
             answer = _search(client, index, body)
             moment = answer.get("pit_id", moment)
             hits = answer["hits"]["hits"]
+            found += len(hits)
             if hits:
                 yield [Hit(hit["_id"], hit.get("_source", {})) for hit in hits]
                 body["search_after"] = hits[-1]["sort"]
             if len(hits) < client.options.scroll_size:
                 return
+        raise IndexStoreFailed(
+            f"OpenSearch at {client.options.uri} has too many documents in {index}",
+            found=f"more than {MOST_HITS:,}",
+        )
     finally:
         client.close_moment(moment)
 
@@ -102,7 +111,7 @@ def _shard_pages(
 def _search(client: OpenSearchClient, index: str, body: Mapping[str, object]) -> Json:
     doing = f"search the index {index}"
     answer: Json = repeated(
-        lambda: client.library.search(body=dict(body)), client.options.uri, doing
+        lambda: _page(client.library.search(body=dict(body))), client.options.uri, doing
     )
     # A page without the answer of its shard would be a page with documents missing.
     if answer.get("timed_out") or answer["_shards"]["failed"]:
@@ -111,6 +120,20 @@ def _search(client: OpenSearchClient, index: str, body: Mapping[str, object]) ->
             found="a shard failed or was too slow",
             expected="an answer of every shard",
         )
+    return answer
+
+
+def _page(answer: Json) -> Json:
+    """An answer that has all that is taken from it.
+
+    Raises:
+        LookupError, TypeError: it has not.
+    """
+    _ = answer["_shards"]["failed"]
+    for hit in answer["hits"]["hits"]:
+        if not isinstance(hit["_id"], str) or not isinstance(hit.get("_source", {}), dict):
+            raise TypeError("a hit that is no document")
+        _ = hit["sort"]
     return answer
 
 

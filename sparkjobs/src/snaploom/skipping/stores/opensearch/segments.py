@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from snaploom.skipping.stores.opensearch.documents import (
     kept_columns,
     source_fields,
 )
+from snaploom.skipping.stores.opensearch.failures import MISUNDERSTOOD
 from snaploom.skipping.stores.opensearch.flintrows import shown_indexes
 from snaploom.skipping.stores.opensearch.reading import Hit, read_hits
 from snaploom.skipping.stores.port import Segment
@@ -46,7 +47,8 @@ class DocumentReader:
         kept = [one for one in definition.indexes if one.index_id in segment.indexes]
         self._types = kept_columns(kept)
         self._shown = shown_indexes(definition)
-        self._identity = decode_identity(self._hits([f"{OWN}.{name}" for name in IDENTITY]))
+        hits = self._hits([f"{OWN}.{name}" for name in IDENTITY])
+        self._identity = _decoded(segment, hits, dict(IDENTITY_FIELDS), decode_identity)
         self._tables: dict[str, pa.Table] = {}
 
     @property
@@ -69,22 +71,32 @@ class DocumentReader:
         if index_id not in self._tables:
             types = {n: kind for n, kind in self._types.items() if n.startswith(f"{index_id}.")}
             hits = self._hits(source_fields(index_id, self._shown))
-            self._tables[index_id] = _decoded(self._segment, hits, types)
+            self._tables[index_id] = _decoded(
+                self._segment, hits, types, lambda hits: decode_columns(hits, types)
+            )
         return self._tables[index_id]
 
     def _hits(self, fields: Sequence[str]) -> list[Hit]:
         query = {"term": {f"{OWN}.segment": self._segment.name}}
+        hits: dict[str, Hit] = {}
         try:
-            # A document may be there twice (an answer was lost): both are the same.
-            hits = {
-                hit.source[OWN]["path"]: hit
-                for hit in read_hits(self._client, self._index, query, fields)
-            }
+            for hit in read_hits(self._client, self._index, query, fields):
+                # A document may be there twice (an answer was lost): both are the same.
+                hits[_path(hit)] = hit
+                if len(hits) > self._segment.rows:
+                    break
         except (IndexNotFound, KeyError, TypeError) as error:
             raise _damaged(self._segment, "no documents of ours") from error
         if len(hits) != self._segment.rows:
             raise _damaged(self._segment, f"{len(hits)} documents")
         return [hits[path] for path in sorted(hits)]
+
+
+def _path(hit: Hit) -> str:
+    path = hit.source[OWN]["path"]
+    if not isinstance(path, str):
+        raise TypeError("a path that is no text")
+    return path
 
 
 class RemovedReader:
@@ -95,7 +107,10 @@ class RemovedReader:
     def __init__(self, segment: Segment, paths: Sequence[str]) -> None:
         if len(paths) != segment.rows:
             raise _damaged(segment, f"{len(paths)} paths")
-        self._table = pa.table({"path": pa.array(paths, pa.large_string())})
+        try:
+            self._table = pa.table({"path": pa.array(paths, pa.large_string())})
+        except (TypeError, ValueError, pa.ArrowException) as error:
+            raise _damaged(segment, "paths that are no texts") from error
 
     def type_of(self, column: str) -> pa.DataType:
         """Type of a column."""
@@ -106,11 +121,20 @@ class RemovedReader:
         return self._table.select(list(columns))
 
 
-def _decoded(segment: Segment, hits: Sequence[Hit], types: Mapping[str, pa.DataType]) -> pa.Table:
+def _decoded(
+    segment: Segment,
+    hits: Sequence[Hit],
+    types: Mapping[str, pa.DataType],
+    decode: Callable[[Sequence[Hit]], pa.Table],
+) -> pa.Table:
     try:
-        return decode_columns(hits, types)
-    except (KeyError, TypeError, ValueError, ArithmeticError, pa.ArrowException) as error:
+        found = decode(hits)
+    except (*MISUNDERSTOOD, ArithmeticError, pa.ArrowException) as error:
         raise _damaged(segment, f"a document that is not ours: {type(error).__name__}") from error
+    for name in ("path", "length", "modified"):
+        if name in types and found.column(name).null_count:
+            raise _damaged(segment, f"documents without {name}")
+    return found
 
 
 def _damaged(segment: Segment, found: str) -> IndexUnreadable:

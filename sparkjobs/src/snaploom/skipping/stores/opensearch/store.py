@@ -44,6 +44,7 @@ from snaploom.skipping.formats.flint import (
     document_id,
     file_uri,
     index_name,
+    is_index_name,
     path_index_name,
     render_metadata,
 )
@@ -73,7 +74,7 @@ from snaploom.skipping.stores.opensearch.writing import (
     write_removed_paths,
 )
 from snaploom.skipping.stores.port import NOTHING, Segment, StoredState
-from snaploom.skipping.stores.statedocument import format_state, parse_state
+from snaploom.skipping.stores.statedocument import damaged_state, format_state, parse_state
 
 OWN_INDEX = "snaploom_skipping"
 """The shared index of states, removed paths and completing rows."""
@@ -181,12 +182,12 @@ class OpenSearchIndexStore:
         """Delete the index and all that is kept beside it, but not the state."""
         self.read()
         if self._name:
+            self._refuse_others_index()
             self._client.delete_index(self._name)
         query = {"term": {"index": self._key}}
         dead = (
             Write(Action.DELETE, document_id=hit.document_id)
             for hit in self._listed(OWN_INDEX, query)
-            if "segment" in hit.source.get(OWN, {})
         )
         write_documents(self._client, OWN_INDEX, dead)
 
@@ -240,10 +241,44 @@ class OpenSearchIndexStore:
             self._name = named or path_index_name(target.uri)
 
     def _parsed(self, source: Json) -> StoredState:
-        document = source.get("document", {})
-        text = document.get("state", "")
-        self._name = self._name or str(document.get("rows", ""))
-        return parse_state(str(text).encode(), f"the state of {self.uri}")
+        document = source.get("document")
+        found = document if isinstance(document, dict) else {}
+        name = f"the state of {self.uri}"
+        text, rows = found.get("state"), found.get("rows", "")
+        if not isinstance(text, str) or not isinstance(rows, str):
+            raise damaged_state(name, "no text")
+        if rows and not is_index_name(rows):
+            raise damaged_state(name, f"rows in the index {rows}, which is no skipping index")
+        state = parse_state(text.encode("utf-8", "surrogatepass"), name, self._key)
+        if rows and state.definition is not None and rows not in self._names(state.definition):
+            raise damaged_state(name, f"rows in the index {rows} of another target")
+        self._name = self._name or rows
+        return state
+
+    def _names(self, definition: SkippingDefinition) -> tuple[str, ...]:
+        """Names that the index of rows may have: in either form, or as it was given."""
+        target = definition.target
+        tables = [index_name(target.table, form) for form in FlintForm] if target.table else []
+        return (*tables, path_index_name(target.uri), self._name)
+
+    def _refuse_others_index(self) -> None:
+        """Leave alone what others made, whatever the state says.
+
+        Raises:
+            IndexAlreadyExists: the index of rows has none of ours.
+        """
+        if not self._client.exists(self._name):
+            return
+        if OWN not in self._client.mapping(self._name).get("properties", {}):
+            raise self._made_by_others()
+
+    def _made_by_others(self) -> IndexAlreadyExists:
+        return IndexAlreadyExists(
+            f"the index {self._name} of OpenSearch was made by somebody else",
+            found="documents without the field " + OWN,
+            expected="an index of Snaploom, or none",
+            hint="delete it, or keep this index elsewhere",
+        )
 
     def _prepare(self, definition: SkippingDefinition) -> tuple[ShownIndex, ...]:
         """Create both indexes, or add the fields of a definition to what is there.
@@ -267,12 +302,7 @@ class OpenSearchIndexStore:
             return shown
         there = self._client.mapping(self._name).get("properties", {})
         if OWN not in there:
-            raise IndexAlreadyExists(
-                f"the index {self._name} of OpenSearch was made by somebody else",
-                found="documents without the field " + OWN,
-                expected="an index of Snaploom, or none",
-                hint="delete it, or keep this index elsewhere",
-            )
+            raise self._made_by_others()
         fitting = tuple(one for one in shown if _fits(one, there))
         missing = {
             name: field
@@ -297,7 +327,11 @@ class OpenSearchIndexStore:
         paths: list[str] = []
         for start in range(0, segment.rows, PATHS_IN_DOCUMENT):
             found = self._client.get(OWN_INDEX, removed_document(segment.name, start))
-            paths += [] if found is None else found.source["document"]["paths"]
+            document = {} if found is None else found.source.get("document")
+            piece = document.get("paths") if isinstance(document, dict) else None
+            if not isinstance(piece, list) or len(piece) > PATHS_IN_DOCUMENT:
+                break  # fewer paths than the segment says: whoever reads them refuses it
+            paths += piece
         return paths
 
     def _show(self, before: StoredState, after: StoredState) -> None:
@@ -328,9 +362,9 @@ class OpenSearchIndexStore:
         fields = {row["path"]: flint_fields(row, shown) for row in rows.to_pylist()}
         hits = self._listed(self._name, {"exists": {"field": FILE_PATH}})
         folded = (
-            Write(Action.UPDATE, fields[hit.source[OWN]["path"]], hit.document_id)
+            Write(Action.UPDATE, fields[path], hit.document_id)
             for hit in hits
-            if fields.get(hit.source[OWN]["path"])
+            if fields.get(path := str(hit.source[OWN].get("path")))
         )
         write_documents(self._client, self._name, folded)
 
@@ -341,11 +375,11 @@ class OpenSearchIndexStore:
         spare = [
             hit
             for hit in read_hits(self._client, self._name, query)
-            if hit.source[OWN]["segment"] in needed
+            if _is_ours(hit) and hit.source[OWN]["segment"] in needed
         ]
-        wanted = {document_id(file_uri(hit.source[OWN]["path"])): hit for hit in spare}
+        wanted = {document_id(file_uri(str(hit.source[OWN].get("path")))): hit for hit in spare}
         for hit in spare:
-            hit.source[OWN].pop("is_spare")
+            hit.source[OWN].pop("is_spare", None)
         creates = (Write(Action.CREATE, hit.source, name) for name, hit in wanted.items())
         taken = {
             write.document_id
@@ -365,7 +399,13 @@ class OpenSearchIndexStore:
             return []
         self._client.refresh(index)
         fields = [f"{OWN}.segment", f"{OWN}.path"]
-        return list(read_hits(self._client, index, query, fields))
+        return [hit for hit in read_hits(self._client, index, query, fields) if _is_ours(hit)]
+
+
+def _is_ours(hit: Hit) -> bool:
+    """Whether a document is a part of a segment; all others are left as they are."""
+    own = hit.source.get(OWN)
+    return isinstance(own, dict) and isinstance(own.get("segment"), str)
 
 
 def _shown_part(state: StoredState) -> tuple[object, ...]:

@@ -1,0 +1,52 @@
+"""The page of file formats, their options, and the functions of databases' conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from generation.markdown import NOTE, table
+from snaploom.planning.sqlgate.conditions import FUNCTIONS
+from snaploom.planning.fileformats import FORMATS, OF_FILES, REFUSED, Holds
+
+
+def formats_page() -> str:
+    """The page of the lists."""
+    return "\n".join(
+        [
+            "# File formats and their options\n",
+            NOTE,
+            "`hdfsLike.format` and `target.path.format` name one of the formats here, and "
+            "`formatOptions` and `target.path.options` hold options of that format; case does not "
+            "count. Everything else is refused with [SL136 or SL137](findings.md), in a cluster "
+            "and on a laptop. An administrator adds formats by `allow.formats` and options by "
+            "`allow.options` (as `FORMAT.OPTION`) of the chart; on a laptop "
+            "`--allow options=csv.basePath` does.\n",
+            "## Options of every format of files\n",
+            _options(OF_FILES),
+            *_formats(),
+            "## Options that are refused for a reason\n",
+            table(["option", "why"], [[f"`{name}`", why] for name, why in REFUSED.items()]),
+            "## Functions of predicates\n",
+            "What `jdbc.tablePredicates` may call; `allow.functions` adds to it.\n",
+            f"{', '.join(f'`{name}`' for name in sorted(FUNCTIONS))}\n",
+        ]
+    )
+
+
+def _formats() -> Iterator[str]:
+    for name, options in FORMATS.items():
+        yield f"## `{name}`\n"
+        own = {option: holds for option, holds in options.items() if option not in OF_FILES}
+        if own:
+            yield _options(own)
+        elif options:
+            yield "Those of every format of files.\n"
+        else:
+            yield "No options: a table has its own files, schema and versions.\n"
+
+
+def _options(options: Mapping[str, Holds]) -> str:
+    return table(
+        ["option", "what it may hold"],
+        [[f"`{name}`", holds.expected] for name, holds in sorted(options.items())],
+    )

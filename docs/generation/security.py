@@ -1,0 +1,111 @@
+"""The page of what is promised about security: every way in, every attack, and the test of each.
+
+It is made of the tables of `tests/hostile/tables`, so that no promise stands without its test.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+from generation.markdown import NOTE, table
+
+PAGE = "operating/security.md"
+"""Below `docs/`."""
+TABLES = Path(__file__).parents[2] / "tests/hostile/tables"
+TEXT = Path(__file__).with_name("security.md.in")
+"""What people write of the page, with the places of what is generated."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Cell(_Part):
+    """One door and one attack."""
+
+    door: str
+    attack: str
+    stands: str = ""
+    """What stands against it."""
+    tests: tuple[str, ...] = ()
+    """Tests that prove it."""
+    reason: str = ""
+    """Why the attack cannot be, where there is no test."""
+
+
+class Remains(_Part):
+    """What an attacker can still do."""
+
+    what: str
+    closes: str
+    """The setting that ends it."""
+
+
+class Area(_Part):
+    """One table."""
+
+    area: str
+    order: int
+    promise: str
+    doors: dict[str, str]
+    attacks: dict[str, str]
+    cells: tuple[Cell, ...]
+    remains: tuple[Remains, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Row:
+    """Cells that say the same of several doors."""
+
+    attack: str
+    stands: str
+    proof: str
+
+
+def areas() -> list[Area]:
+    """The tables, in the order of the page."""
+    found = [
+        Area.model_validate(yaml.safe_load(path.read_text("utf-8")))
+        for path in sorted(TABLES.glob("*.yaml"))
+    ]
+    return sorted(found, key=lambda area: (area.order, area.area))
+
+
+def security_page() -> str:
+    """The page."""
+    listed = areas()
+    remains = [[each.what, each.closes] for area in listed for each in area.remains]
+    return NOTE + TEXT.read_text("utf-8").format(
+        promises="\n".join(_section(area) for area in listed),
+        remains=table(["what", "what ends it"], remains),
+    )
+
+
+def _section(area: Area) -> str:
+    doors = [[f"**{name}**", text] for name, text in area.doors.items()]
+    rows: dict[_Row, list[str]] = defaultdict(list)
+    for cell in area.cells:
+        proof = ", ".join(f"`{test}`" for test in cell.tests) or "cannot be"
+        rows[_Row(cell.attack, cell.stands or cell.reason, proof)].append(cell.door)
+    order = {name: place for place, name in enumerate(area.attacks)}
+    lines = [
+        [area.attacks[row.attack], _named(names, area), row.stands, row.proof]
+        for row, names in sorted(rows.items(), key=lambda item: order[item[0].attack])
+    ]
+    return "\n".join(
+        [
+            f"### {area.area}\n",
+            f"{area.promise}\n",
+            table(["way in", "what it is"], doors),
+            table(["attack", "ways in", "what stands against it", "proved by"], lines),
+        ]
+    )
+
+
+def _named(doors: list[str], area: Area) -> str:
+    return "all" if set(doors) == set(area.doors) else ", ".join(doors)

@@ -1,0 +1,89 @@
+"""`snaploom operator settings`: what an operator goes by, and what its lists allow."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from cyclopts import Parameter
+from pydantic import JsonValue
+
+from snaploom.planning.builtinlists import BUILT_IN_LISTS
+from snaploom_operator.commands.options import Form, OutputForm
+from snaploom_operator.process.settingsfile import read_settings
+from snaploom_operator.settings import OperatorSettings
+
+HIDDEN = "(hidden)"
+"""What stands in place of a value that may be a secret."""
+_TEXT_WIDTH = 98
+
+
+def settings(
+    *,
+    settings: Annotated[
+        Path | None, Parameter(help="The settings, a YAML file; omitted, the defaults.")
+    ] = None,
+    entries: Annotated[
+        bool, Parameter(help="Show every entry of the built-in lists, not only how many.")
+    ] = False,
+    output: Form = OutputForm.TEXT,
+) -> int:
+    """Show the settings that are in force, and the lists of what declarations may use.
+
+    Values of environment variables, and of Spark settings that are not on the built-in list, are
+    hidden.
+    """
+    shown = shown_settings(read_settings(settings), is_long=entries)
+    if output is OutputForm.JSON:
+        text = json.dumps(shown, indent=2) + "\n"
+    else:
+        text = yaml.safe_dump(shown, sort_keys=False, width=_TEXT_WIDTH)
+    sys.stdout.write(text)
+    return 0
+
+
+def shown_settings(settings: OperatorSettings, *, is_long: bool) -> dict[str, JsonValue]:
+    """Settings without secrets, and every list with its two parts.
+
+    Args:
+        settings: the settings.
+        is_long: whether built-in entries are named, not counted.
+    """
+    dumped = settings.dump()
+    added = dumped.pop("allow")
+    assert isinstance(added, dict)
+    return {
+        "settings": _without_secrets(dumped),
+        "allow": {
+            name: {"builtIn": _built_in(name, is_long=is_long), "added": entries}
+            for name, entries in added.items()
+        },
+    }
+
+
+def _built_in(name: str, *, is_long: bool) -> JsonValue:
+    entries = BUILT_IN_LISTS[name]
+    return [*entries] if is_long else len(entries)
+
+
+def _without_secrets(value: JsonValue, key: str = "") -> JsonValue:
+    if isinstance(value, list):
+        if key == "env":
+            return [_without_value(each) for each in value]
+        return [_without_secrets(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if key == "sparkConf":
+        known = BUILT_IN_LISTS[key]
+        return {name: text if name in known else HIDDEN for name, text in value.items()}
+    return {name: _without_secrets(inner, name) for name, inner in value.items()}
+
+
+def _without_value(variable: JsonValue) -> JsonValue:
+    if not isinstance(variable, Mapping) or "value" not in variable:
+        return variable
+    return {**variable, "value": HIDDEN}

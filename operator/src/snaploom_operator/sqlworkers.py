@@ -1,0 +1,214 @@
+"""Processes that judge texts of SQL for the operator and the webhook, and can be killed.
+
+Texts wait by namespace and take turns. One namespace never has all processes: whatever it sends,
+one is left for the others. A text that takes too long loses its process, and its verdict says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+from asyncio.subprocess import PIPE, Process
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+from snaploom.planning.sqlgate.facts import SqlFault, SqlText, SqlVerdict
+from snaploom.planning.sqlgate.wire import read_verdict, text_line
+from snaploom.planning.sqlgate.worker import TOO_LONG
+from snaploom_operator.errors import OperatorError
+
+PROCESSES = 2
+"""One for whoever sends much, one for all others."""
+SECONDS = 20.0
+"""What a text may take by the clock, should its process not end it by itself after two seconds of
+the processor (`worker.MOST_SECONDS`)."""
+START_SECONDS = 60.0
+"""What a process may take to begin; it takes a fifth of one where nothing else goes on."""
+KEPT_CHARACTERS = 4_000_000
+"""Characters of texts whose verdicts are kept: some 20,000 ordinary ones."""
+COST = 200
+"""Characters that a kept verdict counts for besides its text."""
+LONGEST_LINE = 16 * 1024 * 1024
+"""Bytes of a verdict: facts of a text are no longer than a few times itself."""
+WORKER = (sys.executable, "-P", "-m", "snaploom.planning.sqlgate.worker")
+"""The program; `-P` keeps the folder that it is started in out of its path."""
+TOO_LARGE = SqlFault("it takes too much memory to understand; write it in a simpler way")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class _Job:
+    """A text that waits, and who waits for it."""
+
+    text: SqlText
+    verdict: asyncio.Future[SqlVerdict] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+
+class SqlWorkers:
+    """Verdicts of processes; `running_workers` makes one that is ended with its context.
+
+    Args:
+        program: what a process runs.
+        processes: how many there are at most.
+        seconds: how long a text may take.
+    """
+
+    def __init__(
+        self, program: Sequence[str] = WORKER, processes: int = PROCESSES, seconds: float = SECONDS
+    ) -> None:
+        self._program = program
+        self._processes = processes
+        self._seconds = seconds
+        self._kept: OrderedDict[SqlText, SqlVerdict] = OrderedDict()
+        self._characters = 0
+        self._lock = threading.Lock()
+        self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()
+        self._busy: dict[str, int] = {}
+        self._idle: list[Process] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def known(self, text: SqlText) -> SqlVerdict | None:
+        """The verdict about a text that was judged before; from any thread."""
+        with self._lock:
+            return self._kept.get(text)
+
+    async def judged(
+        self, namespace: str, texts: Iterable[SqlText]
+    ) -> Mapping[SqlText, SqlVerdict]:
+        """Verdicts about texts, in the order in which a namespace asks for them."""
+        jobs = [_Job(text) for text in dict.fromkeys(texts)]
+        self._waiting.setdefault(namespace, deque()).extend(jobs)
+        self._begin()
+        try:
+            verdicts = await asyncio.gather(*(job.verdict for job in jobs))
+        except asyncio.CancelledError:
+            for job in jobs:
+                job.verdict.cancel()
+            raise
+        return {job.text: verdict for job, verdict in zip(jobs, verdicts, strict=True)}
+
+    async def close(self) -> None:
+        """End all processes."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for process in self._idle:
+            await _end(process)
+        self._idle.clear()
+
+    def _begin(self) -> None:
+        """Begin with as many texts as there are processes for."""
+        while sum(self._busy.values()) < self._processes and (chosen := self._next()) is not None:
+            namespace, job = chosen
+            self._busy[namespace] = self._busy.get(namespace, 0) + 1
+            task = asyncio.create_task(self._work(namespace, job))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _next(self) -> tuple[str, _Job] | None:
+        """The next text of the namespace that has waited longest and may have another process."""
+        most = max(1, self._processes - 1)
+        for namespace in list(self._waiting):
+            jobs = self._waiting[namespace]
+            while jobs and jobs[0].verdict.done():  # nobody waits for it any more
+                jobs.popleft()
+            if not jobs:
+                del self._waiting[namespace]
+            elif self._busy.get(namespace, 0) < most:
+                self._waiting.move_to_end(namespace)
+                return namespace, jobs.popleft()
+        return None
+
+    async def _work(self, namespace: str, job: _Job) -> None:
+        try:
+            verdict = self.known(job.text) or await self._verdict(job.text)
+            self._keep(job.text, verdict)
+            if not job.verdict.done():
+                job.verdict.set_result(verdict)
+        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it, whatever it is
+            if not job.verdict.done():
+                job.verdict.set_exception(error)
+        finally:
+            self._busy[namespace] -= 1
+            if not self._busy[namespace]:
+                del self._busy[namespace]
+            self._begin()
+
+    async def _verdict(self, text: SqlText) -> SqlVerdict:
+        """The verdict of a process. One that died may have died of something else: asked twice."""
+        for _ in range(2):
+            process = self._idle.pop() if self._idle else await self._started()
+            try:
+                async with asyncio.timeout(self._seconds):
+                    line = await _asked(process, text)
+            except TimeoutError:
+                await _end(process)
+                _log.warning("a text of SQL was not judged within %g seconds", self._seconds)
+                return TOO_LONG
+            except BaseException:
+                await _end(process)
+                raise
+            if line.endswith(b"\n"):
+                self._idle.append(process)
+                return read_verdict(line)
+            await _end(process)
+        return TOO_LARGE
+
+    async def _started(self) -> Process:
+        process = await asyncio.create_subprocess_exec(
+            *self._program, stdin=PIPE, stdout=PIPE, limit=LONGEST_LINE
+        )
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                ready = await process.stdout.readline()
+        except BaseException:
+            await _end(process)
+            raise
+        if not ready:
+            await _end(process)
+            raise OperatorError("a process that judges SQL ended before it began")
+        return process
+
+    def _keep(self, text: SqlText, verdict: SqlVerdict) -> None:
+        with self._lock:
+            if text in self._kept:
+                return
+            self._kept[text] = verdict
+            self._characters += len(text.text) + COST
+            while self._characters > KEPT_CHARACTERS:
+                oldest, _ = self._kept.popitem(last=False)
+                self._characters -= len(oldest.text) + COST
+
+
+async def _asked(process: Process, text: SqlText) -> bytes:
+    """A process' answer; without the end of a line where the process has died."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(text_line(text))
+    with suppress(BrokenPipeError, ConnectionResetError):
+        await process.stdin.drain()
+    return await process.stdout.readline()
+
+
+async def _end(process: Process) -> None:
+    with suppress(ProcessLookupError):
+        process.kill()
+    await process.wait()
+
+
+@asynccontextmanager
+async def running_workers() -> AsyncIterator[SqlWorkers]:
+    """Workers that end with the context; processes are started as they are needed."""
+    workers = SqlWorkers()
+    try:
+        yield workers
+    finally:
+        await workers.close()

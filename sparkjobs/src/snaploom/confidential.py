@@ -1,0 +1,95 @@
+"""The secrets that this process has read, and texts without them.
+
+Drivers, servers and libraries repeat in their messages what they were sent. Whoever reads a
+credential remembers it here, and every text of an error, a log line and a traceback of ours goes
+through `without_secrets`: one place, so that a new source of messages cannot be forgotten.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from urllib.parse import quote, quote_plus
+
+HIDDEN = "***"
+"""What stands for a secret in a text."""
+SHORTEST = 4
+"""Characters of the shortest secret that is hidden wherever it stands: shorter ones are parts of
+ordinary words. Messages of a database hide its password whatever its length."""
+
+OF_LIBRARIES = (
+    "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_STORAGE_ACCOUNT_KEY",
+    "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_SAS_TOKEN",
+    "AZURE_STORAGE_TOKEN", "AZURE_CLIENT_SECRET", "AZURE_STORAGE_CLIENT_SECRET",
+    "GOOGLE_SERVICE_ACCOUNT_KEY", "GOOGLE_APPLICATION_CREDENTIALS_JSON", "VAULT_TOKEN",
+    "SNAPLOOM_LINEAGE_API_KEY",
+)  # fmt: skip
+"""Environment variables that libraries, or parts of ours, take a secret from by themselves."""
+
+_BLANKS = re.compile(r"(\s)")
+_known: list[tuple[str, ...]] = [()]
+"""Every form of every secret, the longest first; one member, replaced as a whole."""
+
+
+def remember_secret(secret: str, user: str = "") -> None:
+    """Keep a secret out of the texts of this process from here on.
+
+    Args:
+        secret: as it was read.
+        user: whose it is, since both together are what HTTP's basic authentication sends.
+    """
+    if len(secret) < SHORTEST:
+        return
+    forms = {*_forms(secret), *(_forms(f"{user}:{secret}") if user else ())}
+    _known[0] = tuple(sorted(forms.union(_known[0]), key=lambda form: (-len(form), form)))
+
+
+def remember_environment(environment: Mapping[str, str]) -> None:
+    """Remember the secrets that libraries find in an environment by themselves."""
+    for name in OF_LIBRARIES:
+        remember_secret(environment.get(name, ""))
+
+
+def without_secrets(text: str) -> str:
+    """The text with every secret hidden, however it was encoded on its way.
+
+    User and password in a URL are hidden too, known or not: nobody means to show them.
+    """
+    for form in _known[0]:
+        text = text.replace(form, HIDDEN)
+    if "://" not in text or "@" not in text:
+        return text
+    return "".join(_without_login(part) for part in _BLANKS.split(text))
+
+
+def without_user(text: str) -> str:
+    """A host, or what was given as one, without anything before an `@`."""
+    before, sign, host = text.rpartition("@")
+    return f"{HIDDEN}@{host}" if sign and before else text
+
+
+def _without_login(part: str) -> str:
+    """A text without blanks, and without the user and password of a URL in it."""
+    scheme, sign, rest = part.partition("://")
+    login, at, host = rest.rpartition("@")
+    # A container of Azure stands before an @ as well, and no colon is in it.
+    return f"{scheme}{sign}{HIDDEN}@{host}" if at and ":" in login else part
+
+
+def _forms(secret: str) -> set[str]:
+    """How a secret may stand in a text: as it is, escaped, or encoded."""
+    data = secret.encode("utf-8", "surrogateescape")
+    encoded = (base64.b64encode(data), base64.urlsafe_b64encode(data))
+    return {
+        secret,
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+        repr(secret)[1:-1],
+        quote(data),
+        quote(data, safe=""),
+        quote_plus(data),
+        *(form.decode() for form in encoded),
+        *(form.decode().rstrip("=") for form in encoded),
+    }

@@ -1,0 +1,36 @@
+"""What declarations may use beyond the built-in lists, as whoever starts a process says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pydantic import ValidationError
+
+from snaploom.models.allowances import ALLOW_VARIABLE, AllowanceInvalid, Allowances
+from snaploom.models.codes import make_finding
+from snaploom.models.finding import InvalidDeclarations
+
+
+def allowances_of(environment: Mapping[str, str], texts: Iterable[str] = ()) -> Allowances:
+    """What the environment and the texts of `--allow` allow together.
+
+    Args:
+        environment: of the process.
+        texts: each `LIST=ENTRY`.
+
+    Raises:
+        InvalidDeclarations: one of them names no list, or no entry.
+    """
+    given = f"the value of {ALLOW_VARIABLE}"
+    try:
+        allowed = Allowances.from_environment(environment)
+        for text in texts:
+            given = text
+            allowed = allowed.joined(Allowances.of([text]))
+    except (AllowanceInvalid, ValidationError) as error:
+        what = str(error) if isinstance(error, AllowanceInvalid) else "a shorter entry"
+        finding = make_finding(
+            "SL191", "this allows nothing", path="--allow", found=given, expected=what
+        )
+        raise InvalidDeclarations([finding]) from None
+    return allowed

@@ -1,0 +1,176 @@
+"""Which servers a job may connect to: hosts and addresses judged, nothing looked up.
+
+Addresses that a machine or a cloud gives to itself (link-local ones, with the metadata service that
+hands out credentials, and their like) are refused to everybody, whoever names them. The machine's
+own addresses are refused to declarations in a cluster: there the driver's pod listens on them.
+Private addresses are allowed, since a cluster's own servers have them; the administrator's list
+`endpoints` says which hosts declarations may name, where it is not to be any.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+
+from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
+
+Address = IPv4Address | IPv6Address
+
+METADATA_NAMES = frozenset({
+    "metadata", "metadata.google.internal", "metadata.goog", "instance-data",
+    "instance-data.ec2.internal", "metadata.azure.internal", "metadata.tencentyun.com",
+})  # fmt: skip
+"""Names under which clouds offer their metadata services, some at addresses that are not
+link-local."""
+
+METADATA_ADDRESSES = frozenset(
+    map(ip_address, ("fd00:ec2::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"))
+)
+"""Metadata services that are not link-local: of AWS by IPv6, Alibaba, Azure and Oracle."""
+
+_TRANSLATED = IPv6Network("64:ff9b::/96")
+"""IPv6 addresses that a gateway translates to the IPv4 address in their last 32 bits (RFC 6052)."""
+
+_COMPATIBLE = IPv6Network("::/96")
+"""The same in an older form (RFC 4291); `::` and `::1` are none of them."""
+
+_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?|[0-9A-Fa-f:.]{2,45}")
+
+
+@dataclass(frozen=True)
+class EndpointRules:
+    """What may be connected to."""
+
+    loopback: bool = True
+    """Whether addresses of the machine itself may be, even where no entry names them."""
+    entries: tuple[str, ...] = ()
+    """Hosts that may be named, as `HOST` or `HOST:PORT`, where `*` stands for any text; empty, or
+    with `*` among them: any."""
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether only hosts of the list may be named."""
+        return bool(self.entries) and "*" not in self.entries
+
+    def names(self, host: str, port: int) -> bool:
+        """Whether an entry names a host itself; `*` alone names nobody."""
+        wanted = plain_host(host)
+        return any(_matches(entry, wanted, port) for entry in self.entries if entry != "*")
+
+
+OF_ADMINISTRATOR = EndpointRules()
+"""For servers that the administrator's own settings name."""
+
+
+def declared_rules(environment: Mapping[str, str]) -> EndpointRules:
+    """For servers that declarations, statements and settings of a session name.
+
+    Args:
+        environment: of the process. An operator's jobs have its allowances there; elsewhere
+            somebody runs a program on a machine of their own.
+
+    Raises:
+        AllowanceInvalid: it has allowances that cannot be read.
+    """
+    if ALLOW_VARIABLE not in environment:
+        return EndpointRules()
+    allowances = Allowances.from_environment(environment)
+    return EndpointRules(loopback=False, entries=allowances.endpoints)
+
+
+def refusal_of_host(host: str, port: int, rules: EndpointRules) -> str:
+    """Why a host may not be named, as far as its text says; empty where it may.
+
+    Args:
+        host: name or address, an IPv6 address with or without brackets.
+        port: its port.
+        rules: what may be connected to.
+    """
+    plain = plain_host(host)
+    if not _HOST.fullmatch(plain):
+        return "it is neither the name of a host nor an address"
+    if plain in METADATA_NAMES:
+        return "it is a metadata service"
+    if rules.is_restricted and not rules.names(plain, port):
+        return "it is not on the list 'endpoints'"
+    address = literal_address(plain)
+    return "" if address is None else refusal_of_address(address, rules, plain, port)
+
+
+def refusal_of_address(address: Address, rules: EndpointRules, host: str, port: int) -> str:
+    """Why an address may not be connected to; empty where it may.
+
+    Args:
+        address: what a host was resolved to.
+        rules: what may be connected to.
+        host: the host that was named.
+        port: its port.
+    """
+    found = embedded_address(address)
+    if found in METADATA_ADDRESSES:
+        return "it is a metadata service"
+    if found.is_link_local:
+        return "it is link-local, where metadata services are"
+    if found.is_unspecified or found.is_multicast or _is_reserved(found):
+        return "it is no address of a server"
+    if found.is_loopback and not rules.loopback and not rules.names(host, port):
+        return "it is the machine that connects, and not on the list 'endpoints'"
+    return ""
+
+
+def plain_host(host: str) -> str:
+    """A host in small letters, without brackets and the dot that ends a whole name."""
+    return host.removeprefix("[").removesuffix("]").lower().rstrip(".")
+
+
+def literal_address(host: str) -> Address | None:
+    """The address that a text is; None for a name.
+
+    Also the forms that C's resolver takes for IPv4: `2130706433`, `0x7f.1`, `0177.0.0.1`.
+    """
+    try:
+        return ip_address(host)
+    except ValueError:
+        pass
+    try:
+        return IPv4Address(socket.inet_aton(host)) if host[:1].isdigit() else None
+    except (OSError, ValueError):
+        return None
+
+
+def embedded_address(address: Address) -> Address:
+    """The IPv4 address that an IPv6 address stands for; else the address itself."""
+    if isinstance(address, IPv4Address):
+        return address
+    if address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    if address.sixtofour is not None:
+        return address.sixtofour
+    if address.teredo is not None:
+        return address.teredo[1]
+    low = int(address) & 0xFFFF_FFFF
+    if address in _TRANSLATED or (address in _COMPATIBLE and low > 1):
+        return IPv4Address(low)
+    return address
+
+
+def _is_reserved(address: Address) -> bool:
+    # `is_reserved` of IPv6 has `::1` and addresses that are only unassigned.
+    if isinstance(address, IPv6Address):
+        return address.is_site_local
+    return address.is_reserved or address in _THIS_NETWORK
+
+
+_THIS_NETWORK = frozenset(IPv4Address(number) for number in range(256))
+"""0.0.0.0 to 0.0.0.255, which Linux takes for the machine itself in part."""
+
+
+def _matches(entry: str, host: str, port: int) -> bool:
+    name, colon, number = entry.rpartition(":")
+    if colon and number.isdecimal() and (not name.count(":") or name.startswith("[")):
+        return int(number) == port and fnmatchcase(host, plain_host(name))
+    return fnmatchcase(host, plain_host(entry))

@@ -1,0 +1,200 @@
+"""What `run.spark.podTemplate` may say, besides what the models leave no field for.
+
+Names that the operator itself needs are refused, and so is what makes other software of the cluster
+act on a pod: annotations and labels of meshes, injectors, network plugins and clouds give a pod
+containers, networks and identities. So annotations are allowed by name, and an administrator adds
+others to the list `annotations`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from posixpath import normpath
+
+from snaploom.models.allowances import Allowances
+from snaploom.models.podtemplate import PodTemplate, Toleration
+from snaploom.planning.podvariables import prefix_reason, variable_reason
+from snaploom.planning.sparkconf import is_listed
+
+PATH = "spec.run.spark"
+BUNDLE_FOLDER = "/etc/snaploom/bundle"
+"""Where the driver finds the Bundle."""
+OUR_VOLUMES = "snaploom-"
+"""What the names of our own volumes begin with."""
+OUR_LABELS = ("snaploom.io/", "sparkoperator.k8s.io/", "spark-", "spark.operator/")
+"""What labels begin with by which pods are found."""
+_LONGEST_SHOWN = 120
+
+_ANYTHING = re.compile(r".*", re.DOTALL)
+_FLAG = re.compile(r"true|false")
+ANNOTATIONS: Mapping[str, tuple[re.Pattern[str], str]] = {
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": (
+        _FLAG, "whether the run's pod may be moved when a node is emptied"),
+    "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes": (
+        re.compile(r"[A-Za-z0-9_,.-]*"), "the same, for some of its volumes"),
+    "karpenter.sh/do-not-disrupt": (_FLAG, "whether the run's pod may be moved"),
+    "kubectl.kubernetes.io/default-container": (_ANYTHING, "what kubectl shows first"),
+    "kubectl.kubernetes.io/default-logs-container": (_ANYTHING, "what kubectl shows first"),
+    "prometheus.io/path": (re.compile(r"/[A-Za-z0-9_./-]*"), "where the pod's own figures are"),
+    "prometheus.io/port": (re.compile(r"[0-9]{1,5}"), "where the pod's own figures are"),
+    "prometheus.io/scheme": (re.compile(r"https?"), "where the pod's own figures are"),
+    "prometheus.io/scrape": (_FLAG, "whether the pod's own figures are asked for"),
+}  # fmt: skip
+"""Annotations that need nobody's leave, with the form of their values, and what they are."""
+LABELS = (
+    "app.kubernetes.io/component",
+    "app.kubernetes.io/name",
+    "app.kubernetes.io/part-of",
+    "app.kubernetes.io/version",
+)
+"""Labels with a prefix that need nobody's leave: names for people."""
+_OWN_KEY = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?")
+"""Keys that are the user's own: without a prefix, by Kubernetes' convention, and without points,
+since runtimes have annotations such as `io.kubernetes.cri-o.Devices`."""
+
+PROGRAMS = (
+    "/bin", "/boot", "/dev", "/lib", "/lib32", "/lib64", "/libx32", "/opt/snaploom", "/opt/spark",
+    "/proc", "/root", "/run/secrets", "/sbin", "/sys", "/usr", "/var/run/secrets",
+)  # fmt: skip
+"""Folders of programs, devices and tokens: a volume there would be other programs."""
+_WRITTEN = "/opt/spark/work-dir"
+"""The one folder below these that is the job's."""
+_SETTINGS = re.compile(
+    r"/etc(/(alternatives|bash[^/]*|environment|group|hosts|java[^/]*|krb5[^/]*|ld\.so[^/]*"
+    r"|nsswitch\.conf|pam\.d|passwd|profile[^/]*|python[^/]*|resolv\.conf|shells|ssl/openssl\.cnf)"
+    r"(/.*)?)?"
+)
+"""Files of `/etc` that change what programs are."""
+_ROLES = "node-role.kubernetes.io/"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One setting that a resource may not make."""
+
+    path: str
+    """Field path in the resource."""
+    found: str
+    """The setting: a key, a name or a path, never a value."""
+    reason: str
+    """Why, for people."""
+    listed: str = ""
+    """The list of an administrator that could allow it, as `LIST=ENTRY`; empty where none can."""
+
+
+def shown(text: str) -> str:
+    """A name as a message has it."""
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
+
+
+def image_refusals(image: str | None, allow: Allowances) -> Iterator[Refusal]:
+    """What is wrong with the image that a resource names."""
+    if image is None or any(_matches(image, pattern) for pattern in allow.images):
+        return
+    reason = "only images of the list 'images' may be named"
+    yield Refusal(f"{PATH}.image", shown(image), reason, f"images={shown(image)}")
+
+
+def _matches(image: str, pattern: str) -> bool:
+    """Whether an image is one of a pattern, where `*` stands for any text."""
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), image) is not None
+
+
+def template_refusals(template: PodTemplate, allow: Allowances) -> Iterator[Refusal]:
+    """What is wrong with the pods that a resource asks for."""
+    yield from _volumes(template)
+    yield from _variables(template)
+    yield from _annotations(template, allow)
+    yield from _labels(template, allow)
+    yield from _nodes(template)
+
+
+def _volumes(template: PodTemplate) -> Iterator[Refusal]:
+    path = f"{PATH}.podTemplate"
+    for volume in template.volumes:
+        if volume.name.startswith(OUR_VOLUMES):
+            yield Refusal(f"{path}.volumes", volume.name, "names like this are the operator's own")
+    for mount in template.volume_mounts:
+        reason = _mount_reason(normal_path(mount.mount_path))
+        if reason:
+            yield Refusal(f"{path}.volumeMounts", shown(mount.mount_path), reason)
+
+
+def _mount_reason(path: str) -> str:
+    if path == "/" or _is_within(path, BUNDLE_FOLDER) or _is_within(BUNDLE_FOLDER, path):
+        return "the operator mounts the declarations there"
+    if _is_within(path, _WRITTEN):
+        return ""
+    if any(_is_within(path, each) or _is_within(each, path) for each in PROGRAMS):
+        return "programs of the image are there, or tokens"
+    return "files there change how programs start" if _SETTINGS.fullmatch(path) else ""
+
+
+def _variables(template: PodTemplate) -> Iterator[Refusal]:
+    path = f"{PATH}.podTemplate"
+    for variable in template.env:
+        reason = variable_reason(variable.name)
+        if reason:
+            yield Refusal(f"{path}.env", shown(variable.name), reason)
+    for number, source in enumerate(template.env_from):
+        reason = prefix_reason(source.prefix or "")
+        if reason:
+            found = shown(source.prefix or "")
+            yield Refusal(f"{path}.envFrom[{number}].prefix", found, f"with some key {reason}")
+
+
+def _annotations(template: PodTemplate, allow: Allowances) -> Iterator[Refusal]:
+    for key, value in sorted(template.annotations.items()):
+        if _OWN_KEY.fullmatch(key) or is_listed(key, allow.annotations, "/"):
+            continue
+        known = ANNOTATIONS.get(key)
+        if known is None or not known[0].fullmatch(value):
+            reason = "other software of the cluster may act on it"
+            if known is not None:
+                reason = "its value has another form than expected"
+            yield Refusal(
+                f"{PATH}.podTemplate.annotations", shown(key), reason, f"annotations={shown(key)}"
+            )
+
+
+def _labels(template: PodTemplate, allow: Allowances) -> Iterator[Refusal]:
+    path = f"{PATH}.podTemplate.labels"
+    for key in sorted(template.labels):
+        if key.startswith(OUR_LABELS):
+            yield Refusal(path, shown(key), "pods are found by labels like this")
+        elif not (
+            key in LABELS or _OWN_KEY.fullmatch(key) or is_listed(key, allow.annotations, "/")
+        ):
+            reason = "other software of the cluster may act on it"
+            yield Refusal(path, shown(key), reason, f"annotations={shown(key)}")
+
+
+def _nodes(template: PodTemplate) -> Iterator[Refusal]:
+    path = f"{PATH}.podTemplate"
+    for key in sorted(template.node_selector):
+        if key.startswith(_ROLES):
+            yield Refusal(f"{path}.nodeSelector", shown(key), "such nodes are the cluster's own")
+    for number, toleration in enumerate(template.tolerations):
+        if _tolerates_too_much(toleration):
+            reason = "it leads to nodes that are the cluster's own"
+            found = shown(toleration.key or "every taint")
+            yield Refusal(f"{path}.tolerations[{number}]", found, reason)
+    name = template.priority_class_name or ""
+    if name.startswith("system-"):
+        reason = "the cluster's own pods would make way for it"
+        yield Refusal(f"{path}.priorityClassName", shown(name), reason)
+
+
+def _tolerates_too_much(toleration: Toleration) -> bool:
+    return toleration.key is None or toleration.key.startswith(_ROLES)
+
+
+def normal_path(path: str) -> str:
+    """A folder as the kernel knows it: `/a/../b/` and `//b` are `/b`."""
+    return f"/{normpath(path).strip('/')}"
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return f"{path}/".startswith(f"{folder}/")

@@ -1,0 +1,103 @@
+"""Which environment variables a declaration may not give to the pods of a run.
+
+Some variables make a program load code or options before its first line runs, lead it to another
+server, or are how the operator speaks to the job. They are few and known, while those of users and
+of clients of stores are many: so these are refused by name, with all that begin like them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+FAMILIES: Mapping[str, str] = {
+    "BASH": "the shell that starts the job runs it",
+    "GLIBC_": "it changes how programs are loaded",
+    "HADOOP_": "it leads to other settings and classes of Hadoop",
+    "HIVE_": "it leads to other settings of Hive",
+    "JAVA_": "it starts Java with anything, agents included",
+    "JDK_": "it starts Java with anything, agents included",
+    "KUBERNETES_": "it leads the job to another API server",
+    "LD_": "it loads other code into every program",
+    "OPENSSL_": "it loads other code into every program",
+    "PY4J_": "it is how Python and Java speak to each other",
+    "PYSPARK_": "it is how Python and Java speak to each other",
+    "PYTHON": "it loads other code into Python",
+    "SNAPLOOM_": "the operator alone says what a job may do",
+    "SPARK_": "it changes how Spark is started",
+    "YARN_": "it leads to other settings of Hadoop",
+}
+"""Beginnings of names, and why."""
+
+NAMES: Mapping[str, str] = {
+    "ARROW_LIBHDFS_DIR": "it loads other code into Python",
+    "AWS_CONFIG_FILE": "a profile in that file can start a program",
+    "AWS_SHARED_CREDENTIALS_FILE": "a profile in that file can start a program",
+    "CLASSPATH": "it loads classes from anywhere",
+    "ENV": "the shell that starts the job runs it",
+    "GCONV_PATH": "it loads other code into every program",
+    "GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES": "credentials could start a program",
+    "HOME": "settings of other programs, and what these start, are found there",
+    "HADOOP_USER_NAME": "it is another identity",
+    "IBM_JAVA_OPTIONS": "it starts Java with anything, agents included",
+    "IFS": "it changes how the shell reads",
+    "KRB5_CONFIG": "it leads to another realm, and can load code",
+    "LOCPATH": "it loads other files into every program",
+    "OPENJ9_JAVA_OPTIONS": "it starts Java with anything, agents included",
+    "PATH": "it leads to other programs",
+    "SHELLOPTS": "the shell that starts the job obeys it",
+    "_JAVA_OPTIONS": "it starts Java with anything, agents included",
+}
+"""Whole names, and why."""
+
+PINNED: Mapping[str, str] = {
+    "AWS_CONFIG_FILE": "/dev/null",
+    "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+    "BASH_ENV": "",
+    "CLASSPATH": "",
+    "JAVA_TOOL_OPTIONS": "",
+    "JDK_JAVA_OPTIONS": "",
+    "LD_AUDIT": "",
+    "LD_LIBRARY_PATH": "",
+    "LD_PRELOAD": "",
+    "PYTHONHOME": "",
+    "PYTHONINSPECT": "",
+    "PYTHONPATH": "",
+    "PYTHONSTARTUP": "",
+    "PYTHONWARNINGS": "",
+    "SNAPLOOM_LINEAGE_URL": "",
+    "SPARK_DIST_CLASSPATH": "",
+    "SPARK_LAUNCHER_OPTS": "",
+    "SPARK_SUBMIT_OPTS": "",
+    "_JAVA_OPTIONS": "",
+}
+"""Variables that are written where `envFrom` could bring them, since whoever judges a declaration
+does not see what the keys of an object are called. Like this they are as good as absent."""
+
+_HARMLESS = ("SNAPLOOM_DEBUG", "SNAPLOOM_OPENSEARCH_PASSWORD", "SNAPLOOM_OPENSEARCH_USERNAME")
+"""Members of a family that are the user's."""
+
+
+def variable_reason(name: str) -> str:
+    """Why a variable is refused; empty where it is allowed."""
+    upper = name.upper()
+    if upper in _HARMLESS:
+        return ""
+    if upper in NAMES:
+        return NAMES[upper]
+    return next((reason for start, reason in FAMILIES.items() if upper.startswith(start)), "")
+
+
+def prefix_reason(prefix: str) -> str:
+    """Why the variables of an object may not begin like that; empty where they may.
+
+    The keys are not known, so that it counts what a prefix could become: `S` with the key
+    `PARK_HOME` is `SPARK_HOME`.
+    """
+    upper = prefix.upper()
+    if not upper:
+        return ""
+    own = variable_reason(prefix)
+    if own:
+        return own
+    refused = {**FAMILIES, **{name: NAMES[name] for name in NAMES if name not in PINNED}}
+    return next((reason for name, reason in refused.items() if name.startswith(upper)), "")

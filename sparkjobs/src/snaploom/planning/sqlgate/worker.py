@@ -1,0 +1,62 @@
+"""`python -m snaploom.planning.sqlgate.worker`: judges texts of SQL, one line in, one line out.
+
+It runs apart so that whoever waits for a verdict can end it: a thread cannot be ended. Its memory
+is bounded, so that a text cannot take that of others either.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+from types import FrameType
+
+from snaploom.planning.sqlgate.facts import SqlFault, SqlText, SqlVerdict, judge
+from snaploom.planning.sqlgate.wire import read_text, verdict_line
+
+MOST_SECONDS = 2.0
+"""Processor time that a text may take; the largest that pass the scan take a quarter of a second.
+Time of the processor, not of the clock: a busy machine refuses nothing."""
+TOO_LONG = SqlFault("it takes too long to understand; write it with less nesting")
+
+MOST_MEMORY = 1024 * 1024 * 1024
+"""Bytes of address space; the largest texts that pass the scan take some 150 MB."""
+
+
+class _OutOfTime(BaseException):
+    """The processor time of a text is used up; no handler of a parser catches it."""
+
+
+def main() -> None:
+    """Judge until the input ends; the first line says that this is ready."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
+    os.nice(10)  # whoever answers reviews goes first
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    signal.signal(signal.SIGVTALRM, _out_of_time)
+    _write(b"\n")
+    for line in sys.stdin.buffer:
+        _write(verdict_line(_timed(read_text(line))))
+
+
+def _timed(text: SqlText) -> SqlVerdict:
+    try:
+        signal.setitimer(signal.ITIMER_VIRTUAL, MOST_SECONDS)
+        verdict = judge(text)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    except _OutOfTime:
+        return TOO_LONG
+    return verdict
+
+
+def _out_of_time(_signal: int, _frame: FrameType | None) -> None:
+    raise _OutOfTime
+
+
+def _write(line: bytes) -> None:
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+"""Parquet files that anybody may have written: opened and read within bounds.
+
+Everything that is read of an index goes through here, the metadata stores of others included. What
+a file takes in memory is known before it is read (`parquetpages`); footers, their lists and their
+texts are bounded, too. Encrypted columns cannot be forged without their key, and are not walked.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from snaploom.errors import IndexUnreadable, KeyUnavailable
+from snaploom.skipping.formats.keys import ParquetKeys
+from snaploom.skipping.formats.parquetpages import (
+    Column,
+    DecodedSize,
+    PagesInvalid,
+    decoded_size,
+    footer_columns,
+)
+
+LONGEST_FOOTER = 4 * 1024 * 1024
+"""Bytes of the longest footer: 256 indexes in a dozen row groups take 2 MB."""
+
+MOST_ROW_GROUPS, MOST_COLUMNS = 10_000, 4_096
+"""Row groups and columns of a file: a file of ours has a dozen row groups, and some columns for
+each of at most 256 indexes."""
+
+MOST_DECODED = 1024 * 1024 * 1024
+"""Bytes that the columns of one file may take that are read together; ours are written for half of
+that (`sidecar.FILE_DECODED`)."""
+
+_LONGEST_TEXT, _LONGEST_LIST = 8 * 1024 * 1024, 50_000
+_BATCH_BYTES = 128 * 1024 * 1024
+_MOST_BATCH_ROWS = 131_072
+_MAGIC, _MAGIC_ENCRYPTED = b"PAR1", b"PARE"
+
+
+class BoundedParquet:
+    """An open file in memory, decrypted when read; INT96 timestamps as microseconds."""
+
+    def __init__(self, data: bytes, keys: ParquetKeys | None, name: str) -> None:
+        """Read the footer.
+
+        Args:
+            data: the whole file.
+            keys: for encrypted files.
+            name: what messages call it.
+
+        Raises:
+            KeyUnavailable: it is encrypted, and there are no keys or the wrong ones.
+            IndexUnreadable: it is no Parquet file, damaged, or beyond the bounds.
+        """
+        self._data = data
+        self._name = name
+        self._has_keys = keys is not None
+        self._lock = threading.Lock()  # queries of several threads share what is open
+        self._sizes: dict[int, tuple[DecodedSize | None, ...]] = {}
+        if data[-4:] not in (_MAGIC, _MAGIC_ENCRYPTED):
+            raise damaged(name)
+        if int.from_bytes(data[-8:-4], "little") > LONGEST_FOOTER:
+            raise beyond(name, "a footer that is too long")
+        try:
+            self.file = pq.ParquetFile(
+                pa.BufferReader(data),
+                decryption_properties=None if keys is None else keys.decryption(),
+                coerce_int96_timestamp_unit="us",
+                thrift_string_size_limit=_LONGEST_TEXT,
+                thrift_container_size_limit=_LONGEST_LIST,
+            )
+            self.schema: pa.Schema = self.file.schema_arrow
+        except FAILURES as error:
+            is_encrypted = data[:4] == _MAGIC_ENCRYPTED == data[-4:]
+            raise (key_unavailable if is_encrypted else damaged)(name) from error
+        # Of an encrypted footer nothing can be forged by whoever has no key.
+        self._columns: tuple[tuple[Column | None, ...], ...] = ()
+        found = self.file.metadata
+        if not 0 <= found.num_row_groups <= MOST_ROW_GROUPS:
+            raise beyond(name, f"{found.num_row_groups} row groups")
+        if not 0 < found.num_columns <= MOST_COLUMNS:
+            raise beyond(name, f"{found.num_columns} columns")
+        self.rows: int = found.num_rows
+        if data[-4:] == _MAGIC:
+            length = int.from_bytes(data[-8:-4], "little")
+            try:
+                footer = data[max(0, len(data) - 8 - length) : -8]
+                self._columns = footer_columns(footer, found.num_columns)
+            except PagesInvalid as error:
+                raise beyond(name, str(error)) from error
+
+    def read(self, columns: Sequence[str] | None, *, is_encrypted: bool) -> pa.Table:
+        """Some columns of all rows.
+
+        Args:
+            columns: names of top-level columns, each of which is there; None for all.
+            is_encrypted: whether the file is, or may be, encrypted: decides what a failure means.
+
+        Raises:
+            IndexUnreadable: it is damaged, or takes too much memory.
+            KeyUnavailable: a column is encrypted, and its key is not to be had.
+        """
+        wanted = list(self.schema.names if columns is None else columns)
+        try:
+            with self._lock:
+                found = self._read(wanted)
+        except PagesInvalid as error:
+            raise beyond(self._name, str(error)) from error
+        except FAILURES as error:
+            raise (key_unavailable if is_encrypted else damaged)(self._name) from error
+        if found.num_rows != self.rows:
+            raise damaged(self._name)
+        return found
+
+    def _read(self, wanted: list[str]) -> pa.Table:
+        leaves = self._leaves(wanted)
+        sizes = [self._sizes_of(leaf) for leaf in leaves]
+        plain = sum(
+            size.most for each in sizes for size in each if size and not size.repeats_previous
+        )
+        if plain > MOST_DECODED:
+            raise PagesInvalid(f"columns of {plain:,} bytes")
+        doubtful = sum(size.most for each in sizes for size in each if size)
+        # pyarrow's callbacks for keys and its threads have deadlocked before: one or the other.
+        threads = not self._has_keys
+        if doubtful <= MOST_DECODED:
+            # pyarrow reads `i1.values.1` too when asked for `i1.values`.
+            return self.file.read(columns=wanted, use_threads=threads).select(wanted)
+        longest = max(size.longest_value for each in sizes for size in each if size)
+        rows = max(1, min(_MOST_BATCH_ROWS, _BATCH_BYTES // max(longest, 1)))
+        batches: list[pa.RecordBatch] = []
+        taken = 0
+        for batch in self.file.iter_batches(rows, columns=wanted, use_threads=threads):
+            taken += batch.nbytes
+            if taken > MOST_DECODED:
+                raise PagesInvalid(f"columns of more than {MOST_DECODED:,} bytes")
+            batches.append(batch)
+        schema = pa.schema([self.schema.field(name) for name in wanted])
+        return pa.Table.from_batches([each.select(wanted) for each in batches], schema)
+
+    def _leaves(self, wanted: Sequence[str]) -> list[int]:
+        named = frozenset(wanted)
+        schema = self.file.schema
+        found = []
+        for number in range(len(schema)):
+            path = schema.column(number).path
+            parts = path.split(".")
+            # Names have dots: a leaf belongs to each column that its path may begin with.
+            if any(".".join(parts[:count]) in named for count in range(1, len(parts) + 1)):
+                found.append(number)
+        return found
+
+    def _sizes_of(self, leaf: int) -> tuple[DecodedSize | None, ...]:
+        """For each row group; None where the pages are encrypted."""
+        if leaf not in self._sizes:
+            is_nested = self.file.schema.column(leaf).max_repetition_level > 0
+            chunks = (group[leaf] for group in self._columns)
+            self._sizes[leaf] = tuple(
+                None if chunk is None else decoded_size(self._data, chunk, is_nested)
+                for chunk in chunks
+            )
+        return self._sizes[leaf]
+
+
+FAILURES = (OSError, ValueError, KeyError, TypeError, NotImplementedError, pa.ArrowException)
+"""What pyarrow raises about a file that is not what it says, memory that it cannot have included
+(`ArrowMemoryError`)."""
+
+
+def key_unavailable(name: str) -> KeyUnavailable:
+    """The error for a file whose key is not to be had."""
+    return KeyUnavailable(
+        f"{name} is encrypted and cannot be read",
+        found="no key, or not the one with which it was written",
+        expected="the key with the label that the index names",
+        hint="configure the key management service (spark.snaploom.skipping.kms)",
+    )
+
+
+def damaged(name: str) -> IndexUnreadable:
+    """The error for a file that is no Parquet file."""
+    return IndexUnreadable(f"{name} is damaged", expected="a whole Parquet file")
+
+
+def beyond(name: str, found: str) -> IndexUnreadable:
+    """The error for a file that would take too much, or more than such a file ever has."""
+    return IndexUnreadable(
+        f"{name} is beyond what is read of an index",
+        found=found,
+        expected="a file as Snaploom, or a metadata store's own writer, makes them",
+        hint="queries read every file meanwhile; build the index again",
+    )

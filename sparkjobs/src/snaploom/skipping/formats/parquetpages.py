@@ -1,0 +1,301 @@
+"""How large the columns of a Parquet file are once decoded, before memory is taken for them.
+
+A footer may say anything, and a page of some bytes may stand for billions of values: runs of one
+value, a dictionary of one long text, texts that repeat the one before. Headers of pages say how
+many values there are and how many bytes they unpack to, and Parquet's readers hold pages to that.
+So the headers are walked here, as Arrow will walk them, and the worst case follows.
+
+Footers and headers of pages are structs of Thrift's compact protocol, of which only what is needed
+is kept. pyarrow's own view of a footer is no help: asked for an encrypted column without its key,
+it ends the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+MOST_PAGES = 20_000
+"""Pages of one column of a row group: ours have some hundreds at most."""
+
+LONGEST_PAGE = 512 * 1024 * 1024
+"""Bytes of the longest page, unpacked: a page holds one value at least, and few are so long."""
+
+BYTES_A_VALUE = 16
+"""Bytes that Arrow needs for a value beside its content: offset, validity, levels, or a decimal."""
+
+_DATA, _INDEX, _DICTIONARY, _DATA_V2 = range(4)
+_PLAIN, _PLAIN_DICTIONARY, _DELTA_LENGTH, _DELTA, _RLE_DICTIONARY = 0, 2, 6, 7, 8
+_DICTIONARIES = frozenset({_PLAIN_DICTIONARY, _RLE_DICTIONARY})
+_STRUCT_OF = {_DATA: 5, _INDEX: 6, _DICTIONARY: 7, _DATA_V2: 8}
+_ENCODING_AT = {_DATA: 2, _DICTIONARY: 2, _DATA_V2: 4}
+_MOST_DEPTH = 12
+_TEXTS = frozenset({6, 7})
+"""Types of columns: texts, and texts of one length."""
+
+_CODECS = {
+    0: "", 1: "snappy", 2: "gzip", 3: "lzo", 4: "brotli", 5: "lz4", 6: "zstd", 7: "lz4_raw",
+}  # fmt: skip
+"""Arrow's names of Parquet's codecs."""
+
+
+class PagesInvalid(ValueError):
+    """Bytes that are no pages of a column, or more of them than there may be."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a footer says of a column of one row group."""
+
+    start: int
+    """Where its pages begin."""
+    end: int
+    """Where they end."""
+    is_text: bool
+    """Whether its values have lengths of their own."""
+    codec: str
+    """How its pages are packed, as Arrow calls it; empty for not at all."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the header of a page says."""
+
+    kind: int
+    """0 and 3: data; 2: dictionary; 1: index."""
+    start: int
+    """Where its content begins."""
+    packed: int
+    """Bytes of the content."""
+    unpacked: int
+    """Bytes of the content, unpacked."""
+    values: int
+    """Number of values, NULLs among them."""
+    encoding: int
+    """How they are encoded."""
+
+
+@dataclass(frozen=True)
+class DecodedSize:
+    """How much a column of a row group takes, decoded."""
+
+    most: int
+    """Bytes that it takes at most; None where `longest_value` tells more."""
+    longest_value: int
+    """Bytes of the longest value that there can be."""
+    repeats_previous: bool
+    """Whether values may repeat the one before, so that `most` is far beyond what is likely."""
+
+
+def footer_columns(footer: bytes, leaves: int) -> tuple[tuple[Column | None, ...], ...]:
+    """The columns of each row group; None for those that are encrypted.
+
+    Args:
+        footer: without what encrypts or signs it.
+        leaves: number of columns that each row group must have.
+
+    Raises:
+        PagesInvalid: it is none.
+    """
+    fields, _ = _Struct(footer, 0, len(footer)).read()
+    groups = _list(fields.get(4, []))
+    found = [tuple(map(_column, _list(_fields(group).get(1)))) for group in groups]
+    if any(len(columns) != leaves for columns in found):
+        raise PagesInvalid("row groups without a column, or with another one")
+    return tuple(found)
+
+
+def _column(described: object) -> Column | None:
+    fields = _fields(described)
+    if 8 in fields or 9 in fields:
+        return None
+    chunk = _fields(fields.get(3))
+    kind, codec = chunk.get(1), chunk.get(4)
+    if chunk.get(5) == 0 and codec in _CODECS:
+        return Column(0, 0, kind in _TEXTS, _CODECS[codec])  # of no values no page is read
+    length, start, dictionary = chunk.get(7), chunk.get(9), chunk.get(11)
+    if not isinstance(length, int) or not isinstance(start, int) or codec not in _CODECS:
+        raise PagesInvalid("a column that is nowhere")
+    if isinstance(dictionary, int) and 0 < dictionary < start:
+        start = dictionary
+    if start < 4 or length < 0:
+        raise PagesInvalid("a column that is nowhere")
+    return Column(start, start + length, kind in _TEXTS, _CODECS[codec])
+
+
+def _fields(value: object) -> dict[int, object]:
+    if not isinstance(value, dict):
+        raise PagesInvalid("something else than a struct")
+    return value
+
+
+def _list(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise PagesInvalid("something else than a list")
+    return value
+
+
+def decoded_size(data: bytes, column: Column, is_nested: bool) -> DecodedSize:
+    """The size of a column of one row group.
+
+    Args:
+        data: the whole file.
+        column: what the footer says of it.
+        is_nested: whether one row may have several values.
+
+    Raises:
+        PagesInvalid: there are no such pages in the file.
+    """
+    values = unpacked = longest = 0
+    encodings: set[int] = set()
+    dictionary: Page | None = None
+    for page in pages(data, column.start, column.end):
+        longest = max(longest, page.unpacked)
+        unpacked += page.unpacked
+        if page.kind == _DICTIONARY:
+            dictionary = page
+        elif page.kind != _INDEX:
+            values += page.values
+            encodings.add(page.encoding)
+    fixed = values * BYTES_A_VALUE + unpacked
+    if not column.is_text:
+        return DecodedSize(fixed, BYTES_A_VALUE, repeats_previous=False)
+    if _DELTA in encodings:
+        return DecodedSize(fixed + values * longest, longest, repeats_previous=not is_nested)
+    if encodings & _DICTIONARIES and dictionary is not None:
+        text = _longest_of(data, dictionary, column)
+        return DecodedSize(fixed + values * text, longest, repeats_previous=False)
+    return DecodedSize(fixed, longest, repeats_previous=False)
+
+
+def pages(data: bytes, start: int, end: int) -> Iterator[Page]:
+    """The pages of a column of one row group, in order.
+
+    Raises:
+        PagesInvalid: something else is there.
+    """
+    at = start
+    for _ in range(MOST_PAGES):
+        if at >= end:
+            return
+        page = _page(_Struct(data, at, end).read(), end)
+        yield page
+        at = page.start + page.packed
+    raise PagesInvalid(f"more than {MOST_PAGES} pages")
+
+
+def _page(header: tuple[dict[int, object], int], end: int) -> Page:
+    fields, start = header
+    kind, unpacked, packed = fields.get(1), fields.get(2), fields.get(3)
+    if kind not in _STRUCT_OF or not isinstance(kind, int):
+        raise PagesInvalid("a page of no kind")
+    if not isinstance(unpacked, int) or not isinstance(packed, int):
+        raise PagesInvalid("a page of no length")
+    if not 0 <= packed <= end - start or not 0 <= unpacked <= LONGEST_PAGE:
+        raise PagesInvalid("a page longer than one may be")
+    if kind == _INDEX:
+        return Page(kind, start, packed, unpacked, 0, -1)
+    inner = fields.get(_STRUCT_OF[kind])
+    values = inner.get(1) if isinstance(inner, dict) else None
+    encoding = inner.get(_ENCODING_AT[kind]) if isinstance(inner, dict) else None
+    if not isinstance(values, int) or not isinstance(encoding, int) or values < 0:
+        raise PagesInvalid("a page of no values")
+    return Page(kind, start, packed, unpacked, values, encoding)
+
+
+def _longest_of(data: bytes, page: Page, column: Column) -> int:
+    """Bytes of the longest value of a dictionary."""
+    content = memoryview(data)[page.start : page.start + page.packed]
+    if column.codec:
+        try:
+            unpacked = pa.Codec(column.codec).decompress(content, page.unpacked)
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise PagesInvalid("a dictionary that cannot be unpacked") from error
+        content = memoryview(unpacked)
+    longest = at = 0
+    while at + 4 <= len(content):
+        length = int.from_bytes(content[at : at + 4], "little")
+        longest = max(longest, length)
+        at += 4 + length
+    return min(longest, page.unpacked)
+
+
+class _Struct:
+    """One struct of the compact protocol; what nests too deeply is none of Parquet's."""
+
+    def __init__(self, data: bytes, at: int, end: int) -> None:
+        self._data = data
+        self._at = at
+        self._end = min(end, len(data))
+
+    def read(self) -> tuple[dict[int, object], int]:
+        """Fields by number, texts left out, and where the struct ends."""
+        return self._struct(0), self._at
+
+    def _struct(self, depth: int) -> dict[int, object]:
+        if depth > _MOST_DEPTH:
+            raise PagesInvalid("a struct that is nested too deeply")
+        fields: dict[int, object] = {}
+        number = 0
+        while head := self._byte():
+            number = number + (head >> 4) if head >> 4 else self._number()
+            fields[number] = self._value(head & 0x0F, depth)
+        return fields
+
+    def _value(self, kind: int, depth: int) -> object:
+        match kind:
+            case 1 | 2:
+                return kind == 1
+            case 3:
+                return self._byte()
+            case 4 | 5 | 6:
+                return self._number()
+            case 7:
+                self._skip(8)
+                return None
+            case 8:
+                self._skip(self._varint())
+                return None
+            case 9 | 10:
+                return self._members(depth + 1)
+            case 12:
+                return self._struct(depth + 1)
+        raise PagesInvalid("a struct with a field of another kind")
+
+    def _members(self, depth: int) -> list[object]:
+        if depth > _MOST_DEPTH:
+            raise PagesInvalid("a list that is nested too deeply")
+        head = self._byte()
+        count = self._varint() if head >> 4 == 15 else head >> 4
+        if count > self._end - self._at:  # each takes a byte at least
+            raise PagesInvalid("a list longer than what holds it")
+        kind = head & 0x0F
+        # A truth value takes a byte in a list, where it is the kind of a field elsewhere.
+        return [self._byte() if kind < 3 else self._value(kind, depth) for _ in range(count)]
+
+    def _byte(self) -> int:
+        if self._at >= self._end:
+            raise PagesInvalid("a struct that is cut")
+        found = self._data[self._at]
+        self._at += 1
+        return found
+
+    def _varint(self) -> int:
+        found = 0
+        for shift in range(0, 70, 7):
+            byte = self._byte()
+            found |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return found
+        raise PagesInvalid("a number that is too long")
+
+    def _number(self) -> int:
+        found = self._varint()
+        return (found >> 1) ^ -(found & 1)
+
+    def _skip(self, count: int) -> None:
+        if count > self._end - self._at:
+            raise PagesInvalid("a struct that is cut")
+        self._at += count

@@ -1,0 +1,239 @@
+"""The one way from a text of SQL to a column or a frame of Spark.
+
+A text is scanned, parsed by Spark under fixed settings, judged as a tree, resolved, and judged
+again by what it was resolved to. Whatever is on no list is refused: by the error of the place where
+the text stands, naming the resource, the field, what was found, and the list that would have to
+hold it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from snaploom.errors import SnaploomError
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
+from snaploom.planning.sqlgate.lexer import SqlRefused, scan
+from snaploom.sparkgate.judging import (
+    OF_QUERIES,
+    VALUES,
+    Refusal,
+    Scope,
+    judge_parsed,
+    judge_resolved,
+)
+from snaploom.sparkgate.trees import Trees
+
+ALLOW_SETTING = "spark.snaploom.allow"
+"""Setting of a session with its allowances as JSON. `snaploom.jobs.session` writes it last, after
+all that declarations ask for; a query cannot set anything."""
+
+_NOT_FOR_PEOPLE = re.compile(r"^\[[A-Z0-9_.]+\] |(?:^|(?<=\S))\s*+SQLSTATE: \w+\.?")
+
+
+@dataclass(frozen=True)
+class SqlPlace:
+    """Where a text stands, and how its refusal is put."""
+
+    resource: str | None
+    """`Kind/name` of the resource, where there is one."""
+    path: str | None
+    """Field path of the text."""
+    error: type[SnaploomError]
+    """What a refusal is raised as."""
+    expected: str
+    """What would have been right."""
+    about: str = ""
+    """What the message ends with, in brackets."""
+
+    def refused(
+        self, message: str, found: str | None = None, hint: str | None = None
+    ) -> SnaploomError:
+        """The error about this place."""
+        return self.error(
+            f"{message} ({self.about})" if self.about else message,
+            resource=self.resource,
+            path=self.path,
+            found=found,
+            expected=self.expected,
+            hint=hint,
+        )
+
+
+@dataclass(frozen=True)
+class CheckedExpression:
+    """An expression that may be computed; what it comes to is judged by `check_resolved`."""
+
+    text: str
+    """Without comments."""
+    column: Column
+    """The tree that was judged."""
+    trees: Trees
+
+    def within(self, text: str) -> Column:
+        """An expression of ours around this one's text."""
+        return self.trees.column(self.trees.parse(text, is_query=False))
+
+
+def allowances_of(spark: SparkSession) -> Allowances:
+    """What is allowed in a session beyond the lists."""
+    return _allowances(spark.conf.get(ALLOW_SETTING, "") or "")
+
+
+@cache
+def _allowances(text: str) -> Allowances:
+    return Allowances.parse(json.loads(text)) if text else NO_ALLOWANCES
+
+
+def checked_expression(
+    spark: SparkSession, text: str, place: SqlPlace, scope: Scope = VALUES
+) -> CheckedExpression:
+    """An expression that has nothing but what it may.
+
+    Args:
+        spark: the session.
+        text: one expression.
+        place: where it stands.
+        scope: what it may have.
+
+    Raises:
+        SnaploomError: the error of the place.
+    """
+    clean = _scanned(text, place)
+    trees = Trees(spark)
+    parsed = _judged(spark, trees, clean, place, scope)
+    return CheckedExpression(clean, trees.column(parsed), trees)
+
+
+def check_resolved(
+    made: DataFrame, over: Iterable[DataFrame], place: SqlPlace, scope: Scope = VALUES
+) -> None:
+    """Refuse a frame that uses more, above the frames that it was made of, than SQL may.
+
+    Args:
+        made: has checked expressions.
+        over: the frames.
+        place: where the text stands.
+        scope: what it may have.
+
+    Raises:
+        SnaploomError: the error of the place.
+    """
+    spark = made.sparkSession
+    given = [frame._jdf.queryExecution().analyzed() for frame in over]
+    plan = made._jdf.queryExecution().analyzed()
+    uses = Trees(spark).uses(plan, given)
+    _refuse(judge_resolved(uses, scope, allowances_of(spark)), place)
+
+
+def checked_query(
+    spark: SparkSession, text: str, frames: Mapping[str, DataFrame], place: SqlPlace
+) -> DataFrame:
+    """The result of a query over frames; not computed yet.
+
+    An alias is a common table expression around its frame, so no name of the session is meant.
+    Positions in Spark's messages are off by one line where the query is resolved, not where it is
+    parsed.
+
+    Args:
+        spark: the session.
+        text: one SELECT; a semicolon at its end is passed over.
+        frames: what it may read, by alias.
+        place: where it stands.
+
+    Raises:
+        SnaploomError: the error of the place.
+        PySparkException, Py4JError: Spark refuses it over these columns.
+    """
+    scope = Scope(OF_QUERIES, is_query=True, relations=frozenset(map(str.lower, frames)))
+    clean = _scanned(text, place).strip().removesuffix(";")
+    trees = Trees(spark)
+    _judged(spark, trees, clean, place, scope)
+    views = {alias: f"snaploom_{uuid.uuid4().hex}" for alias in frames}
+    try:
+        for alias, view in views.items():
+            frames[alias].createTempView(view)
+        heads = (f"{_quoted(alias)} AS (SELECT * FROM {view})" for alias, view in views.items())
+        whole = f"WITH {', '.join(heads)} SELECT * FROM (\n{clean}\n)"
+        made = trees.frame(trees.parse(whole, is_query=True))
+    finally:
+        for view in views.values():
+            spark.catalog.dropTempView(view)
+    uses = trees.uses(made._jdf.queryExecution().analyzed(), (), views.values())
+    _refuse(judge_resolved(uses, scope, allowances_of(spark)), place)
+    return made
+
+
+def checked_statement(spark: SparkSession, text: str, place: SqlPlace) -> DataFrame:
+    """A query that a person asks about the tables and files of a session; not computed yet.
+
+    Args:
+        spark: the session.
+        text: one SELECT over whatever the session can read.
+        place: where it stands.
+
+    Raises:
+        SnaploomError: the error of the place: it is no query, or calls what is not on the list.
+        PySparkException, Py4JError: Spark refuses it.
+    """
+    scope = Scope(OF_QUERIES, is_query=True, relations=None)
+    clean = _scanned(text, place).strip().removesuffix(";")
+    trees = Trees(spark)
+    made = trees.frame(_judged(spark, trees, clean, place, scope))
+    uses = trees.uses(made._jdf.queryExecution().analyzed(), ())
+    _refuse(judge_resolved(uses, scope, allowances_of(spark)), place)
+    return made
+
+
+def _scanned(text: str, place: SqlPlace) -> str:
+    try:
+        return scan(text).text
+    except SqlRefused as refused:
+        raise place.refused(f"this SQL is refused: {refused}", refused.found or None) from None
+
+
+def _judged(
+    spark: SparkSession, trees: Trees, clean: str, place: SqlPlace, scope: Scope
+) -> JavaObject:
+    try:
+        parsed = trees.parse(clean, is_query=scope.is_query)
+        nodes = trees.nodes(parsed)
+    except (PySparkException, Py4JError) as error:
+        raise place.refused(f"Spark cannot parse this SQL: {_cause(error)}") from error
+    _refuse(judge_parsed(nodes, scope, allowances_of(spark)), place)
+    return parsed
+
+
+def _refuse(refusals: Sequence[Refusal], place: SqlPlace) -> None:
+    if not refusals:
+        return
+    found = ", ".join(dict.fromkeys(one.found for one in refusals))
+    hints = [_hint(one) for one in refusals if one.list_ and one.entry]
+    message = f"this SQL may not have {refusals[0].found}: {refusals[0].why}"
+    raise place.refused(message, found, "; ".join(dict.fromkeys(hints)) or None)
+
+
+def _hint(refusal: Refusal) -> str:
+    return (
+        f"leave it out, or have '{refusal.entry}' added to the list '{refusal.list_}' (chart value "
+        f"allow.{refusal.list_}, or --allow {refusal.list_}={refusal.entry})"
+    )
+
+
+def _cause(error: Exception) -> str:
+    told = error.java_exception.toString() if hasattr(error, "java_exception") else str(error)
+    line = next((line.strip() for line in str(told).splitlines() if line.strip()), "no message")
+    return _NOT_FOR_PEOPLE.sub("", line)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,97 @@
+"""Spark's trees, read by our Java in one call each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from importlib import resources
+from typing import cast
+from weakref import WeakKeyDictionary
+
+from py4j.java_gateway import JavaGateway, JavaObject
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from snaploom.hadoop.janino import compiled_class, new_instance
+from snaploom.sparkgate.judging import Node, Use, bare_kind
+
+_PACKAGE = "snaploom.sparkgate"
+LEXICAL_SETTINGS = {
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.legacy.consecutiveStringLiterals.enabled": "false",
+    "spark.sql.legacy.parseQueryWithoutEof": "false",
+    "spark.sql.legacy.parser.havingWithoutGroupByAsWhere": "false",
+    "spark.sql.legacy.setopsPrecedence.enabled": "false",
+    "spark.sql.operatorPipeSyntaxEnabled": "false",
+    # What a VALUES list holds is judged, and not what the parser computed of it.
+    "spark.sql.parser.eagerEvalOfUnresolvedInlineTable": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.parser.singleCharacterPipeOperator.enabled": "false",
+    # Otherwise `${env:NAME}` is replaced by a variable of the environment, in quotes too.
+    "spark.sql.variable.substitute": "false",
+}
+"""Settings that decide what a text means to Spark's parser. The gate parses under these, whatever
+the session has: what was scanned is what is parsed."""
+
+
+_JAVA: WeakKeyDictionary[JavaGateway, JavaObject] = WeakKeyDictionary()
+
+
+def _java_of(gateway: JavaGateway) -> JavaObject:
+    """Our object in a JVM, which keeps nothing and serves all threads."""
+    if gateway not in _JAVA:
+        sources = resources.files(__package__).joinpath("java")
+        _JAVA[gateway] = new_instance(gateway, compiled_class(gateway, _PACKAGE, sources, "Trees"))
+    return _JAVA[gateway]
+
+
+class Trees:
+    """Spark's parser and trees for one session.
+
+    Raises:
+        Py4JJavaError: our Java does not fit this Spark.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        gateway = cast(JavaGateway, spark.sparkContext._gateway)
+        self._java = _java_of(gateway)
+        self._classic = gateway.jvm.org.apache.spark.sql.classic
+        self._settings = [text for pair in LEXICAL_SETTINGS.items() for text in pair]
+
+    def parse(self, text: str, *, is_query: bool) -> JavaObject:
+        """What Spark's parser makes of a text: a Java expression or plan, unresolved.
+
+        Raises:
+            PySparkException, Py4JError: it makes nothing of it.
+        """
+        session = self._spark._jsparkSession
+        return cast(JavaObject, self._java.parse(session, text, is_query, self._settings))
+
+    def column(self, parsed: JavaObject) -> Column:
+        """A parsed expression as a column: it is not parsed again."""
+        return Column(self._classic.ExpressionUtils.column(parsed))
+
+    def frame(self, parsed: JavaObject) -> DataFrame:
+        """The result of a parsed plan, resolved but not computed.
+
+        Raises:
+            PySparkException, Py4JError: it cannot be resolved.
+        """
+        rows = self._classic.Dataset.ofRows(self._spark._jsparkSession, parsed)
+        return DataFrame(rows, self._spark)
+
+    def nodes(self, parsed: JavaObject) -> list[Node]:
+        """Every node of a parsed tree, parents first."""
+        return [
+            Node(parent, field, bare_kind(kind), fields)
+            for parent, field, kind, fields in json.loads(self._java.parsed(parsed))
+        ]
+
+    def uses(
+        self, plan: JavaObject, given: Sequence[JavaObject], views: Collection[str] = ()
+    ) -> list[Use]:
+        """What a resolved plan uses above plans, and temporary views, that were given to it."""
+        lines = json.loads(self._java.resolved(plan, list(given), list(views)))
+        return [Use(kind == "plan", name, detail, maps) for kind, name, detail, maps in lines]

@@ -1,0 +1,399 @@
+"""Servers that declarations and settings name: which are asked, and what their answers can do."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from ipaddress import ip_address
+
+import pytest
+from pydantic import ValidationError
+from support.hostile.servers import (
+    Server,
+    bomb,
+    dripping,
+    endless,
+    redirecting,
+    saying,
+    serving,
+)
+from support.opensearches import a_definition, options_of
+
+from snaploom.endpoints import connecting
+from snaploom.endpoints.connecting import EndpointRefused, connect, post
+from snaploom.errors import IndexNotPossible, KeyUnavailable, SkippingError
+from snaploom.jobs.lineage import sending
+from snaploom.jobs.lineage.settings import lineage_settings
+from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
+from snaploom.models.skippingindex import SkippingIndex
+from snaploom.planning.addresses import (
+    OF_ADMINISTRATOR,
+    EndpointRules,
+    declared_rules,
+    embedded_address,
+    refusal_of_address,
+    refusal_of_host,
+)
+from snaploom.planning.validation.validator import validate
+from snaploom.skipping.formats.kms import vault
+from snaploom.skipping.formats.kms.vault import VaultKeyService
+from snaploom.skipping.stores.opensearch import client as opensearch_client
+from snaploom.skipping.stores.opensearch.base import open_opensearch_base
+from snaploom.skipping.stores.opensearch.client import OpenSearchClient
+from snaploom.skipping.stores.opensearch.segments import DocumentReader
+from snaploom.skipping.stores.opensearch.store import OpenSearchIndexStore
+from snaploom.skipping.stores.patience import while_somebody_waits
+from snaploom.skipping.stores.port import Segment
+
+IN_CLUSTER = EndpointRules(loopback=False)
+JOB = {ALLOW_VARIABLE: "{}"}
+
+METADATA = [
+    "169.254.169.254", "169.254.0.1", "fe80::1", "[fe80::1]", "::ffff:169.254.169.254",
+    "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1", "::a9fe:a9fe", "fd00:ec2::254", "100.100.100.200",
+    "168.63.129.16", "2852039166", "0xa9fea9fe", "0251.0376.0251.0376", "169.254.43518",
+    "metadata.google.internal", "METADATA.google.internal.", "metadata",
+]  # fmt: skip
+NO_SERVERS = ["0.0.0.0", "::", "224.0.0.1", "ff02::1", "255.255.255.255", "0.0.0.1", "240.0.0.1"]
+THIS_MACHINE = ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "2130706433", "0x7f.1"]
+NO_HOSTS = [
+    "", "a b", "a/b", "user@host", "host?x=1", "host#x", "a\nb", "a\0b", "-host", "h" * 300,
+    "fe80::1%eth0", "host:9200", "é.example",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("rules", [IN_CLUSTER, OF_ADMINISTRATOR], ids=["declared", "own"])
+@pytest.mark.parametrize("host", [*METADATA, *NO_SERVERS, *NO_HOSTS])
+def test_what_is_never_a_server_is_refused_whoever_names_it(
+    host: str, rules: EndpointRules
+) -> None:
+    assert refusal_of_host(host, 443, rules)
+    listed = replace(rules, entries=(host,)) if host else rules
+    assert refusal_of_host(host, 443, listed)
+
+
+@pytest.mark.parametrize("host", THIS_MACHINE)
+def test_the_machine_itself_is_refused_to_declarations_in_a_cluster_alone(host: str) -> None:
+    assert refusal_of_host(host, 9200, IN_CLUSTER)
+    assert not refusal_of_host(host, 9200, EndpointRules())
+    assert not refusal_of_host(host, 9200, OF_ADMINISTRATOR)
+
+
+@pytest.mark.parametrize("host", ["search", "10.0.0.7", "192.168.1.1", "fd12::7", "search.svc."])
+def test_private_servers_are_asked(host: str) -> None:
+    assert not refusal_of_host(host, 9200, IN_CLUSTER)
+
+
+@pytest.mark.parametrize(
+    ("entries", "host", "port", "is_allowed"),
+    [
+        (("search.svc",), "search.svc", 9200, True),
+        (("search.svc",), "SEARCH.svc.", 9200, True),
+        (("search.svc:9200",), "search.svc", 9201, False),
+        (("*.svc",), "search.svc", 9200, True),
+        (("*.svc",), "search.example", 9200, False),
+        (("*.svc:9200",), "search.svc", 9200, True),
+        (("[fd12::7]:9200",), "fd12::7", 9200, True),
+        (("fd12::7",), "[fd12::7]", 9200, True),
+        (("*", "127.0.0.1:9200"), "elsewhere", 1, True),
+        (("*", "127.0.0.1:9200"), "127.0.0.1", 9200, True),
+        (("*", "127.0.0.1:9200"), "127.0.0.1", 4040, False),
+        (("*",), "127.0.0.1", 9200, False),
+    ],
+)
+def test_the_list_says_which_hosts_may_be_named(
+    entries: tuple[str, ...], host: str, port: int, is_allowed: bool
+) -> None:
+    rules = EndpointRules(loopback=False, entries=entries)
+    assert (refusal_of_host(host, port, rules) == "") == is_allowed
+
+
+def test_an_operators_job_has_the_rules_of_a_cluster() -> None:
+    allow = json.dumps({"endpoints": ["search:9200"]})
+    assert declared_rules({ALLOW_VARIABLE: allow}) == EndpointRules(False, ("search:9200",))
+    assert declared_rules(JOB) == IN_CLUSTER
+    assert declared_rules({}) == EndpointRules()
+
+
+@pytest.mark.parametrize("text", ["::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::", "10.0.0.1"])
+def test_an_ipv4_address_is_judged_however_it_is_wrapped(text: str) -> None:
+    assert embedded_address(ip_address(text)) == ip_address("10.0.0.1")
+    assert not refusal_of_address(ip_address(text), IN_CLUSTER, "search", 9200)
+
+
+# Names that resolve to what may not be asked.
+
+
+def resolving(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
+    """Let names resolve to these addresses, one list a time; returns what is asked for."""
+    asked: list[str] = []
+
+    def find(host: str, port: int, **_: object) -> list[object]:
+        asked.append(host)
+        found = answers[min(len(asked), len(answers)) - 1]
+        family = [socket.AF_INET6 if ":" in each else socket.AF_INET for each in found]
+        return [
+            (kind, socket.SOCK_STREAM, 6, "", (each, port))
+            for kind, each in zip(family, found, strict=True)
+        ]
+
+    monkeypatch.setattr(connecting.socket, "getaddrinfo", find)
+    return asked
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1", "127.0.0.1", "0.0.0.0"])
+def test_a_name_is_judged_by_what_it_resolves_to(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    resolving(monkeypatch, [address])
+    with pytest.raises(EndpointRefused):
+        connect("innocent.example", 80, 1, IN_CLUSTER)
+
+
+def test_a_name_that_changes_its_mind_is_resolved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(saying({})) as server:
+        asked = resolving(monkeypatch, ["127.0.0.1"], ["169.254.169.254"])
+        with connect("rebinding.example", server.port, 5, EndpointRules()) as connection:
+            assert connection.getpeername()[0] == "127.0.0.1"
+        assert asked == ["rebinding.example"]
+        with pytest.raises(EndpointRefused):
+            connect("rebinding.example", server.port, 5, EndpointRules())
+
+
+def test_of_several_addresses_only_allowed_ones_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(saying({})) as server:
+        resolving(monkeypatch, ["169.254.169.254", "127.0.0.1"])
+        with connect("both.example", server.port, 5, EndpointRules()) as connection:
+            assert connection.getpeername()[0] == "127.0.0.1"
+
+
+# The three clients, each by the way that it has.
+
+
+def of_opensearch(server: Server) -> None:
+    with while_somebody_waits(), OpenSearchClient(options_of(server.port)) as client:
+        client.mapping("flint_t_skipping_index")
+
+
+def of_keys(server: Server) -> None:
+    VaultKeyService(f"{server.url}/v1/transit", {"VAULT_TOKEN": "t0ken"}).unwrap("a", "b")
+
+
+def of_lineage(server: Server) -> None:
+    settings = lineage_settings(
+        {"SNAPLOOM_LINEAGE_URL": server.url, "SNAPLOOM_LINEAGE_API_KEY": "t0ken"}
+    )
+    assert settings is not None
+    sending.open_transport(settings).session.post(  # type: ignore[attr-defined]
+        f"{server.url}/api", data="{}", headers={"Authorization": "t0ken"}, timeout=2
+    )
+
+
+CLIENTS = pytest.mark.parametrize(
+    "ask", [of_opensearch, of_keys, of_lineage], ids=["opensearch", "keys", "lineage"]
+)
+ENDED = (SkippingError, EndpointRefused, OSError)
+"""What callers expect: requests' and openlineage's errors are `OSError`."""
+
+
+@pytest.fixture(autouse=True)
+def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same limits, smaller, so that they are met at once."""
+    monkeypatch.setattr(vault, "TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr(opensearch_client, "WAITING_SECONDS", 1.0)
+    monkeypatch.setattr(opensearch_client, "LONGEST_ANSWER", 4 << 20)
+
+
+@CLIENTS
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_redirect_is_followed(ask: Callable[[Server], None], status: int) -> None:
+    with serving(saying({})) as elsewhere:
+        with serving(redirecting(f"{elsewhere.url}/stolen", status)) as server:
+            with pytest.raises(ENDED):
+                ask(server)
+            assert server.requests
+        assert elsewhere.requests == []
+
+
+@CLIENTS
+@pytest.mark.parametrize("answer", [endless, bomb(64 << 20)], ids=["endless", "packed"])
+def test_a_long_answer_is_not_read(ask: Callable[[Server], None], answer: object) -> None:
+    began = time.monotonic()
+    with serving(answer) as server, pytest.raises(ENDED):  # type: ignore[arg-type]
+        ask(server)
+    assert time.monotonic() - began < 20
+
+
+@CLIENTS
+def test_an_answer_that_drips_is_not_waited_for(ask: Callable[[Server], None]) -> None:
+    began = time.monotonic()
+    with serving(dripping) as server, pytest.raises(ENDED):
+        ask(server)
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        b"", b"{", b"[" * 100_000, b"null", b"[]", b'"x"', b"\xff", b'{"a":{"mappings":5}}', b"{}",
+        b'{"data":{"plaintext":5}}', b'{"data":[]}', b'{"data":{"plaintext":"no base64!"}}',
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("ask", [of_opensearch, of_keys], ids=["opensearch", "keys"])
+def test_an_answer_of_another_form_is_one_error(
+    ask: Callable[[Server], None], document: bytes
+) -> None:
+    with serving(saying(document)) as server, pytest.raises(SkippingError) as raised:
+        ask(server)
+    assert "t0ken" not in str(raised.value)
+
+
+def test_a_job_asks_no_server_of_its_own_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(saying({})) as server:
+        monkeypatch.setenv(ALLOW_VARIABLE, "{}")
+        with pytest.raises(IndexNotPossible, match="connected to") as raised:
+            of_opensearch(server)
+        assert "allow.endpoints" in str(raised.value)
+        with pytest.raises(KeyUnavailable):
+            VaultKeyService(server.url, {**JOB, "VAULT_TOKEN": "t0ken"}).unwrap("a", "b")
+        monkeypatch.setenv(ALLOW_VARIABLE, json.dumps({"endpoints": [f"127.0.0.1:{server.port}"]}))
+        with pytest.raises(SkippingError):
+            of_opensearch(server)
+        assert len(server.requests) == 1
+
+
+def test_a_name_that_leads_to_the_pod_is_refused_without_another_try(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = resolving(monkeypatch, ["127.0.0.1"])
+    monkeypatch.setenv(ALLOW_VARIABLE, "{}")
+    base = open_opensearch_base("opensearch://innocent.example:9200", None)
+    with pytest.raises(IndexNotPossible):
+        base.index("file:/data/t").read()
+    assert asked == ["innocent.example"]
+
+
+@pytest.mark.parametrize("host", ["169.254.169.254", "metadata.google.internal", "[fe80::1]"])
+def test_no_setting_leads_to_a_metadata_service(host: str) -> None:
+    with pytest.raises((IndexNotPossible, SkippingError)):
+        open_opensearch_base(f"opensearch://{host}:80", None)
+    with pytest.raises(KeyUnavailable):
+        VaultKeyService(f"http://{host}/v1", {})
+    settings = lineage_settings({"SNAPLOOM_LINEAGE_URL": f"http://{host}/"})
+    assert settings is not None
+    with pytest.raises(EndpointRefused):
+        sending.open_transport(settings).session.post(  # type: ignore[attr-defined]
+            f"http://{host}/", data="{}", timeout=2
+        )
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["file:///etc/passwd", "ftp://h/", "http://u:p@h/", "http://", "gopher://h", "http://h:x"],
+)
+def test_only_plain_addresses_of_http_are_posted_to(url: str) -> None:
+    with pytest.raises(EndpointRefused):
+        post(url, b"", {}, EndpointRules(), timeout=1, most=1)
+
+
+# What a server of documents says.
+
+
+def a_page(*hits: object) -> object:
+    return {
+        "hits": {"hits": list(hits)},
+        "_shards": {"failed": 0},
+        "pit_id": "m",
+        "timed_out": False,
+    }
+
+
+def a_hit(number: int, **own: object) -> object:
+    told = {"path": f"f{number}", "length": 1, "modified": 1, "segment": "rows-1", **own}
+    return {"_id": str(number), "_source": {"_snaploom": told}, "sort": [number]}
+
+
+@pytest.mark.parametrize(
+    "hits",
+    [
+        [a_hit(number) for number in range(100)],
+        [{"_id": "1", "_source": 5, "sort": [1]}],
+        [{"_id": 5}],
+        [None],
+        [a_hit(1, path=5)],
+        [a_hit(1, path=None)],
+        [a_hit(1, length="x"), a_hit(2)],
+        [a_hit(1, length=None), a_hit(2)],
+        [a_hit(1, length=10**30), a_hit(2)],
+        [{"_id": "1", "_source": {"_snaploom": []}, "sort": [1]}],
+    ],
+)
+def test_documents_of_another_form_leave_the_index_unused(hits: list[object]) -> None:
+    shards = {"x": {"settings": {"index": {"number_of_shards": "1"}}}}
+    with serving(saying({**shards, **a_page(*hits)})) as server:  # type: ignore[dict-item]
+        options = replace(options_of(server.port), scroll_size=100)
+        client = OpenSearchClient(options)
+        with while_somebody_waits(), client, pytest.raises(SkippingError):
+            DocumentReader(client, "x", Segment("rows-1", 2, 0), a_definition())
+        assert len(server.requests) < 10
+
+
+@pytest.mark.parametrize("shards", ["1000000000", "0", "-1", "x", None, [], "9" * 5000])
+def test_a_number_of_shards_that_no_index_has_is_refused(shards: object) -> None:
+    document = {"x": {"settings": {"index": {"number_of_shards": shards}}}}
+    with serving(saying(document)) as server:
+        client = OpenSearchClient(options_of(server.port))
+        with while_somebody_waits(), client, pytest.raises(SkippingError):
+            client.shards("x")
+
+
+def test_removed_paths_end_with_the_first_document_that_is_not_there() -> None:
+    with serving(saying({"found": False}, 404)) as server:
+        with while_somebody_waits(), OpenSearchClient(options_of(server.port)) as client:
+            store = OpenSearchIndexStore(client, "flint_t_skipping_index")
+            segment = Segment("gone-1", 1 << 40, 0, removed=True)
+            with pytest.raises(SkippingError):
+                store._parts([segment], a_definition())
+        assert len(server.requests) == 1
+
+
+def a_declared_index(host: str) -> dict[str, object]:
+    return {
+        "apiVersion": "snaploom.io/v1alpha1",
+        "kind": "SkippingIndex",
+        "metadata": {"name": "i"},
+        "spec": {
+            "target": {"path": {"uri": "/data/t", "format": "parquet"}},
+            "indexes": [{"type": "MIN_MAX", "column": "a"}],
+            "store": {"openSearch": {"host": host}},
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("host", "entries", "code"),
+    [
+        ("169.254.169.254", [], "SL190"),
+        ("metadata.google.internal", ["*"], "SL190"),
+        ("elsewhere", ["search"], "SL190"),
+        ("search", ["search:9200"], None),
+        ("10.0.0.7", [], None),
+    ],
+)
+def test_a_declared_server_is_judged_by_validation(
+    host: str, entries: list[str], code: str | None
+) -> None:
+    resource = SkippingIndex.parse(a_declared_index(host))
+    found = validate([resource], allow=Allowances(endpoints=tuple(entries)))
+    assert [finding.code for finding in found] == ([] if code is None else [code])
+
+
+@pytest.mark.parametrize(
+    "host", ["evil:443?scheme=http&x=", "user@evil", "evil/path", "evil#", "evil?auth=basic", "a b"]
+)
+def test_a_host_is_no_part_of_a_uri(host: str) -> None:
+    with pytest.raises(ValidationError):
+        SkippingIndex.parse(a_declared_index(host))

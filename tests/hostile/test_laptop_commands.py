@@ -1,0 +1,158 @@
+"""Somebody else's YAML on a laptop: refused by the lists of a cluster, opened one by one."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support.declarations import model, put
+
+from snaploom.cli.main import COMMANDS, run_command
+from snaploom.jobs import submit
+from snaploom.jobs.session.spark import SettingNotAllowed, build_session
+from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
+from snaploom.models.run import RunSettings
+
+OPTION = "spec.hdfsLike.formatOptions"
+SPARK = "spec.run.spark"
+JDBC: dict[str, Any] = {
+    "driver": "POSTGRESQL",
+    "host": "db",
+    "database": "shop",
+    "credentials": {"fromEnvironment": {"userVariable": "U", "passwordVariable": "P"}},
+    "tableReference": "customer",
+    "snapshot": {"fromReadTime": {}},
+}
+FILE = {"driver": "H2", "database": "/data/shop", "host": None, "credentials": None}
+CASES = {
+    "format": (0, "spec.hdfsLike.format", "jdbc", "formats=jdbc", "SL136"),
+    "option": (0, OPTION, {"basePath": "/"}, "options=parquet.basePath", "SL137"),
+    "class of a driver": (
+        0, "spec", {"jdbc": JDBC | {"driverClass": "a.B"}}, "formats=a.B", "SL136",
+    ),
+    "database file": (0, "spec", {"jdbc": JDBC | FILE}, "formats=h2", "SL136"),
+    "predicate": (
+        0, "spec", {"jdbc": JDBC | {"tablePredicates": ["pg_sleep(9) IS NULL"]}},
+        "functions=pg_sleep", "SL147",
+    ),
+    "agent of Java": (
+        3, SPARK, {"sparkConf": {"spark.driver.extraJavaOptions": "-javaagent:/tmp/x.jar"}},
+        "sparkConf=spark.driver.extraJavaOptions", "SL182",
+    ),
+    "jars": (
+        3, SPARK, {"sparkConf": {"spark.jars": "/tmp/x.jar"}}, "sparkConf=spark.jars", "SL182",
+    ),
+    "plugins": (
+        3, SPARK, {"sparkConf": {"spark.plugins": "a.B"}}, "sparkConf=spark.plugins", "SL182",
+    ),
+    "annotation of pods": (
+        3, SPARK, {"podTemplate": {"annotations": {"iam.amazonaws.com/role": "admin"}}},
+        "annotations=iam.amazonaws.com/role", "SL182",
+    ),
+}  # fmt: skip
+"""What somebody writes: which resource of the model, where, what; what opens it; the finding."""
+WITHOUT_SPARK = ("validate FILE", "plan wide --offline -f FILE", "graph wide -f FILE")
+DECLARED = [
+    name for name, _, _ in COMMANDS
+    if name not in ("init", "gc", "repair", "snapshots", "schema", "crds",
+                    "index explain")
+]  # fmt: skip
+"""Commands that judge declarations, or read files by a format."""
+
+
+def written(folder: Path, case: str) -> Path:
+    """The model, with what somebody put into it."""
+    number, path, value, _, _ = CASES[case]
+    resources = model()
+    if path == "spec":
+        value = {"jdbc": {name: each for name, each in value["jdbc"].items() if each is not None}}
+    put(resources[number], path, value)
+    file = folder / "model.yaml"
+    file.write_text(yaml.safe_dump_all(resources))
+    return file
+
+
+def run(command: str, file: Path, *more: str) -> int:
+    return run_command([*shlex.split(command.replace("FILE", str(file))), *more])
+
+
+@pytest.mark.parametrize("command", WITHOUT_SPARK)
+@pytest.mark.parametrize("case", CASES)
+def test_declarations_are_refused_until_an_entry_is_allowed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str, command: str
+) -> None:
+    file, (_, _, _, entry, code) = written(tmp_path, case), CASES[case]
+    assert run(command, file) == 2
+    told = capsys.readouterr().err
+    assert f"error {code}" in told
+    assert f"--allow {entry}" in " ".join(told.split())
+    assert run(command, file, "--allow", entry) == 0
+    assert run(command, file, "--allow", "images=x") == 2
+
+
+def test_environment_allows_what_the_option_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written(tmp_path, "jars")
+    monkeypatch.setenv(ALLOW_VARIABLE, json.dumps({"sparkConf": ["spark.jars"]}))
+    assert run("validate FILE", file) == 0
+    assert run("validate FILE", file, "--allow", "formats=x") == 0
+    monkeypatch.setenv(ALLOW_VARIABLE, "spark.jars")
+    assert run("validate FILE", file) == 2
+
+
+@pytest.mark.parametrize("text", ["jars", "jars=spark.jars", "formats=", f"formats={'x' * 600}"])
+def test_allowance_that_is_none_is_one_clear_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    assert run("validate FILE", written(tmp_path, "jars"), "--allow", text) == 2
+    told = capsys.readouterr().err
+    assert "error SL191" in told
+    assert "Traceback" not in told
+
+
+@pytest.mark.parametrize("command", DECLARED)
+def test_every_command_that_judges_has_the_option(
+    capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    run_command([*command.split(), "--help"])
+    assert "--allow" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["index build", "index advise", "index describe"])
+def test_index_of_files_reads_formats_of_the_list(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    file = written(tmp_path, "format")
+    assert run(f"{command} any -f FILE", file) == 2
+    assert "SL" in capsys.readouterr().err
+
+
+def test_session_is_not_built_with_what_is_on_no_list() -> None:
+    conf = {"spark.driver.extraJavaOptions": "-XX:OnError=touch /tmp/canary"}
+    settings = RunSettings.parse({"spark": {"sparkConf": conf}})
+    with pytest.raises(SettingNotAllowed) as caught:
+        build_session("snaploom", settings)
+    assert caught.value.found == "spark.driver.extraJavaOptions"
+    assert "--allow sparkConf=" in str(caught.value.hint)
+    assert "OnError" not in str(caught.value)
+
+
+def test_seeds_way_has_the_lists_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path, "jars")
+    assert submit.main(["--config", str(file)]) == 2
+    assert "SL182" in capsys.readouterr().err
+    assert submit.main(["--config", str(file), "--allow", "jars"]) == 2
+    assert "SL191" in capsys.readouterr().err
+
+
+def test_allowances_of_two_places_are_joined() -> None:
+    one = Allowances.of(["formats=a", "images=x"])
+    other = Allowances.of(["formats=b", "formats=a"])
+    assert one.joined(other).formats == ("a", "b")
+    assert one.joined(other).images == ("x",)
+    assert other.joined(Allowances()).images == ("*",)

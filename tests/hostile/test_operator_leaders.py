@@ -1,0 +1,178 @@
+"""Two operators that both believe to lead: a leader that was paused wakes, and does no harm."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from support.badapi import FaultyCluster
+from support.declarations import Raw, model
+from support.fakecluster import FakeCluster
+from support.operatorharness import NAMESPACE, FakeHarness, is_ready
+
+from snaploom_operator.cluster.port import ApiResource, Cluster
+from snaploom_operator.cluster.resources import CONFIG_MAPS, OURS, SPARK_APPLICATIONS
+from snaploom_operator.objects import JsonObject
+
+WIDE = "OutputDataset/wide"
+OUTPUTS = OURS["OutputDataset"]
+STATUS = "status"
+
+
+class PausedCluster(FaultyCluster):
+    """What a leader sees that stands still just before one of its writes.
+
+    Args:
+        inner: the cluster.
+        verb: the write.
+        resource: kind of the object that it writes.
+        number: which write of that kind it is, from 1.
+    """
+
+    def __init__(self, inner: Cluster, verb: str, resource: ApiResource, number: int = 1) -> None:
+        super().__init__(inner)
+        self._at = (verb, resource)
+        self._left = number
+        self.reached = asyncio.Event()
+        self.woken = asyncio.Event()
+
+    async def _stand_still(self, verb: str, resource: ApiResource) -> None:
+        if (verb, resource) != self._at:
+            return
+        self._left -= 1
+        if self._left == 0:
+            self.reached.set()
+            await self.woken.wait()
+
+    async def create(
+        self, resource: ApiResource, namespace: str, manifest: JsonObject
+    ) -> JsonObject:
+        await self._stand_still("create", resource)
+        return await super().create(resource, namespace, manifest)
+
+    async def patch(
+        self,
+        resource: ApiResource,
+        namespace: str,
+        name: str,
+        patch: JsonObject,
+        *,
+        subresource: str = "",
+    ) -> JsonObject:
+        await self._stand_still("patch", resource)
+        return await super().patch(resource, namespace, name, patch, subresource=subresource)
+
+
+def told(stored: Raw) -> Raw:
+    """What a status says, without when conditions changed."""
+    status: Raw = stored[STATUS]
+    return status
+
+
+PLACES = [
+    ("patch", OUTPUTS, 1),
+    ("patch", OUTPUTS, 2),
+    ("patch", OUTPUTS, 3),
+    ("create", CONFIG_MAPS, 1),
+    ("create", SPARK_APPLICATIONS, 1),
+]
+each_place = pytest.mark.parametrize(("verb", "resource", "number"), PLACES)
+
+
+async def paused(verb: str, resource: ApiResource, number: int) -> PausedLeader:
+    """A leader that stands still before a write, and by then knows of a model with an output."""
+    cluster: list[PausedCluster] = []
+
+    def through(inner: FakeCluster) -> Cluster:
+        cluster.append(PausedCluster(inner, verb, resource, number))
+        return cluster[-1]
+
+    harness = FakeHarness(through=through)
+    await harness.start()
+    await harness.apply(*model())
+    working = asyncio.create_task(harness.settle())
+    await cluster[-1].reached.wait()
+    # It hears nothing any more while it stands still.
+    harness.kill()
+    return PausedLeader(harness, cluster[-1], working)
+
+
+class PausedLeader:
+    """A leader that stands still in the middle of a pass."""
+
+    def __init__(
+        self, harness: FakeHarness, cluster: PausedCluster, working: asyncio.Task[int]
+    ) -> None:
+        self.harness = harness
+        self._cluster = cluster
+        self._working = working
+
+    async def wake(self) -> None:
+        """Go on where it stood, and look at everything once more, with what it knew."""
+        self._cluster.woken.set()
+        await self._working
+        self.harness.operator.queue.add_all(self.harness.operator.store.refs())
+        await self.harness.settle()
+
+
+@each_place
+async def test_a_leader_that_wakes_after_the_run_starts_no_second_one(
+    verb: str, resource: ApiResource, number: int
+) -> None:
+    former = await paused(verb, resource, number)
+    leader = FakeHarness(cluster=former.harness.fake)
+    await leader.start()
+    ended = await leader.wait_for(WIDE, is_ready)
+    applications = [each["metadata"]["uid"] for each in await leader.all(SPARK_APPLICATIONS)]
+    await former.wake()
+    await leader.settle()
+    left = [each["metadata"]["uid"] for each in await leader.all(SPARK_APPLICATIONS)]
+    assert left == applications
+    assert len(left) == 1
+    assert told(await leader.get(WIDE)) == told(ended)
+
+
+@each_place
+async def test_a_leader_that_wakes_in_the_middle_of_the_run_does_no_harm(
+    verb: str, resource: ApiResource, number: int
+) -> None:
+    former = await paused(verb, resource, number)
+    leader = FakeHarness(cluster=former.harness.fake)
+    await leader.start()
+    await leader.settle()
+    await former.wake()
+    ended = await leader.wait_for(WIDE, is_ready)
+    assert len(await leader.all(SPARK_APPLICATIONS)) == 1
+    assert ended[STATUS]["lastRun"]["phase"] == "Succeeded"
+    assert ended[STATUS]["lastRun"]["attempt"] == 0
+
+
+async def test_a_leader_that_wakes_does_not_bring_back_an_older_spec() -> None:
+    former = await paused("patch", OUTPUTS, 2)
+    leader = FakeHarness(cluster=former.harness.fake)
+    await leader.start()
+    changed = [*model()]
+    changed[-1]["spec"]["run"] = {"suspend": True}
+    await leader.apply(changed[-1])
+    await leader.settle()
+    newer = await leader.get(WIDE)
+    await former.wake()
+    await leader.settle()
+    assert (await leader.get(WIDE))[STATUS] == newer[STATUS]
+    assert (await leader.get(WIDE))["spec"] == newer["spec"]
+
+
+async def test_an_application_that_comes_after_its_run_was_deleted_is_deleted_again() -> None:
+    former = await paused("create", SPARK_APPLICATIONS, 1)
+    leader = FakeHarness(cluster=former.harness.fake)
+    await leader.start()
+    ended = await leader.wait_for(WIDE, is_ready)
+    (application,) = await leader.all(SPARK_APPLICATIONS)
+    gone = application["metadata"]
+    await leader.fake.delete(SPARK_APPLICATIONS, NAMESPACE, gone["name"], uid=gone["uid"])
+    await leader.settle()
+    former.harness.clock.elapsed += 60
+    await former.wake()
+    await leader.settle()
+    assert await leader.all(SPARK_APPLICATIONS) == []
+    assert told(await leader.get(WIDE)) == told(ended)

@@ -1,0 +1,181 @@
+"""Regular expressions and globs of users take time in proportion to what they are applied to."""
+
+import re
+import time
+
+import pytest
+from support.budget import WorkExceeded, within_work
+from support.declarations import document, parsed
+
+from snaploom.engine.sources.localfiles import local_matches
+from snaploom.engine.sources.selectors import is_selected
+from snaploom.engine.sources.transforming import renamed
+from snaploom.models.fieldtransformer import Rename, TransformerSelector
+from snaploom.planning.dependence import _is_below
+from snaploom.planning.prefix import UriPrefix
+from snaploom.planning.regexes import MAX_NAME, RegexInvalid, RegexNotApplicable, regex, size_of
+from snaploom.planning.validation.validator import validate
+
+CATASTROPHIC = [
+    "(a+)+$",
+    "(a|a)*$",
+    "(a|aa)+$",
+    "(.*)*x",
+    "(?:a?){50}a{50}$",
+    "([a-z]+)*_$",
+    "a*a*a*a*a*a*$",
+]
+MATCH_NOTHING = ["(a|a)*$", "a*a*a*a*a*a*$"]
+LONG = "a" * 100_000 + "!"
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "([a-z]+)*_$"])
+def test_python_engine_exceeds_the_work_that_others_keep(pattern):
+    with pytest.raises(WorkExceeded), within_work(seconds=1):
+        re.search(pattern, "a" * 60 + "!")
+
+
+@pytest.mark.parametrize("pattern", CATASTROPHIC)
+def test_selector_over_a_long_coordinate_is_linear(pattern):
+    selectors = [TransformerSelector(coordinate_include_regex=pattern)]
+    with within_work(seconds=1):
+        assert is_selected(selectors, LONG, {}) == (pattern in MATCH_NOTHING)
+
+
+def test_selectors_over_many_coordinates_are_linear():
+    selectors = [TransformerSelector(coordinate_exclude_regex="(a+)+$")]
+    with within_work(seconds=2):
+        assert all(is_selected(selectors, f"{'a' * 60}!{number}", {}) for number in range(20_000))
+
+
+@pytest.mark.parametrize("pattern", CATASTROPHIC)
+def test_rename_of_the_longest_name_is_bounded(pattern):
+    with within_work(seconds=1):
+        assert renamed("a" * (MAX_NAME - 1) + "!", Rename(pattern=pattern, replacement=""))
+
+
+def test_rename_that_multiplies_a_name_is_an_error():
+    rename = Rename(pattern="^(.*)$", replacement="$1" * 256)
+    with within_work(seconds=1), pytest.raises(RegexNotApplicable, match="more than 4096"):
+        renamed("a" * 100, rename)
+    with pytest.raises(RegexNotApplicable, match="reads at most 4096"):
+        renamed("a" * (MAX_NAME + 1), rename)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "((a{100}){100}){100}", r"\w{1000}", r"\w" * 512, r"(?i)\w{1,255}", r"[\W]" * 256,
+        "(?:(?:x{30}){30}){30}",
+        "(" * 512 + ")" * 512, "(.{1,1000}|.{1,999})" * 50, "[^\\W\\d]{300}",
+    ],
+)  # fmt: skip
+def test_pattern_is_judged_in_bounded_time(pattern):
+    with within_work(seconds=2):
+        findings_of([pattern[:1024]])
+
+
+def test_many_large_patterns_are_not_all_judged():
+    patterns = [rf"\w{{1,255}}{number}" for number in range(256)]
+    with within_work(seconds=5):
+        findings = findings_of(patterns)
+    assert len(findings) == 1
+    assert "too large together" in findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("pattern", "told"),
+    [
+        ("a(?=b)", "a lookahead, which a linear engine cannot do, at character 2: use"),
+        ("a(?!b)", "a negative lookahead"),
+        ("(?<=a)b", "a lookbehind"),
+        ("(?<!a)b", "a negative lookbehind"),
+        (r"(a)\1", "a backreference, which a linear engine cannot do, at character 4: write out"),
+        ("(?P<n>a)(?P=n)", "a backreference"),
+        ("(?>a)", "an atomic group, which a linear engine cannot do, at character 1: write (?:"),
+        ("(a)?(?(1)b|c)", "a condition"),
+        ("a++", "a possessive repetition at character 3: leave out the second +"),
+        ("(?x) a", "the flag x at character 1: write the pattern without blanks"),
+        (r"(?a)\w", "the flag a at character 1: write [0-9A-Za-z_]"),
+        ("a{1001}", "RE2 counts to 1000 at most"),
+        ("((a{100}){100}){100}", "nested ones multiplied, counts to 1000"),
+        (r"\w{1000}", "the pattern is too large: give smaller counts"),
+        (r"\q", "there is no such escape"),
+        ("[z-a]", "it goes from one character to a later one"),
+        ("[ab", "a class without an end"),
+        ("(a", "missing )"),
+        ("*a", "no argument for repetition"),
+        ("a\\", "without a character after it"),
+    ],
+)  # fmt: skip
+def test_pattern_that_cannot_be_used_is_named_with_what_to_write(pattern, told):
+    [finding] = findings_of([pattern])
+    assert (finding.code, finding.path) == (
+        "SL131",
+        "spec.fieldSelectors[0].coordinateIncludeRegex",
+    )
+    assert told in finding.message
+
+
+def findings_of(patterns):
+    spec = {
+        "fieldSelectors": [{"coordinateIncludeRegex": pattern} for pattern in patterns],
+        "metadata": {"k": "v"},
+    }
+    return [
+        each
+        for each in validate(parsed([document("MetadataApplicator", "m", spec)]))
+        if each.code == "SL131"
+    ]
+
+
+def test_half_a_character_in_a_pattern_is_refused():
+    with pytest.raises(RegexInvalid, match="half a character"):
+        size_of("\ud800")
+
+
+@pytest.mark.parametrize("kind", ["STRING", "ISO8601_DATE_TIME", "INTEGER"])
+def test_prefix_with_many_captures_is_bounded(kind):
+    prefix = UriPrefix.parse("/d/" + "".join(f"{{c{n}:{kind}}}1" for n in range(40)) + "x/")
+    with within_work(seconds=1):
+        assert prefix.match("/d/" + "1" * 1000 + "/f.parquet") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "uri", "expected"),
+    [
+        ("/d/{a:STRING}-{b:STRING}/", "/d/x-y-z/f", {"a": "x", "b": "y-z"}),
+        ("/d/{a:INTEGER}_{b:STRING}.{c:LONG}/", "/d/-7_ü.x.5/f", {"a": -7, "b": "ü.x", "c": 5}),
+        ("/d (1)/{a:STRING}+{b:STRING}.", "/d (1)/p+q.r.s", {"a": "p", "b": "q"}),
+    ],
+)
+def test_prefix_with_several_captures_in_a_name_captures_as_before(text, uri, expected):
+    assert UriPrefix.parse(text).match(uri) == expected
+
+
+def test_judged_pattern_is_not_kept():
+    assert size_of("(a)(b)").groups == 2
+    assert regex("(a)") is not regex("(a)")
+
+
+def test_glob_over_local_names_is_polynomial(tmp_path):
+    (tmp_path / ("a" * 200)).touch()
+    with within_work(seconds=1):
+        assert local_matches(f"file://{tmp_path}/{'*a' * 60}*b") == []
+        assert len(local_matches(f"file://{tmp_path}/{'*a' * 60}?*")) == 1
+
+
+def test_glob_of_a_source_against_a_folder_is_polynomial():
+    with within_work(seconds=2):
+        assert not _is_below(["*a" * 500 + "b", "*"], ["a" * 1000])
+
+
+def test_time_grows_with_the_text_alone():
+    def work(length):
+        found = regex("(a+)+$")
+        begin = time.process_time()
+        for _ in range(20):
+            found.is_found_in("a" * length + "!")
+        return time.process_time() - begin
+
+    assert work(400_000) < 40 * max(work(40_000), 0.001)

@@ -1,0 +1,151 @@
+"""SQL that is hard to judge stops neither webhook nor operator, and delays no other namespace."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+
+import pytest
+from support.controllerobjects import stored
+from support.declarations import Raw
+from support.hostile.sqldoors import DOORS, OTHERS
+from support.reviews import a_review, store_of
+
+from snaploom.models.times import EpochNanos
+from snaploom.planning.sqlgate.facts import SqlText, SqlVerdict
+from snaploom_operator.admission.judge import MOST_OF_A_NAMESPACE, Judge, Judgement, Outcome
+from snaploom_operator.errors import TooManyReviews
+from snaploom_operator.knowledge.references import ref_of
+from snaploom_operator.observing.gather import Gatherer
+from snaploom_operator.settings import AdmissionSettings
+from snaploom_operator.sqlverdicts import SqlVerdicts
+from snaploom_operator.sqlworkers import SqlWorkers
+
+STUCK = """
+import sys, time
+from snaploom.planning.sqlgate.facts import judge
+from snaploom.planning.sqlgate.wire import read_text, verdict_line
+print(flush=True)
+for line in sys.stdin.buffer:
+    text = read_text(line)
+    if "hang" in text.text:
+        while True:
+            pass
+    sys.stdout.buffer.write(verdict_line(judge(text)))
+    sys.stdout.buffer.flush()
+"""
+"""A worker whose parser never ends, as one might that nobody has bounded."""
+SHORT = "struct(" * 24 + "1" + ")" * 24
+
+
+class Never:
+    """Verdicts that never come."""
+
+    def known(self, text: SqlText) -> SqlVerdict | None:
+        return None
+
+    async def judged(
+        self, namespace: str, texts: Iterable[SqlText]
+    ) -> Mapping[SqlText, SqlVerdict]:
+        return await asyncio.get_running_loop().create_future()
+
+
+def body(door: str, part: str, namespace: str = "team") -> bytes:
+    return json.dumps(a_review(DOORS[door][0](part), namespace=namespace)).encode()
+
+
+@asynccontextmanager
+async def judging(verdicts: SqlVerdicts) -> AsyncIterator[Judge]:
+    with ThreadPoolExecutor(2) as threads:
+        yield Judge(store_of(OTHERS), AdmissionSettings(), threads, verdicts)
+
+
+@asynccontextmanager
+async def stuck_workers(seconds: float) -> AsyncIterator[SqlWorkers]:
+    made = SqlWorkers((sys.executable, "-c", STUCK), seconds=seconds)
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+@pytest.mark.parametrize("door", DOORS)
+async def test_a_text_that_never_ends_is_denied_in_every_field(door: str) -> None:
+    part = "hang(1)" if door not in ("check", "index where") else "hang(1) > 0"
+    async with stuck_workers(0.5) as workers, judging(workers) as judge:
+        judgement = await judge.judge(body(door, part))
+        assert judgement.outcome is Outcome.DENIED
+        assert "takes too long" in json.dumps(judgement.document)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("door", DOORS)
+async def test_short_nested_calls_are_judged_at_once_in_every_field(door: str) -> None:
+    workers = SqlWorkers()
+    async with judging(workers) as judge:
+        judgement = await judge.judge(body(door, SHORT))
+        assert judgement.outcome in (Outcome.DENIED, Outcome.ALLOWED, Outcome.WARNED)
+    await workers.close()
+
+
+@pytest.mark.parametrize("door", DOORS)
+async def test_a_crash_of_the_parser_is_a_denial_in_every_field(door: str) -> None:
+    workers = SqlWorkers()
+    async with judging(workers) as judge:
+        judgement = await judge.judge(body(door, "map(x)"))
+        assert judgement.outcome is Outcome.DENIED
+        assert "is not understood" in json.dumps(judgement.document)
+    await workers.close()
+
+
+async def test_a_namespace_that_sends_what_never_ends_delays_no_other() -> None:
+    async with stuck_workers(30) as workers, judging(workers) as judge:
+        hostile = [
+            asyncio.create_task(judge.judge(body("transformer expression", f"hang({n})", "bad")))
+            for n in range(MOST_OF_A_NAMESPACE)
+        ]
+        async with asyncio.timeout(25):
+            judgement = await judge.judge(body("transformer expression", "value + 1", "good"))
+        assert judgement.outcome is not Outcome.DENIED
+        await cancelled(hostile)
+
+
+async def test_one_namespace_does_not_take_all_reviews() -> None:
+    async with judging(Never()) as judge:
+        first = body("transformer expression", "value + 1", "bad")
+        hostile = [asyncio.create_task(judge.judge(first)) for _ in range(MOST_OF_A_NAMESPACE)]
+        while judge.under_way("bad") < MOST_OF_A_NAMESPACE:
+            await asyncio.sleep(0)
+        with pytest.raises(TooManyReviews, match="bad"):
+            await judge.judge(first)
+        others = asyncio.create_task(judge.judge(body("check", "true", "good")))
+        while not judge.under_way("good"):
+            await asyncio.sleep(0)
+        await cancelled([*hostile, others])
+        assert judge.under_way("bad") == 0
+
+
+async def test_the_loop_of_the_operator_parses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("snaploom.planning.sqlgate.facts.facts_of", refuse_to_parse)
+    raws: list[Raw] = [*OTHERS, DOORS["transformer expression"][0]("value + 1")]
+    store = store_of(raws)
+    workers = SqlWorkers()
+    gatherer = Gatherer(store, lambda: EpochNanos(0), workers)
+    observed = await gatherer.observe(ref_of(stored(raws[-1])))
+    assert observed is not None
+    assert [finding.message for finding in observed.findings if finding.is_error] == []
+    await workers.close()
+
+
+def refuse_to_parse(text: SqlText) -> SqlVerdict:
+    raise AssertionError(f"parsed here: {text}")
+
+
+async def cancelled(tasks: list[asyncio.Task[Judgement]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

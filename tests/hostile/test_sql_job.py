@@ -1,0 +1,396 @@
+"""What hostile SQL meets in a job: what comes through the scan is judged by Spark's own trees.
+
+The first tests show that Spark alone does what is refused here: so the refusals mean something.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+from support.hostile.jobsqldoors import SqlDoors, refusal, sql_doors, through
+
+import snaploom
+from snaploom.errors import SourceSchemaInvalid
+from snaploom.models.allowances import Allowances
+from snaploom.sparkgate.gate import ALLOW_SETTING, SqlPlace, check_resolved, checked_expression
+
+pytestmark = pytest.mark.spark
+
+EXPRESSIONS = ("transformer", "joinKey", "check", "indexExpression", "indexWhere")
+QUERIES = ("dataQuery", "snapshotQuery", "statement")
+PLACE = SqlPlace("Kind/name", "spec.field", SourceSchemaInvalid, "an expression")
+
+XSD = "rowValidationXSDPath"
+DOCTYPE = '<!DOCTYPE a SYSTEM "{url}"><a>1</a>'
+SOURCES = Path(snaploom.__file__).parent
+
+
+@pytest.fixture(scope="module")
+def doors(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SqlDoors:
+    return sql_doors(spark, tmp_path_factory.mktemp("doors"))
+
+
+@dataclass
+class Listener:
+    """A web server that has nothing, and remembers who asked."""
+
+    server: socket.socket
+    asked: list[str] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.getsockname()[1]}/x"
+
+    def serve(self) -> None:
+        while True:
+            try:
+                client, _ = self.server.accept()
+            except OSError:
+                return
+            with client:
+                client.settimeout(5)
+                self.asked.append(client.recv(4096).decode("latin-1").split("\r\n")[0])
+                client.sendall(b"HTTP/1.1 404 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    server = socket.create_server(("127.0.0.1", 0))
+    listening = Listener(server)
+    thread = threading.Thread(target=listening.serve, daemon=True)
+    thread.start()
+    yield listening
+    server.shutdown(socket.SHUT_RDWR)
+    server.close()
+    thread.join(timeout=10)
+
+
+def computed(spark: SparkSession, text: str) -> object:
+    """What Spark makes of a text without the gate."""
+    row = spark.range(1).select(sf.expr(text)).first()
+    assert row is not None
+    return row[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "reflect('java.lang.System', 'getenv', 'HOME')",
+        "'' /* /* */ || '' */ || reflect('java.lang.System', 'getenv', 'HOME')",
+        "transform(array(1), x -> java_method('java.lang.System', 'getenv', 'HOME'))[0]",
+    ],
+)
+def test_spark_alone_calls_java_for_an_expression(spark: SparkSession, text: str) -> None:
+    assert computed(spark, text) == os.environ["HOME"]
+
+
+def test_spark_alone_replaces_variables_of_the_environment_even_in_quotes(
+    spark: SparkSession,
+) -> None:
+    spark.conf.set("spark.sql.variable.substitute", "true")  # as Spark has it
+    try:
+        assert computed(spark, "'${env:HOME}'") == os.environ["HOME"]
+    finally:
+        spark.conf.set("spark.sql.variable.substitute", "false")
+    assert computed(spark, "'${env:HOME}'") == "${env:HOME}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"from_xml('<a><b>1</b></a>', 'b INT', map('{XSD}', '{{url}}'))",
+        f"schema_of_xml('<a><b>1</b></a>', map('{XSD}', '{{url}}'))",
+        f"xpath_string('{DOCTYPE}', 'a')",
+        f"xpath_boolean('{DOCTYPE}', 'a')",
+    ],
+)
+def test_spark_alone_fetches_what_an_expression_names(
+    spark: SparkSession, listener: Listener, text: str
+) -> None:
+    with suppress(PySparkException, Py4JError):  # nothing is found there
+        computed(spark, text.format(url=listener.url))
+    assert listener.asked == ["GET /x HTTP/1.1"]
+
+
+JAVA = {
+    "plain": "reflect('java.lang.System', 'getenv', 'HOME')",
+    "by another name": "java_method('java.lang.System', 'getenv', 'HOME')",
+    "that may fail": "try_reflect('java.lang.System', 'getenv', 'HOME')",
+    "in other letters": "Reflect('java.lang.System', 'getenv', 'HOME')",
+    "in backticks": "`reflect`('java.lang.System', 'getenv', 'HOME')",
+    "by its place": "system.builtin.reflect('java.lang.System', 'getenv', 'HOME')",
+    "in a lambda": "transform(array(1), x -> reflect('java.lang.System', 'getenv', 'HOME'))[0]",
+    "in a branch": "case when 1 = 2 then reflect('java.lang.System', 'getenv', 'HOME') end",
+    "in a struct": "struct(1 as a, reflect('java.lang.System', 'getenv', 'HOME') as b).b",
+    "in a schema": "from_json('{}', reflect('java.lang.System', 'getenv', 'HOME'))",
+    "by a literal name": "identifier('reflect')('java.lang.System', 'getenv', 'HOME')",
+    "by a computed name": "identifier('ref' || 'lect')('java.lang.System', 'getenv', 'HOME')",
+}
+COMMENTS = {
+    "nested": "1 /* /* */ + length(reflect('java.lang.System', 'getenv', 'HOME')) */",
+    "going on": "1 -- \\\n + length(reflect('java.lang.System', 'getenv', 'HOME'))",
+    "hint": "1 /*+ x */ + length(reflect('java.lang.System', 'getenv', 'HOME'))",
+    "never ends": "1 /* reflect('java.lang.System', 'getenv', 'HOME')",
+    "between the words": "reflect /* plain */ ('java.lang.System', 'getenv', 'HOME')",
+}
+REACH = {
+    "descriptor": "from_protobuf(unbase64('AA=='), 'A', '/etc/passwd')",
+    "document type": f"xpath_string('{DOCTYPE}', 'a')",
+    "document types": f"size(xpath('{DOCTYPE}', 'a'))",
+    "logs of workers": "python_worker_logs()",
+    "files": "read_files('/etc')",
+}
+OPTIONS = {
+    "schema by its path": f"from_xml('<a/>', 'b INT', map('{XSD}', '{{url}}'))",
+    "in other letters": f"from_xml('<a/>', 'b INT', map('{XSD.upper()}', '{{url}}'))",
+    "beside a good one": f"from_xml('<a/>', 'b INT', map('mode', 'FAILFAST', '{XSD}', '{{url}}'))",
+    "of an inference": f"schema_of_xml('<a/>', map('{XSD}', '{{url}}'))",
+    "as the schema": f"from_json('{{{{}}}}', schema_of_xml('<a/>', map('{XSD}', '{{url}}')))",
+    "computed": "from_xml('<a/>', 'b INT', map(concat('rowValidation', 'XSDPath'), '{url}'))",
+    "of arrays": f"from_xml('<a/>', 'b INT', map_from_arrays(array('{XSD}'), array('{{url}}')))",
+    "of a text": f"from_xml('<a/>', 'b INT', str_to_map('{XSD}|{{url}}', ';', '|'))",
+    "of Avro": """from_avro(unbase64('AA=='), '"int"', map('avroSchemaUrl', '{url}'))""",
+    "of files": "from_csv('a', 'b STRING', map('path', '{url}'))",
+    "to XML": f"to_xml(struct(1 as a), map('{XSD}', '{{url}}'))",
+}
+RELATIONS = {
+    "a table": "(select max(id) from secret)",
+    "in a list": "(1 in (select id from secret))",
+    "exists": "exists(select 1 from secret)",
+    "a file": "(select max(value) from text.`/etc/passwd`)",
+    "by a computed name": "(select max(id) from identifier('sec' || 'ret'))",
+    "a variable": "system.session.variable",
+}
+VARIABLES = {
+    "environment": "'${env:HOME}'",
+    "system": "'${system:user.home}'",
+    "setting": "'${spark.app.name}'",
+    "as a name": "${env:HOME}",
+    "parameter": ":name",
+    "marker": "?",
+}
+TABLE_FUNCTIONS = {
+    "rows": "range(3)",
+    "generator": "explode(array(1, 2))",
+    "keywords": "sql_keywords()",
+}
+
+
+NESTING = {
+    "calls": "struct(" * 40 + "1" + ")" * 40,
+    "brackets": "(" * 5_000 + "1" + ")" * 5_000,
+    "signs": "- " * 5_000 + "1",
+    "branches": "case when 1 = 1 then " * 40 + "1" + " end" * 40,
+}
+CRASHES = {
+    "never ends": "map(value",
+    "odd": "map(value)",
+    "no bracket": "value)",
+    "control characters": "'a\x00b'",
+}
+
+
+@pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
+@pytest.mark.parametrize("attacks", [JAVA, COMMENTS], ids=["java", "comments"])
+def test_no_door_leads_to_java(doors: SqlDoors, door: str, attacks: dict[str, str]) -> None:
+    passed = [name for name, text in attacks.items() if through(doors, door, text) is None]
+    assert passed == []
+
+
+@pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
+def test_no_door_leads_to_a_file_or_to_the_network(
+    doors: SqlDoors, listener: Listener, door: str
+) -> None:
+    attacks = {name: text.format(url=listener.url) for name, text in REACH.items()}
+    passed = [name for name, text in attacks.items() if through(doors, door, text) is None]
+    assert (passed, listener.asked) == ([], [])
+
+
+@pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
+def test_no_door_takes_options_that_are_not_on_the_list(
+    doors: SqlDoors, listener: Listener, door: str
+) -> None:
+    attacks = {name: text.format(url=listener.url) for name, text in OPTIONS.items()}
+    passed = [name for name, text in attacks.items() if through(doors, door, text) is None]
+    assert (passed, listener.asked) == ([], [])
+
+
+@pytest.fixture
+def secret(spark: SparkSession) -> Iterator[None]:
+    spark.range(5).createOrReplaceTempView("secret")
+    spark.sql("DECLARE OR REPLACE VARIABLE variable STRING DEFAULT 'secret'")
+    yield
+    spark.sql("DROP TEMPORARY VARIABLE variable")
+    spark.catalog.dropTempView("secret")
+
+
+@pytest.mark.usefixtures("secret")
+@pytest.mark.parametrize("door", [*EXPRESSIONS, "dataQuery", "snapshotQuery"])
+def test_no_door_reads_what_is_not_declared(doors: SqlDoors, door: str) -> None:
+    passed = [name for name, text in RELATIONS.items() if through(doors, door, text) is None]
+    assert passed == []
+
+
+@pytest.mark.usefixtures("secret")
+def test_a_statement_of_a_person_reads_tables_and_nothing_else(doors: SqlDoors) -> None:
+    commands = ("drop table src", "create table t as select 1", "set a = 1", "add jar '/x.jar'")
+    assert through(doors, "statement", RELATIONS["a table"]) is None
+    assert [text for text in commands if refusal(doors.statement, text) is None] == []
+    assert through(doors, "statement", RELATIONS["a variable"]) is not None
+
+
+@pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
+def test_no_door_replaces_variables(spark: SparkSession, doors: SqlDoors, door: str) -> None:
+    spark.conf.set("spark.sql.variable.substitute", "true")
+    try:
+        passed = [name for name, text in VARIABLES.items() if through(doors, door, text) is None]
+    finally:
+        spark.conf.set("spark.sql.variable.substitute", "false")
+    assert passed == []
+
+
+@pytest.mark.parametrize("door", EXPRESSIONS)
+def test_no_expression_makes_rows(doors: SqlDoors, door: str) -> None:
+    passed = [n for n, text in TABLE_FUNCTIONS.items() if through(doors, door, text) is None]
+    assert passed == []
+
+
+@pytest.mark.parametrize("door", QUERIES)
+@pytest.mark.parametrize(
+    "table",
+    ["range(3)", "sql_keywords()", "collations()", "python_worker_logs()", "read_files('/etc')",
+     "reflect('a', 'b')", "src lateral view reflect('a', 'b') t as y", "nosuch(table(src))"],
+)  # fmt: skip
+def test_no_query_reads_a_table_function_that_is_not_on_the_list(
+    doors: SqlDoors, door: str, table: str
+) -> None:
+    assert refusal(doors.of_queries[door], f"select * from {table}") is not None
+
+
+@pytest.fixture
+def functions_of_users(spark: SparkSession) -> Iterator[None]:
+    """One of Python, and one that goes by the name of Spark's."""
+    spark.udf.register("mine", lambda value: f"{value}!")
+    spark.udf.register("initcap", lambda value: "of a user")
+    yield
+    for name in ("mine", "initcap"):
+        spark.sql(f"DROP TEMPORARY FUNCTION {name}")
+
+
+@pytest.mark.usefixtures("functions_of_users")
+@pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
+def test_no_door_calls_a_function_that_somebody_made(doors: SqlDoors, door: str) -> None:
+    for text in ("mine(value)", "session.mine(value)", "somebodys.mine(value)"):
+        refused = through(doors, door, text)
+        assert refused is not None
+        assert "mine()" in str(refused)
+
+
+@pytest.mark.usefixtures("functions_of_users")
+def test_a_name_on_the_list_means_spark_s_function_or_is_refused(doors: SqlDoors) -> None:
+    with suppress(SourceSchemaInvalid):
+        assert doors.data_query("select initcap(value) from src") == ["A"]
+
+
+def test_what_a_frame_comes_to_is_judged_whatever_its_text_was(
+    spark: SparkSession, doors: SqlDoors
+) -> None:
+    source = doors.source
+    made = {
+        "Python": source.select(sf.udf(lambda value: value)("value")),
+        "Java": source.select(sf.reflect(sf.lit("java.util.UUID"), sf.lit("randomUUID"))),
+        "a table": source.crossJoin(spark.range(3)),
+        "XSD": source.select(sf.from_xml("value", "a INT", {XSD: "http://127.0.0.1:1/x"})),
+    }
+    for frame in made.values():
+        with pytest.raises(SourceSchemaInvalid):
+            check_resolved(frame, [source], PLACE)
+    check_resolved(source.select(sf.upper("value")), [source], PLACE)
+
+
+@pytest.mark.usefixtures("functions_of_users")
+def test_an_administrator_allows_functions_and_options_one_by_one(
+    spark: SparkSession, doors: SqlDoors
+) -> None:
+    java = "reflect('java.lang.Math', 'abs', -1)"
+    allow = Allowances(functions=("mine", "reflect"), options=(f"xml.{XSD}",))
+    spark.conf.set(ALLOW_SETTING, allow.dump_json())
+    try:
+        assert doors.join_key("mine(value)") == ["a!"]
+        assert doors.data_query(f"select {java} from src") == ["1"]
+        checked_expression(spark, OPTIONS["schema by its path"], PLACE)
+        assert through(doors, "transformer", JAVA["by another name"]) is not None
+    finally:
+        spark.conf.unset(ALLOW_SETTING)
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "entry"),
+    [
+        ("reflect('a', 'b')", "reflect()", "allow.functions, or --allow functions=reflect"),
+        (OPTIONS["of files"], "path", "allow.options, or --allow options=csv.path"),
+    ],
+)
+def test_a_refusal_names_the_place_and_the_list(
+    spark: SparkSession, text: str, found: str, entry: str
+) -> None:
+    with pytest.raises(SourceSchemaInvalid) as raised:
+        checked_expression(spark, text, PLACE)
+    assert (raised.value.resource, raised.value.path) == ("Kind/name", "spec.field")
+    assert raised.value.found == found
+    assert entry in str(raised.value.hint)
+
+
+@pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
+@pytest.mark.parametrize("attacks", [NESTING, CRASHES], ids=["nesting", "crashes"])
+def test_no_door_takes_what_breaks_a_parser(
+    doors: SqlDoors, door: str, attacks: dict[str, str]
+) -> None:
+    passed = [name for name, text in attacks.items() if through(doors, door, text) is None]
+    assert passed == []
+
+
+OURS = {
+    "jobs/weaving/registration.py": "statements about tables of the output, of names we quote",
+    "skipping/spark/scan.py": "the hash of a path, and numbers",
+}
+"""Files that give Spark a text outside the gate, and what is in it."""
+_DOORS = frozenset({"sql", "expr", "selectExpr", "parseExpression", "parsePlan"})
+_FILTERS = frozenset({"where", "filter", "agg", "having"})
+
+
+def texts_for_spark(path: Path) -> list[int]:
+    """Lines on which a file gives Spark a text to parse."""
+    lines = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        texts = [a for a in node.args if isinstance(a, ast.JoinedStr | ast.Constant)]
+        is_filter = node.func.attr in _FILTERS and bool(texts)
+        # sqlglot's trees are written as text by `tree.sql("spark")`.
+        is_writing = ast.unparse(node).endswith(".sql('spark')")
+        if is_filter or (node.func.attr in _DOORS and not is_writing):
+            lines.append(node.lineno)
+    return lines
+
+
+def test_no_text_of_a_user_reaches_spark_beside_the_gate() -> None:
+    reads_spark = [
+        path
+        for path in SOURCES.rglob("*.py")
+        if "pyspark" in path.read_text() and "sparkgate" not in path.parts
+    ]
+    found = {str(p.relative_to(SOURCES)): texts_for_spark(p) for p in sorted(reads_spark)}
+    assert {name for name, lines in found.items() if lines} == set(OURS)

@@ -1,0 +1,139 @@
+"""Every way into an output folder that needs no Spark, to be tried on one that an enemy wrote."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.folders import IDENTITY, SETTINGS, a_run, a_target, agrees, now
+from support.hostile.goodfolder import SCHEMA, parquet
+
+from snaploom import reader
+from snaploom.cli.main import run_command
+from snaploom.errors import SnaploomError
+from snaploom.jobs.declarations.files import read_declarations
+from snaploom.jobs.published.estimating import estimate_of
+from snaploom.jobs.weaving.preparation import published_state
+from snaploom.jobs.weaving.retention import delete_old_snapshots
+from snaploom.models.times import EpochNanos
+from snaploom.storage.claims import ClaimLease
+from snaploom.storage.folder import inspect_folder, open_folder, prepare_folder
+from snaploom.storage.history import SchemaDocuments, store_merged_schema
+from snaploom.storage.listings import Listings
+from snaploom.storage.ownership import FolderOwner
+from snaploom.storage.publication import WriteResult, publish
+from snaploom.storage.removal import remove_folder
+from snaploom.storage.stores import open_store
+from snaploom.storage.sweeping import sweep
+
+_RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\ud800-\udfff]|^forged line", re.MULTILINE)
+"""What no message may hold, and a line that none of ours begins with."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A hostile folder, and declarations of the output that it says to be of."""
+
+    folder: Path
+    declarations: Path
+
+
+Door = Callable[[Place], object]
+
+
+class Broken(AssertionError):
+    """A door that an enemy's folder broke."""
+
+
+def command(*arguments: str) -> None:
+    """Run a command line in this process; whatever it prints is for people."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = run_command(arguments)
+    told = out.getvalue() + err.getvalue()
+    if code not in (0, 1, 2) or "internal error" in told or "Traceback" in told:
+        raise Broken(f"{arguments[0]} ended with {code}: {told[-2000:]}")
+    if found := _RAW.search(told):
+        raise Broken(f"{arguments[0]} printed {found[0]!r}: {told[-2000:]!r}")
+
+
+def begin_run(place: Place) -> None:
+    """What a run does with its folder before, during and after weaving; nothing is woven."""
+    store = open_store(str(place.folder), create=True)
+    inspect_folder(store, SETTINGS, IDENTITY)
+    run = a_run(start=now())
+    folder = prepare_folder(store, SETTINGS, IDENTITY, run)
+    state = folder.read()
+    published_state(store, state)
+    estimate_of(state, 3)
+    Listings(store, EpochNanos(now())).of("customer", "about")
+    lease = ClaimLease(folder, run)
+    held = lease.take(lease.look(), run.run_id, 60)
+    if held is not None:
+        lease.renew(held)
+
+    def write(uri: str) -> WriteResult:
+        folder.store.put(f"{uri.removeprefix(store.uri)}part-0.parquet", parquet())
+        return WriteResult(rows=3, schema=SCHEMA)
+
+    publish(folder, run, a_target(9), write, agrees, leftover_grace=0)
+    store_merged_schema(store, folder.read(), SchemaDocuments(store))
+
+
+def retain(place: Place) -> None:
+    """Deletion by retention, and removal of what ended."""
+    output = read_declarations([place.declarations]).bundle(IDENTITY.output).output
+    folder = open_folder(open_store(str(place.folder), create=False))
+    run = a_run(start=now())
+    delete_old_snapshots(folder, run, output, now())
+    sweep(folder, run, now(), silence=0)
+
+
+def remove(place: Place) -> None:
+    """Deletion of the output."""
+    store = open_store(str(place.folder), create=False)
+    remove_folder(store, FolderOwner(IDENTITY.output, "", ""), a_run(start=now()))
+
+
+LOOKING: Mapping[str, Door] = {
+    "snapshots": lambda place: command("snapshots", str(place.folder)),
+    "snapshots -o json": lambda place: command("snapshots", str(place.folder), "-o", "json"),
+    "gc --dry-run": lambda place: command("gc", str(place.folder), "--dry-run"),
+    "check": lambda place: command("check", str(place.folder), "--files-only"),
+    "check -o json": lambda place: command(
+        "check", str(place.folder), "--files-only", "-o", "json"
+    ),
+    "diff": lambda place: command("diff", IDENTITY.output, "-f", str(place.declarations)),
+    "repair": lambda place: command("repair", IDENTITY.output, "-f", str(place.declarations)),
+    "schema": lambda place: reader.schema(str(place.folder)),
+    "absences": lambda place: reader.absences(str(place.folder)),
+}
+"""Doors that change nothing."""
+
+CHANGING: Mapping[str, Door] = {
+    "run": begin_run,
+    "retention": retain,
+    "gc": lambda place: command("gc", str(place.folder), "--grace", "0s", "--below-reader-grace"),
+    "repair --yes": lambda place: command(
+        "repair", IDENTITY.output, "-f", str(place.declarations), "--yes"
+    ),
+    "delete": remove,
+}
+"""Doors that write or remove."""
+
+
+def enter(door: Door, place: Place) -> None:
+    """Try a door; it opens, or says in one error of ours why not.
+
+    Raises:
+        Broken: it did something else.
+    """
+    try:
+        door(place)
+    except SnaploomError as error:
+        if found := _RAW.search(str(error)):
+            raise Broken(f"{found[0]!r} in {str(error)!r}") from error

@@ -1,0 +1,30 @@
+"""Verdicts about SQL without processes: behind the same port, for tests of what asks for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+
+from snaploom.planning.sqlgate.facts import SqlText, SqlVerdict, judge
+
+
+class VerdictsInProcess:
+    """Judges where it is asked, and lets others have a turn in between."""
+
+    def __init__(self) -> None:
+        self._known: dict[SqlText, SqlVerdict] = {}
+        self.asked: list[tuple[str, SqlText]] = []
+        """Who had what judged, in order."""
+
+    def known(self, text: SqlText) -> SqlVerdict | None:
+        return self._known.get(text)
+
+    async def judged(
+        self, namespace: str, texts: Iterable[SqlText]
+    ) -> Mapping[SqlText, SqlVerdict]:
+        found = {}
+        for text in texts:
+            await asyncio.sleep(0)
+            self.asked.append((namespace, text))
+            found[text] = self._known[text] = judge(text)
+        return found

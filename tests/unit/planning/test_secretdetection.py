@@ -1,0 +1,161 @@
+"""Secrets are seen wherever they stand and never shown; ordinary data is not taken for one."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from support.declarations import document, files, key, output, put, relationship, simple
+
+from snaploom.models.finding import Finding
+from snaploom.models.kinds import KIND_BY_NAME
+from snaploom.planning.secretdetection import names_a_secret, secret_findings, secret_form
+
+CANARY = "c4nary-hunter2"
+AWS = "AKIAIOSFODNN7EXAMPLE"
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N"
+PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIE"
+PLACES: dict[str, tuple[dict[str, Any], str, Any]] = {
+    "option of a format": (
+        files("s"), "spec.hdfsLike.formatOptions", {"fs.s3a.secret.key": CANARY}
+    ),
+    "place of files": (
+        files("s"), "spec.hdfsLike.sourceUriGlobs", [f"sftp://me:{CANARY}@host/data/*.csv"]
+    ),
+    "signed place": (
+        files("s"), "spec.hdfsLike.sourceUriGlobs", [f"https://host/a.csv?sv=1&sig={CANARY}"]
+    ),
+    "metadata of a field": (
+        files("s"),
+        "spec.hdfsLike.schemaFields",
+        [{"name": "a", "dataType": {"string": {}}, "metadata": {"password": CANARY}}],
+    ),
+    "query": (simple("s", "SELECT 1"), "spec.simpleVirtual.dataQuery", f"SELECT '{JWT}' FROM c"),
+    "label": (files("s"), "metadata.labels", {"note": AWS}),
+    "annotation": (files("s"), "metadata.annotations", {"a.example/key": PEM}),
+    "key of a relationship": (
+        relationship("s", (["a", "b"], [key("x")])),
+        "spec.representations.0.joinKey.0.query",
+        f"concat(x, '{AWS}')",
+    ),
+    "folder of an output": (output("s"), "spec.outputFolder.folderUri", f"s3a://me:{CANARY}@b/out/"),
+    "setting of Spark": (
+        output("s"),
+        "spec.run.spark",
+        {"sparkConf": {"spark.hadoop.fs.azure.account.key.a.dfs.core.windows.net": CANARY}},
+    ),
+    "variable of a pod": (
+        output("s"),
+        "spec.run.spark",
+        {"podTemplate": {"env": [{"name": "DB_PASSWORD", "value": CANARY}]}},
+    ),
+}  # fmt: skip
+
+
+def found_in(raw: dict[str, Any], path: str, value: Any) -> tuple[Finding, ...]:
+    put(raw, path, value)
+    return secret_findings(KIND_BY_NAME[raw["kind"]].model.parse(raw))
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_secret_is_seen_wherever_it_stands_and_never_shown(place: str) -> None:
+    raw, path, value = PLACES[place]
+    (found,) = found_in(raw, path, value)
+    parent = path.rpartition(".")[0] if path[-1].isdigit() else path
+    assert found.path.replace("[", ".").replace("]", "").startswith(parent)
+    assert found.code == "SL138"
+    assert not any(secret in str(found.dump()) for secret in (CANARY, AWS, JWT, PEM))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("password", CANARY),
+        ("javax.jdo.option.ConnectionPassword", CANARY),
+        ("spark.ssl.keyStorePassword", "changeit"),
+        ("fs.s3a.access.key", CANARY),
+        ("secretKey", CANARY),
+        ("API_KEY", CANARY),
+        ("auth-token", CANARY),
+        ("parquet.encryption.key.list", "k:AAEC"),
+        ("spark.authenticate.secret", CANARY),
+    ],
+)
+def test_names_of_settings_tell_secrets(name: str, value: str) -> None:
+    assert names_a_secret(name, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("password", ""),
+        ("password", "${DB_PASSWORD}"),
+        ("secret", "true"),
+        ("fs.s3a.aws.credentials.provider", "com.example.Provider"),
+        ("hadoop.security.credential.provider.path", "jceks://hdfs/x"),
+        ("maxTokens", "many"),
+        ("tokenizer", "whitespace"),
+        ("primaryKey", "id"),
+        ("sort.key", "a,b"),
+        ("keyLabel", "prices"),
+        ("passenger", "x1"),
+        ("header", "true"),
+    ],
+)
+def test_ordinary_settings_are_none(name: str, value: str) -> None:
+    assert not names_a_secret(name, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("secret", "restricted"),
+        ("token", "customer-token-v2"),
+        ("password", "hashed"),
+        ("credential", "card1234"),
+        ("comment", "the password of the customer, salted"),
+        ("key", "primary"),
+    ],
+)
+def test_descriptions_may_speak_of_secrets(name: str, value: str) -> None:
+    assert not names_a_secret(name, value, is_description=True)
+    assert not secret_form(value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "abfss://container@account.dfs.core.windows.net/data",
+        "https://host:8443/path?version=2&format=csv",
+        "s3a://bucket/year=2020/*.parquet",
+        "SELECT 'a:b@c' AS x, concat('//', y, ':', z, '@') FROM c",
+        "https://${USER}:${PASSWORD}@host/",
+        "eyJust.a.word",
+        "user@example.org",
+    ],
+)
+def test_ordinary_texts_have_no_secret(text: str) -> None:
+    assert secret_form(text) == ""
+
+
+@pytest.mark.parametrize(
+    "piece", ["://", "://a:b", "eyJ-", "eyJaaaaaaaaaaa.", "a@", "AKIA", "?token=", "-----BEGIN A "]
+)
+def test_time_stays_in_proportion_to_the_text(piece: str) -> None:
+    begun = time.perf_counter()
+    secret_form(piece * (8192 // len(piece)))
+    assert time.perf_counter() - begun < 0.25
+
+
+def test_ordinary_documents_have_none() -> None:
+    selectors = [{"coordinateIncludeRegex": "x"}]
+    applicator = {"fieldSelectors": selectors, "metadata": {"pii": "no", "secret": "yes"}}
+    raws = [
+        files("a"),
+        simple("b", "SELECT 1 FROM c"),
+        output("c"),
+        document("MetadataApplicator", "d", applicator),
+    ]
+    resources = [KIND_BY_NAME[raw["kind"]].model.parse(raw) for raw in raws]
+    assert [finding for resource in resources for finding in secret_findings(resource)] == []
