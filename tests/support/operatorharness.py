@@ -23,7 +23,7 @@ import yaml
 from prometheus_client import CollectorRegistry
 from support.fakecluster import FakeCluster
 from support.jobdouble import JobDouble
-from support.sqlverdicts import VerdictsInProcess
+from support.sqlverdicts import VerdictsAtOnce
 
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, parse_instant
 from snaploom_operator.cluster.port import ApiResource, Change, Cluster
@@ -179,7 +179,7 @@ class FakeHarness(OperatorHarness):
             self._settings,
             self.notes,
             Metrics(CollectorRegistry()),
-            VerdictsInProcess(),
+            VerdictsAtOnce(),
             is_local=self._is_local,
             clocks=Clocks(self.clock.now, self.clock.seconds),
             chance=lambda: 0.0,

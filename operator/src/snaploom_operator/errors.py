@@ -16,6 +16,7 @@ OperatorError
 │   └── ApiUnavailable        5xx, a time-out, a broken connection
 ├── ReviewUnreadable          what came to the webhook is no review of one object
 ├── TooManyReviews            one namespace has more reviews under way than it may
+├── SqlNotJudged              no process could judge a text of SQL
 ├── NameTaken                 an object of the run's name belongs to another run or owner
 ├── BundleTooLarge            the declarations do not fit into one ConfigMap
 ├── SecretInBundle            a password stands in a spec (ruling D41)
@@ -128,6 +129,13 @@ class TooManyReviews(OperatorError):
     """One namespace has more reviews under way than it may; the others are not to wait for it."""
 
     reason = "TooManyReviews"
+
+
+class SqlNotJudged(OperatorError):
+    """A text of SQL was not judged: no process could be started for it, or the operator stops."""
+
+    reason = "SqlNotJudged"
+    retryable = True
 
 
 class NameTaken(OperatorError):

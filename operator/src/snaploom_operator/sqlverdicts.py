@@ -1,8 +1,7 @@
 """Verdicts about SQL where nobody may parse: asked for first, judged elsewhere, and then used.
 
 Validation is pure and asks for facts as it goes. Neither the event loop nor a thread may make them:
-whoever validates notes which texts are not judged yet, has them judged by processes of their own,
-and validates again.
+a validation notes which texts are not judged yet, processes judge those, and it is done again.
 """
 
 from __future__ import annotations
@@ -42,12 +41,15 @@ class Asked:
         self._learnt: dict[SqlText, SqlVerdict] = {}
         self.missing: set[SqlText] = set()
         """Texts that were asked for and are not judged."""
+        self.placeholders = 0
+        """How often `NOT_YET` stood for a verdict."""
 
     def __call__(self, text: SqlText) -> SqlVerdict:
         """The verdict about a text, or one that stands for it."""
         verdict = self._learnt.get(text) or self._verdicts.known(text)
         if verdict is None:
             self.missing.add(text)
+            self.placeholders += 1
             return NOT_YET
         self._learnt[text] = verdict
         return verdict

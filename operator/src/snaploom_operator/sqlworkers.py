@@ -15,14 +15,15 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import chain
 
 from snaploom.planning.sqlgate.facts import SqlFault, SqlText, SqlVerdict
 from snaploom.planning.sqlgate.wire import read_verdict, text_line
 from snaploom.planning.sqlgate.worker import TOO_LONG
-from snaploom_operator.errors import OperatorError
+from snaploom_operator.errors import SqlNotJudged
 
 PROCESSES = 2
-"""One for whoever sends much, one for all others."""
+"""One namespace can keep one of them busy; the other is for the rest."""
 SECONDS = 20.0
 """What a text may take by the clock, should its process not end it by itself after two seconds of
 the processor (`worker.MOST_SECONDS`)."""
@@ -30,7 +31,7 @@ START_SECONDS = 60.0
 """What a process may take to begin; it takes a fifth of one where nothing else goes on."""
 KEPT_CHARACTERS = 4_000_000
 """Characters of texts whose verdicts are kept: some 20,000 ordinary ones."""
-COST = 200
+KEPT_OVERHEAD = 200
 """Characters that a kept verdict counts for besides its text."""
 LONGEST_LINE = 16 * 1024 * 1024
 """Bytes of a verdict: facts of a text are no longer than a few times itself."""
@@ -49,6 +50,11 @@ class _Job:
     verdict: asyncio.Future[SqlVerdict] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
+
+    def refuse(self, error: Exception) -> None:
+        """End the wait for it without a verdict."""
+        if not self.verdict.done():
+            self.verdict.set_exception(error)
 
 
 class SqlWorkers:
@@ -73,6 +79,7 @@ class SqlWorkers:
         self._busy: dict[str, int] = {}
         self._idle: list[Process] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_closed = False
 
     def known(self, text: SqlText) -> SqlVerdict | None:
         """The verdict about a text that was judged before; from any thread."""
@@ -82,7 +89,13 @@ class SqlWorkers:
     async def judged(
         self, namespace: str, texts: Iterable[SqlText]
     ) -> Mapping[SqlText, SqlVerdict]:
-        """Verdicts about texts, in the order in which a namespace asks for them."""
+        """Verdicts about texts, in the order in which a namespace asks for them.
+
+        Raises:
+            SqlNotJudged: no process can be started, or all are ended.
+        """
+        if self._is_closed:
+            raise _stopping()
         jobs = [_Job(text) for text in dict.fromkeys(texts)]
         self._waiting.setdefault(namespace, deque()).extend(jobs)
         self._begin()
@@ -95,7 +108,11 @@ class SqlWorkers:
         return {job.text: verdict for job, verdict in zip(jobs, verdicts, strict=True)}
 
     async def close(self) -> None:
-        """End all processes."""
+        """End all processes, and have nobody wait for one."""
+        self._is_closed = True
+        for job in chain.from_iterable(self._waiting.values()):
+            job.refuse(_stopping())
+        self._waiting.clear()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -132,9 +149,11 @@ class SqlWorkers:
             self._keep(job.text, verdict)
             if not job.verdict.done():
                 job.verdict.set_result(verdict)
-        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it, whatever it is
-            if not job.verdict.done():
-                job.verdict.set_exception(error)
+        except asyncio.CancelledError:
+            job.refuse(_stopping())
+            raise
+        except Exception as error:  # noqa: BLE001 - who waits must hear of it, whatever it is
+            job.refuse(error)
         finally:
             self._busy[namespace] -= 1
             if not self._busy[namespace]:
@@ -174,7 +193,7 @@ class SqlWorkers:
             raise
         if not ready:
             await _end(process)
-            raise OperatorError("a process that judges SQL ended before it began")
+            raise SqlNotJudged("a process that judges SQL ended before it began")
         return process
 
     def _keep(self, text: SqlText, verdict: SqlVerdict) -> None:
@@ -182,10 +201,14 @@ class SqlWorkers:
             if text in self._kept:
                 return
             self._kept[text] = verdict
-            self._characters += len(text.text) + COST
+            self._characters += len(text.text) + KEPT_OVERHEAD
             while self._characters > KEPT_CHARACTERS:
                 oldest, _ = self._kept.popitem(last=False)
-                self._characters -= len(oldest.text) + COST
+                self._characters -= len(oldest.text) + KEPT_OVERHEAD
+
+
+def _stopping() -> SqlNotJudged:
+    return SqlNotJudged("the operator is stopping")
 
 
 async def _asked(process: Process, text: SqlText) -> bytes:

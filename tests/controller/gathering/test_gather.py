@@ -6,10 +6,11 @@ import pytest
 from support.controllerobjects import config_map, driver_pod, key, newer, report, stored
 from support.declarations import document, files, model, output, relationship, simple, spoilt
 from support.declarations import key as column
-from support.sqlverdicts import VerdictsInProcess
+from support.sqlverdicts import VerdictsAtOnce
 
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom_operator.knowledge.store import Store
+from snaploom_operator.objects import Ref
 from snaploom_operator.observed import (
     ObservedIndex,
     ObservedOutput,
@@ -65,13 +66,17 @@ def reading(name: str, folder: str) -> list[Any]:
     return [source, stored(output(name, **changes))]
 
 
+def never(ref: Ref) -> None:
+    raise AssertionError(f"{ref} waited for a verdict")
+
+
 async def observed(
     objects: list[Any], raw: Any, refusal: Refusal | None = None
 ) -> ObservedResource | Unparsable | None:
     store = Store()
     for each in objects:
         store.put(each)
-    return await Gatherer(store, lambda: NOW, VerdictsInProcess()).observe(key(raw), refusal)
+    return await Gatherer(store, lambda: NOW, VerdictsAtOnce(), never).observe(key(raw), refusal)
 
 
 async def output_of(objects: list[Any], raw: Any = OUTPUT) -> ObservedOutput:
@@ -301,7 +306,7 @@ async def test_declarations_are_judged_again_when_something_they_need_changes() 
     store = Store()
     for each in MODEL:
         store.put(each)
-    gatherer = Gatherer(store, lambda: EpochNanos(0), VerdictsInProcess())
+    gatherer = Gatherer(store, lambda: EpochNanos(0), VerdictsAtOnce(), never)
     before = await gatherer.observe(key(OUTPUT))
     store.put(newer(spoilt(CUSTOMER, "spec.hdfsLike.format", "orc"), generation=2))
     after = await gatherer.observe(key(OUTPUT))

@@ -13,6 +13,7 @@ from support.sqlverdicts import VerdictsInProcess
 from snaploom.planning.sqlgate.facts import SqlFacts, SqlForm, SqlText, judge
 from snaploom.planning.sqlgate.worker import TOO_LONG
 from snaploom_operator import sqlworkers
+from snaploom_operator.errors import SqlNotJudged
 from snaploom_operator.sqlverdicts import Asked, SqlVerdicts
 from snaploom_operator.sqlworkers import TOO_LARGE, WORKER, SqlWorkers
 
@@ -135,7 +136,7 @@ async def test_texts_that_nobody_waits_for_are_not_judged() -> None:
 
 
 async def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlworkers, "KEPT_CHARACTERS", 3 * (sqlworkers.COST + 1))
+    monkeypatch.setattr(sqlworkers, "KEPT_CHARACTERS", 3 * (sqlworkers.KEPT_OVERHEAD + 1))
     async with workers() as made:
         texts = [expression(letter) for letter in "abcde"]
         await made.judged("team", texts)
@@ -147,3 +148,19 @@ async def test_no_process_is_left_behind() -> None:
         await made.judged("team", [expression("a")])
         (process,) = made._idle
     assert process.returncode is not None
+
+
+async def test_closing_ends_every_wait_and_starts_nothing() -> None:
+    async with workers(program=(sys.executable, "-c", SLOW)) as made:
+        slow = [expression(f"slow{number}") for number in range(5)]
+        waiting = [asyncio.create_task(made.judged(team, slow)) for team in ("a", "b", "c")]
+        while len(made._tasks) < 2:
+            await asyncio.sleep(0)
+        await made.close()
+        async with asyncio.timeout(30):
+            found = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [type(each) for each in found] == [SqlNotJudged] * 3
+        assert not made._tasks
+        assert not made._idle
+        with pytest.raises(SqlNotJudged, match="stopping"):
+            await made.judged("a", slow)

@@ -31,6 +31,20 @@ def _index(**changes: object) -> Raw:
     return document("SkippingIndex", "i", {**spec, **changes})
 
 
+def _table(part: str) -> Raw:
+    spec = {
+        "driver": "POSTGRESQL",
+        "host": "db",
+        "database": "shop",
+        "credentials": {"fromEnvironment": {"userVariable": "U", "passwordVariable": "P"}},
+        "tableReference": "t",
+        "snapshot": {"fromReadTime": {}},
+        "tablePredicates": [part.replace(COLUMN, "a")],
+    }
+    return document("DataSource", "j", {"jdbc": spec})
+
+
+DATABASE = "condition of a database"
 DOORS: dict[str, tuple[Callable[[str], Raw], str]] = {
     "simpleVirtual dataQuery": (
         lambda part: simple("v", f"SELECT {part} AS x FROM c"), "spec.simpleVirtual.dataQuery",
@@ -60,8 +74,11 @@ DOORS: dict[str, tuple[Callable[[str], Raw], str]] = {
         "spec.indexes[0].expression",
     ),
     "index where": (lambda part: _index(where=part), "spec.where"),
+    DATABASE: (_table, "spec.jdbc.tablePredicates[0]"),
 }  # fmt: skip
 """By door: the resource around a part, and the path of the field."""
+SPARK_DOORS = tuple(door for door in DOORS if door != DATABASE)
+"""Those whose text Spark evaluates; a database has functions and rules of its own."""
 
 OTHERS: tuple[Raw, ...] = (files("customer"), files("a"), files("b"))
 """What the resources refer to."""

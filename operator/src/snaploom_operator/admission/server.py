@@ -20,7 +20,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from snaploom_operator.admission.judge import Judgement, Outcome
 from snaploom_operator.admission.metrics import AdmissionMetrics
 from snaploom_operator.admission.request import LARGEST_BODY
-from snaploom_operator.errors import ReviewUnreadable, TooManyReviews
+from snaploom_operator.errors import ReviewUnreadable, SqlNotJudged, TooManyReviews
 
 REVIEW_SECONDS = 4.0
 """Deadline of a review; the API server waits for five seconds (`timeoutSeconds`)."""
@@ -110,6 +110,9 @@ class Webhook:
         except TooManyReviews as error:
             failure = _failure(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
             return _Told(failure, Outcome.BUSY)
+        except SqlNotJudged as error:
+            _log.warning("%s", error)
+            return _Told(_failure(HTTPStatus.SERVICE_UNAVAILABLE, str(error)), Outcome.FAILED)
         except web.HTTPRequestEntityTooLarge:
             text = f"a review may have {LARGEST_BODY:,} bytes"
             return _Told(_failure(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text), Outcome.UNREADABLE)

@@ -49,6 +49,7 @@ from snaploom_operator.observing.checking import (
     needed,
     own_findings,
 )
+from snaploom_operator.observing.learning import Learning
 from snaploom_operator.sqlverdicts import Asked, SqlVerdicts
 
 KEPT = 250
@@ -87,6 +88,11 @@ class _Kept:
     checked: Checked
 
 
+@dataclass(frozen=True)
+class Unjudged:
+    """SQL of a resource is being judged; the resource is looked at again afterwards."""
+
+
 class Gatherer:
     """Observes resources.
 
@@ -94,6 +100,7 @@ class Gatherer:
         store: what was last seen of the cluster.
         clock: the time.
         verdicts: has SQL judged, not in the loop.
+        wake: has a resource looked at again, once its SQL is judged.
         allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
         allow: what declarations may use beyond the built-in lists.
     """
@@ -103,13 +110,14 @@ class Gatherer:
         store: Store,
         clock: Callable[[], EpochNanos],
         verdicts: SqlVerdicts,
+        wake: Callable[[Ref], None],
         *,
         allow_jdbc_url: bool = False,
         allow: Allowances = NO_ALLOWANCES,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._verdicts = verdicts
+        self._learning = Learning(verdicts, wake)
         self._own_findings = partial(own_findings, allow_jdbc_url=allow_jdbc_url, allow=allow)
         self._kept: dict[Ref, _Kept] = {}
         self._large: OrderedDict[Ref, None] = OrderedDict()
@@ -119,12 +127,15 @@ class Gatherer:
 
     async def observe(
         self, ref: Ref, refusal: Refusal | None = None
-    ) -> ObservedResource | Unparsable | None:
+    ) -> ObservedResource | Unparsable | Unjudged | None:
         """Everything that is known about one resource; None when it is gone.
 
         Args:
             ref: its key.
             refusal: why the last action for it failed.
+
+        Raises:
+            SqlNotJudged: its SQL could not be judged.
         """
         while True:
             entry = self._store.entry(ref)
@@ -134,13 +145,20 @@ class Gatherer:
             if isinstance(entry.content, Refused):
                 return self._unparsable(entry.content)
             checked = await self._checked(entry, entry.content)
+            if isinstance(checked, Unjudged):
+                return checked
             if checked is not None:
                 return self._observed(entry, entry.content, checked, refusal)
+
+    async def close(self) -> None:
+        """Have nothing judged any more."""
+        await self._learning.close()
 
     def _forget(self, ref: Ref) -> None:
         self._kept.pop(ref, None)
         self._large.pop(ref, None)
         self._own.pop(ref, None)
+        self._learning.forget(ref)
 
     def _keep(self, ref: Ref, kept: _Kept) -> None:
         self._kept[ref] = kept
@@ -151,35 +169,36 @@ class Gatherer:
             oldest, _ = self._large.popitem(last=False)
             del self._kept[oldest]
 
-    async def _checked(self, entry: Entry, resource: Resource) -> Checked | None:
-        """What the declarations tell; None where they changed while they were looked at."""
+    async def _checked(self, entry: Entry, resource: Resource) -> Checked | Unjudged | None:
+        """What declarations say; None where they changed while they were looked at."""
         around = self._around(entry, resource)
         basis = hash(around.basis)
         kept = self._kept.get(entry.ref)
         if kept is not None and kept.basis == basis:
             self._keep(entry.ref, kept)
             return kept.checked
-        asked = Asked(self._verdicts)
-        is_same, is_small = True, len(around.closure) < MANY
-        while True:
-            others = needed(around.closure, entry.ref)
-            if is_small:
-                faulty = [each for each in others if self._is_wrong(each, asked)]
-                findings = self._findings(entry.ref, around, basis, asked)
-            else:
-                faulty = await self._wrong_of(others, asked)
-                work = partial(self._own_findings, around, judge_sql=asked)
-                findings, is_same = await asyncio.to_thread(work), False
-            if not asked.missing:
-                break
-            await asked.learn(entry.ref.namespace)
-            is_same = False
+        if self._learning.is_under_way(entry.ref):
+            return Unjudged()
+        asked = self._learning.asked(entry.ref)
+        others = needed(around.closure, entry.ref)
+        is_small = len(around.closure) < MANY
+        if is_small:
+            faulty = [each for each in others if self._is_wrong(each, asked)]
+            findings = self._findings(entry.ref, around, basis, asked)
+        else:
+            faulty = await self._wrong_of(others, asked)
+            work = partial(self._own_findings, around, judge_sql=asked)
+            findings = await asyncio.to_thread(work)
+        if asked.missing:
+            self._learning.begin(entry.ref)
+            return Unjudged()
         if is_small:
             checked = check(around, findings, _identities(faulty))
         else:
             checked = await asyncio.to_thread(check, around, findings, _identities(faulty))
-        if not is_same and not self._is_still(entry, resource, basis):
-            return None
+            if not self._is_still(entry, resource, basis):
+                return None
+        self._learning.forget(entry.ref)
         self._own[entry.ref] = basis, findings
         self._keep(entry.ref, _Kept(basis, checked))
         return checked
@@ -194,14 +213,14 @@ class Gatherer:
     ) -> tuple[Finding, ...]:
         """What is wrong or doubtful about a resource itself; found once, whoever asks.
 
-        It is nothing to keep while a text of SQL in it is not judged.
+        It is not kept while a verdict about its SQL is missing.
         """
         kept = self._own.get(ref)
         if kept is not None and kept[0] == basis:
             return kept[1]
-        missing = len(asked.missing)
+        placeholders = asked.placeholders
         findings = self._own_findings(around, judge_sql=asked)
-        if len(asked.missing) == missing:
+        if asked.placeholders == placeholders:
             self._own[ref] = basis, findings
         return findings
 

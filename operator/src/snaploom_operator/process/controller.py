@@ -41,7 +41,7 @@ from snaploom_operator.metadata import metadata_of, text_in
 from snaploom_operator.metrics import Metrics, Outcome
 from snaploom_operator.objects import JsonObject, Ref
 from snaploom_operator.observed import ObservedResource, Refusal, Unparsable
-from snaploom_operator.observing.gather import Gatherer
+from snaploom_operator.observing.gather import Gatherer, Unjudged
 from snaploom_operator.process.endedruns import ended_run
 from snaploom_operator.process.logs import about
 from snaploom_operator.workqueue import LONGEST_BACKOFF, WorkQueue
@@ -202,6 +202,8 @@ class Controller:
         if observed is None:
             self._forget(key)
             return Outcome.GONE
+        if isinstance(observed, Unjudged):
+            return Outcome.UNCHANGED
         decision = self._decide(observed)
         done = _Done()
         if not decision.actions:

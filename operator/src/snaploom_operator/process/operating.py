@@ -89,16 +89,18 @@ class Operator:
             self.metrics,
             clocks.seconds,
         )
+        self._gatherer = Gatherer(
+            self.store,
+            clocks.now,
+            verdicts,
+            self.queue.add,
+            allow_jdbc_url=settings.allow_jdbc_url,
+            allow=settings.allow,
+        )
         self.controller = Controller(
             self.store,
             cluster,
-            Gatherer(
-                self.store,
-                clocks.now,
-                verdicts,
-                allow_jdbc_url=settings.allow_jdbc_url,
-                allow=settings.allow,
-            ),
+            self._gatherer,
             partial(decide, settings=DecideSettings.of(settings, is_local=is_local)),
             self.queue,
             recorder,
@@ -121,6 +123,7 @@ class Operator:
     async def stop(self) -> None:
         """Finish the passes in hand."""
         await self.controller.stop(STOP_PATIENCE)
+        await self._gatherer.close()
 
     def notice_jump(self) -> float:
         """Look again at everything after the clock of people was set; the seconds that it jumped.

@@ -59,6 +59,12 @@ CLUSTER = {
         "Send them one after the other; clients that apply folders do so by themselves.",
         see="how-to/admission.md",
     ),
+    "SqlNotJudged": Remedy(
+        "The operator cannot start the processes that judge SQL: its pod has too little memory, or "
+        "too few processes are allowed in it. Or it is stopping.",
+        "It tries again. If it goes on, raise `operator.resources.limits.memory`.",
+        see="operating/troubleshooting.md",
+    ),
     "ReviewUnreadable": Remedy(
         "Something other than the API server spoke to the webhook, or an object is larger than "
         "any API server takes.",

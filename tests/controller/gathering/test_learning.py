@@ -1,0 +1,119 @@
+"""SQL is judged while nobody waits; nothing that was found meanwhile is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+
+import pytest
+from support.controllerobjects import key, newer, stored
+from support.declarations import Raw, complex_, files, simple
+from support.sqlverdicts import VerdictsInProcess
+
+from snaploom.models.finding import errors_of
+from snaploom.models.times import EpochNanos
+from snaploom.planning.sqlgate.facts import SqlText, SqlVerdict
+from snaploom_operator.errors import SqlNotJudged
+from snaploom_operator.knowledge.store import Store
+from snaploom_operator.objects import Ref
+from snaploom_operator.observed import ObservedResource
+from snaploom_operator.observing.gather import Gatherer, Unjudged
+from snaploom_operator.sqlverdicts import SqlVerdicts
+
+QUERY = "SELECT a AS x FROM c"
+TABLE = stored(files("c"))
+FIRST, SECOND = stored(simple("first", QUERY, "c")), stored(simple("second", QUERY, "c"))
+OVER_BOTH = stored(
+    complex_(
+        "both", "SELECT c0.x, {{ SNAPSHOT | UNIX_SECONDS }} AS at FROM c0, c1", "first", "second",
+        snapshotQuery="SELECT x AS interval_start, x AS interval_end FROM c0",
+    )
+)  # fmt: skip
+
+
+class Failing(VerdictsInProcess):
+    """Judges from the second time on."""
+
+    attempts = 0
+
+    async def judged(
+        self, namespace: str, texts: Iterable[SqlText]
+    ) -> Mapping[SqlText, SqlVerdict]:
+        self.attempts += 1
+        if self.attempts == 1:
+            raise SqlNotJudged("no process")
+        return await super().judged(namespace, texts)
+
+
+class Forgetful(VerdictsInProcess):
+    """Keeps nothing of what it has judged."""
+
+    def known(self, text: SqlText) -> SqlVerdict | None:
+        return None
+
+
+class Looks:
+    """Looks at resources of a namespace until they are judged."""
+
+    def __init__(self, raws: Iterable[Raw], verdicts: SqlVerdicts) -> None:
+        self.store = Store()
+        for raw in raws:
+            self.store.put(raw)
+        self.woken: asyncio.Queue[Ref] = asyncio.Queue()
+        self.gatherer = Gatherer(self.store, lambda: EpochNanos(0), verdicts, self.woken.put_nowait)
+
+    async def until_judged(self, raw: Raw) -> tuple[str, ...]:
+        """The errors of a resource."""
+        async with asyncio.timeout(30):
+            while True:
+                found = await self.gatherer.observe(key(raw))
+                if not isinstance(found, Unjudged):
+                    assert isinstance(found, ObservedResource)
+                    return (*(e.message for e in errors_of(found.findings)), *found.faulty)
+                await self.woken.get()
+
+
+async def test_resources_with_the_same_sql_are_all_judged_right() -> None:
+    looks = Looks([TABLE, FIRST, SECOND, OVER_BOTH], VerdictsInProcess())
+    for raw in (OVER_BOTH, SECOND, FIRST):
+        assert await looks.until_judged(raw) == ()
+
+
+async def test_verdicts_that_are_not_kept_are_learnt_once_a_resource() -> None:
+    verdicts = Forgetful()
+    looks = Looks([TABLE, FIRST], verdicts)
+    assert await looks.until_judged(FIRST) == ()
+    assert len(verdicts.asked) == 1
+
+
+async def test_a_failure_to_judge_is_raised_once_and_tried_again() -> None:
+    looks = Looks([TABLE, FIRST], Failing())
+    with pytest.raises(SqlNotJudged):
+        await looks.until_judged(FIRST)
+    assert await looks.until_judged(FIRST) == ()
+
+
+async def test_a_look_while_sql_is_judged_asks_for_nothing_more() -> None:
+    verdicts = VerdictsInProcess()
+    looks = Looks([TABLE, FIRST], verdicts)
+    for _ in range(3):
+        assert isinstance(await looks.gatherer.observe(key(FIRST)), Unjudged)
+    await looks.woken.get()
+    assert len(verdicts.asked) == 1
+
+
+async def test_a_resource_that_changes_while_its_sql_is_judged_is_judged_as_it_is() -> None:
+    looks = Looks([TABLE, FIRST], VerdictsInProcess())
+    assert isinstance(await looks.gatherer.observe(key(FIRST)), Unjudged)
+    wrong = stored(simple("first", "SELECT a AS x FROM nowhere", "c"))
+    looks.store.put(newer(wrong, generation=2))
+    assert "nowhere" in str(await looks.until_judged(FIRST))
+
+
+async def test_nothing_is_judged_for_a_resource_that_is_gone() -> None:
+    looks = Looks([TABLE, FIRST], VerdictsInProcess())
+    await looks.gatherer.observe(key(FIRST))
+    looks.store.remove(key(FIRST))
+    assert await looks.gatherer.observe(key(FIRST)) is None
+    await looks.gatherer.close()
+    assert looks.woken.empty()
