@@ -14,6 +14,7 @@ from support.folders import a_folder, a_run, bury, day, published
 from support.hostile.folderdoors import command
 from support.hostile.foldermutations import ESCAPES, Outside, foreign_names, foreign_type, sealed
 from support.hostile.goodfolder import SCHEMA, parquet
+from support.hostile.thriftedit import edited, long_paths
 from support.tablefolders import published_in_table, table_folder
 
 from snaploom import reader
@@ -277,6 +278,14 @@ def test_footer_that_lies_about_its_length_is_not_read(store: ObjectStore, lengt
     store.put("x", parquet()[:-8] + length.to_bytes(4, "little") + b"PAR1")
     info = store.head("x")
     assert info is not None
+    assert read_footer(store, info) is None
+
+
+def test_footer_whose_paths_take_far_more_than_it_has_is_not_parsed(store: ObjectStore) -> None:
+    store.put("data/a.parquet", edited(parquet(), long_paths))
+    info = store.head("data/a.parquet")
+    assert info is not None
+    assert info.size < 2 * 2**20
     assert read_footer(store, info) is None
 
 
