@@ -24,7 +24,11 @@ LONGEST_PATHS = 64 * 2**20
 
 
 class StructInvalid(ValueError):
-    """Bytes that are no such struct, or one that would take too much."""
+    """Bytes that are no such struct."""
+
+
+class PathsTooLong(StructInvalid):
+    """A schema whose paths would take more than `LONGEST_PATHS`."""
 
 
 def refuse_long_paths(footer: bytes) -> None:
@@ -34,7 +38,8 @@ def refuse_long_paths(footer: bytes) -> None:
         footer: without its length and the magic word behind it.
 
     Raises:
-        StructInvalid: it is refused, or no footer.
+        PathsTooLong: it is refused.
+        StructInvalid: it is no footer.
     """
     if len(footer) <= SHORT_FOOTER:
         return
@@ -73,7 +78,8 @@ class CompactStruct:
         told again: few bytes of a schema can take any number of them.
 
         Raises:
-            StructInvalid: it is no footer, or its paths take more than `LONGEST_PATHS`.
+            PathsTooLong: they would take too many.
+            StructInvalid: it is no footer.
         """
         fields: dict[int, object] = {}
         paths = 0
@@ -88,7 +94,7 @@ class CompactStruct:
             fields[number] = None
             paths = self._schema()
         if paths > LONGEST_PATHS:
-            raise StructInvalid(f"columns whose paths take {paths:,} bytes")
+            raise PathsTooLong(f"columns whose paths take {paths:,} bytes")
         return fields
 
     def _schema(self) -> int:

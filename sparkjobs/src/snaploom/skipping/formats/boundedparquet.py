@@ -22,7 +22,7 @@ from snaploom.skipping.formats.parquetpages import (
     decoded_size,
     footer_columns,
 )
-from snaploom.storage.compactthrift import StructInvalid
+from snaploom.storage.compactthrift import PathsTooLong, StructInvalid
 
 LONGEST_FOOTER = 4 * 1024 * 1024
 """Bytes of the longest footer: 256 indexes in a dozen row groups take 2 MB."""
@@ -70,8 +70,10 @@ class BoundedParquet:
         if data[-4:] == _MAGIC:  # of an encrypted footer nothing can be forged without the key
             try:
                 columns = footer_columns(data[max(0, len(data) - 8 - length) : -8])
-            except StructInvalid as error:
+            except (PathsTooLong, PagesInvalid) as error:
                 raise beyond(name, str(error)) from error
+            except StructInvalid as error:
+                raise damaged(name) from error
         self._columns = columns
         try:
             self.file = pq.ParquetFile(

@@ -97,7 +97,9 @@ def footer_columns(footer: bytes) -> tuple[tuple[Column | None, ...], ...]:
         footer: without what encrypts or signs it.
 
     Raises:
-        StructInvalid: it is none, or its schema would take too much.
+        PathsTooLong: its schema would take too much.
+        PagesInvalid: a column is nowhere, or may be encrypted or not.
+        StructInvalid: it is no footer.
     """
     groups = _list(CompactStruct(footer, 0, len(footer)).footer().get(4, []))
     return tuple(tuple(map(_column, _list(_fields(group).get(1)))) for group in groups)
