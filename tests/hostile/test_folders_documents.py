@@ -14,6 +14,7 @@ from support.folders import a_folder, a_run, bury, day, published
 from support.hostile.folderdoors import command
 from support.hostile.foldermutations import ESCAPES, Outside, foreign_names, foreign_type, sealed
 from support.hostile.goodfolder import SCHEMA, parquet
+from support.hostile.thriftedit import edited, long_paths
 from support.tablefolders import published_in_table, table_folder
 
 from snaploom import reader
@@ -29,18 +30,19 @@ from snaploom.errors import (
 )
 from snaploom.storage import layout
 from snaploom.storage.checkpoints import RECORDS_KEPT, format_checkpoint, parse_checkpoint
-from snaploom.storage.entries import format_entry, parse_entry
+from snaploom.storage.documents import read_schema, store_schema
+from snaploom.storage.entries import Replace, SnapshotRecord, format_entry, parse_entry
 from snaploom.storage.folder import Folder, open_folder
 from snaploom.storage.footers import LONGEST, read_footer
-from snaploom.storage.icebergtable import IcebergTable, TableVersion, version_key
+from snaploom.storage.icebergtable import IcebergTable, TableVersion, is_below, version_key
 from snaploom.storage.names import Hash, PartitionName, PublishedPath, RelativePath, RunId
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.parsing import ENTRY, HINT, Bounds, parse_json
 from snaploom.storage.records import Records
-from snaploom.storage.state import ENDED_TOGETHER, first_ended, tombstone_of
+from snaploom.storage.state import EMPTY, ENDED_TOGETHER, first_ended, tombstone_of
 from snaploom.storage.stores import open_store
 from snaploom.storage.subtreestore import SubtreeStore
-from snaploom.storage.tablehistory import meaning_of
+from snaploom.storage.tablehistory import Meant, meaning_of
 from snaploom.visibletext import json_visible, visible
 
 OUTSIDE = Outside(Path("/canaries"), "127.0.0.1:1")
@@ -250,6 +252,30 @@ def test_type_that_is_no_name_is_refused(smuggled: str) -> None:
         struct_from(json.dumps({"type": "struct", "fields": [field]}))
 
 
+@pytest.mark.parametrize(
+    ("told", "metadata"),
+    [
+        ("foo", {}), ("geometry(SRID:4326)", {}), ("long", {"__COLLATIONS": {"a": "icu.UNICODE"}}),
+        ("string", {"__COLLATIONS": 5}), ("string", {"__COLLATIONS": {"a": "icu.X.Y.Z"}}),
+        ("string", {"\ud800": 1}),
+    ],
+)  # fmt: skip
+def test_type_that_pyspark_refuses_is_one_error_of_ours(
+    told: str, metadata: dict[str, object]
+) -> None:
+    field = {"name": "a", "type": told, "nullable": True, "metadata": metadata}
+    with pytest.raises(SourceSchemaInvalid, match="not a schema"):
+        struct_from(json.dumps({"type": "struct", "fields": [field]}))
+
+
+def test_half_of_a_surrogate_pair_is_no_name_and_a_pair_is(folder: Folder) -> None:
+    half, pair = (SCHEMA.replace('"a"', f'"a{told}"') for told in ("\\ud83d", "\\ud83d\\ude00"))
+    key = store_schema(folder.store, half)
+    with pytest.raises(ManifestCorrupt, match="damaged"):
+        read_schema(folder.store, key)
+    assert read_schema(folder.store, store_schema(folder.store, pair)) == pair
+
+
 def test_types_of_spark_itself_are_read() -> None:
     udt = {
         "type": "udt", "class": "org.apache.spark.ml.linalg.VectorUDT",
@@ -277,6 +303,14 @@ def test_footer_that_lies_about_its_length_is_not_read(store: ObjectStore, lengt
     store.put("x", parquet()[:-8] + length.to_bytes(4, "little") + b"PAR1")
     info = store.head("x")
     assert info is not None
+    assert read_footer(store, info) is None
+
+
+def test_footer_whose_paths_take_far_more_than_it_has_is_not_parsed(store: ObjectStore) -> None:
+    store.put("data/a.parquet", edited(parquet(), long_paths))
+    info = store.head("data/a.parquet")
+    assert info is not None
+    assert info.size < 2 * 2**20
     assert read_footer(store, info) is None
 
 
@@ -331,6 +365,53 @@ def test_table_whose_parents_go_round_ends() -> None:
     ]
     version = TableVersion(1, {"current-snapshot-id": 1, "snapshots": snapshots})  # type: ignore[dict-item]
     assert len(list(version.lineage())) == 2
+
+
+@pytest.mark.parametrize(
+    ("place", "is_inside"),
+    [
+        ("file:/out/iceberg/a", True), ("file:///out/iceberg/a", True), ("/out/iceberg/a", True),
+        ("file://out/iceberg/a", False), ("//out/iceberg/a", False), ("file:out/iceberg/a", False),
+        ("/out/iceberg/../a", False), ("s3a://out/iceberg/a", False),
+    ],
+)  # fmt: skip
+def test_place_with_a_host_is_not_in_a_local_folder(place: str, is_inside: bool) -> None:
+    assert is_below(place, "file:///out/iceberg/") == is_inside
+
+
+def test_commit_that_replaces_what_is_not_live_is_damaged(folder: Folder) -> None:
+    published(folder)
+    state = folder.read()
+    record = state.snapshots[0]
+    replaced = tombstone_of(record, seq=2, rule="REPLACED", deleted_at=record.created_at)
+    entry = Replace(
+        seq=record.seq,
+        run_id=record.run_id,
+        written_at=record.created_at,
+        tool_version="0.0.0",
+        snapshot=record,
+        replaced=replaced,
+    )
+    with pytest.raises(ManifestCorrupt, match="not live"):
+        Meant(entry, "").on_top_of(EMPTY)
+
+
+def test_files_of_a_partition_are_gone_through_once(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published(folder, 5, files=50)
+    state = folder.read()
+    record = state.live[day(5)]
+    looks: list[object] = []
+
+    def look(_: Records, version: object) -> SnapshotRecord:
+        looks.append(version)
+        return record
+
+    monkeypatch.setattr(Records, "live", look)
+    assert all(state.is_live(file.path) for file in record.files)
+    assert not state.is_live(f"{record.files[0].path}x")
+    assert len(looks) == 1
 
 
 def test_commit_of_a_table_must_be_what_its_name_says(store: ObjectStore) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import resource
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,11 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.hostile.javastreams import OWN_PARENT, STREAMS
+from support.hostile.thriftedit import INT32, INT64, Value, edited, long_paths, text, whole
+from support.indexstores import definition
 
 from snaploom.errors import IndexUnreadable
 from snaploom.skipping.core.bloom import BloomColumn, BloomFilter, ItemHashes
 from snaploom.skipping.formats import boundedparquet
 from snaploom.skipping.formats.boundedparquet import BoundedParquet
+from snaploom.skipping.formats.sidecar import SidecarReader, write_sidecars
 from snaploom.skipping.formats.xskipper.bloomstream import read_bloom
 from snaploom.skipping.formats.xskipper.javastream import StreamInvalid, read_stream
 from snaploom.skipping.formats.xskipper.oldvalues import read_bounds, read_values
@@ -96,6 +100,68 @@ def test_dictionaries_of_every_codec_are_measured(kind: str) -> None:
     pq.write_table(table.slice(0, 5000), sink, compression=kind)
     half = BoundedParquet(sink.getvalue(), None, "a file").read(["a"], is_encrypted=False)
     assert half.num_rows == 5000
+
+
+def test_paths_that_take_thousands_of_times_their_footer_are_not_made() -> None:
+    data = edited(written(pa.table({"a": [1]})), long_paths)
+    assert len(data) < boundedparquet.LONGEST_FOOTER
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(IndexUnreadable, match="beyond"):
+        BoundedParquet(data, None, "a file")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
+
+
+def with_column(number: int, value: Value) -> Callable[[Value], None]:
+    def edit(footer: Value) -> None:
+        for group in footer.get(4).members:
+            group.get(1).members[0].put(number, value)
+
+    return edit
+
+
+def short_place(footer: Value) -> None:
+    """Tell the place of a dictionary as a number of 32 bits, which Arrow ignores."""
+    footer.get(4).members[0].get(1).members[0].get(3).put(11, whole(4, INT32))
+
+
+def schema_twice(footer: Value) -> None:
+    footer.fields.append((2, footer.get(2)))
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [with_column(9, text(b"x")), with_column(8, whole(1)), short_place, schema_twice,
+     with_column(2 + (1 << 16), whole(4, INT64))],
+    ids=["content-without-key", "key-of-another-kind", "place", "twice", "number"],
+)  # fmt: skip
+def test_a_footer_that_two_readers_read_differently_is_refused(
+    edit: Callable[[Value], None],
+) -> None:
+    data = written(pa.table({"a": ["x", "y"]}))
+    same = BoundedParquet(edited(data, lambda footer: None), None, "a file")
+    assert same.read(["a"], is_encrypted=False).num_rows == 2
+    with pytest.raises(IndexUnreadable, match=r"beyond|damaged"):
+        BoundedParquet(edited(data, edit), None, "a file").read(["a"], is_encrypted=False)
+
+
+def test_bits_that_flip_in_a_segment_are_found() -> None:
+    rows = pa.table({
+        "path": pa.array([f"part-{n:05}" for n in range(300)], pa.large_string()),
+        "length": pa.array(range(300), pa.int64()),
+        "modified": pa.array(range(300), pa.int64()),
+        "etag": pa.nulls(300, pa.large_string()),
+        "i1.min": pa.array([n * n % 991 for n in range(300)], pa.int64()),
+    })  # fmt: skip
+    (file,) = write_sidecars([rows], definition("1"), None)
+    whole_file = SidecarReader(file.data, "a", None)
+    good = whole_file.read(whole_file.columns)
+    body = len(file.data) - 8 - int.from_bytes(file.data[-8:-4], "little")
+    for place in range(4, body, 7):
+        flipped = bytearray(file.data)
+        flipped[place] ^= 0x10
+        with suppress(IndexUnreadable):
+            reader = SidecarReader(bytes(flipped), "a", None)
+            assert reader.read(reader.columns).equals(good)
 
 
 def test_a_footer_longer_than_any_is_not_parsed() -> None:

@@ -152,6 +152,18 @@ def test_who_owns_a_directory_replaces_and_removes_it(tmp_path: Path) -> None:
     assert list((place.base / folder_name("/data/neighbour")).glob("*")) == []
 
 
+def test_a_terabyte_beside_the_parts_of_a_directory_is_not_read(tmp_path: Path) -> None:
+    place = make_good(tmp_path)
+    huge = parts(place)[0].with_name("part-huge.parquet")
+    with huge.open("wb") as file:
+        file.truncate(1 << 40)
+    target = FakeTarget(columns={"a": "bigint"}, uri=NEIGHBOUR_URI)
+    target.put("new", 7)
+    refresh(FolderBase(LocalObjectStore(place.base, create=False)).index(NEIGHBOUR_URI), target)
+    assert not huge.exists()
+    assert parts(place)
+
+
 def test_a_state_that_lies_elsewhere_is_damaged(tmp_path: Path) -> None:
     place = make_good(tmp_path)
     neighbours = place.base / folder_name(NEIGHBOUR_URI) / "manifest"

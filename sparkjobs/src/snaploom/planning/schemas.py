@@ -25,6 +25,8 @@ SPARK_TYPES = frozenset({
 MOST_DIGITS = 38
 """Of a decimal number: Spark's limit."""
 _SIMPLE = re.compile(r"[A-Za-z][A-Za-z0-9_ (),.:-]{0,99}")
+_HALVES = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+"""What may be half of a surrogate pair, which no file can hold: escaped, or as it is."""
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 
 
@@ -92,7 +94,10 @@ def parse_schema(text: str, seen: str) -> Struct:
         ValueError: when it is no schema.
     """
     try:
-        found = _parse(json.loads(text), seen)
+        raw: JsonValue = json.loads(text)
+        if _HALVES.search(text):
+            json.dumps(raw, ensure_ascii=False).encode()  # raises a ValueError for a half alone
+        found = _parse(raw, seen)
     except RecursionError:
         raise ValueError("not the JSON of a schema: nested too deep") from None
     if not isinstance(found, Struct):

@@ -1,6 +1,7 @@
 """Footers of Parquet files: rows, and the schema as Spark wrote it; nothing else of a file is read.
 
-Whoever wrote the file may have meant harm: a footer tells its own length, and lists of any length.
+Whoever wrote the file may have meant harm: a footer tells its own length, lists of any length,
+and paths of columns that take far more than it has.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from snaploom.planning.schemas import parse_schema
+from snaploom.storage.compactthrift import StructInvalid, refuse_long_paths
 from snaploom.storage.names import LARGEST
 from snaploom.storage.objectstore import ObjectInfo, ObjectStore
 
@@ -48,6 +50,7 @@ def read_footer(store: ObjectStore, info: ObjectInfo) -> Footer | None:
         return None
     tail = store.get_range(info.key, info.size - _END - length, length + _END)
     try:
+        refuse_long_paths(tail[:-_END])
         file = pq.ParquetFile(
             BytesIO(_MAGIC + tail),
             thrift_string_size_limit=LONGEST,
@@ -56,7 +59,7 @@ def read_footer(store: ObjectStore, info: ObjectInfo) -> Footer | None:
         metadata = file.metadata
         told = (metadata.metadata or {}).get(_SPARK_SCHEMA)
         schema = None if told is None else told.decode("utf-8")
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError, StructInvalid):
         return None
     return Footer(metadata.num_rows, schema) if 0 <= metadata.num_rows <= LARGEST else None
 

@@ -293,8 +293,11 @@ def is_below(place: str, folder: str) -> bool:
 
 
 def _without_slashes(uri: str) -> str:
-    """A URI as Hadoop's paths print it: `file:/x` and `file:///x` are one place, as `/x` is."""
-    local = re.match(r"(?:file:)?/+", uri)
+    """A URI as Hadoop's paths print it: `file:/x` and `file:///x` are one place, as `/x` is.
+
+    `//x/y` and `file://x/y` are not: there `x` is a host.
+    """
+    local = re.match(r"(?:file:)?/(?!/)|(?:file:)?//(?=/)/+", uri)
     return f"/{uri[local.end() :]}" if local else uri
 
 

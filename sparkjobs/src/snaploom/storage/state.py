@@ -141,13 +141,34 @@ class FolderState:
 
     def is_live(self, key: str) -> bool:
         """Whether a reader of this state may open a file."""
-        found = self._live_in.get(partition_of(key), ())
-        return any(self.records.live(version).has(key) for version in found)
+        partition = partition_of(key)
+        if partition not in self._live_keys:
+            self._live_keys[partition] = frozenset(
+                file.path
+                for version in self._live_in.get(partition, ())
+                for file in self.records.live(version).files
+            )
+        return key in self._live_keys[partition]
 
     def tombstone_of(self, key: str) -> TombstoneRecord | None:
         """The tombstone by which a file is dead, if there is one."""
-        tombstones = map(self.records.tombstone, self._ended_in.get(partition_of(key), ()))
-        return next((one for one in tombstones if one.has(key)), None)
+        partition = partition_of(key)
+        if partition not in self._dead_keys:
+            found = self._dead_keys[partition] = {}
+            for ended in map(self.records.tombstone, self._ended_in.get(partition, ())):
+                for file in ended.files:
+                    found.setdefault(file.path, ended)
+        return self._dead_keys[partition].get(key)
+
+    @cached_property
+    def _live_keys(self) -> dict[str, frozenset[str]]:
+        """Files that readers may open, of each partition that was asked about."""
+        return {}
+
+    @cached_property
+    def _dead_keys(self) -> dict[str, dict[str, TombstoneRecord]]:
+        """Tombstones by file, likewise."""
+        return {}
 
     @cached_property
     def _live_in(self) -> Mapping[str, Sequence[Version]]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from snaploom.errors import ObjectNotFound
-from snaploom.models.times import EpochNanos
+from snaploom.models.times import EpochNanos, format_instant
 from snaploom.storage import layout
 from snaploom.storage.documents import put_content, read_schema
 from snaploom.storage.entries import (
@@ -163,7 +163,11 @@ class Meant:
         return any(_same(state.records.at(seq, wanted.time), wanted) for seq in numbers)
 
     def on_top_of(self, state: FolderState) -> Publish | Replace | Tombstone | None:
-        """The entry that is to follow a state; None when the state has it."""
+        """The entry that is to follow a state; None when the state has it.
+
+        Raises:
+            ManifestCorrupt: it replaces what the state does not have.
+        """
         seq, entry = state.next_seq, self.entry
         if isinstance(entry, Tombstone):
             ends = [
@@ -178,6 +182,11 @@ class Meant:
         record = entry.snapshot.model_copy(update={"seq": seq})
         if isinstance(entry, Publish):
             return entry.model_copy(update={"seq": seq, "snapshot": record})
+        if record.time not in state.live:
+            raise corrupt(
+                f"{layout.COMMITS}*",
+                f"it replaces {format_instant(record.time)}, which is not live",
+            )
         live = state.live[record.time]
         if record.replaces is not None:
             record = record.model_copy(update={"replaces": live.seq})

@@ -22,6 +22,7 @@ from snaploom.skipping.formats.parquetpages import (
     decoded_size,
     footer_columns,
 )
+from snaploom.storage.compactthrift import PathsTooLong, StructInvalid
 
 LONGEST_FOOTER = 4 * 1024 * 1024
 """Bytes of the longest footer: 256 indexes in a dozen row groups take 2 MB."""
@@ -62,13 +63,25 @@ class BoundedParquet:
         self._sizes: dict[int, tuple[DecodedSize | None, ...]] = {}
         if data[-4:] not in (_MAGIC, _MAGIC_ENCRYPTED):
             raise damaged(name)
-        if int.from_bytes(data[-8:-4], "little") > LONGEST_FOOTER:
+        length = int.from_bytes(data[-8:-4], "little")
+        if length > LONGEST_FOOTER:
             raise beyond(name, "a footer that is too long")
+        columns: tuple[tuple[Column | None, ...], ...] = ()
+        if data[-4:] == _MAGIC:  # of an encrypted footer nothing can be forged without the key
+            try:
+                columns = footer_columns(data[max(0, len(data) - 8 - length) : -8])
+            except (PathsTooLong, PagesInvalid) as error:
+                raise beyond(name, str(error)) from error
+            except StructInvalid as error:
+                raise damaged(name) from error
+        self._columns = columns
         try:
             self.file = pq.ParquetFile(
                 pa.BufferReader(data),
                 decryption_properties=None if keys is None else keys.decryption(),
                 coerce_int96_timestamp_unit="us",
+                # What is damaged may decode to other bounds, by which queries would lose rows.
+                page_checksum_verification=True,
                 thrift_string_size_limit=_LONGEST_TEXT,
                 thrift_container_size_limit=_LONGEST_LIST,
             )
@@ -76,21 +89,14 @@ class BoundedParquet:
         except FAILURES as error:
             is_encrypted = data[:4] == _MAGIC_ENCRYPTED == data[-4:]
             raise (key_unavailable if is_encrypted else damaged)(name) from error
-        # Of an encrypted footer nothing can be forged by whoever has no key.
-        self._columns: tuple[tuple[Column | None, ...], ...] = ()
         found = self.file.metadata
         if not 0 <= found.num_row_groups <= MOST_ROW_GROUPS:
             raise beyond(name, f"{found.num_row_groups} row groups")
         if not 0 < found.num_columns <= MOST_COLUMNS:
             raise beyond(name, f"{found.num_columns} columns")
         self.rows: int = found.num_rows
-        if data[-4:] == _MAGIC:
-            length = int.from_bytes(data[-8:-4], "little")
-            try:
-                footer = data[max(0, len(data) - 8 - length) : -8]
-                self._columns = footer_columns(footer, found.num_columns)
-            except PagesInvalid as error:
-                raise beyond(name, str(error)) from error
+        if any(len(group) != found.num_columns for group in columns):
+            raise beyond(name, "row groups without a column, or with another one")
 
     def read(self, columns: Sequence[str] | None, *, is_encrypted: bool) -> pa.Table:
         """Some columns of all rows.
@@ -107,7 +113,7 @@ class BoundedParquet:
         try:
             with self._lock:
                 found = self._read(wanted)
-        except PagesInvalid as error:
+        except StructInvalid as error:
             raise beyond(self._name, str(error)) from error
         except FAILURES as error:
             raise (key_unavailable if is_encrypted else damaged)(self._name) from error

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from snaploom.storage.compactthrift import CompactStruct, Int32, StructInvalid
+
 MOST_PAGES = 20_000
 """Pages of one column of a row group: ours have some hundreds at most."""
 
@@ -31,7 +33,6 @@ _PLAIN, _PLAIN_DICTIONARY, _DELTA_LENGTH, _DELTA, _RLE_DICTIONARY = 0, 2, 6, 7, 
 _DICTIONARIES = frozenset({_PLAIN_DICTIONARY, _RLE_DICTIONARY})
 _STRUCT_OF = {_DATA: 5, _INDEX: 6, _DICTIONARY: 7, _DATA_V2: 8}
 _ENCODING_AT = {_DATA: 2, _DICTIONARY: 2, _DATA_V2: 4}
-_MOST_DEPTH = 12
 _TEXTS = frozenset({6, 7})
 """Types of columns: texts, and texts of one length."""
 
@@ -41,7 +42,7 @@ _CODECS = {
 """Arrow's names of Parquet's codecs."""
 
 
-class PagesInvalid(ValueError):
+class PagesInvalid(StructInvalid):
     """Bytes that are no pages of a column, or more of them than there may be."""
 
 
@@ -89,34 +90,36 @@ class DecodedSize:
     """Whether values may repeat the one before, so that `most` is far beyond what is likely."""
 
 
-def footer_columns(footer: bytes, leaves: int) -> tuple[tuple[Column | None, ...], ...]:
+def footer_columns(footer: bytes) -> tuple[tuple[Column | None, ...], ...]:
     """The columns of each row group; None for those that are encrypted.
 
     Args:
         footer: without what encrypts or signs it.
-        leaves: number of columns that each row group must have.
 
     Raises:
-        PagesInvalid: it is none.
+        PathsTooLong: its schema would take too much.
+        PagesInvalid: a column is nowhere, or may be encrypted or not.
+        StructInvalid: it is no footer.
     """
-    fields, _ = _Struct(footer, 0, len(footer)).read()
-    groups = _list(fields.get(4, []))
-    found = [tuple(map(_column, _list(_fields(group).get(1)))) for group in groups]
-    if any(len(columns) != leaves for columns in found):
-        raise PagesInvalid("row groups without a column, or with another one")
-    return tuple(found)
+    groups = _list(CompactStruct(footer, 0, len(footer)).footer().get(4, []))
+    return tuple(tuple(map(_column, _list(_fields(group).get(1)))) for group in groups)
 
 
 def _column(described: object) -> Column | None:
     fields = _fields(described)
-    if 8 in fields or 9 in fields:
+    # Arrow ignores a field of a wrong kind, and what is encrypted without a word about its key.
+    if isinstance(fields.get(8), dict):
         return None
+    if 8 in fields or 9 in fields:
+        raise PagesInvalid("a column that may be encrypted or not")
     chunk = _fields(fields.get(3))
     kind, codec = chunk.get(1), chunk.get(4)
     if chunk.get(5) == 0 and codec in _CODECS:
         return Column(0, 0, kind in _TEXTS, _CODECS[codec])  # of no values no page is read
     length, start, dictionary = chunk.get(7), chunk.get(9), chunk.get(11)
     if not isinstance(length, int) or not isinstance(start, int) or codec not in _CODECS:
+        raise PagesInvalid("a column that is nowhere")
+    if any(isinstance(place, Int32) for place in (length, start, dictionary)):
         raise PagesInvalid("a column that is nowhere")
     if isinstance(dictionary, int) and 0 < dictionary < start:
         start = dictionary
@@ -180,7 +183,7 @@ def pages(data: bytes, start: int, end: int) -> Iterator[Page]:
     for _ in range(MOST_PAGES):
         if at >= end:
             return
-        page = _page(_Struct(data, at, end).read(), end)
+        page = _page(CompactStruct(data, at, end).read(), end)
         yield page
         at = page.start + page.packed
     raise PagesInvalid(f"more than {MOST_PAGES} pages")
@@ -220,82 +223,3 @@ def _longest_of(data: bytes, page: Page, column: Column) -> int:
         longest = max(longest, length)
         at += 4 + length
     return min(longest, page.unpacked)
-
-
-class _Struct:
-    """One struct of the compact protocol; what nests too deeply is none of Parquet's."""
-
-    def __init__(self, data: bytes, at: int, end: int) -> None:
-        self._data = data
-        self._at = at
-        self._end = min(end, len(data))
-
-    def read(self) -> tuple[dict[int, object], int]:
-        """Fields by number, texts left out, and where the struct ends."""
-        return self._struct(0), self._at
-
-    def _struct(self, depth: int) -> dict[int, object]:
-        if depth > _MOST_DEPTH:
-            raise PagesInvalid("a struct that is nested too deeply")
-        fields: dict[int, object] = {}
-        number = 0
-        while head := self._byte():
-            number = number + (head >> 4) if head >> 4 else self._number()
-            fields[number] = self._value(head & 0x0F, depth)
-        return fields
-
-    def _value(self, kind: int, depth: int) -> object:
-        match kind:
-            case 1 | 2:
-                return kind == 1
-            case 3:
-                return self._byte()
-            case 4 | 5 | 6:
-                return self._number()
-            case 7:
-                self._skip(8)
-                return None
-            case 8:
-                self._skip(self._varint())
-                return None
-            case 9 | 10:
-                return self._members(depth + 1)
-            case 12:
-                return self._struct(depth + 1)
-        raise PagesInvalid("a struct with a field of another kind")
-
-    def _members(self, depth: int) -> list[object]:
-        if depth > _MOST_DEPTH:
-            raise PagesInvalid("a list that is nested too deeply")
-        head = self._byte()
-        count = self._varint() if head >> 4 == 15 else head >> 4
-        if count > self._end - self._at:  # each takes a byte at least
-            raise PagesInvalid("a list longer than what holds it")
-        kind = head & 0x0F
-        # A truth value takes a byte in a list, where it is the kind of a field elsewhere.
-        return [self._byte() if kind < 3 else self._value(kind, depth) for _ in range(count)]
-
-    def _byte(self) -> int:
-        if self._at >= self._end:
-            raise PagesInvalid("a struct that is cut")
-        found = self._data[self._at]
-        self._at += 1
-        return found
-
-    def _varint(self) -> int:
-        found = 0
-        for shift in range(0, 70, 7):
-            byte = self._byte()
-            found |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return found
-        raise PagesInvalid("a number that is too long")
-
-    def _number(self) -> int:
-        found = self._varint()
-        return (found >> 1) ^ -(found & 1)
-
-    def _skip(self, count: int) -> None:
-        if count > self._end - self._at:
-            raise PagesInvalid("a struct that is cut")
-        self._at += count

@@ -142,6 +142,7 @@ class _Writer:
             use_dictionary=dictionaries,
             column_encoding=_encodings(schema),
             data_page_size=PAGE_BYTES,
+            write_page_checksum=True,
             encryption_properties=_encryption(schema, definition, keys),
         )
 

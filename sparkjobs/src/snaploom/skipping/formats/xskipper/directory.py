@@ -23,12 +23,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from snaploom.errors import IndexUnreadable, KeyUnavailable
+from snaploom.errors import IndexUnreadable, KeyUnavailable, ObjectTooLarge
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS
 from snaploom.skipping.formats.keys import EncryptionProperties, ParquetKeys
 from snaploom.skipping.formats.xskipper.layout import Layout
 from snaploom.skipping.formats.xskipper.reading import (
+    MOST_BYTES,
     StoredMetadata,
     part_keys,
     read_directory,
@@ -127,8 +128,8 @@ class XskipperDirectory:
 
     def _same_columns(self, key: str, layout: Layout) -> bool:
         try:
-            there = read_part(self._store.get(key), key, self._keys).layout
-        except (IndexUnreadable, KeyUnavailable):
+            there = read_part(self._store.get(key, MOST_BYTES), key, self._keys).layout
+        except (IndexUnreadable, KeyUnavailable, ObjectTooLarge):
             return False
         return _columns(there) == _columns(layout)
 

@@ -78,6 +78,7 @@ def write_part(
         compression="snappy",
         # Names, bounds and filters are all different: a dictionary of them would be a second copy.
         use_dictionary=_repeated(layout),
+        write_page_checksum=True,  # as Java's writer does: what is damaged is found
         write_statistics=False,  # of one group of rows, which is read as a whole
         use_deprecated_int96_timestamps=True,
         store_decimal_as_integer=True,
