@@ -13,6 +13,12 @@ from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource, Jdbc, JdbcDriver
 from snaploom.models.finding import Finding
+from snaploom.planning.addresses import (
+    OF_ADMINISTRATOR,
+    literal_address,
+    plain_host,
+    refusal_of_address,
+)
 from snaploom.planning.databases import DATABASES, H2_FILES, HOST, has_host
 from snaploom.planning.fileformats import FORMAT_CODE
 from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE
@@ -69,6 +75,11 @@ def _address(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
             owner, "host", "this is not the name or address of a host", without_user(spec.host),
             "letters, digits, points and hyphens, or an address",
         )  # fmt: skip
+    elif spec.host is not None and (refused := _refusal_of_address(spec.host, spec.port or 0)):
+        yield _connection(
+            owner, "host", f"this server is not connected to: {refused}", spec.host,
+            "a server of a database",
+        )  # fmt: skip
     form = database.database_form
     if form is not None and form.fullmatch(spec.database or "") is None:
         yield _connection(
@@ -77,6 +88,14 @@ def _address(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
             if database.is_file
             else "a name without '/', '?', '#', '&' and '%'",
         )  # fmt: skip
+
+
+def _refusal_of_address(host: str, port: int) -> str:
+    """Why an address is none of a database; empty for a name, whose addresses nobody knows here."""
+    address = literal_address(plain_host(host))
+    if address is None:
+        return ""
+    return refusal_of_address(address, OF_ADMINISTRATOR, host, port)
 
 
 def _code(spec: Jdbc, owner: DataSource, allow: Allowances) -> Iterator[Finding]:
