@@ -25,8 +25,8 @@ _ANY_DAY = datetime(2000, 1, 1)
 
 
 MAX_INSTRUCTIONS = 1_000_000
-"""Programs of all patterns of an object together: several thousand ordinary ones. Compiling so many
-instructions takes half a second (measured), whoever sends the object."""
+"""Programs of all patterns of an object together, or the work of reading them where that is more:
+several thousand ordinary ones. Compiling so many instructions takes half a second (measured)."""
 
 
 def regex_findings(
