@@ -98,6 +98,9 @@ def test_no_key_takes_a_class_a_path_and_the_metadata_server(key: str, value: st
         ("spark.sql.autoBroadcastJoinThreshold", "-1"),
         ("spark.sql.session.timeZone", "Europe/Berlin"),
         ("spark.executor.memoryOverhead", "1.5g"),
+        ("spark.hadoop.fs.s3a.endpoint", "http://minio.storage:9000"),
+        ("spark.hadoop.fs.s3a.endpoint", "http://127.0.0.1:9000"),
+        ("spark.hadoop.fs.s3a.endpoint", "10.1.2.3"),
         ("spark.executorEnv.LANG", "C"),
     ],
 )

@@ -442,7 +442,7 @@ ALLOWED: tuple[Allowed, ...] = (
         "providers that come with Hadoop and Amazon's client, other than profiles",
     ),
 )  # fmt: skip
-"""Every setting that needs nobody's leave."""
+"""Every setting that is allowed without the list `sparkConf` of an administrator."""
 
 BEYOND: Mapping[str, str] = {
     "spark.app.": "the submitter names applications",

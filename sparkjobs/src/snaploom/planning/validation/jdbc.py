@@ -130,7 +130,7 @@ def _unlisted(owner: DataSource, field: str, message: str, entry: str, expected:
 def _url(url: str, driver: JdbcDriver, owner: DataSource) -> Iterator[Finding]:
     yield make_finding(
         "SL144",
-        "a JDBC URL is accepted only where whoever runs this allows one",
+        "a JDBC URL is accepted only where an administrator allows it",
         resource=owner.identity,
         path="spec.jdbc.url",
         hint="use driver, host, port, database and options; or let it be allowed: on a laptop by "
@@ -158,7 +158,7 @@ def _options(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
             path=f"spec.jdbc.options.{name}",
             found=name,
             expected=", ".join(sorted(allowed)) or "no options",
-            hint="options of drivers can run code or read files; whoever runs this may allow a url",
+            hint="options of drivers can run code or read files; an administrator may allow a url",
         )
     levels = DATABASES[spec.driver].isolation
     if spec.isolation_level is not None and spec.isolation_level not in levels:
