@@ -90,7 +90,7 @@ def _section(area: Area) -> str:
     doors = [[f"**{name}**", text] for name, text in area.doors.items()]
     rows: dict[_Row, list[str]] = defaultdict(list)
     for cell in area.cells:
-        proof = ", ".join(f"`{test}`" for test in cell.tests) or "cannot be"
+        proof = ", ".join(f"`{test}`" for test in cell.tests) or "not possible"
         rows[_Row(cell.attack, cell.stands or cell.reason, proof)].append(cell.door)
     order = {name: place for place, name in enumerate(area.attacks)}
     lines = [

@@ -43,6 +43,7 @@ OF_TEXTS_AND_NAMES = {
 """How much of a text people are shown, and how long names are: nothing ends there."""
 OF_WORK = {
     "snaploom.jobs.lineage.sending:LONGEST_ANSWER",
+    "snaploom.loading.names:MOST_COMPARED",
     "snaploom.skipping.core.bloom:MOST_FUNCTIONS",
     "snaploom.skipping.stores.opensearch.client:MOST_SHARDS",
     "snaploom.skipping.stores.statelog:MOST_PRUNED",

@@ -83,6 +83,18 @@ def test_many_large_patterns_are_not_all_judged():
     assert "too large together" in findings[0].message
 
 
+@pytest.mark.parametrize("pattern", [r"\W" * 511 + ")", r"[\W]" * 255 + ")", r"(?i)\w|" * 170])
+def test_patterns_of_small_programs_count_by_what_there_is_to_read(pattern):
+    with within_work(seconds=3):
+        findings = findings_of([f"{pattern[:1020]}{number}" for number in range(256)])
+    assert "too large together" in findings[-1].message
+
+
+def test_message_of_a_pattern_is_short_however_long_its_classes_are():
+    [finding] = findings_of([r"[\W]" * 255 + ")"])
+    assert finding.message == "the regular expression is not valid: unexpected )"
+
+
 @pytest.mark.parametrize(
     ("pattern", "told"),
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -10,13 +12,17 @@ from support.hostile.sparkfunctions import Documented, spark_functions
 from support.hostile.tpchqueries import QUERIES, SCHEMAS
 
 from snaploom.errors import SourceSchemaInvalid
+from snaploom.loading.load import load
 from snaploom.models.allowances import NO_ALLOWANCES
+from snaploom.planning.sqlgate.facts import SqlForm, SqlText, SqlVerdict, facts_of, judge
 from snaploom.planning.sqlgate.functions import FUNCTIONS, is_deterministic, refusal_of
+from snaploom.planning.validation.validator import validate
 from snaploom.sparkgate.gate import SqlPlace, check_resolved, checked_expression, checked_query
 from snaploom.sparkgate.judging import AGGREGATES
 
 pytestmark = pytest.mark.spark
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PLACE = SqlPlace("Kind/name", "spec.field", SourceSchemaInvalid, "legal SQL")
 NOT_IN_THIS_SPARK = {
     "from_avro": "needs spark-avro, which Spark does not bring",
@@ -94,6 +100,32 @@ def test_all_queries_of_tpc_h_are_legal(spark: SparkSession) -> None:
     columns = [len(checked_query(spark, query, frames, PLACE).columns) for query in QUERIES]
     assert len(columns) == 22
     assert columns[:4] == [10, 8, 4, 2]
+
+
+def examples_sql() -> list[SqlText]:
+    """Every text of SQL of the examples, as validation has it judged."""
+    found: dict[SqlText, SqlVerdict] = {}
+
+    def judged(text: SqlText) -> SqlVerdict:
+        return found.setdefault(text, judge(text))
+
+    for folder in ("customer", "flights", "tpch"):
+        validate(load([EXAMPLES / folder]).resources, judge_sql=judged)
+    return list(found)
+
+
+def test_all_sql_of_the_examples_is_legal(spark: SparkSession) -> None:
+    texts = examples_sql()
+    for text in texts:
+        facts = facts_of(text)
+        schema = ", ".join(f"`{path.split('.')[-1]}` string" for path in facts.columns)
+        source = spark.createDataFrame([], schema)
+        if text.form is SqlForm.QUERY:
+            checked_query(spark, text.text, dict.fromkeys(facts.tables, source), PLACE)
+        else:
+            made = source.select(checked_expression(spark, text.text, PLACE, AGGREGATES).column)
+            check_resolved(made, [source], PLACE, AGGREGATES)
+    assert len(texts) >= 2
 
 
 @pytest.mark.parametrize(

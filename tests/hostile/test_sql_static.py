@@ -13,7 +13,7 @@ from support.declarations import parsed
 from support.hostile.sqldoors import COLUMN, DATABASE, DOORS, OTHERS, SPARK_DOORS
 
 from snaploom.models.finding import Finding
-from snaploom.planning.sqlgate import bounded
+from snaploom.planning.sqlgate import bounded, facts
 from snaploom.planning.sqlgate.facts import SqlFacts, SqlFault, SqlForm, SqlText, judge
 from snaploom.planning.sqlgate.lexer import (
     MOST_CHARACTERS,
@@ -146,6 +146,37 @@ def test_whatever_the_parser_throws_is_a_finding(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(Parser, "_parse_statement", broken)
     verdict = judge(SqlText("SELECT 1", SqlForm.QUERY))
     assert verdict == SqlFault("it is not understood (KeyError)")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ceil()", "floor()", "approx_percentile() at time zone 'x'",
+     "substring(case when a then 1 else x -> x end, 'x', locate(a, b, c))"],
+)  # fmt: skip
+def test_what_has_no_type_for_the_parser_has_facts_all_the_same(text: str) -> None:
+    verdict = judge(SqlText(text, SqlForm.EXPRESSION))
+    assert isinstance(verdict, SqlFacts)
+    assert verdict.data_type == ""
+
+
+def test_whatever_the_making_of_facts_throws_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(facts, "_calls", lambda *_: {}["inside"])
+    verdict = judge(SqlText("SELECT 1", SqlForm.QUERY))
+    assert verdict == SqlFault("it is not understood (KeyError)")
+
+
+@pytest.mark.parametrize(
+    ("query", "reads"),
+    [
+        ("WITH `a.b` AS (SELECT 1) SELECT * FROM a.b", ("a.b",)),
+        ("WITH ss AS (SELECT 1) SELECT * FROM `ß`", ("ß",)),
+        ("WITH a AS (SELECT 1) SELECT * FROM A", ()),
+    ],
+)
+def test_only_the_very_name_of_with_stands_for_it(query: str, reads: tuple[str, ...]) -> None:
+    verdict = judge(SqlText(query, SqlForm.QUERY))
+    assert isinstance(verdict, SqlFacts)
+    assert verdict.tables == reads
 
 
 @pytest.mark.parametrize(

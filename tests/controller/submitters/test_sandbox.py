@@ -17,7 +17,6 @@ def refused(**spark_conf: str) -> list[str]:
     "key",
     [
         "spark.sql.shuffle.partitions",
-        "spark.hadoop.fs.s3a.endpoint",
         "spark.driver.memoryOverhead",
         "spark.executorEnv.LANG",
         "spark.kubernetes.driver.request.cores",

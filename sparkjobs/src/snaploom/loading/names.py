@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, Union
@@ -47,8 +47,32 @@ FORMER_NAMES = {
 }
 """Names that were, or might well have been, and what they are called now."""
 
+MOST_COMPARED = 4_000_000
+"""Pairs of characters that are compared to guess a name; both names may be a user's. So many take
+half a second at most, and are those of a name of 20 characters with 10,000 like it."""
+
+_LONGEST_GUESSED = 256
+"""Characters of a name that are compared."""
+
 LISTED = 12
 """Allowed names that a message lists before it says how many more there are."""
+
+
+class Guesses:
+    """Guesses of what the names of one set of resources were meant for.
+
+    Comparing names with one another takes as long as both are together. Once it has taken as much
+    as `MOST_COMPARED`, there are no more guesses.
+    """
+
+    def __init__(self) -> None:
+        self._left = MOST_COMPARED
+
+    def did_you_mean(self, name: str, known: Collection[str]) -> str:
+        """As `did_you_mean`, while there is work left."""
+        if self._left > 0:
+            self._left -= _pairs(name, known)
+        return did_you_mean(name, known) if self._left > 0 else ""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -58,12 +82,22 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The most similar of the known names, ignoring case; None when none is near."""
+    """The most similar of the known names, ignoring case; None when none is near.
+
+    None as well where there are so many that finding it would take more than `MOST_COMPARED`.
+    """
     folded: dict[str, str] = {}
     for candidate in known:
         folded.setdefault(candidate.casefold(), candidate)
-    near = get_close_matches(name.casefold()[:256], folded, n=1, cutoff=0.6)
+    if _pairs(name, folded) > MOST_COMPARED:
+        return None
+    near = get_close_matches(name.casefold()[:_LONGEST_GUESSED], folded, n=1, cutoff=0.6)
     return folded[near[0]] if near else None
+
+
+def _pairs(name: str, known: Collection[str]) -> int:
+    """Pairs of characters of a name and those it is compared with."""
+    return min(len(name), _LONGEST_GUESSED) * sum(map(len, known))
 
 
 def field_hint(name: str, allowed: tuple[str, ...]) -> str:

@@ -18,4 +18,4 @@ BUILT_IN_LISTS: Mapping[str, tuple[str, ...]] = {
     "images": (),
     "endpoints": (),
 }
-"""What needs nobody's leave, by the name of the list."""
+"""What is allowed without an administrator, by the name of the list."""

@@ -42,14 +42,15 @@ ANNOTATIONS: Mapping[str, tuple[re.Pattern[str], str]] = {
     "prometheus.io/scheme": (re.compile(r"https?"), "where the pod's own figures are"),
     "prometheus.io/scrape": (_FLAG, "whether the pod's own figures are asked for"),
 }  # fmt: skip
-"""Annotations that need nobody's leave, with the form of their values, and what they are."""
+"""Annotations that are allowed without an administrator, with the form of their values, and what
+they are."""
 LABELS = (
     "app.kubernetes.io/component",
     "app.kubernetes.io/name",
     "app.kubernetes.io/part-of",
     "app.kubernetes.io/version",
 )
-"""Labels with a prefix that need nobody's leave: names for people."""
+"""Labels with a prefix that are allowed without an administrator: names for people."""
 _OWN_KEY = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?")
 """Keys that are the user's own: without a prefix, by Kubernetes' convention, and without points,
 since runtimes have annotations such as `io.kubernetes.cri-o.Devices`."""

@@ -27,6 +27,12 @@ MAX_NAME = 4096
 """Characters of a name that a rename may read or give. Replacing everywhere may look at the rest of
 the name once for each character: 4096 of them take 10 ms at worst (measured)."""
 
+_WORK_OF_A_CHARACTER, _WORK_OF_A_KIND, _WORK_OF_WORDS, _WORK_OF_RANGES = 2, 20, 250, 400
+r"""What reading a pattern takes, in the instructions that take as long to compile (measured): each
+character, `\d` and the like, `\w`, and `\W` in a class."""
+_LONGEST_SHOWN = 200
+"""Characters of a message of RE2 that are shown."""
+
 _GROUP = re.compile(r"\$([0-9]{1,4})")
 _WORD, _NOT_WORD = r"\p{L}\p{N}_", r"[^\p{L}\p{N}_]"
 _SPACES = (
@@ -52,9 +58,14 @@ class RegexError(ValueError):
 class RegexInvalid(RegexError):
     """The pattern is not valid, or asks for what a linear engine cannot do."""
 
+    instructions = 0
+    """What it took to find out, in the instructions that take as long to compile."""
+
 
 class RegexTooLarge(RegexInvalid):
     """Its program takes more than `MAX_PROGRAM`."""
+
+    instructions = 350_000
 
 
 class RegexNotApplicable(RegexError):
@@ -143,17 +154,23 @@ class Size:
     groups: int
     """Number of its groups."""
     instructions: int
-    """Size of its program."""
+    """Size of its program, or the work of reading the pattern in the same unit, whichever is more:
+    alternatives of equal classes make a small program of much to read."""
 
 
 def size_of(pattern: str) -> Size:
     """Judge a pattern, and keep nothing of it: the operator judges those of everybody.
 
     Raises:
-        RegexInvalid: with the reason, and what to write instead.
+        RegexInvalid: with the reason, what to write instead, and the work that it took.
     """
-    compiled = _compiled(_Rewriting(pattern).text(), capture=True)
-    return Size(compiled.groups, compiled.programsize)
+    rewriting = _Rewriting(pattern)
+    try:
+        compiled = _compiled(rewriting.text(), capture=True)
+    except RegexInvalid as error:
+        error.instructions = max(error.instructions, rewriting.work)
+        raise
+    return Size(compiled.groups, max(compiled.programsize, rewriting.work))
 
 
 def regex(pattern: str) -> Regex:
@@ -216,7 +233,8 @@ def _refusal(error: re2.error) -> RegexInvalid:
         return RegexInvalid(
             f"a repetition, nested ones multiplied, counts to {MAX_REPEAT} at most ({text})"
         )
-    return RegexInvalid(text)
+    # Behind the reason stands a part of what was rewritten, which can be megabytes.
+    return RegexInvalid(text if len(text) <= _LONGEST_SHOWN else text.partition(": ")[0])
 
 
 def _group_of(match: re2._Match, group: int, text: str) -> str:
@@ -239,6 +257,8 @@ class _Rewriting:
         self._pattern = pattern
         self._at = 0
         self.has_edges = False
+        self.work = _WORK_OF_A_CHARACTER * len(pattern)
+        """Instructions that take as long to compile as it takes to read what was rewritten."""
 
     def text(self) -> str:
         """The pattern for RE2.
@@ -355,9 +375,11 @@ class _Rewriting:
             return r"\z"
         if name == "W":
             self._at += 2
+            self.work += _WORK_OF_WORDS
             return _NOT_WORD
         if name in _KINDS:
             self._at += 2
+            self.work += _WORK_OF_WORDS if name == "w" else _WORK_OF_A_KIND
             return f"[{_KINDS[name]}]"
         octal = self._pattern[self._at + 1 : self._at + 4]
         if name in tuple("123456789") and not (
@@ -451,9 +473,11 @@ class _Rewriting:
             return 8
         if name == "W":
             self._at += 2
+            self.work += _WORK_OF_RANGES
             return _NOT_WORD
         if name in _KINDS:
             self._at += 2
+            self.work += _WORK_OF_WORDS if name == "w" else _WORK_OF_A_KIND
             return _KINDS[name]
         return self._code()
 

@@ -1,6 +1,6 @@
 """Secrets where none belongs: everywhere in a resource but in its credentials.
 
-Whoever may read a resource reads what stands in it, and it goes on into plans, ConfigMaps and logs.
+Users who may read a resource read all of its text, which also goes into plans, ConfigMaps and logs.
 So every text of a resource is looked at, wherever it stands: maps of options and settings by name
 and value, all others by value. Models are walked as they are; no kind has a list of its own.
 

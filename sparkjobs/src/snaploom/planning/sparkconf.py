@@ -12,10 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from ipaddress import IPv6Address, ip_address
-from socket import inet_aton
 
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
+from snaploom.planning.addresses import OF_ADMINISTRATOR, refusal_of_host
 from snaploom.planning.podvariables import variable_reason
 
 KEY = re.compile(r"spark(\.[A-Za-z0-9_-]+)+")
@@ -428,11 +427,11 @@ ALLOWED: tuple[Allowed, ...] = (
     ),
     Allowed(
         "Object stores: where",
-        "a declaration names the bucket, and this the server that has it; addresses of the node's "
-        "own network are refused",
+        "a declaration names the bucket, and this the server that has it; metadata services and "
+        "link-local addresses are refused",
         (f"{_S3A}endpoint",),
         _ENDPOINT,
-        "a host, or http(s)://HOST:PORT, which is no link-local address",
+        "a host, or http(s)://HOST:PORT, which is neither a metadata service nor link-local",
     ),
     Allowed(
         "Object stores: who",
@@ -443,7 +442,7 @@ ALLOWED: tuple[Allowed, ...] = (
         "providers that come with Hadoop and Amazon's client, other than profiles",
     ),
 )  # fmt: skip
-"""Every setting that needs nobody's leave."""
+"""Every setting that is allowed without the list `sparkConf` of an administrator."""
 
 BEYOND: Mapping[str, str] = {
     "spark.app.": "the submitter names applications",
@@ -524,7 +523,7 @@ def conf_reason(key: str, value: str, allow: Allowances = NO_ALLOWANCES) -> str:
     group = _FORMS.get(_common(key))
     if group is None:
         return next((reason for start, reason in BEYOND.items() if _below(key, start)), _UNJUDGED)
-    if not group.form.fullmatch(value) or (group.form is _ENDPOINT and _is_of_the_node(value)):
+    if not group.form.fullmatch(value) or (group.form is _ENDPOINT and _is_metadata_service(value)):
         return f"its value has another form than expected: {group.expected}"
     return ""
 
@@ -553,15 +552,9 @@ def _below(key: str, start: str) -> bool:
     return key == start or key.startswith(start.rstrip(".") + ".")
 
 
-def _is_of_the_node(endpoint: str) -> bool:
-    """Whether a server is at a link-local address, where clouds hand out credentials."""
+def _is_metadata_service(endpoint: str) -> bool:
+    """Whether a server is at an address where clouds hand out credentials."""
     found = _ENDPOINT.fullmatch(endpoint)
     assert found is not None
-    host = found[1].strip("[]")
-    try:
-        # The system's own reading of addresses knows more spellings: 2852039166, 0xa9fea9fe.
-        address = ip_address(inet_aton(host)) if ":" not in host else IPv6Address(host)
-    except (OSError, ValueError):
-        return False
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return (mapped or address).is_link_local
+    port = int((found[2] or ":0")[1:])
+    return bool(refusal_of_host(found[1], port, OF_ADMINISTRATOR))

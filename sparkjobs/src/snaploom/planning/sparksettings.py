@@ -1,6 +1,6 @@
 """Which settings of `run.spark` a resource may make, and which reach beyond its own pods.
 
-`spark-submit` runs inside whoever submits, with that one's files, network and rights; settings of
+`spark-submit` runs with the files, network and rights of the submitting process; settings of
 Spark and of pods can load code, name servers, and ask other software of a cluster to act. The same
 rules hold on a laptop, where somebody else's YAML is run. What an administrator says in the
 operator's own settings is not judged.
@@ -24,7 +24,7 @@ from snaploom.planning.podsettings import (
 )
 from snaploom.planning.sparkconf import can_be_added, conf_reason
 
-_ASK = "ask whoever installed the operator to set it for everybody"
+_ASK = "ask an administrator of the operator to set it for all runs"
 
 
 def refusals(spark: SparkSettings | None, allow: Allowances = NO_ALLOWANCES) -> tuple[Refusal, ...]:

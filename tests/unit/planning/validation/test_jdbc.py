@@ -39,6 +39,8 @@ def findings_of(allow: Allowances = H2, **changes: Any) -> tuple[Finding, ...]:
         {"tableReference": 'sales."a.b"'},
         FILE,
         {"driverClass": "org.postgresql.Driver"},
+        {"host": "127.0.0.1"},
+        {"host": "metadata"},
         {"driver": "DUCKDB", "host": None, "database": "/data/shop.db", "credentials": None},
     ],
 )
@@ -52,6 +54,8 @@ def test_sound_source_has_no_findings(changes: dict[str, Any]) -> None:
         ({"host": None}, "SL145", "host"),
         ({"host": "db/shop?socketFactory=x"}, "SL145", "host"),
         ({"host": "db:1,other"}, "SL145", "host"),
+        ({"host": "169.254.169.254"}, "SL145", "host"),
+        ({"host": "::ffff:169.254.169.254"}, "SL145", "host"),
         ({"credentials": None}, "SL145", "credentials"),
         ({"driver": "DUCKDB", "database": "/shop.db"}, "SL145", "host"),
         ({"driver": "H2", "host": None, "database": "/x;INIT=RUNSCRIPT"}, "SL145", "database"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.budget import within_work
 from support.sources import READ_TIME, a_source, files
 from support.virtualsources import HOSTILE, at_any_time, over
 
@@ -66,6 +69,26 @@ def test_a_data_query_may_be_any_select_over_its_aliases(query: str) -> None:
 )
 def test_a_placeholder_that_is_no_number_by_itself_is_refused(query: str) -> None:
     assert {finding.code for finding in findings(at_any_time(query, INTERVALS))} >= {"SL153"}
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        (f"select reflect {AT} from src", "SL151"),
+        (f"select * from src, range {AT}", "SL152"),
+    ],
+)
+def test_a_placeholder_is_judged_as_the_parentheses_that_it_becomes(query: str, code: str) -> None:
+    assert [finding.code for finding in findings(at_any_time(query, INTERVALS))] == [code]
+
+
+def test_placeholders_are_looked_for_in_linear_time_and_memory() -> None:
+    text = "snaploom_placeholder" + "_" * 30_000 + " {{}}" * 6_000
+    tracemalloc.start()
+    with within_work(seconds=1):
+        misplaced(text)
+    assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    tracemalloc.stop()
 
 
 @given(st.integers(-(10**13), 10**13))

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 
 from snaploom.planning.sqlgate.bounded import SPARK, parse, parse_expression
@@ -146,8 +145,12 @@ def facts_of(text: SqlText) -> SqlFacts:
     """
     try:
         return _facts(*_parsed(text), text.form)
+    except SqlRefused:
+        raise
     except RecursionError:
         raise SqlRefused("it is nested too deeply") from None
+    except Exception as error:  # noqa: BLE001 - sqlglot fails in ways that it does not document
+        raise SqlRefused(f"it is not understood ({type(error).__name__})") from None
 
 
 def _parsed(text: SqlText) -> tuple[exp.Expr, Scanned]:
@@ -212,10 +215,12 @@ def _is_own(table: exp.Table) -> bool:
     around: list[exp.Expr] = [table]
     while around[-1].parent is not None:
         around.append(around[-1].parent)
-    name = _table_name(table).casefold()
+    if len(table.parts) != 1:
+        return False  # `a`.`b` is a table of a schema, and not what WITH `a.b` names
+    name = table.name.lower()
     clauses = (node.args.get("with_") for node in around)
     return any(
-        cte.alias_or_name.casefold() == name
+        cte.alias_or_name.lower() == name
         for clause in clauses
         if isinstance(clause, exp.With)
         for cte in _in_sight(clause, around)
@@ -290,7 +295,7 @@ def _inner(parsed: exp.Expr) -> Iterator[str]:
 def _data_type(parsed: exp.Expr) -> str:
     try:
         found = annotate_types(parsed.copy(), dialect=SPARK).type
-    except (SqlglotError, RecursionError):
+    except Exception:  # noqa: BLE001 - `ceil()` fails there; Spark says what is wrong with it
         return ""
     if found is None or found.this is exp.DataType.Type.UNKNOWN:
         return ""

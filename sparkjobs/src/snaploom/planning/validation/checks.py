@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from snaploom.loading.names import listing
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding
 from snaploom.models.outputdataset import OutputDataset
@@ -41,7 +42,7 @@ def cluster_findings(output: OutputDataset) -> Findings:
             resource=output.identity,
             path=f"spec.outputFolder.clusterBy[{index}]",
             found=name,
-            expected=f"columns below {', '.join(fields)}",
+            expected=f"columns below {listing(fields)}",
             hint=f"for a column of the root, write {DATA}.{name}",
         )
         for index, name in enumerate(output.spec.output_folder.cluster_by)
@@ -67,7 +68,7 @@ def _not_of_output(
             resource=output.identity,
             path=path,
             found=", ".join(others),
-            expected=f"columns below {', '.join(fields)}",
+            expected=f"columns below {listing(fields)}",
             hint=f"for a column of the root, write {DATA}.{others[0]}; for one of another "
             "source begin with its fieldName",
         )

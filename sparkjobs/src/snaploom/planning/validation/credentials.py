@@ -1,6 +1,6 @@
 """Credentials from environment variables: none that belong to somebody else than the source.
 
-Whoever writes a declaration chooses the server too, so that a variable which it may name is a
+The author of a declaration chooses the server too, so that a variable which it may name is a
 variable that it may send away.
 """
 

@@ -16,7 +16,7 @@ from snaploom.models.finding import Finding
 from snaploom.models.resource import Resource
 from snaploom.models.run import RunSettings
 from snaploom.models.times import EpochNanos, parse_instant
-from snaploom.planning.regexes import RegexInvalid, RegexTooLarge, Size, size_of
+from snaploom.planning.regexes import RegexInvalid, Size, size_of
 
 Findings = tuple[Finding, ...]
 
@@ -25,10 +25,8 @@ _ANY_DAY = datetime(2000, 1, 1)
 
 
 MAX_INSTRUCTIONS = 1_000_000
-"""Programs of all patterns of an object together: several thousand ordinary ones. Compiling so many
-instructions takes half a second (measured), whoever sends the object."""
-_TOO_LARGE = 350_000
-"""Instructions after which a pattern was given up."""
+"""Programs of all patterns of an object together, or the work of reading them where that is more:
+several thousand ordinary ones. Compiling so many instructions takes half a second (measured)."""
 
 
 def regex_findings(
@@ -53,7 +51,7 @@ def regex_findings(
         try:
             size = size_of(pattern)
         except RegexInvalid as error:
-            size = Size(0, _TOO_LARGE if isinstance(error, RegexTooLarge) else 0)
+            size = Size(0, error.instructions)
             findings.append(
                 make_finding(
                     "SL131",

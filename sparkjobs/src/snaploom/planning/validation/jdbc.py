@@ -13,6 +13,12 @@ from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource, Jdbc, JdbcDriver
 from snaploom.models.finding import Finding
+from snaploom.planning.addresses import (
+    OF_ADMINISTRATOR,
+    literal_address,
+    plain_host,
+    refusal_of_address,
+)
 from snaploom.planning.databases import DATABASES, H2_FILES, HOST, has_host
 from snaploom.planning.fileformats import FORMAT_CODE
 from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE
@@ -69,6 +75,11 @@ def _address(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
             owner, "host", "this is not the name or address of a host", without_user(spec.host),
             "letters, digits, points and hyphens, or an address",
         )  # fmt: skip
+    elif spec.host is not None and (refused := _refusal_of_address(spec.host, spec.port or 0)):
+        yield _connection(
+            owner, "host", f"this server is not connected to: {refused}", spec.host,
+            "a server of a database",
+        )  # fmt: skip
     form = database.database_form
     if form is not None and form.fullmatch(spec.database or "") is None:
         yield _connection(
@@ -77,6 +88,14 @@ def _address(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
             if database.is_file
             else "a name without '/', '?', '#', '&' and '%'",
         )  # fmt: skip
+
+
+def _refusal_of_address(host: str, port: int) -> str:
+    """Why an address is none of a database; empty for a name, whose addresses nobody knows here."""
+    address = literal_address(plain_host(host))
+    if address is None:
+        return ""
+    return refusal_of_address(address, OF_ADMINISTRATOR, host, port)
 
 
 def _code(spec: Jdbc, owner: DataSource, allow: Allowances) -> Iterator[Finding]:
@@ -111,7 +130,7 @@ def _unlisted(owner: DataSource, field: str, message: str, entry: str, expected:
 def _url(url: str, driver: JdbcDriver, owner: DataSource) -> Iterator[Finding]:
     yield make_finding(
         "SL144",
-        "a JDBC URL is accepted only where whoever runs this allows one",
+        "a JDBC URL is accepted only where an administrator allows it",
         resource=owner.identity,
         path="spec.jdbc.url",
         hint="use driver, host, port, database and options; or let it be allowed: on a laptop by "
@@ -139,7 +158,7 @@ def _options(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
             path=f"spec.jdbc.options.{name}",
             found=name,
             expected=", ".join(sorted(allowed)) or "no options",
-            hint="options of drivers can run code or read files; whoever runs this may allow a url",
+            hint="options of drivers can run code or read files; an administrator may allow a url",
         )
     levels = DATABASES[spec.driver].isolation
     if spec.isolation_level is not None and spec.isolation_level not in levels:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from snaploom.loading.names import did_you_mean
+from snaploom.loading.names import Guesses
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding
-from snaploom.models.outputdataset import OutputDataset, SourceExclusion, UsedRelationship
+from snaploom.models.outputdataset import OutputDataset, UsedRelationship
 from snaploom.planning.sparksettings import spark_findings
 from snaploom.planning.validation.checks import check_findings, cluster_findings
 from snaploom.planning.validation.fields import Findings, duplicate_findings, run_findings
@@ -121,7 +121,7 @@ def _relationships(output: OutputDataset, scope: Scope) -> Findings:
         relationship = scope.relationships.get(used.name)
         if relationship is not None:
             known = relationship.spec.data_sources
-            findings.extend(_exclusions(output, used, known, path))
+            findings.extend(_exclusions(output, used, known, path, scope.guesses))
             if listed <= scope.sources.keys():
                 findings.extend(_unused(output, used, listed & set(known), path))
     return tuple(findings)
@@ -134,36 +134,26 @@ def _listed(output: OutputDataset) -> set[str]:
 
 
 def _exclusions(
-    output: OutputDataset, used: UsedRelationship, known: tuple[str, ...], path: str
-) -> list[Finding]:
-    return [
-        finding
-        for index, exclusion in enumerate(used.exclusions)
-        for finding in _strangers(
-            output, used, exclusion, known, f"{path}.exclusions[{index}].dataSourceSet"
-        )
-    ]
-
-
-def _strangers(
     output: OutputDataset,
     used: UsedRelationship,
-    exclusion: SourceExclusion,
     known: tuple[str, ...],
     path: str,
+    guesses: Guesses,
 ) -> list[Finding]:
+    there = frozenset(known)
     return [
         make_finding(
             "SL175",
             f"DataRelationship/{used.name} has no such source, so there is nothing to exclude",
             resource=output.identity,
-            path=f"{path}[{index}]",
+            path=f"{path}.exclusions[{index}].dataSourceSet[{place}]",
             found=name,
             expected="a source of the relationship",
-            hint=did_you_mean(name, known) or "remove it",
+            hint=guesses.did_you_mean(name, known) or "remove it",
         )
-        for index, name in enumerate(exclusion.data_source_set)
-        if name not in known
+        for index, exclusion in enumerate(used.exclusions)
+        for place, name in enumerate(exclusion.data_source_set)
+        if name not in there
     ]
 
 

@@ -21,7 +21,6 @@ PLACEHOLDER_FORMATS = tuple(_UNITS)
 """Formats in which the snapshot time can be asked for."""
 
 _INSIDE = re.compile(r"\s*SNAPSHOT\s*\|\s*(?P<format>[A-Za-z0-9_]+)\s*")
-_MARKER = "snaploom_placeholder"
 
 
 def is_placeholder(match: re.Match[str]) -> bool:
@@ -32,18 +31,14 @@ def is_placeholder(match: re.Match[str]) -> bool:
 
 def misplaced(query: str) -> tuple[str, ...]:
     """Placeholders of a query that do not stand by themselves; empty where it cannot be read."""
-    marker = _MARKER
-    while marker in query:
-        marker += "_"
-    found = list(PLACEHOLDER.finditer(query))
-    numbers = iter(range(len(found)))
-    text = PLACEHOLDER.sub(lambda _match: f"{marker}{next(numbers)}z", query)
+    # A word of the same length stands for each: so nothing grows, and places stay the same.
+    text = PLACEHOLDER.sub(lambda match: "z" * len(match[0]), query)
     try:
         read = scan(text).tokens
     except SqlRefused:
         return ()
-    words = {token.value for token in read if token.kind is TokenKind.WORD}
-    return tuple(m[0] for number, m in enumerate(found) if f"{marker}{number}z" not in words)
+    words = {(token.start, token.end) for token in read if token.kind is TokenKind.WORD}
+    return tuple(m[0] for m in PLACEHOLDER.finditer(query) if m.span() not in words)
 
 
 def bound(query: str, snapshot: EpochNanos) -> str:

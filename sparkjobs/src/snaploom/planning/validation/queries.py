@@ -90,7 +90,7 @@ def table_findings(
 ) -> list[Finding]:
     """A finding for every table that a query reads besides its declared aliases."""
     declared = tuple(aliases)
-    folded = {alias.casefold() for alias in declared}
+    folded, expected = {alias.lower() for alias in declared}, " or ".join(declared)
     return [
         make_finding(
             "SL152",
@@ -98,11 +98,11 @@ def table_findings(
             resource=owner.identity,
             path=path,
             found=table,
-            expected=" or ".join(declared),
+            expected=expected,
             hint="read the source by its alias, and declare every source that is read",
         )
         for table in facts.tables
-        if table.casefold() not in folded
+        if table.lower() not in folded
     ]
 
 

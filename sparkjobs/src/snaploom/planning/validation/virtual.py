@@ -165,7 +165,7 @@ def _data_query(
         )
         for found in misplaced(spec.data_query)
     )  # fmt: skip
-    text = PLACEHOLDER.sub("0", spec.data_query)
+    text = PLACEHOLDER.sub("(0L)", spec.data_query)
     return (*findings, *_query(text, aliases, owner, path, scope)[1])
 
 
