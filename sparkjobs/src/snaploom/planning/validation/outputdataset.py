@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from snaploom.loading.names import did_you_mean
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding
 from snaploom.models.outputdataset import OutputDataset, SourceExclusion, UsedRelationship
@@ -120,10 +119,10 @@ def _relationships(output: OutputDataset, scope: Scope) -> Findings:
         findings.extend(scope.missing("DataRelationship", used.name, output, f"{path}.name"))
         relationship = scope.relationships.get(used.name)
         if relationship is not None:
-            known = relationship.spec.data_sources
-            findings.extend(_exclusions(output, used, known, path))
+            known = frozenset(relationship.spec.data_sources)
+            findings.extend(_exclusions(output, used, known, scope, path))
             if listed <= scope.sources.keys():
-                findings.extend(_unused(output, used, listed & set(known), path))
+                findings.extend(_unused(output, used, listed & known, path))
     return tuple(findings)
 
 
@@ -134,13 +133,13 @@ def _listed(output: OutputDataset) -> set[str]:
 
 
 def _exclusions(
-    output: OutputDataset, used: UsedRelationship, known: tuple[str, ...], path: str
+    output: OutputDataset, used: UsedRelationship, known: frozenset[str], scope: Scope, path: str
 ) -> list[Finding]:
     return [
         finding
         for index, exclusion in enumerate(used.exclusions)
         for finding in _strangers(
-            output, used, exclusion, known, f"{path}.exclusions[{index}].dataSourceSet"
+            output, used, exclusion, known, scope, f"{path}.exclusions[{index}].dataSourceSet"
         )
     ]
 
@@ -149,7 +148,8 @@ def _strangers(
     output: OutputDataset,
     used: UsedRelationship,
     exclusion: SourceExclusion,
-    known: tuple[str, ...],
+    known: frozenset[str],
+    scope: Scope,
     path: str,
 ) -> list[Finding]:
     return [
@@ -160,7 +160,7 @@ def _strangers(
             path=f"{path}[{index}]",
             found=name,
             expected="a source of the relationship",
-            hint=did_you_mean(name, known) or "remove it",
+            hint=scope.hints.did_you_mean(name, known) or "remove it",
         )
         for index, name in enumerate(exclusion.data_source_set)
         if name not in known

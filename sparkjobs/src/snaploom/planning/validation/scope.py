@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
-from snaploom.loading.names import did_you_mean
+from snaploom.loading.names import Hints
 from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.datarelationship import DataRelationship
@@ -40,6 +40,8 @@ class Scope:
     """What declarations may use beyond the built-in lists."""
     judge_sql: SqlJudge
     """Gives the facts of texts of SQL."""
+    hints: Hints = field(default_factory=Hints)
+    """Names that were probably meant."""
 
     def missing(self, kind: str, name: str, owner: Resource, path: str) -> tuple[Finding, ...]:
         """A finding when a reference leads to nothing."""
@@ -54,7 +56,7 @@ class Scope:
                 path=path,
                 found=name,
                 expected=f"the name of a {kind}",
-                hint=did_you_mean(name, known) or f"add `{kind}/{name}`",
+                hint=self.hints.did_you_mean(name, known) or f"add `{kind}/{name}`",
                 severity=self.missing_reference,
             ),
         )
