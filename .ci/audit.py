@@ -247,6 +247,8 @@ def is_affected(version: str, affected: Affected, order: type[Version]) -> bool:
         return True
     try:
         mine = order(version)
+        if any(mine == order(each) for each in affected.versions if order.is_valid(each)):
+            return True
         return any(_is_in(mine, each, order) for each in affected.ranges if each.type != "GIT")
     except InvalidVersion:
         return True
@@ -264,9 +266,11 @@ def _is_in(version: Version, within: Range, order: type[Version]) -> bool:
     return is_in
 
 
-def _begin(event: Event, order: type[Version]) -> tuple[bool, Version]:
+def _begin(event: Event, order: type[Version]) -> tuple[bool, Version, int]:
+    """The order of events; at one version a range ends by `fixed` before another begins."""
     named = event.introduced or event.fixed or event.last_affected or "0"
-    return (named != "0", order(named))
+    place = 1 if event.introduced is not None else 0 if event.fixed is not None else 2
+    return (named != "0", order(named), place)
 
 
 def _fixed(affected: Affected) -> tuple[str, ...]:

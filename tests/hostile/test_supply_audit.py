@@ -83,6 +83,17 @@ def test_versions_that_are_listed_are_met() -> None:
     assert [meets(document, f"pkg:pypi/made@{each}") for each in ("1.0", "1.1")] == [True, False]
 
 
+def test_a_version_that_is_listed_in_another_spelling_is_met() -> None:
+    document = advisory("PyPI", "made", {"introduced": "9"}, versions=["1.0", "no version"])
+    assert meets(document, "pkg:pypi/made@1.0.0")
+
+
+@pytest.mark.parametrize(("version", "is_met"), [("1.4", True), ("1.5", True), ("1.6", False)])
+def test_a_range_that_begins_where_another_ends_is_met(version: str, is_met: bool) -> None:
+    events = [{"introduced": "1.5"}, {"fixed": "1.6"}, {"introduced": "1"}, {"fixed": "1.5"}]
+    assert meets(advisory("PyPI", "made", *events), f"pkg:pypi/made@{version}") is is_met
+
+
 def test_version_without_an_order_is_named_in_doubt() -> None:
     document = advisory("PyPI", "made", {"introduced": "5"})
     assert meets(document, "pkg:pypi/made@of-somebodys-own")

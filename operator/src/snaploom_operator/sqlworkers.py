@@ -101,8 +101,8 @@ class SqlWorkers:
         self._begin()
         try:
             verdicts = await asyncio.gather(*(job.verdict for job in jobs))
-        except asyncio.CancelledError:
-            for job in jobs:
+        except BaseException:
+            for job in jobs:  # nobody waits for the others either
                 job.verdict.cancel()
             raise
         return {job.text: verdict for job, verdict in zip(jobs, verdicts, strict=True)}
@@ -181,13 +181,19 @@ class SqlWorkers:
         return TOO_LARGE
 
     async def _started(self) -> Process:
-        process = await asyncio.create_subprocess_exec(
-            *self._program, stdin=PIPE, stdout=PIPE, limit=LONGEST_LINE
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._program, stdin=PIPE, stdout=PIPE, limit=LONGEST_LINE
+            )
+        except OSError as error:
+            raise SqlNotJudged(f"a process that judges SQL cannot be started: {error}") from error
         assert process.stdout is not None
         try:
             async with asyncio.timeout(START_SECONDS):
                 ready = await process.stdout.readline()
+        except TimeoutError as error:
+            await _end(process)
+            raise SqlNotJudged("a process that judges SQL did not begin in time") from error
         except BaseException:
             await _end(process)
             raise

@@ -293,11 +293,11 @@ async def test_a_refusal_is_handed_on() -> None:
     assert found.refusal == refusal
 
 
-async def test_large_closures_are_judged_in_a_thread_with_the_same_result(
+async def test_what_is_judged_a_few_at_a_time_is_judged_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     expected = await output_of(MODEL)
-    monkeypatch.setattr(gather, "MANY", 1)
+    monkeypatch.setattr(gather, "AT_ONCE", 1)
     found = await output_of(MODEL)
     assert (found.findings, found.declarations) == (expected.findings, expected.declarations)
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pytest
 from support.controllerobjects import key, newer, stored
 from support.declarations import Raw, complex_, files, simple
 from support.sqlverdicts import VerdictsInProcess
 
-from snaploom.models.finding import errors_of
+from snaploom.models.finding import Finding, errors_of
 from snaploom.models.times import EpochNanos
 from snaploom.planning.sqlgate.facts import SqlText, SqlVerdict
 from snaploom_operator.errors import SqlNotJudged
 from snaploom_operator.knowledge.store import Store
 from snaploom_operator.objects import Ref
 from snaploom_operator.observed import ObservedResource
+from snaploom_operator.observing import gather
+from snaploom_operator.observing.checking import Checked, check
 from snaploom_operator.observing.gather import Gatherer, Unjudged
 from snaploom_operator.sqlverdicts import SqlVerdicts
 
@@ -117,3 +121,30 @@ async def test_nothing_is_judged_for_a_resource_that_is_gone() -> None:
     assert await looks.gatherer.observe(key(FIRST)) is None
     await looks.gatherer.close()
     assert looks.woken.empty()
+
+
+async def test_a_resource_that_always_changes_gives_its_turn_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks = Looks([TABLE], VerdictsInProcess())
+
+    def check_while_it_changes(*arguments: Any) -> Checked:
+        looks.store.put(newer(TABLE, generation=2))
+        return check(*arguments)
+
+    monkeypatch.setattr(gather, "check", check_while_it_changes)
+    assert isinstance(await looks.gatherer.observe(key(TABLE)), Unjudged)
+    assert looks.woken.get_nowait() == key(TABLE)
+
+
+async def test_no_declaration_is_judged_in_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[threading.Thread] = []
+
+    def own_findings(*_: Any, **__: Any) -> tuple[Finding, ...]:
+        found.append(threading.current_thread())
+        return ()
+
+    monkeypatch.setattr(gather, "own_findings", own_findings)
+    assert await Looks([TABLE, FIRST], VerdictsInProcess()).until_judged(FIRST) == ()
+    assert len(found) == 2
+    assert threading.main_thread() not in found

@@ -16,6 +16,7 @@ from support.runrequests import UID
 from snaploom.models.run import RunAction
 from snaploom_operator.cluster.resources import CONFIG_MAPS
 from snaploom_operator.errors import ApiUnavailable, ObjectMissing
+from snaploom_operator.local import runner as runner_module
 from snaploom_operator.local.process import LocalProcess, ProcessName, start_process
 from snaploom_operator.local.runner import LocalRunner
 from snaploom_operator.objects import ApplicationState
@@ -95,6 +96,15 @@ async def test_compressed_bundle_is_unpacked(runs: LocalRuns) -> None:
         assert (await runs.ended("run-1")).state is S.COMPLETED
 
 
+def test_a_bundle_that_unpacks_to_much_is_not_unpacked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runner_module, "MOST_UNPACKED", 1_000)
+    packed = base64.b64encode(gzip.compress(b" " * 1_001)).decode()
+    with pytest.raises(ValueError, match="more than 1,000 bytes"):
+        runner_module._content({"binaryData": {"bundle.json.gz": packed}})
+
+
 @pytest.mark.parametrize("content", [None, {}, {"binaryData": {"bundle.json.gz": "bm8="}}])
 async def test_run_without_a_bundle_has_failed(
     runs: LocalRuns, content: dict[str, object] | None
@@ -172,6 +182,26 @@ async def test_process_that_has_a_dead_jobs_number_is_left_alone(runs: LocalRuns
     try:
         await runs.submit("run-1")
         await claim(runs, socket.gethostname(), f"{stranger.pid} 12345")
+        async with runs.running():
+            assert (await runs.ended("run-1")).state is S.FAILED
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+async def test_a_claim_that_names_the_operator_ends_nobody(runs: LocalRuns) -> None:
+    await runs.submit("run-1")
+    await claim(runs, socket.gethostname(), str(ProcessName.of_this()))
+    async with runs.running():
+        assert (await runs.ended("run-1")).state is S.FAILED
+
+
+async def test_a_claim_that_names_a_process_that_is_no_job_ends_nobody(runs: LocalRuns) -> None:
+    stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    try:
+        await runs.submit("run-1")
+        await claim(runs, socket.gethostname(), str(name_of(stranger.pid)))
         async with runs.running():
             assert (await runs.ended("run-1")).state is S.FAILED
         assert stranger.poll() is None

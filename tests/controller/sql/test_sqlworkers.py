@@ -150,6 +150,25 @@ async def test_no_process_is_left_behind() -> None:
     assert process.returncode is not None
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(("/nowhere/python",), id="is-not-there"),
+        pytest.param((sys.executable, "-c", ""), id="ends"),
+        pytest.param((sys.executable, "-c", "import time; time.sleep(60)"), id="hangs"),
+    ],
+)
+async def test_a_process_that_cannot_begin_is_told_once_for_all_texts(
+    program: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlworkers, "START_SECONDS", 0.5)
+    async with workers(program=program) as made, asyncio.timeout(10):
+        with pytest.raises(SqlNotJudged, match="process that judges SQL"):
+            await made.judged("team", [expression(f"a{number}") for number in range(50)])
+        assert await made.judged("other", []) == {}
+        assert made._next() is None
+
+
 async def test_closing_ends_every_wait_and_starts_nothing() -> None:
     async with workers(program=(sys.executable, "-c", SLOW)) as made:
         slow = [expression(f"slow{number}") for number in range(5)]

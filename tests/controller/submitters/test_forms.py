@@ -1,5 +1,6 @@
 """What holds of every submitter: runs are written, read back, and judged by their CRDs."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import kubernetes_validate
@@ -244,6 +245,21 @@ def test_administrators_settings_are_not_judged(form: ApplicationForm) -> None:
     settings = OperatorSettings().spark.model_copy(update={"spark_conf": master})
     spec = written(form, a_request(settings=settings))["spec"]
     assert spec["sparkConf"]["spark.kubernetes.driver.master"] == "https://10.96.0.1:443"
+
+
+@every_spark_form
+@pytest.mark.parametrize(("path", "is_refused"), [("/opt/spark/extra", True), ("/scratch", False)])
+def test_a_volume_does_not_fill_a_mount_of_the_operators_over_programs(
+    form: ApplicationForm, path: str, is_refused: bool
+) -> None:
+    claim = {"name": "v", "persistentVolumeClaim": {"claimName": "jars"}}
+    mount = {"name": "v", "mountPath": path}
+    theirs = SparkSettings.parse({"podTemplate": {"volumes": [claim], "volumeMounts": [mount]}})
+    settings = merged_settings(theirs, OperatorSettings().spark)
+    mine = {"volumes": [{"name": "v", "configMap": {"name": "my-jars"}}]}
+    request = a_request(an_output(spark={"podTemplate": mine}), settings=settings)
+    with pytest.raises(SparkSettingsRefused, match=path) if is_refused else nullcontext():
+        written(form, request)
 
 
 @every_spark_form

@@ -103,7 +103,7 @@ def review(
     findings = after.findings([identity])
     refused = (
         *_by_itself(resource, findings, allow, judge_sql),
-        *cluster_findings(resource, allow_jdbc_url=allow_jdbc_url),
+        *cluster_findings(resource, allow_jdbc_url=allow_jdbc_url, allow=allow),
         *contradictions(resource, submission.before, around),
     )
     told = {(finding.code, finding.path) for finding in refused}

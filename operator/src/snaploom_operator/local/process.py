@@ -55,6 +55,14 @@ class ProcessName:
         """Whether it has not ended."""
         return _start_of(self.pid) == self.start
 
+    @property
+    def leads_a_session(self) -> bool:
+        """Whether it leads a session of its own, as every job does."""
+        try:
+            return os.getsid(self.pid) == self.pid
+        except OSError:
+            return False
+
 
 class LocalProcess:
     """A process of ours, and what it says.

@@ -26,6 +26,7 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -50,6 +51,8 @@ from snaploom_operator.submitters.arguments import local_arguments
 
 JOB = (sys.executable, "-m", "snaploom.jobs.clusterjob")
 """The program that carries a run out, as the image has it too."""
+MOST_UNPACKED = 128 * 1024 * 1024
+"""Bytes of a Bundle: what the operator writes shrinks to a tenth, of at most 900,000 bytes."""
 _LONGEST_MESSAGE = 1000
 _PRIVATE = 0o600
 _log = logging.getLogger(__name__)
@@ -194,7 +197,8 @@ class LocalRunner:
 
     async def _clear_up(self, one: _Found) -> None:
         name = one.process
-        if name is not None and name.is_alive:
+        # Whoever may write ConfigMaps may have written this one, and name any process.
+        if name is not None and name != self._operator and name.is_alive and name.leads_a_session:
             _log.warning("%s: its job outlived an operator, and is stopped", one.shown)
             await stop_stranger(name, self._pace.grace)
         await self._tell_end(one, ApplicationState.FAILED, "the operator was stopped while it ran")
@@ -251,7 +255,7 @@ class LocalRunner:
         stored = await self._cluster.get(CONFIG_MAPS, one.metadata.namespace, name)
         file = folder / BUNDLE_KEY
         file.touch(_PRIVATE)
-        file.write_bytes(_content(stored))
+        file.write_bytes(await asyncio.to_thread(_content, stored))
 
     async def _is_claimed(self, one: _Found, process: ProcessName) -> bool:
         """Write down that it runs here; not when somebody else was quicker, or it is gone."""
@@ -335,9 +339,13 @@ def _content(stored: JsonObject) -> bytes:
     if not packed:
         raise ValueError(f"the ConfigMap has no {BUNDLE_KEY}")
     try:
-        return gzip.decompress(base64.b64decode(packed))
+        with gzip.open(BytesIO(base64.b64decode(packed))) as opened:
+            content = opened.read(MOST_UNPACKED + 1)
     except (binascii.Error, OSError, EOFError, zlib.error) as error:
         raise ValueError(f"the ConfigMap's {BUNDLE_KEY} cannot be unpacked") from error
+    if len(content) > MOST_UNPACKED:
+        raise ValueError(f"the ConfigMap's {BUNDLE_KEY} has more than {MOST_UNPACKED:,} bytes")
+    return content
 
 
 def _failure(code: int, said: str) -> str:

@@ -102,7 +102,7 @@ def own_findings(
         ),
         *_beyond_references(around),
     ]
-    strict = cluster_findings(resource, allow_jdbc_url=allow_jdbc_url)
+    strict = cluster_findings(resource, allow_jdbc_url=allow_jdbc_url, allow=allow)
     replaced = {(finding.code, finding.path) for finding in strict}
     kept = (finding for finding in found if (finding.code, finding.path) not in replaced)
     return (*strict, *kept)

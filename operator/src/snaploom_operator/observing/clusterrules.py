@@ -1,29 +1,39 @@
 """What a laptop may do with a warning, and a cluster may not: admission and reconciling refuse it.
 
-Everybody who may read resources would read a password in a spec (ruling D41), and a JDBC URL can
-name options through which a driver runs code (`operator.md` section 6).
+Everybody who may read resources would read a password in a spec (ruling D41), a JDBC URL can name
+options through which a driver runs code (`operator.md` section 6), and the machine that a server's
+name means is the pod of a job.
 """
 
 from __future__ import annotations
 
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource
 from snaploom.models.finding import Finding, Severity
 from snaploom.models.resource import Resource
+from snaploom.models.skippingindex import SkippingIndex
+from snaploom.planning.addresses import job_rules
 from snaploom.planning.secretdetection import secret_findings
+from snaploom.planning.validation.skippingindex import server_findings
 
 
-def cluster_findings(resource: Resource, *, allow_jdbc_url: bool = False) -> tuple[Finding, ...]:
+def cluster_findings(
+    resource: Resource, *, allow_jdbc_url: bool = False, allow: Allowances = NO_ALLOWANCES
+) -> tuple[Finding, ...]:
     """An error for everything in a resource that this cluster does not accept.
 
     Args:
         resource: what is declared.
         allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
+        allow: what declarations may use beyond the built-in lists.
     """
     secrets = (
         finding.model_copy(update={"severity": Severity.ERROR})
         for finding in secret_findings(resource)
     )
+    if isinstance(resource, SkippingIndex):
+        return (*server_findings(resource, job_rules(allow)), *secrets)
     if not isinstance(resource, DataSource):
         return tuple(secrets)
     return (*_of_source(resource, allow_jdbc_url=allow_jdbc_url), *secrets)

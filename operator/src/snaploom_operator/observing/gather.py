@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from heapq import nsmallest
+from itertools import islice
 from typing import TypedDict
 
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
@@ -56,9 +57,9 @@ KEPT = 250
 """Checked declarations with a Bundle that are kept: more than are looked at again and again at one
 time, and a few tens of megabytes. Those without are kept of every resource: they are small, and
 each is looked at again right after its status was written."""
-MANY = 40
-"""Resources that are checked in a thread rather than in between: about 50 ms of work
-(`operator.md` section 5, trap 7)."""
+AT_ONCE = 40
+"""Resources that are judged by one turn of a thread: about 50 ms of work, where they are ordinary
+ones."""
 USERS_NAMED = 20
 
 
@@ -89,8 +90,18 @@ class _Kept:
 
 
 @dataclass(frozen=True)
+class _Looked:
+    """A resource that is to be judged."""
+
+    ref: Ref
+    around: Surroundings
+    basis: int
+    """Hash of what it is judged by."""
+
+
+@dataclass(frozen=True)
 class Unjudged:
-    """SQL of a resource is being judged; the resource is looked at again afterwards."""
+    """SQL of a resource is being judged, or it changed meanwhile; it is looked at again."""
 
 
 class Gatherer:
@@ -118,6 +129,7 @@ class Gatherer:
         self._store = store
         self._clock = clock
         self._learning = Learning(verdicts, wake)
+        self._wake = wake
         self._own_findings = partial(own_findings, allow_jdbc_url=allow_jdbc_url, allow=allow)
         self._kept: dict[Ref, _Kept] = {}
         self._large: OrderedDict[Ref, None] = OrderedDict()
@@ -137,18 +149,16 @@ class Gatherer:
         Raises:
             SqlNotJudged: its SQL could not be judged.
         """
-        while True:
-            entry = self._store.entry(ref)
-            if entry is None:
-                self._forget(ref)
-                return None
-            if isinstance(entry.content, Refused):
-                return self._unparsable(entry.content)
-            checked = await self._checked(entry, entry.content)
-            if isinstance(checked, Unjudged):
-                return checked
-            if checked is not None:
-                return self._observed(entry, entry.content, checked, refusal)
+        entry = self._store.entry(ref)
+        if entry is None:
+            self._forget(ref)
+            return None
+        if isinstance(entry.content, Refused):
+            return self._unparsable(entry.content)
+        checked = await self._checked(entry, entry.content)
+        if isinstance(checked, Unjudged):
+            return checked
+        return self._observed(entry, entry.content, checked, refusal)
 
     async def close(self) -> None:
         """Have nothing judged any more."""
@@ -169,8 +179,11 @@ class Gatherer:
             oldest, _ = self._large.popitem(last=False)
             del self._kept[oldest]
 
-    async def _checked(self, entry: Entry, resource: Resource) -> Checked | Unjudged | None:
-        """What declarations say; None where they changed while they were looked at."""
+    async def _checked(self, entry: Entry, resource: Resource) -> Checked | Unjudged:
+        """What declarations say.
+
+        It is found in threads: a resource may have a megabyte, and hundreds that it refers to.
+        """
         around = self._around(entry, resource)
         basis = hash(around.basis)
         kept = self._kept.get(entry.ref)
@@ -179,27 +192,18 @@ class Gatherer:
             return kept.checked
         if self._learning.is_under_way(entry.ref):
             return Unjudged()
-        asked = self._learning.asked(entry.ref)
-        others = needed(around.closure, entry.ref)
-        is_small = len(around.closure) < MANY
-        if is_small:
-            faulty = [each for each in others if self._is_wrong(each, asked)]
-            findings = self._findings(entry.ref, around, basis, asked)
-        else:
-            faulty = await self._wrong_of(others, asked)
-            work = partial(self._own_findings, around, judge_sql=asked)
-            findings = await asyncio.to_thread(work)
+        asked = self._learning.asked(entry.ref, basis)
+        faulty = await self._wrong_of(needed(around.closure, entry.ref), asked)
+        (findings,) = await self._found([_Looked(entry.ref, around, basis)], asked)
         if asked.missing:
             self._learning.begin(entry.ref)
             return Unjudged()
-        if is_small:
-            checked = check(around, findings, _identities(faulty))
-        else:
-            checked = await asyncio.to_thread(check, around, findings, _identities(faulty))
-            if not self._is_still(entry, resource, basis):
-                return None
+        checked = await asyncio.to_thread(check, around, findings, _identities(faulty))
+        if not self._is_still(entry, resource, basis):
+            # It takes its turn again: whoever changes something all the time keeps no worker.
+            self._wake(entry.ref)
+            return Unjudged()
         self._learning.forget(entry.ref)
-        self._own[entry.ref] = basis, findings
         self._keep(entry.ref, _Kept(basis, checked))
         return checked
 
@@ -208,38 +212,53 @@ class Gatherer:
         is_same = self._store.entry(entry.ref) is entry
         return is_same and hash(self._around(entry, resource).basis) == basis
 
-    def _findings(
-        self, ref: Ref, around: Surroundings, basis: int, asked: Asked
-    ) -> tuple[Finding, ...]:
-        """What is wrong or doubtful about a resource itself; found once, whoever asks.
+    async def _wrong_of(self, members: Iterable[Entry], asked: Asked) -> list[Entry]:
+        """Those with faults of their own, some at a time."""
+        wrong: list[Entry] = []
+        waiting = iter(members)
+        while some := tuple(islice(waiting, AT_ONCE)):
+            readable = [each for each in some if isinstance(each.content, Resource)]
+            found = await self._found(map(self._looked_at, readable), asked)
+            sound = {
+                each.ref for each, its in zip(readable, found, strict=True) if not errors_of(its)
+            }
+            wrong.extend(each for each in some if each.ref not in sound)
+        return wrong
+
+    def _looked_at(self, entry: Entry) -> _Looked:
+        assert isinstance(entry.content, Resource)
+        around = self._around(entry, entry.content)
+        return _Looked(entry.ref, around, hash(around.basis))
+
+    async def _found(self, looked: Iterable[_Looked], asked: Asked) -> list[tuple[Finding, ...]]:
+        """What is wrong or doubtful about resources themselves; found once, whoever asks.
 
         It is not kept while a verdict about its SQL is missing.
         """
-        kept = self._own.get(ref)
-        if kept is not None and kept[0] == basis:
-            return kept[1]
-        placeholders = asked.placeholders
-        findings = self._own_findings(around, judge_sql=asked)
-        if asked.placeholders == placeholders:
-            self._own[ref] = basis, findings
-        return findings
+        listed = tuple(looked)
+        known = {
+            each.ref: own[1]
+            for each in listed
+            if (own := self._own.get(each.ref)) is not None and own[0] == each.basis
+        }
+        new = [each for each in listed if each.ref not in known]
+        judged = await asyncio.to_thread(self._judged, new, asked) if new else {}
+        for each in new:
+            known[each.ref], is_whole = judged[each.ref]
+            if is_whole and self._store.entry(each.ref) is not None:
+                self._own[each.ref] = each.basis, known[each.ref]
+        return [known[each.ref] for each in listed]
 
-    async def _wrong_of(self, members: Iterable[Entry], asked: Asked) -> list[Entry]:
-        """Those with faults of their own; others get their turn in between."""
-        found = []
-        for number, entry in enumerate(members, start=1):
-            if self._is_wrong(entry, asked):
-                found.append(entry)
-            if number % MANY == 0:
-                await asyncio.sleep(0)
+    def _judged(
+        self, looked: Iterable[_Looked], asked: Asked
+    ) -> dict[Ref, tuple[tuple[Finding, ...], bool]]:
+        """Findings of each, and whether all verdicts about its SQL were there."""
+        found = {}
+        for each in looked:
+            placeholders = asked.placeholders
+            findings = self._own_findings(each.around, judge_sql=asked)
+            found[each.ref] = findings, asked.placeholders == placeholders
         return found
-
-    def _is_wrong(self, entry: Entry, asked: Asked) -> bool:
-        """Whether a resource has faults of its own."""
-        if isinstance(entry.content, Refused):
-            return True
-        around = self._around(entry, entry.content)
-        return bool(errors_of(self._findings(entry.ref, around, hash(around.basis), asked)))
 
     def _around(self, entry: Entry, resource: Resource) -> Surroundings:
         closure = self._store.closure(entry.ref)

@@ -23,9 +23,10 @@ class Learning:
     def __init__(self, verdicts: SqlVerdicts, wake: Callable[[Ref], None]) -> None:
         self._verdicts = verdicts
         self._wake = wake
-        self._asked: dict[Ref, Asked] = {}
-        """What was learnt for a resource, kept until it is judged: the common store of verdicts
-        may be too small for all of its texts."""
+        self._asked: dict[Ref, tuple[int, Asked]] = {}
+        """By resource: the hash of what it is judged by, and what was learnt for it. It is kept
+        until the resource is judged, or changes: the common store of verdicts may be too small for
+        all of its texts."""
         self._under_way: dict[Ref, asyncio.Task[None]] = {}
         self._failures: dict[Ref, Exception] = {}
 
@@ -33,8 +34,12 @@ class Learning:
         """Whether texts of a resource are being judged."""
         return ref in self._under_way
 
-    def asked(self, ref: Ref) -> Asked:
+    def asked(self, ref: Ref, basis: int) -> Asked:
         """The judge for one look at a resource.
+
+        Args:
+            ref: its key.
+            basis: hash of what it is judged by.
 
         Raises:
             SqlNotJudged: the texts that it asked for last could not be judged.
@@ -42,11 +47,14 @@ class Learning:
         failure = self._failures.pop(ref, None)
         if failure is not None:
             raise failure
-        return self._asked.setdefault(ref, Asked(self._verdicts))
+        kept = self._asked.get(ref)
+        if kept is None or kept[0] != basis:
+            kept = self._asked[ref] = basis, Asked(self._verdicts)
+        return kept[1]
 
     def begin(self, ref: Ref) -> None:
         """Have judged what the last look at a resource was missing."""
-        self._under_way[ref] = asyncio.create_task(self._learn(ref, self._asked[ref]))
+        self._under_way[ref] = asyncio.create_task(self._learn(ref, self._asked[ref][1]))
 
     def forget(self, ref: Ref) -> None:
         """A resource is judged, or gone."""

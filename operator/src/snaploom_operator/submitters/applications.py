@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pydantic import JsonValue, ValidationError
 
+from snaploom.models.allowances import Allowances
 from snaploom.models.base import ApiModel
 from snaploom.models.common import TimestampText
+from snaploom.models.podtemplate import PodTemplate
 from snaploom.models.run import RunAction, SparkSettings, Submitter, Trigger
 from snaploom.models.times import EpochNanos, format_instant, parse_instant
+from snaploom.planning.podsettings import Refusal, template_refusals
 from snaploom.planning.sparksettings import hint_of, refusals
 from snaploom_operator.errors import SparkSettingsRefused
 from snaploom_operator.manifests.metadata import child_metadata
@@ -110,7 +113,8 @@ def checked_settings(request: RunRequest) -> SparkSettings:
         SparkSettingsRefused: they reach beyond the run's own pods, or contradict each other.
     """
     spark = request.spark
-    refused = refusals(request.owner.spec.run.spark, request.allow)
+    own = request.owner.spec.run.spark
+    refused = (*refusals(own, request.allow), *_shown_elsewhere(own, spark, request.allow))
     if refused:
         shown = [f"{one.found} ({one.reason})" for one in refused[:_SHOWN]]
         raise SparkSettingsRefused(
@@ -132,6 +136,21 @@ def checked_settings(request: RunRequest) -> SparkSettings:
             hint="give minExecutors and maxExecutors both",
         )
     return spark
+
+
+def _shown_elsewhere(
+    own: SparkSettings | None, merged: SparkSettings, allow: Allowances
+) -> Iterator[Refusal]:
+    """Volumes of a resource that mounts of the operator's settings put where it may mount none.
+
+    A volume takes the place of the operator's volume of the same name.
+    """
+    if own is None or own.pod_template is None or merged.pod_template is None:
+        return
+    names = {volume.name for volume in own.pod_template.volumes}
+    theirs = set(merged.pod_template.volume_mounts) - set(own.pod_template.volume_mounts)
+    mounts = tuple(mount for mount in theirs if mount.name in names)
+    yield from template_refusals(PodTemplate(volume_mounts=mounts), allow)
 
 
 def _noted(metadata: Metadata, created: str) -> tuple[RunNote, EpochNanos]:

@@ -38,6 +38,7 @@ _TRANSLATED = IPv6Network("64:ff9b::/96")
 _COMPATIBLE = IPv6Network("::/96")
 """The same in an older form (RFC 4291); `::` and `::1` are none of them."""
 
+_LOOPBACK = IPv4Address("127.0.0.1")
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?|[0-9A-Fa-f:.]{2,45}")
 
 
@@ -78,8 +79,16 @@ def declared_rules(environment: Mapping[str, str]) -> EndpointRules:
     """
     if ALLOW_VARIABLE not in environment:
         return EndpointRules()
-    allowances = Allowances.from_environment(environment)
-    return EndpointRules(loopback=False, entries=allowances.endpoints)
+    return job_rules(Allowances.from_environment(environment))
+
+
+def job_rules(allow: Allowances) -> EndpointRules:
+    """For servers that declarations name in jobs of an operator.
+
+    Args:
+        allow: what its administrator allows.
+    """
+    return EndpointRules(loopback=False, entries=allow.endpoints)
 
 
 def refusal_of_host(host: str, port: int, rules: EndpointRules) -> str:
@@ -97,7 +106,7 @@ def refusal_of_host(host: str, port: int, rules: EndpointRules) -> str:
         return "it is a metadata service"
     if rules.is_restricted and not rules.names(plain, port):
         return "it is not on the list 'endpoints'"
-    address = literal_address(plain)
+    address = _LOOPBACK if _is_local(plain) else literal_address(plain)
     return "" if address is None else refusal_of_address(address, rules, plain, port)
 
 
@@ -120,6 +129,11 @@ def refusal_of_address(address: Address, rules: EndpointRules, host: str, port: 
     if found.is_loopback and not rules.loopback and not rules.names(host, port):
         return "it is the machine that connects, and not on the list 'endpoints'"
     return ""
+
+
+def _is_local(plain: str) -> bool:
+    """Whether a name is the machine's own everywhere (RFC 6761)."""
+    return plain == "localhost" or plain.endswith(".localhost")
 
 
 def plain_host(host: str) -> str:

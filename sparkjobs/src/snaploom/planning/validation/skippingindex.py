@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from snaploom.loading.names import did_you_mean
 from snaploom.models.codes import make_finding
@@ -59,7 +60,7 @@ def index_findings(resource: SkippingIndex, scope: Scope) -> Findings:
         *_names(resource),
         *_where(resource, scope),
         *_credentials(resource),
-        *_server(resource, scope),
+        *server_findings(resource, EndpointRules(entries=scope.allow.endpoints)),
         *run_findings(resource.spec.run, resource),
         *spark_findings(resource, scope.allow),
     )
@@ -215,16 +216,25 @@ def _where(resource: SkippingIndex, scope: Scope) -> Findings:
     return expression_findings(resource.spec.where, resource, "spec.where", scope)[1]
 
 
-def _server(resource: SkippingIndex, scope: Scope) -> list[Finding]:
-    """As far as its name tells; what it resolves to is judged where it is connected to."""
+def server_findings(resource: SkippingIndex, rules: EndpointRules) -> list[Finding]:
+    """What is wrong with the server of an index, as far as its name tells.
+
+    What the name resolves to is judged where it is connected to.
+
+    Args:
+        resource: the index.
+        rules: what may be connected to.
+    """
     cluster = resource.spec.store.open_search
     if cluster is None:
         return []
-    rules = EndpointRules(entries=scope.allow.endpoints)
     why = refusal_of_host(cluster.host, cluster.port, rules)
     if not why:
         return []
-    place = f"{cluster.host}:{cluster.port}"
+    host = f"[{cluster.host}]" if ":" in cluster.host else cluster.host
+    place = f"{host}:{cluster.port}"
+    listed = replace(rules, entries=(*rules.entries, place))
+    can_be_listed = not refusal_of_host(cluster.host, cluster.port, listed)
     return [
         make_finding(
             "SL190",
@@ -235,8 +245,8 @@ def _server(resource: SkippingIndex, scope: Scope) -> list[Finding]:
             expected=", ".join(rules.entries) if rules.is_restricted else "a server of OpenSearch",
             hint=f"or have '{place}' added to the list 'endpoints' (chart value allow.endpoints, "
             f"or --allow endpoints={place})"
-            if rules.is_restricted
-            else "",
+            if can_be_listed
+            else "name another server",
         )
     ]
 
