@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -248,6 +249,30 @@ def test_type_that_is_no_name_is_refused(smuggled: str) -> None:
     field = {"name": "a", "type": smuggled, "nullable": True, "metadata": {}}
     with pytest.raises(SourceSchemaInvalid):
         struct_from(json.dumps({"type": "struct", "fields": [field]}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "metadata"),
+    [
+        ("foo", {}), ("varchar(x)", {}), ("interval foo to bar", {}),
+        ("string", {"__COLLATIONS": 5}), ("string", {"__COLLATIONS": {"a": 5}}),
+        ("string", {"__COLLATIONS": {"a": "x.y"}}),
+    ],
+)  # fmt: skip
+def test_type_that_pyspark_does_not_know_is_refused(kind: str, metadata: object) -> None:
+    field = {"name": "a", "type": kind, "nullable": True, "metadata": metadata}
+    with pytest.raises(SourceSchemaInvalid):
+        struct_from(json.dumps({"type": "struct", "fields": [field]}))
+
+
+def test_schema_of_any_depth_is_read_or_refused() -> None:
+    kind = '"long"'
+    for depth in range(400):
+        field = f'{{"name":"a","type":{kind},"nullable":true,"metadata":{{}}}}'
+        kind = f'{{"type":"struct","fields":[{field}]}}'
+        if depth % 20 == 0:
+            with suppress(SourceSchemaInvalid):
+                struct_from(kind)
 
 
 def test_types_of_spark_itself_are_read() -> None:

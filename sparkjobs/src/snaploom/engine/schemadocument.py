@@ -9,11 +9,18 @@ from __future__ import annotations
 
 import json
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as spark
 
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.planning.schemas import parse_schema
+
+_UNREADABLE = (
+    AssertionError, AttributeError, LookupError, PySparkException, RecursionError, TypeError,
+    ValueError,
+)  # fmt: skip
+"""What PySpark raises for names of types, and metadata about collations, that it does not know."""
 
 
 def struct_from(document: str, resource: str = "", path: str = "") -> spark.StructType:
@@ -29,7 +36,8 @@ def struct_from(document: str, resource: str = "", path: str = "") -> spark.Stru
     """
     try:
         parse_schema(document, "")
-    except ValueError as error:
+        return spark.StructType.fromJson(json.loads(document))
+    except _UNREADABLE as error:
         raise SourceSchemaInvalid(
             "this is not a schema that Snaploom reads",
             resource=resource,
@@ -38,7 +46,6 @@ def struct_from(document: str, resource: str = "", path: str = "") -> spark.Stru
             expected="types of Spark's own",
             hint="look at what wrote it; write the columns as types that every session knows",
         ) from None
-    return spark.StructType.fromJson(json.loads(document))
 
 
 def schema_of(frame: DataFrame, resource: str = "", path: str = "") -> spark.StructType:
