@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler
 from ipaddress import ip_address
 
 import pytest
@@ -15,6 +16,7 @@ from support.hostile.servers import (
     Server,
     bomb,
     dripping,
+    dripping_body,
     endless,
     redirecting,
     saying,
@@ -170,6 +172,27 @@ def test_of_several_addresses_only_allowed_ones_are_asked(monkeypatch: pytest.Mo
             assert connection.getpeername()[0] == "127.0.0.1"
 
 
+@pytest.mark.parametrize("host", ["a..example", f"{'a' * 64}.example"])
+def test_a_name_that_cannot_be_asked_for_is_refused(host: str) -> None:
+    with pytest.raises(EndpointRefused, match="empty or too long"):
+        post(f"http://{host}/", b"", {}, OF_ADMINISTRATOR, timeout=1, most=1)
+
+
+def test_a_few_addresses_of_a_name_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[object] = []
+
+    class Deaf(socket.socket):
+        def connect(self, place: object) -> None:
+            tried.append(place)
+            raise TimeoutError
+
+    resolving(monkeypatch, [f"10.0.0.{number}" for number in range(1, 100)])
+    monkeypatch.setattr(connecting.socket, "socket", Deaf)
+    with pytest.raises(TimeoutError):
+        connect("many.example", 80, 1, IN_CLUSTER)
+    assert len(tried) == connecting.MOST_TRIES
+
+
 # The three clients, each by the way that it has.
 
 
@@ -228,9 +251,12 @@ def test_a_long_answer_is_not_read(ask: Callable[[Server], None], answer: object
 
 
 @CLIENTS
-def test_an_answer_that_drips_is_not_waited_for(ask: Callable[[Server], None]) -> None:
+@pytest.mark.parametrize("answer", [dripping, dripping_body])
+def test_an_answer_that_drips_is_not_waited_for(
+    ask: Callable[[Server], None], answer: Callable[[BaseHTTPRequestHandler], None]
+) -> None:
     began = time.monotonic()
-    with serving(dripping) as server, pytest.raises(ENDED):
+    with serving(answer) as server, pytest.raises(ENDED):
         ask(server)
     assert time.monotonic() - began < 20
 

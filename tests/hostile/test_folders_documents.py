@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -256,7 +257,8 @@ def test_type_that_is_no_name_is_refused(smuggled: str) -> None:
     ("told", "metadata"),
     [
         ("foo", {}), ("geometry(SRID:4326)", {}), ("long", {"__COLLATIONS": {"a": "icu.UNICODE"}}),
-        ("string", {"__COLLATIONS": 5}), ("string", {"__COLLATIONS": {"a": "icu.X.Y.Z"}}),
+        ("varchar(x)", {}),
+        ("interval foo to bar", {}), ("string", {"__COLLATIONS": 5}), ("string", {"__COLLATIONS": {"a": "icu.X.Y.Z"}}),
         ("string", {"\ud800": 1}),
     ],
 )  # fmt: skip
@@ -274,6 +276,16 @@ def test_half_of_a_surrogate_pair_is_no_name_and_a_pair_is(folder: Folder) -> No
     with pytest.raises(ManifestCorrupt, match="damaged"):
         read_schema(folder.store, key)
     assert read_schema(folder.store, store_schema(folder.store, pair)) == pair
+
+
+def test_schema_of_any_depth_is_read_or_refused() -> None:
+    kind = '"long"'
+    for depth in range(400):
+        field = f'{{"name":"a","type":{kind},"nullable":true,"metadata":{{}}}}'
+        kind = f'{{"type":"struct","fields":[{field}]}}'
+        if depth % 20 == 0:
+            with suppress(SourceSchemaInvalid):
+                struct_from(kind)
 
 
 def test_types_of_spark_itself_are_read() -> None:

@@ -1,6 +1,7 @@
 """A secret in a wrong place, and the keys of services: no message repeats one."""
 
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -168,6 +169,25 @@ def test_error_hides_a_secret_in_each_encoding(text: str) -> None:
     error = SnaploomError(f"m {text}", found=text, expected=text, hint=text)
     assert not is_shown_in(str(error) + error.message + repr(error))
     assert not is_shown_in(repr(error.args))
+
+
+def test_no_thread_loses_what_another_remembers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confidential, "_known", [()])
+    secrets = [f"secret-{number:04}" for number in range(160)]
+    halves = (secrets[:80], secrets[80:])
+    threads = [
+        threading.Thread(target=lambda half=h: [*map(remember_secret, half)]) for h in halves
+    ]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert "secret" not in without_secrets(" ".join(secrets))
 
 
 def test_short_secret_does_not_spoil_words() -> None:

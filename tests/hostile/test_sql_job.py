@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import os
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -34,6 +35,12 @@ PLACE = SqlPlace("Kind/name", "spec.field", SourceSchemaInvalid, "an expression"
 
 XSD = "rowValidationXSDPath"
 DOCTYPE = '<!DOCTYPE a SYSTEM "{url}"><a>1</a>'
+UDT = '{{"type":"udt","pyClass":"{module}.Type","serializedClass":"","sqlType":"string"}}'
+UDT_SCHEMA = (
+    '{{"type":"struct","fields":[{{"name":"a","type":'
+    + UDT
+    + ',"nullable":true,"metadata":{{}}}}]}}'
+)
 SOURCES = Path(snaploom.__file__).parent
 
 
@@ -225,6 +232,59 @@ def test_no_door_takes_options_that_are_not_on_the_list(
     attacks = {name: text.format(url=listener.url) for name, text in OPTIONS.items()}
     passed = [name for name, text in attacks.items() if through(doors, door, text) is None]
     assert (passed, listener.asked) == ([], [])
+
+
+@pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
+def test_no_door_imports_the_module_of_a_type(
+    doors: SqlDoors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, door: str
+) -> None:
+    """PySpark imports the module of a user-defined type, and older ones unpickle its class."""
+    (tmp_path / "canary_of_a_type.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    foreign = UDT_SCHEMA.format(module="canary_of_a_type")
+    attacks = {
+        "JSON": f"from_json('{{}}', '{foreign}')",
+        "behind blanks": f"from_xml('<a/>', '  \n{foreign}')",
+        "with more behind": f"from_csv('1', '{foreign} x')",
+        "put together": f"from_json('{{}}', concat('{foreign[:9]}', '{foreign[9:]}'))",
+        "of a variant": f"variant_get(parse_json('1'), '$', '{UDT.format(module='m')}')",
+    }
+    passed = [name for name, text in attacks.items() if through(doors, door, text) is None]
+    assert (passed, "canary_of_a_type" in sys.modules) == ([], False)
+
+
+@pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
+def test_types_of_spark_s_own_pass_as_text(doors: SqlDoors, door: str) -> None:
+    field = '{"name":"a","type":"integer","nullable":true,"metadata":{}}'
+    types = (
+        "'a INT'", "'array<struct<`{a}`: int>>'", "schema_of_json('[{\"a\": 1}]')",
+        f"""'{{"type":"struct","fields":[{field}]}}'""",
+    )  # fmt: skip
+    texts = [f"concat(value, to_json(from_json('[]', {one})))" for one in types]
+    assert [str(through(doors, door, text)) for text in texts] == ["None"] * len(texts)
+
+
+def test_an_expression_reads_no_other_column_by_a_lambda(doors: SqlDoors) -> None:
+    with pytest.raises(SourceSchemaInvalid, match="only value may be read here"):
+        doors.transformer("transform(array(1), x -> transform(array(2), y -> x + y + id))[0]")
+    inner = "transform(array('b'), x -> transform(array('c'), y -> concat(value, x, Y))[0])[0]"
+    assert doors.transformer(inner) == ["abc"]
+
+
+def test_a_short_text_that_spark_makes_a_large_tree_of_is_refused(spark: SparkSession) -> None:
+    text = "id"
+    for _ in range(20):
+        text = f"case {text} when 1 then 2 when 2 then 3 when 3 then 1 end"
+    with pytest.raises(SourceSchemaInvalid, match="more than 50,000 parts"):
+        checked_expression(spark, text, PLACE)
+
+
+def test_a_refusal_names_no_more_than_a_few_things(spark: SparkSession) -> None:
+    text = "+".join(f"unknown{number}(id)" for number in range(100))
+    with pytest.raises(SourceSchemaInvalid) as raised:
+        checked_expression(spark, text, PLACE)
+    assert str(raised.value.found).endswith("unknown4(), ...")
+    assert len(str(raised.value)) < 2000
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import threading
 from collections.abc import Mapping
 from urllib.parse import quote, quote_plus
 
@@ -28,6 +29,7 @@ OF_LIBRARIES = (
 )  # fmt: skip
 """Environment variables that libraries, or parts of ours, take a secret from by themselves."""
 
+_REMEMBERING = threading.Lock()
 _BLANKS = re.compile(r"(\s)")
 _known: list[tuple[str, ...]] = [()]
 """Every form of every secret, the longest first; one member, replaced as a whole."""
@@ -43,7 +45,8 @@ def remember_secret(secret: str, user: str = "") -> None:
     if len(secret) < SHORTEST:
         return
     forms = {*_forms(secret), *(_forms(f"{user}:{secret}") if user else ())}
-    _known[0] = tuple(sorted(forms.union(_known[0]), key=lambda form: (-len(form), form)))
+    with _REMEMBERING:  # outputs are woven in threads: none may lose what another adds
+        _known[0] = tuple(sorted(forms.union(_known[0]), key=lambda form: (-len(form), form)))
 
 
 def remember_environment(environment: Mapping[str, str]) -> None:

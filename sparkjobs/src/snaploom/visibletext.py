@@ -11,7 +11,7 @@ import re
 
 _LINES = "\n\t"
 _UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
 """Controls of ASCII and of ISO 8859 (0x9b begins an escape sequence as ESC [ does), marks that
 reverse the direction of text or take no place, and halves of surrogate pairs, which no terminal

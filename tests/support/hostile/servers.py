@@ -118,3 +118,15 @@ def dripping(handler: BaseHTTPRequestHandler) -> None:
         handler.wfile.write(bytes([byte]))
         handler.wfile.flush()
         time.sleep(0.05)
+
+
+def dripping_body(handler: BaseHTTPRequestHandler) -> None:
+    """Answers with a body whose first line, the length of a chunk, comes a byte now and then."""
+    handler.protocol_version = "HTTP/1.1"
+    handler.send_response(200)
+    handler.send_header("Transfer-Encoding", "chunked")
+    handler.end_headers()
+    for _ in range(600):
+        handler.wfile.write(b"0")
+        handler.wfile.flush()
+        time.sleep(0.05)

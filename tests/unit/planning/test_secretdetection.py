@@ -159,3 +159,27 @@ def test_ordinary_documents_have_none() -> None:
     ]
     resources = [KIND_BY_NAME[raw["kind"]].model.parse(raw) for raw in raws]
     assert [finding for resource in resources for finding in secret_findings(resource)] == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3a://key:a/b@bucket", "s3a://AKIA:wJalr/XUtn/FEMI@bucket/out/", "s3a://key:a?b@bucket",
+        "https://me:p#w@host/x",
+    ],
+)  # fmt: skip
+def test_password_with_a_slash_is_seen(url: str) -> None:
+    assert secret_form(f"files at {url}") == "a password in a URL"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3a://bucket/mail/me@example.com", "hdfs://nn:8020/a@b", "hdfs://a:8020,b:8020/x@y",
+        "https://[fd12::7]:9200/@scope", "https://host:port/path@v1", "https://host:/a@b",
+        "abfss://container@account.dfs.core.windows.net/a:b@c", "s3a://${USER}:${KEY}/x@bucket",
+        "s3a://{bucket:string}/x@y", "https://host/a:b@c",
+    ],
+)  # fmt: skip
+def test_sign_in_a_path_is_no_password(url: str) -> None:
+    assert not secret_form(url)

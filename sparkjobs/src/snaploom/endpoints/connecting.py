@@ -7,19 +7,24 @@ otherwise the next time (DNS rebinding) changes nothing. No redirect is followed
 from __future__ import annotations
 
 import http.client
+import os
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
+from typing import Any
 from urllib.parse import urlsplit
 
 from snaploom.errors import SnaploomError
 from snaploom.planning.addresses import EndpointRules, refusal_of_address, refusal_of_host
 
 _CHUNK = 65_536
+MOST_TRIES = 8
+"""Addresses of one host that are tried: a name may have thousands, of which none answers."""
+_Found = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]
 
 
 class EndpointRefused(SnaploomError):
@@ -73,11 +78,15 @@ def connect(host: str, port: int, timeout: float | None, rules: EndpointRules) -
     name = host.removeprefix("[").removesuffix("]")
     refusals: list[str] = []
     failure: OSError | None = None
-    for family, kind, protocol, _, place in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM):
+    tries = 0
+    for family, kind, protocol, _, place in _addresses(name, port):
         why = refusal_of_address(ip_address(str(place[0]).partition("%")[0]), rules, name, port)
         if why:
             refusals.append(why)
             continue
+        tries += 1
+        if tries > MOST_TRIES:
+            break
         connection = socket.socket(family, kind, protocol)
         try:
             connection.settimeout(timeout)
@@ -93,26 +102,46 @@ def connect(host: str, port: int, timeout: float | None, rules: EndpointRules) -
     raise _refused(host, port, refusals[0] if refusals else "it has no address")
 
 
+def _addresses(name: str, port: int) -> Sequence[_Found]:
+    try:
+        return socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    except UnicodeError:  # of Python, which encodes a name before it asks
+        raise _refused(name, port, "a part of this name is empty or too long") from None
+
+
 class Deadline:
     """Ends a connection that takes too long altogether.
 
     The time of one read says nothing about a server that sends a byte now and then.
     """
 
-    def __init__(self, connection: socket.socket) -> None:
-        self.connection = connection
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._watched: socket.socket | None = None
         self._is_over = False
 
+    def watch(self, connection: socket.socket) -> None:
+        """Say which connection is ended; at once, where the time is over."""
+        # A second handle: whatever becomes of the first, TLS around it for one, this one ends it.
+        own = socket.socket(fileno=os.dup(connection.fileno()))
+        with self._lock:
+            if self._watched is not None:
+                self._watched.close()
+            self._watched = own
+        if self._is_over:
+            self._end()
+
     @contextmanager
-    def within(self, seconds: float) -> Iterator[None]:
-        """End the connection unless the block ends in so many seconds.
+    def within(self, seconds: float | None) -> Iterator[None]:
+        """End the connection unless the block ends in so many seconds; None for any number.
 
         Raises:
             TimeoutError: it did not, whatever it made of it.
         """
-        timer = threading.Timer(seconds, self._end)
-        timer.daemon = True
-        timer.start()
+        timer = None if seconds is None else threading.Timer(seconds, self._end)
+        if timer is not None:
+            timer.daemon = True
+            timer.start()
         try:
             yield
         except (OSError, http.client.HTTPException, ValueError) as error:
@@ -120,15 +149,20 @@ class Deadline:
                 raise TimeoutError(f"no whole answer in {seconds:g} seconds") from error
             raise
         finally:
-            timer.cancel()
+            if timer is not None:
+                timer.cancel()
+            with self._lock:
+                if self._watched is not None:
+                    self._watched.close()
+                self._watched = None
         if self._is_over:
             raise TimeoutError(f"no whole answer in {seconds:g} seconds")
 
     def _end(self) -> None:
         self._is_over = True
-        with suppress(OSError):  # it is closed already
-            # Not the method of a TLS socket, which takes away what the reading thread uses.
-            socket.socket.shutdown(self.connection, socket.SHUT_RDWR)
+        with self._lock, suppress(OSError):  # it is closed already
+            if self._watched is not None:
+                self._watched.shutdown(socket.SHUT_RDWR)
 
 
 def bounded_body(read: Callable[[int], bytes], most: int, place: str) -> bytes:
@@ -179,17 +213,16 @@ def post(
     """
     host, port, is_secure = origin_of(url)
     parts = urlsplit(url)
-    deadline = Deadline(connect(host, port, timeout, rules))
+    connection = connect(host, port, timeout, rules)
+    deadline = Deadline()
     try:
         with deadline.within(timeout):
+            deadline.watch(connection)
             if is_secure:
                 secured = ssl.create_default_context()
-                deadline.connection = secured.wrap_socket(
-                    deadline.connection, server_hostname=host, do_handshake_on_connect=False
-                )
-                deadline.connection.do_handshake()
+                connection = secured.wrap_socket(connection, server_hostname=host)
             client = http.client.HTTPConnection(host, port, timeout=timeout)
-            client.sock = deadline.connection
+            client.sock = connection
             target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
             client.request("POST", target, body=body, headers=dict(headers))
             response = client.getresponse()
@@ -198,7 +231,7 @@ def post(
                 raise http.client.IncompleteRead(b"", response.length)
         return Answer(response.status, found)
     finally:
-        deadline.connection.close()
+        connection.close()
 
 
 def origin_of(url: str) -> tuple[str, int, bool]:

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import io
 import socket
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from urllib3 import BaseHTTPResponse, HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import (
-    ConnectTimeoutError,
-    NameResolutionError,
-    NewConnectionError,
-    ReadTimeoutError,
-)
+from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 from urllib3.response import HTTPResponse
 
 from snaploom.endpoints.connecting import Deadline, bounded_body, connect
@@ -44,61 +37,59 @@ def pools_of(rules: EndpointRules, most: int) -> Pools:
         most: bytes of the longest answer, unpacked.
     """
 
-    class PlainConnection(HTTPConnection):
-        def _new_conn(self) -> socket.socket:
-            return _connected(self, rules)
+    class PlainConnection(_JudgedConnection):
+        judged_by, longest = rules, most
 
-        def getresponse(self) -> HTTPResponse:  # type: ignore[override] # as urllib3's own
-            return _in_time(self, super().getresponse)
+    class SecureConnection(_JudgedConnection, HTTPSConnection):
+        judged_by, longest = rules, most
 
-    class SecureConnection(HTTPSConnection):
-        def _new_conn(self) -> socket.socket:
-            return _connected(self, rules)
-
-        def getresponse(self) -> HTTPResponse:  # type: ignore[override] # as urllib3's own
-            return _in_time(self, super().getresponse)
-
-    class PlainPool(HTTPConnectionPool):
+    class PlainPool(_ReadingPool):
         ConnectionCls = PlainConnection
 
-        def urlopen(  # type: ignore[override] # the rest is given by name, or not at all
-            self,
-            method: str,
-            url: str,
-            body: Any = None,
-            headers: Any = None,
-            retries: Any = None,
-            redirect: bool = False,
-            assert_same_host: bool = True,
-            **options: Any,
-        ) -> BaseHTTPResponse:
-            options["preload_content"] = False
-            answer = super().urlopen(
-                method, url, body, headers, retries, False, assert_same_host, **options
-            )
-            return _whole(answer, self, most)
-
-    class SecurePool(HTTPSConnectionPool):
+    class SecurePool(_ReadingPool, HTTPSConnectionPool):
         ConnectionCls = SecureConnection
 
-        def urlopen(  # type: ignore[override] # the rest is given by name, or not at all
-            self,
-            method: str,
-            url: str,
-            body: Any = None,
-            headers: Any = None,
-            retries: Any = None,
-            redirect: bool = False,
-            assert_same_host: bool = True,
-            **options: Any,
-        ) -> BaseHTTPResponse:
-            options["preload_content"] = False
-            answer = super().urlopen(
-                method, url, body, headers, retries, False, assert_same_host, **options
-            )
-            return _whole(answer, self, most)
-
     return Pools(PlainPool, SecurePool)
+
+
+class _JudgedConnection(HTTPConnection):
+    """A connection by rules, whose answers are read whole, in a bounded time."""
+
+    judged_by: EndpointRules
+    longest: int
+    """Bytes of the longest answer, unpacked."""
+
+    def _new_conn(self) -> socket.socket:
+        return _connected(self, self.judged_by)
+
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override] # as urllib3's own
+        deadline = Deadline()
+        if self.sock is not None:
+            deadline.watch(self.sock)
+        with deadline.within(_seconds(self.timeout)):
+            return _whole(super().getresponse(), f"{self.host}:{self.port}", self.longest)
+
+
+class _ReadingPool(HTTPConnectionPool):
+    """A pool that follows no redirect, and leaves reading to its connections."""
+
+    def urlopen(  # type: ignore[override] # the rest is given by name, or not at all
+        self,
+        method: str,
+        url: str,
+        body: Any = None,
+        headers: Any = None,
+        retries: Any = None,
+        redirect: bool = False,
+        assert_same_host: bool = True,
+        **options: Any,
+    ) -> BaseHTTPResponse:
+        options["preload_content"] = False
+        answer = super().urlopen(
+            method, url, body, headers, retries, False, assert_same_host, **options
+        )
+        answer.release_conn()
+        return answer
 
 
 def _connected(connection: HTTPConnection, rules: EndpointRules) -> socket.socket:
@@ -113,31 +104,13 @@ def _connected(connection: HTTPConnection, rules: EndpointRules) -> socket.socke
         raise NewConnectionError(connection, f"no connection to {host}:{port}") from error
 
 
-def _in_time(connection: HTTPConnection, answer: Callable[[], HTTPResponse]) -> HTTPResponse:
-    seconds = _seconds(connection.timeout)
-    if connection.sock is None or seconds is None:
-        return answer()
-    with Deadline(connection.sock).within(seconds):
-        return answer()
-
-
-def _whole(response: BaseHTTPResponse, pool: HTTPConnectionPool, most: int) -> BaseHTTPResponse:
+def _whole(response: HTTPResponse, place: str, most: int) -> HTTPResponse:
     """The answer with its body in memory."""
-    seconds = _seconds(pool.timeout.read_timeout)
-    until = None if seconds is None else time.monotonic() + seconds
-    place = f"{pool.host}:{pool.port}"
-
-    def read(amount: int) -> bytes:
-        if until is not None and time.monotonic() > until:
-            raise ReadTimeoutError(pool, "", f"no whole answer in {seconds:g} seconds")
-        return response.read1(amount, decode_content=True)
-
     try:
-        body = bounded_body(read, most, place)
+        body = bounded_body(lambda amount: response.read1(amount, decode_content=True), most, place)
     except BaseException:
         response.close()  # what is left of it is nobody's answer
         raise
-    response.release_conn()
     headers = response.headers.copy()
     headers.discard("content-encoding")
     return HTTPResponse(
@@ -148,6 +121,7 @@ def _whole(response: BaseHTTPResponse, pool: HTTPConnectionPool, most: int) -> B
         reason=response.reason,
         preload_content=False,
         decode_content=False,
+        original_response=response._original_response,
     )
 
 

@@ -196,7 +196,11 @@ class Expectations:
                 checked_expression(rows.sparkSession, text, place, AGGREGATES).column.cast("string")
                 for text in texts
             ]
-            row = rows.agg(*columns).first() if columns else None
+            row = None
+            if columns:
+                made = rows.agg(*columns)
+                check_resolved(made, [rows], place, AGGREGATES)
+                row = made.first()
         except (AnalysisException, CheckInvalid, SqlRefused):
             row = None  # an aggregate of a part only; its value would help, no more
         if row is None:

@@ -27,6 +27,8 @@ MOST_DIGITS = 38
 _SIMPLE = re.compile(r"[A-Za-z][A-Za-z0-9_ (),.:-]{0,99}")
 _HALVES = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 """What may be half of a surrogate pair, which no file can hold: escaped, or as it is."""
+_DDL = re.compile(r"\s*+(?:[A-Za-z0-9_`]|$)")
+"""How DDL begins, and no object of JSON."""
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 
 
@@ -102,6 +104,28 @@ def parse_schema(text: str, seen: str) -> Struct:
         raise ValueError("not the JSON of a schema: nested too deep") from None
     if not isinstance(found, Struct):
         raise ValueError("not the JSON of a schema: the outermost type is no struct")
+    return found
+
+
+def is_type(text: str) -> bool:
+    """Whether a text, which Spark takes for a type, names none but Spark's own types.
+
+    Spark reads it as DDL and, where that fails, as JSON. Only JSON has user-defined types.
+    """
+    if _DDL.match(text):
+        return True
+    try:
+        _parse(json.loads(text, object_pairs_hook=_without_doubles), "")
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _without_doubles(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    """An object of JSON, whose names every parser takes alike."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("not the JSON of a type: an object has a name twice")
     return found
 
 

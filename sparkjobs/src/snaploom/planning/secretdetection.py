@@ -54,6 +54,8 @@ _FORMS: Mapping[str, re.Pattern[str]] = {
     "a key of an Azure account": re.compile(r"AccountKey=[A-Za-z0-9+/]{40}"),
 }
 """What secrets look like, wherever they stand. None repeats without a bound: texts are hostile."""
+_HOST_AND_PORT = re.compile(r"(?:\[[^\]]*\]|[^:]*)(?::(?:[0-9]*|port))?", re.IGNORECASE)
+"""What stands before the path of a URL without a user: `key:a/b@bucket` begins otherwise."""
 _SIGNATURES = frozenset({"sig", "signature", "x-amz-security-token", "x-amz-signature"})
 """Parameters of a URL that let whoever has it in."""
 
@@ -102,15 +104,25 @@ def _of_url(piece: str) -> str:
     if "://" not in piece:
         return ""
     for rest in piece.split("://")[1:] if "@" in piece else ():
-        authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
-        password = authority.rpartition("@")[0].partition(":")[2]
-        if password and not _is_reference(password):
+        if _has_password(rest):
             return "a password in a URL"
     pairs = (parameter.partition("=") for parameter in piece.partition("?")[2].split("&"))
     for name, _, value in pairs:
         if (name.casefold() in _SIGNATURES and value) or names_a_secret(name, value):
             return "a signature or password as a parameter of a URL"
     return ""
+
+
+def _has_password(rest: str) -> bool:
+    """Whether a password stands in a URL, given without its scheme; keys of AWS have a `/`."""
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    login = authority.rpartition("@")[0]
+    if login:
+        password = login.partition(":")[2]
+        return bool(password) and not _is_reference(password)
+    hosts = authority.split(",")
+    is_cut = any(_HOST_AND_PORT.fullmatch(host) is None for host in hosts)
+    return is_cut and "@" in rest and not _is_reference(authority)
 
 
 def _is_reference(value: str) -> bool:

@@ -22,6 +22,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from snaploom.errors import SnaploomError
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
+from snaploom.planning.schemas import parse_schema
 from snaploom.planning.sqlgate.lexer import SqlRefused, scan
 from snaploom.sparkgate.judging import (
     OF_QUERIES,
@@ -36,6 +37,11 @@ from snaploom.sparkgate.trees import Trees
 ALLOW_SETTING = "spark.snaploom.allow"
 """Setting of a session with its allowances as JSON. `snaploom.jobs.session` writes it last, after
 all that declarations ask for; a query cannot set anything."""
+
+MOST_NODES = 50_000
+"""Parts of a text's tree: some six for each token that a text may have."""
+MOST_TOLD = 5
+"""How many things that a text may not have are named in one message."""
 
 _NOT_FOR_PEOPLE = re.compile(r"^\[[A-Z0-9_.]+\] |(?:^|(?<=\S))\s*+SQLSTATE: \w+\.?")
 
@@ -133,6 +139,7 @@ def check_resolved(
     plan = made._jdf.queryExecution().analyzed()
     uses = Trees(spark).uses(plan, given)
     _refuse(judge_resolved(uses, scope, allowances_of(spark)), place)
+    _refuse_types(made, place)
 
 
 def checked_query(
@@ -170,6 +177,7 @@ def checked_query(
             spark.catalog.dropTempView(view)
     uses = trees.uses(made._jdf.queryExecution().analyzed(), (), views.values())
     _refuse(judge_resolved(uses, scope, allowances_of(spark)), place)
+    _refuse_types(made, place)
     return made
 
 
@@ -191,6 +199,7 @@ def checked_statement(spark: SparkSession, text: str, place: SqlPlace) -> DataFr
     made = trees.frame(_judged(spark, trees, clean, place, scope))
     uses = trees.uses(made._jdf.queryExecution().analyzed(), ())
     _refuse(judge_resolved(uses, scope, allowances_of(spark)), place)
+    _refuse_types(made, place)
     return made
 
 
@@ -206,25 +215,42 @@ def _judged(
 ) -> JavaObject:
     try:
         parsed = trees.parse(clean, is_query=scope.is_query)
-        nodes = trees.nodes(parsed)
+        nodes = trees.nodes(parsed, MOST_NODES + 1)
     except (PySparkException, Py4JError) as error:
         raise place.refused(f"Spark cannot parse this SQL: {_cause(error)}") from error
+    if len(nodes) > MOST_NODES:
+        raise place.refused(
+            f"this SQL is too large: Spark makes more than {MOST_NODES:,} parts of it",
+            hint="write CASE WHEN a = 1 THEN ... for CASE a WHEN 1 THEN ... where a is long: Spark "
+            "repeats it for each WHEN",
+        )
     _refuse(judge_parsed(nodes, scope, allowances_of(spark)), place)
     return parsed
+
+
+def _refuse_types(made: DataFrame, place: SqlPlace) -> None:
+    """Refuse columns of user-defined types: PySpark imports a type's module to show a schema."""
+    try:
+        parse_schema(str(made._jdf.schema().json()), "")
+    except ValueError as error:
+        raise place.refused("this SQL may not make such a column", str(error)[:1000]) from None
 
 
 def _refuse(refusals: Sequence[Refusal], place: SqlPlace) -> None:
     if not refusals:
         return
-    found = ", ".join(dict.fromkeys(one.found for one in refusals))
-    hints = [_hint(one) for one in refusals if one.list_ and one.entry]
-    message = f"this SQL may not have {refusals[0].found}: {refusals[0].why}"
-    raise place.refused(message, found, "; ".join(dict.fromkeys(hints)) or None)
+    things = list(dict.fromkeys(one.found for one in refusals))
+    found = ", ".join([*things[:MOST_TOLD], *(["..."] if len(things) > MOST_TOLD else [])])
+    hints = dict.fromkeys(_hint(one) for one in refusals if one.list_ and one.entry)
+    hint = f"leave it out, or {' and '.join(list(hints)[:MOST_TOLD])}" if hints else None
+    raise place.refused(
+        f"this SQL may not have {refusals[0].found}: {refusals[0].why}", found, hint
+    )
 
 
 def _hint(refusal: Refusal) -> str:
     return (
-        f"leave it out, or have '{refusal.entry}' added to the list '{refusal.list_}' (chart value "
+        f"have '{refusal.entry}' added to the list '{refusal.list_}' (chart value "
         f"allow.{refusal.list_}, or --allow {refusal.list_}={refusal.entry})"
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from snaploom.models.allowances import Allowances
+from snaploom.planning.schemas import is_type
 from snaploom.planning.sqlgate.functions import FUNCTIONS, Kind, builtin_name, refusal_of
 from snaploom.sparkgate.kinds import (
     CATALYST,
@@ -18,6 +19,8 @@ from snaploom.sparkgate.kinds import (
     PARSED_VALUES,
     RESOLVED_EXPRESSIONS,
     RESOLVED_PLANS,
+    TYPE_PLACE,
+    TYPES_OF_EXAMPLES,
     USER_FUNCTIONS,
 )
 
@@ -221,7 +224,7 @@ class _Parsed:
             case "UnresolvedFunction":
                 yield from self._beyond_call(place, _dotted(node.fields.get("nameParts")))
                 if node.fields.get("isInternal") is not False:
-                    yield Refusal(_dotted(node.fields.get("nameParts")), "it is Spark's own affair")
+                    yield Refusal(_dotted(node.fields.get("nameParts")), "only Spark may call it")
             case "UnresolvedGenerator":
                 parts = node.fields.get("name")
                 names = [part for part in parts if part] if isinstance(parts, list) else []
@@ -232,6 +235,8 @@ class _Parsed:
             case "UnresolvedRelation":
                 yield from self._beyond_relation(node, readable)
             case "UnresolvedAttribute":
+                yield from self._beyond_column(node)
+            case "UnresolvedNamedLambdaVariable" if not self._is_of_lambda(place):
                 yield from self._beyond_column(node)
             case _:
                 return
@@ -246,8 +251,8 @@ class _Parsed:
             return
         if known.kind not in self._scope.kinds:
             yield Refusal(f"{name}()", f"{_CALLED[known.kind]} may not stand here")
-        if known.name in OPTIONS:
-            yield from self._beyond_map(place, known.name)
+        if known.name in OPTIONS or known.name in TYPE_PLACE:
+            yield from self._beyond_arguments(place, known.name)
 
     def _beyond_table_function(self, place: int, name: str) -> Iterator[Refusal]:
         known = FUNCTIONS.get(builtin_name(name))
@@ -257,11 +262,16 @@ class _Parsed:
         if why:
             yield Refusal(f"{name}()", why, _FUNCTIONS_LIST, builtin_name(name))
 
-    def _beyond_map(self, place: int, function: str) -> Iterator[Refusal]:
-        """Options must be written out, so that it is known what they are before anything runs."""
+    def _beyond_arguments(self, place: int, function: str) -> Iterator[Refusal]:
+        """Types and options must be written out: it is known what they are before anything runs."""
         arguments = [p for p in self._below[place] if self._nodes[p].field == "arguments"]
         if any(self._nodes[p].kind == "expressions.NamedArgumentExpression" for p in arguments):
             yield Refusal(f"{function}(... => ...)", "its arguments may not be named")
+        if function in TYPE_PLACE:
+            for argument in arguments[TYPE_PLACE[function] :][:1]:
+                yield from self._beyond_type(argument, function)
+        if function not in OPTIONS:
+            return
         for argument in arguments[OPTIONS_PLACE[function] :]:
             texts = self._literal_map(argument)
             if texts is None:
@@ -271,6 +281,19 @@ class _Parsed:
             yield from _beyond_options(
                 function, zip(texts[::2], texts[1::2], strict=False), self._allow
             )
+
+    def _beyond_type(self, place: int, function: str) -> Iterator[Refusal]:
+        node = self._nodes[place]
+        text = node.fields.get("value")
+        if node.kind == "expressions.Literal" and isinstance(text, str):
+            if not is_type(text):
+                why = f"{function} takes types of Spark's own, such as 'a INT, b STRING'"
+                yield Refusal("this type", why)
+            return
+        name = builtin_name(_dotted(node.fields.get("nameParts")))
+        if node.kind != "analysis.UnresolvedFunction" or name not in TYPES_OF_EXAMPLES:
+            why = f"the type that {function} takes must be a text, such as 'a INT, b STRING'"
+            yield Refusal("a type that is computed", why)
 
     def _literal_map(self, place: int) -> list[str] | None:
         node = self._nodes[place]
@@ -292,6 +315,19 @@ class _Parsed:
         if node.fields.get("options") != {"map": []} or node.fields.get("isStreaming") is not False:
             yield Refusal(f"options of {name}", "a table may not be read with options")
 
+    def _is_of_lambda(self, place: int) -> bool:
+        """Whether a name is a variable of a lambda around it: Spark gives columns in one alike."""
+        name = _first_name(self._nodes[place])
+        around = self._nodes[place].parent
+        while around >= 0:
+            if self._nodes[around].kind == "expressions.LambdaFunction" and any(
+                self._nodes[p].field == "arguments" and _first_name(self._nodes[p]) == name
+                for p in self._below[around]
+            ):
+                return True
+            around = self._nodes[around].parent
+        return False
+
     def _beyond_column(self, node: Node) -> Iterator[Refusal]:
         parts = node.fields.get("nameParts")
         names = [str(part) for part in parts] if isinstance(parts, list) else [""]
@@ -301,6 +337,11 @@ class _Parsed:
         if len(names) == 1 and names[0].lower() in _WITHOUT_BRACKETS:
             return
         yield Refusal(".".join(names), f"only {' and '.join(sorted(readable))} may be read here")
+
+
+def _first_name(node: Node) -> str:
+    parts = node.fields.get("nameParts")
+    return str(parts[0]).lower() if isinstance(parts, list) and parts else ""
 
 
 def _dotted(parts: object) -> str:

@@ -256,6 +256,18 @@ OPTIONS_PLACE: Mapping[str, int] = MappingProxyType(
 )
 """Which argument of a function is its map of options, counted from 0."""
 
+TYPE_PLACE: Mapping[str, int] = MappingProxyType(
+    {
+        "from_csv": 1, "from_json": 1, "from_xml": 1, "try_variant_get": 2, "variant_get": 2,
+    }
+)  # fmt: skip
+"""Which argument of a function is a data type as text, counted from 0. Spark takes JSON there too,
+in which a user-defined type is a class by its name: Spark makes an instance of it, and PySpark
+imports its module."""
+
+TYPES_OF_EXAMPLES = frozenset({"schema_of_csv", "schema_of_json", "schema_of_xml"})
+"""Functions that may stand in place of a type: none of their results is JSON."""
+
 OPTIONS_OF_CLASSES: Mapping[str, str] = MappingProxyType(
     {
         "JsonToStructs": "from_json",

@@ -82,11 +82,11 @@ class Trees:
         rows = self._classic.Dataset.ofRows(self._spark._jsparkSession, parsed)
         return DataFrame(rows, self._spark)
 
-    def nodes(self, parsed: JavaObject) -> list[Node]:
-        """Every node of a parsed tree, parents first."""
+    def nodes(self, parsed: JavaObject, most: int) -> list[Node]:
+        """The nodes of a parsed tree, parents first; no more than so many are looked at."""
         return [
             Node(parent, field, bare_kind(kind), fields)
-            for parent, field, kind, fields in json.loads(self._java.parsed(parsed))
+            for parent, field, kind, fields in json.loads(self._java.parsed(parsed, most))
         ]
 
     def uses(

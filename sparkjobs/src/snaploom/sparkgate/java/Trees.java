@@ -68,12 +68,17 @@ public final class Trees {
     return (TreeNode) parsed;
   }
 
-  /** Nodes of a parsed tree, parents first: `[[parent, field, class, {field: value}], ...]`. */
-  public String parsed(Object root) throws Exception {
+  /**
+   * Nodes of a parsed tree, parents first: `[[parent, field, class, {field: value}], ...]`.
+   *
+   * @param most nodes, behind which no other is looked at: Spark's parser repeats the operand of
+   *     `CASE a WHEN 1 ... WHEN 2 ...` for each WHEN, so that a short text can have billions.
+   */
+  public String parsed(Object root, int most) throws Exception {
     List nodes = new ArrayList();
     Deque open = new ArrayDeque();
     open.add(new Object[] {Integer.valueOf(-1), "", root});
-    while (!open.isEmpty()) {
+    while (!open.isEmpty() && nodes.size() < most) {
       Object[] next = (Object[]) open.removeLast();
       Integer place = Integer.valueOf(nodes.size());
       Map fields = new LinkedHashMap();

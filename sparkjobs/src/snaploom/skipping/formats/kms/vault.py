@@ -103,7 +103,7 @@ class VaultKeyService:
         path = self._environment.get(TOKEN_FILE_VARIABLE, "")
         try:
             token = Path(path).read_text(encoding="utf-8") if path else None
-        except OSError:
+        except (OSError, UnicodeDecodeError):
             raise _refused(label, "a token file that cannot be read") from None
         token = (token or self._environment.get(TOKEN_VARIABLE, "")).strip()
         if not token or not token.isascii() or not token.isprintable():
