@@ -66,6 +66,12 @@ DECLARATIONS = (
         "bytes",
     ),
     Limit(
+        "snaploom_operator.local.runner:MOST_UNPACKED",
+        "a packed Bundle, unpacked by a local operator",
+        "the run fails",
+        "bytes",
+    ),
+    Limit(
         "snaploom_operator.naming:LONGEST_RUN",
         "the name of a run",
         "the resource's name in it is cut",
@@ -261,6 +267,11 @@ WEBHOOK = (
         "a warning; reconciling judges the rest",
     ),
     Limit(
+        "snaploom_operator.admission.surroundings:LARGEST_DEPENDANTS",
+        "characters of dependants that a change is judged for",
+        "a warning; reconciling judges the rest",
+    ),
+    Limit(
         "snaploom_operator.admission.answers:LONGEST_WARNINGS",
         "all warnings of a review",
         "the rest is counted",
@@ -340,6 +351,11 @@ SQL = (
         "levels",
     ),
     Limit(
+        "snaploom.sparkgate.gate:MOST_NODES",
+        "parts of a text of SQL, as Spark parses it",
+        "the run fails; the error names the text",
+    ),
+    Limit(
         "snaploom.planning.sqlgate.worker:MOST_SECONDS",
         "processor time for a text of SQL, in a cluster",
         "`SL150`",
@@ -377,6 +393,12 @@ FOLDERS = (
         "snaploom.storage.footers:LONGEST",
         "a footer of a Parquet file",
         "the file itself is read",
+        "bytes",
+    ),
+    Limit(
+        "snaploom.storage.compactthrift:LONGEST_PATHS",
+        "paths of the columns of a Parquet file, together",
+        "as for a footer that is too long",
         "bytes",
     ),
     Limit(

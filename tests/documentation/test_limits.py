@@ -32,6 +32,7 @@ OF_TEXTS_AND_NAMES = {
     "snaploom.skipping.stores.usage:LONGEST_REASON",
     "snaploom.skipping.stores.usage:MOST_REASONS",
     "snaploom.storage.published:LONGEST_WARNING",
+    "snaploom.sparkgate.gate:MOST_TOLD",
     "snaploom_operator.acting.events:LONGEST_INSTANCE",
     "snaploom_operator.acting.events:LONGEST_NAME",
     "snaploom_operator.acting.events:LONGEST_NOTE",
@@ -42,6 +43,7 @@ OF_TEXTS_AND_NAMES = {
 }
 """How much of a text people are shown, and how long names are: nothing ends there."""
 OF_WORK = {
+    "snaploom.endpoints.connecting:MOST_TRIES",
     "snaploom.jobs.lineage.sending:LONGEST_ANSWER",
     "snaploom.loading.names:MOST_COMPARED",
     "snaploom.skipping.core.bloom:MOST_FUNCTIONS",

@@ -258,7 +258,8 @@ def test_type_that_is_no_name_is_refused(smuggled: str) -> None:
     [
         ("foo", {}), ("geometry(SRID:4326)", {}), ("long", {"__COLLATIONS": {"a": "icu.UNICODE"}}),
         ("varchar(x)", {}),
-        ("interval foo to bar", {}), ("string", {"__COLLATIONS": 5}), ("string", {"__COLLATIONS": {"a": "icu.X.Y.Z"}}),
+        ("interval foo to bar", {}), ("string", {"__COLLATIONS": 5}),
+        ("string", {"__COLLATIONS": {"a": "icu.X.Y.Z"}}),
         ("string", {"\ud800": 1}),
     ],
 )  # fmt: skip

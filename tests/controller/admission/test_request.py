@@ -130,7 +130,7 @@ def test_what_must_pass_passes_however_wrong_it_is(
 ) -> None:
     assert passes_unread(a_request(new, old, **changes), {OUR_USER})
     settings = AdmissionSettings(passed_users=(OUR_USER,))
-    ours = Judge(store_of([]), settings, None, VerdictsInProcess())  # type: ignore[arg-type]
+    ours = Judge(store_of([]), settings, ThreadPoolExecutor(1), VerdictsInProcess())
     found = judged(ours, json.dumps(a_review(new, old, **changes)).encode())
     assert found is not None
     assert (found.outcome, found.answer.warnings) == (Outcome.PASSED, ())

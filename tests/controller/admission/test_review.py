@@ -22,6 +22,7 @@ from support.reviews import DENY, a_request, answered, codes, response, store_of
 
 from snaploom.planning.sqlgate.facts import judge
 from snaploom_operator.admission.answers import Answer
+from snaploom_operator.knowledge.entries import size_of
 from snaploom_operator.knowledge.parsing import Refused
 from snaploom_operator.observing import checking
 
@@ -432,3 +433,14 @@ def test_a_relationship_of_many_outputs_is_judged_in_some_and_says_so(
     answer = answered(after, existing, before)
     assert "breaks OutputDataset/o0, OutputDataset/o1;" in answer.warnings[0]
     assert "looked at in 2 of 5" in answer.warnings[-1]
+
+
+def test_of_large_dependants_no_more_are_judged_than_take_a_moment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    outputs = [stored(output(f"o{number}")) for number in range(5)]
+    size = size_of(outputs[0]["spec"])
+    monkeypatch.setattr("snaploom_operator.admission.surroundings.LARGEST_DEPENDANTS", 3 * size)
+    before, after = narrowed()
+    existing = [*shop()[:3], stored(files("elsewhere")), *outputs]
+    assert "looked at in 3 of 5" in answered(after, existing, before).warnings[-1]

@@ -6,6 +6,7 @@ import asyncio
 import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -169,7 +170,7 @@ async def test_too_many_reviews_at_once_are_sent_away(tmp_path: Path, authority:
 
 
 def a_judge() -> Judge:
-    return Judge(Store(), AdmissionSettings(), None, VerdictsInProcess())  # type: ignore[arg-type]
+    return Judge(Store(), AdmissionSettings(), ThreadPoolExecutor(2), VerdictsInProcess())
 
 
 async def test_a_fault_of_ours_is_logged_and_not_shown(

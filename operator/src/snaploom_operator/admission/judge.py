@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Executor
@@ -25,6 +24,7 @@ from snaploom_operator.admission.review import (
     review,
     review_deletion,
 )
+from snaploom_operator.admission.sharedthreads import SharedThreads
 from snaploom_operator.admission.surroundings import (
     Known,
     Surroundings,
@@ -38,6 +38,8 @@ from snaploom_operator.sqlverdicts import Asked, SqlVerdicts
 
 MOST_OF_A_NAMESPACE = 16
 """Reviews of one namespace under way: a quarter of all (`server.MOST_AT_ONCE`)."""
+THREADS_OF_A_NAMESPACE = 2
+"""Threads that judge for one namespace at a time: half of all (`running.THREADS`)."""
 SMALL_BODY = 16 * 1024
 """Bytes of a review that is read in less time than a thread takes to begin."""
 
@@ -107,7 +109,7 @@ class Judge:
             allow_jdbc_url=allow_jdbc_url,
             allow=allow,
         )
-        self._threads = threads
+        self._threads = SharedThreads(threads, THREADS_OF_A_NAMESPACE)
         self._verdicts = verdicts
         self._under_way: Counter[str] = Counter()
 
@@ -122,11 +124,10 @@ class Judge:
             ReviewUnreadable: the body is none.
             TooManyReviews: its namespace has too many under way.
         """
-        loop = asyncio.get_running_loop()
         if len(body) <= SMALL_BODY:
             request, submission = self._read(body)
         else:
-            request, submission = await loop.run_in_executor(self._threads, self._read, body)
+            request, submission = await self._threads.run("", partial(self._read, body))
         if isinstance(submission, Submission):
             with self._turn(request.namespace):
                 around = surroundings_of(submission.resource, self._known)
@@ -155,12 +156,12 @@ class Judge:
         self, submission: Submission, around: Surroundings, namespace: str
     ) -> Answer:
         """The answer once all SQL in sight is judged; the namespace waits for its own texts."""
-        loop, asked = asyncio.get_running_loop(), Asked(self._verdicts)
+        asked = Asked(self._verdicts)
         work = partial(self._review, submission, around, judge_sql=asked)
-        answer = await loop.run_in_executor(self._threads, work)
+        answer = await self._threads.run(namespace, work)
         while asked.missing:
             await asked.learn(namespace)
-            answer = await loop.run_in_executor(self._threads, work)
+            answer = await self._threads.run(namespace, work)
         return answer
 
     def _read(self, body: bytes) -> tuple[AdmissionRequest, Submission | Answer | None]:

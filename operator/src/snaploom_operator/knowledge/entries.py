@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from pydantic import JsonValue
 
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
@@ -25,6 +28,8 @@ class Entry:
     content: Resource | Refused
     references: frozenset[Ref]
     """Every object that its spec names, whether there is one or not."""
+    size: int
+    """Characters and values of its spec, about: what judging it costs grows with them."""
 
     @property
     def generation(self) -> int:
@@ -32,6 +37,22 @@ class Entry:
         if isinstance(self.content, Refused):
             return self.content.generation
         return self.content.metadata.generation or 0
+
+
+def size_of(spec: JsonValue) -> int:
+    """Characters of all names and texts of a spec, with one for each value."""
+    size, waiting = 0, [spec]
+    while waiting:
+        value = waiting.pop()
+        size += 1
+        if isinstance(value, str):
+            size += len(value)
+        elif isinstance(value, Mapping):
+            size += sum(map(len, value))
+            waiting.extend(value.values())
+        elif isinstance(value, Sequence):
+            waiting.extend(value)
+    return size
 
 
 def declared(entry: Entry | None) -> object:

@@ -24,6 +24,7 @@ from snaploom_operator.knowledge.entries import (
     declared,
     may_go,
     published,
+    size_of,
 )
 from snaploom_operator.knowledge.folders import Folders
 from snaploom_operator.knowledge.lastseen import LastSeenIndex
@@ -249,7 +250,7 @@ class Store:
         content = parse_resource(stored)
         references = NOTHING if isinstance(content, Refused) else references_of(content)
         uid = text_in(metadata_of(stored), "uid")
-        entry = Entry(ref, version, uid, content, references)
+        entry = Entry(ref, version, uid, content, references, size_of(stored.get("spec")))
         return self._replaced(ref, self._entries.get(ref), entry)
 
     def _replaced(self, ref: Ref, before: Entry | None, after: Entry | None) -> frozenset[Ref]:
