@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-import threading
 from asyncio.subprocess import PIPE, Process
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -21,6 +20,7 @@ from snaploom.planning.sqlgate.facts import SqlFault, SqlText, SqlVerdict
 from snaploom.planning.sqlgate.wire import read_verdict, text_line
 from snaploom.planning.sqlgate.worker import TOO_LONG
 from snaploom_operator.errors import SqlNotJudged
+from snaploom_operator.keptverdicts import KeptVerdicts
 
 PROCESSES = 2
 """One namespace can keep one of them busy; the other is for the rest."""
@@ -29,10 +29,6 @@ SECONDS = 20.0
 the processor (`worker.MOST_SECONDS`)."""
 START_SECONDS = 60.0
 """What a process may take to begin; it takes a fifth of one where nothing else goes on."""
-KEPT_CHARACTERS = 4_000_000
-"""Characters of texts whose verdicts are kept: some 20,000 ordinary ones."""
-KEPT_OVERHEAD = 200
-"""Characters that a kept verdict counts for besides its text."""
 LONGEST_LINE = 16 * 1024 * 1024
 """Bytes of a verdict: facts of a text are no longer than a few times itself."""
 WORKER = (sys.executable, "-P", "-m", "snaploom.planning.sqlgate.worker")
@@ -72,9 +68,7 @@ class SqlWorkers:
         self._program = program
         self._processes = processes
         self._seconds = seconds
-        self._kept: OrderedDict[SqlText, SqlVerdict] = OrderedDict()
-        self._characters = 0
-        self._lock = threading.Lock()
+        self._kept = KeptVerdicts()
         self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()
         self._busy: dict[str, int] = {}
         self._idle: list[Process] = []
@@ -83,8 +77,7 @@ class SqlWorkers:
 
     def known(self, text: SqlText) -> SqlVerdict | None:
         """The verdict about a text that was judged before; from any thread."""
-        with self._lock:
-            return self._kept.get(text)
+        return self._kept.get(text)
 
     async def judged(
         self, namespace: str, texts: Iterable[SqlText]
@@ -146,7 +139,7 @@ class SqlWorkers:
     async def _work(self, namespace: str, job: _Job) -> None:
         try:
             verdict = self.known(job.text) or await self._verdict(job.text)
-            self._keep(job.text, verdict)
+            self._kept.put(namespace, job.text, verdict)
             if not job.verdict.done():
                 job.verdict.set_result(verdict)
         except asyncio.CancelledError:
@@ -201,16 +194,6 @@ class SqlWorkers:
             await _end(process)
             raise SqlNotJudged("a process that judges SQL ended before it began")
         return process
-
-    def _keep(self, text: SqlText, verdict: SqlVerdict) -> None:
-        with self._lock:
-            if text in self._kept:
-                return
-            self._kept[text] = verdict
-            self._characters += len(text.text) + KEPT_OVERHEAD
-            while self._characters > KEPT_CHARACTERS:
-                oldest, _ = self._kept.popitem(last=False)
-                self._characters -= len(oldest.text) + KEPT_OVERHEAD
 
 
 def _stopping() -> SqlNotJudged:

@@ -135,14 +135,6 @@ async def test_texts_that_nobody_waits_for_are_not_judged() -> None:
             assert await made.judged("team", [expression("a")])
 
 
-async def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlworkers, "KEPT_CHARACTERS", 3 * (sqlworkers.KEPT_OVERHEAD + 1))
-    async with workers() as made:
-        texts = [expression(letter) for letter in "abcde"]
-        await made.judged("team", texts)
-        assert [made.known(text) is None for text in texts] == [True, True, False, False, False]
-
-
 async def test_no_process_is_left_behind() -> None:
     async with workers() as made:
         await made.judged("team", [expression("a")])
