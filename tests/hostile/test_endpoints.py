@@ -12,6 +12,7 @@ from ipaddress import ip_address
 
 import pytest
 from pydantic import ValidationError
+from support.declarations import Raw, document, files, output, parsed
 from support.hostile.servers import (
     Server,
     bomb,
@@ -423,3 +424,59 @@ def test_a_declared_server_is_judged_by_validation(
 def test_a_host_is_no_part_of_a_uri(host: str) -> None:
     with pytest.raises(ValidationError):
         SkippingIndex.parse(a_declared_index(host))
+
+
+PLACES: dict[str, Callable[[str], Raw]] = {
+    "source": lambda uri: files("a", sourceUriGlobs=[f"{uri}x/*.parquet"]),
+    "folder": lambda uri: output(**{"outputFolder.folderUri": uri}),
+    "checkpoints": lambda uri: output(run={"checkpointUri": uri}),
+    "index": lambda uri: a_native_index(uri),
+}
+
+
+def a_native_index(location: str) -> Raw:
+    spec = {
+        "target": {"dataSource": "a"},
+        "indexes": [{"type": "MIN_MAX", "column": "x"}],
+        "store": {"parquet": {"location": location}},
+    }
+    return document("SkippingIndex", "i", spec)
+
+
+def refused_places(door: str, uri: str) -> list[str]:
+    found = validate(parsed([PLACES[door](uri)]))
+    return [finding.path for finding in found if finding.code == "SL190"]
+
+
+@pytest.mark.parametrize("door", PLACES)
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "webhdfs://169.254.169.254:80/", "hdfs://169.254.169.254/", "HDFS://2852039166:8020/",
+        "abfss://c@169.254.169.254./", "hdfs://[fd00:ec2::254]:80/", "http://100.100.100.200/",
+        "ftp://user@metadata.google.internal:21/", "hdfs://good:8020,0xa9fea9fe:80/",
+        "swebhdfs://[::ffff:169.254.169.254]/", "hdfs://0.0.0.0:8020/",
+        "abfss://c@elsewhere.example/", "wasbs://c@a.core.windows.net.example/", "abfs://c@b/",
+    ],
+)  # fmt: skip
+def test_no_uri_of_files_leads_where_none_may(door: str, uri: str) -> None:
+    assert len(refused_places(door, uri)) == 1
+
+
+@pytest.mark.parametrize("door", PLACES)
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "hdfs://name-node:8020/", "hdfs://10.0.0.7:8020/", "s3://169.254.169.254/", "file:///a/",
+        "abfss://c@account.dfs.core.windows.net/", "gs://metadata/", "hdfs://metadata/", "/a/",
+        "hdfs://[fd12::7]:8020/", "viewfs://cluster/",
+    ],
+)  # fmt: skip
+def test_places_of_files_stay_legal(door: str, uri: str) -> None:
+    assert refused_places(door, uri) == []
+
+
+def test_an_administrator_names_other_hosts_of_azure() -> None:
+    source = parsed([files("a", sourceUriGlobs=["abfss://c@files.example/x/*.parquet"])])
+    assert [finding.code for finding in validate(source)] == ["SL190"]
+    assert validate(source, allow=Allowances(endpoints=("files.example",))) == ()

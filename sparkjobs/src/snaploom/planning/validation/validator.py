@@ -25,6 +25,7 @@ from snaploom.planning.validation.fieldtransformer import transformer_findings
 from snaploom.planning.validation.metadataapplicator import applicator_findings
 from snaploom.planning.validation.outputdataset import output_findings
 from snaploom.planning.validation.overlaps import overlap_findings
+from snaploom.planning.validation.places import place_findings
 from snaploom.planning.validation.scope import Scope, scope_of
 from snaploom.planning.validation.skippingindex import index_findings
 from snaploom.planning.validation.virtual import cycle_findings
@@ -70,6 +71,7 @@ def validate(
     return (
         *(finding for resource in judged for finding in _name_findings(resource)),
         *(finding for resource in judged for finding in secret_findings(resource)),
+        *(finding for resource in judged for finding in place_findings(resource, allow)),
         *findings,
         *(f for f in overlap_findings(outputs) if about is None or f.resource in about),
     )
