@@ -52,6 +52,7 @@ OF_WORK = {
     "snaploom.storage.claims:MOST_RENEWALS",
     "snaploom.storage.footers:MOST_PARTS",
     "snaploom.storage.names:LARGEST",
+    "snaploom_operator.keptverdicts:LARGEST_KEPT",
     "snaploom_operator.sqlworkers:LONGEST_LINE",
     "snaploom.skipping.advice.boundaries:MOST_RANK_BITS",
     "snaploom.skipping.advice.curves:MOST_BITS",

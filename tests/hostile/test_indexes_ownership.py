@@ -173,3 +173,14 @@ def test_a_state_that_lies_elsewhere_is_damaged(tmp_path: Path) -> None:
     store = FolderBase(LocalObjectStore(place.base, create=False)).index(URI)
     with pytest.raises(IndexUnreadable, match="damaged"):
         store.read()
+
+
+@pytest.mark.parametrize("mode", ["jdbc", "", "full", "/etc/passwd", 5])
+def test_a_state_with_a_mode_of_no_refresh_is_damaged(tmp_path: Path, mode: object) -> None:
+    place = make_good(tmp_path)
+    newest = max((place.index / "manifest").glob("*.json"))
+    document = json.loads(newest.read_bytes())
+    document["state"]["definition"]["mode"] = mode
+    newest.write_text(json.dumps(document))
+    with pytest.raises(IndexUnreadable, match="damaged"):
+        FolderBase(LocalObjectStore(place.base, create=False)).index(URI).read()

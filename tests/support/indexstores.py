@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from snaploom.models.skippingindex import IndexState
+from snaploom.models.skippingindex import IndexState, RefreshMode
 from snaploom.models.times import EpochNanos
 from snaploom.skipping.core.definition import (
     IndexDefinition,
@@ -56,7 +56,7 @@ def full_definition() -> SkippingDefinition:
         where="day > '2020'",
         partition_columns=(("z", "date"), ("a", "string")),
         enabled=False,
-        mode="FULL",
+        mode=RefreshMode.FULL,
         owner="SkippingIndex/x",
         form="XSKIPPER",
         footer_key_label="k2",

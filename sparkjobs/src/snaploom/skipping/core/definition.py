@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from snaploom.models.skippingindex import RefreshMode
 from snaploom.skipping.core.terms import Term
 
 
@@ -87,8 +88,8 @@ class SkippingDefinition:
     """Partition columns of the target: name and Spark type, in order."""
     enabled: bool = True
     """Whether queries use any of it."""
-    mode: str = "AUTO"
-    """Refresh mode: FULL, INCREMENTAL or AUTO."""
+    mode: RefreshMode = RefreshMode.AUTO
+    """What a refresh looks at, unless it is asked for another one."""
     owner: str = ""
     """`SkippingIndex/name` of the resource that owns it (ruling D38); else empty."""
     form: str = "NATIVE"

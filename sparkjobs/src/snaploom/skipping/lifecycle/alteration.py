@@ -185,7 +185,7 @@ def plan_alteration(
         definition,
         indexes=(*kept, *added),
         enabled=definition.enabled if alteration.enabled is None else alteration.enabled,
-        mode=definition.mode if alteration.mode is None else alteration.mode.value,
+        mode=definition.mode if alteration.mode is None else alteration.mode,
         where=definition.where if alteration.where is None else alteration.where,
         owner=definition.owner if alteration.owner is None else alteration.owner,
         properties=tuple(sorted(properties.items())),

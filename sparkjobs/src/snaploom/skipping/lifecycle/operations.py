@@ -207,7 +207,7 @@ def confirm(
     """
     state = available(store.read(), store, timing)
     definition = declared(state, store)
-    is_full = (mode or RefreshMode(definition.mode)) is RefreshMode.FULL
+    is_full = (mode or definition.mode) is RefreshMode.FULL
     if is_full or state.refreshed_at == NEVER or not outline.reads_alike(definition):
         return None
     try:
@@ -341,7 +341,7 @@ def _plan(
     store: IndexStore, state: StoredState, target: IndexableTarget, mode: RefreshMode | None
 ) -> RefreshPlan:
     definition = declared(state, store)
-    asked = mode or RefreshMode(definition.mode)
+    asked = mode or definition.mode
     listing = target.list_files(definition.where)
     return plan_refresh(store, state, definition, target, asked, listing)
 
