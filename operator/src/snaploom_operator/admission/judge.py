@@ -38,8 +38,9 @@ from snaploom_operator.sqlverdicts import Asked, SqlVerdicts
 
 MOST_OF_A_NAMESPACE = 16
 """Reviews of one namespace under way: a quarter of all (`server.MOST_AT_ONCE`)."""
-THREADS_OF_A_NAMESPACE = 2
-"""Threads that judge for one namespace at a time: half of all (`running.THREADS`)."""
+THREADS_OF_A_NAMESPACE = 1
+"""Threads that judge for one namespace at a time: Python runs one of them at any moment, so that a
+second one would make that namespace no faster, and all others slower."""
 SMALL_BODY = 16 * 1024
 """Bytes of a review that is read in less time than a thread takes to begin."""
 
