@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
 from snaploom.engine.failures import condense, translate
 from snaploom.errors import (
@@ -144,3 +145,28 @@ def test_store_that_spark_cannot_use_is_told(said, message):
     assert isinstance(error, SourceNotReadable)
     assert message in error.message
     assert error.found == said
+
+
+class Dying:
+    """An exception in a JVM that ends while it is asked."""
+
+    _target_id = "o1"
+
+    def __init__(self, failure: Exception, *words: str) -> None:
+        self._failure, self._words = failure, list(words)
+
+    def toString(self) -> str:  # noqa: N802 - as in Java
+        if self._words:
+            return self._words.pop(0)
+        raise self._failure
+
+    def getCause(self) -> "Dying":  # noqa: N802 - as in Java
+        return self
+
+
+@pytest.mark.parametrize("failure", [ConnectionRefusedError(111, "refused"), Py4JNetworkError()])
+def test_a_jvm_that_ends_while_it_says_why_is_a_failure_all_the_same(failure):
+    silent = translate(Py4JJavaError("An error", Dying(failure)))
+    assert silent.message == "Spark failed without saying why"
+    begun = translate(Py4JJavaError("An error", Dying(failure, "java.lang.X: it ends")))
+    assert "it ends" in begun.message

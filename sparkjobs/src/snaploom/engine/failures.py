@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from py4j.java_gateway import JavaObject
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from snaploom.errors import (
@@ -206,7 +206,7 @@ def translate(
     """
     if isinstance(error, SnaploomError):
         return error
-    chain = tuple(_messages(error))
+    chain = tuple(_messages(error)) or ("",)
     text = "\n".join(chain)
     file = _FILE.search(text)
     for rule in _RULES:
@@ -271,8 +271,13 @@ def _messages(error: Exception) -> Iterator[str]:
 
 
 def _java_messages(throwable: JavaObject | None) -> Iterator[str]:
+    """What an exception of the JVM and its causes say, while the JVM is there to say it."""
     for _ in range(DEEPEST_CAUSE):
         if throwable is None:
             return
-        yield re.sub(r"\n\s+at .*", "", str(throwable.toString()))
-        throwable = throwable.getCause()
+        try:
+            message, cause = str(throwable.toString()), throwable.getCause()
+        except (Py4JError, OSError):
+            return
+        yield re.sub(r"\n\s+at .*", "", message)
+        throwable = cause
