@@ -168,17 +168,6 @@ def test_fault_of_our_own_is_reported_without_its_text(loom, job, monkeypatch, c
     assert "s3cr3t" in capsys.readouterr().err
 
 
-def test_fault_after_spark_was_shut_down_is_its_consequence(loom, job, monkeypatch) -> None:
-    def broken(*_: object, **__: object) -> None:
-        raise TypeError("'JavaPackage' object is not callable")
-
-    monkeypatch.setattr(clusterwork, "weave_outputs", broken)
-    monkeypatch.setattr(clusterjob, "spark_goes", lambda: True)
-    code, report = job.run(loom.bundle())
-    assert (code, report.phase) == (1, RunPhase.FAILED)
-    assert (report.reason, report.retryable) == ("SparkStopped", True)
-
-
 @pytest.mark.parametrize(
     "place", ["configmap:ns", "configmap:/x", "report.json", "configmap:other/report"]
 )

@@ -178,16 +178,16 @@ async def test_job_that_died_with_its_operator_has_failed(runs: LocalRuns) -> No
 
 
 async def test_process_that_has_a_dead_jobs_number_is_left_alone(runs: LocalRuns) -> None:
-    stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     try:
         await runs.submit("run-1")
-        await claim(runs, socket.gethostname(), f"{stranger.pid} 12345")
+        await claim(runs, socket.gethostname(), f"{other.pid} 12345")
         async with runs.running():
             assert (await runs.ended("run-1")).state is S.FAILED
-        assert stranger.poll() is None
+        assert other.poll() is None
     finally:
-        stranger.kill()
-        stranger.wait()
+        other.kill()
+        other.wait()
 
 
 async def test_a_claim_that_names_the_operator_ends_nobody(runs: LocalRuns) -> None:
@@ -198,16 +198,16 @@ async def test_a_claim_that_names_the_operator_ends_nobody(runs: LocalRuns) -> N
 
 
 async def test_a_claim_that_names_a_process_that_is_no_job_ends_nobody(runs: LocalRuns) -> None:
-    stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     try:
         await runs.submit("run-1")
-        await claim(runs, socket.gethostname(), str(name_of(stranger.pid)))
+        await claim(runs, socket.gethostname(), str(name_of(other.pid)))
         async with runs.running():
             assert (await runs.ended("run-1")).state is S.FAILED
-        assert stranger.poll() is None
+        assert other.poll() is None
     finally:
-        stranger.kill()
-        stranger.wait()
+        other.kill()
+        other.wait()
 
 
 async def test_run_of_another_machine_is_left_alone(runs: LocalRuns) -> None:

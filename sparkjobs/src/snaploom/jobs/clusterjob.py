@@ -33,7 +33,6 @@ from snaploom.jobs.reports.identity import Owner, RunIdentity
 from snaploom.jobs.reports.lines import error_lines, finding_lines
 from snaploom.jobs.reports.running import RunningReport
 from snaploom.jobs.reports.writer import ReportSink, ReportWriter
-from snaploom.jobs.session.failures import SparkStopped, spark_goes
 from snaploom.jobs.voice import Voice
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
@@ -182,8 +181,6 @@ def _carried_out(
     except SnaploomError as error:
         return _ended_by(error, work)
     except Exception as fault:  # noqa: BLE001 - the operator must hear of it; nothing is hidden
-        if spark_goes():
-            return _ended_by(SparkStopped(), work)
         work.say(without_secrets(traceback.format_exc()))
         unexpected = UnexpectedFault(
             "a fault of Snaploom itself ended the run",

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from snaploom.engine.retries import TaskProgress, task_progress
 from snaploom.jobs.events import Tell
 from snaploom.jobs.interruption import Interruption
-from snaploom.jobs.session.failures import SPARK_FAILURES, is_gone, translated
+from snaploom.jobs.session.failures import SPARK_FAILURES, translated
 from snaploom.jobs.weaving.options import AS_DECLARED, RunOptions
 from snaploom.models.times import EpochNanos
 from snaploom.storage.folder import Folder
@@ -51,18 +51,18 @@ class JobGroup:
     @property
     def is_spark_gone(self) -> bool:
         """Whether the session at work was shut down, or its process has ended."""
-        return self._current is not None and is_gone(self._current[0].sparkContext)
+        if self._current is None:
+            return False
+        try:
+            return bool(self._current[0].sparkContext._jsc.sc().isStopped())
+        except SPARK_FAILURES:
+            return True
 
     def progress(self) -> TaskProgress:
         """How far the group is; may be called from another thread."""
         if self._current is not None:
-            try:
+            with suppress(*SPARK_FAILURES):
                 return task_progress(*self._current)
-            except SPARK_FAILURES:  # it is asked again soon
-                pass
-            except Exception:
-                if not self.is_spark_gone:
-                    raise
         return TaskProgress(0, 0)
 
 

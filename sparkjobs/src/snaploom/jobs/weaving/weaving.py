@@ -309,4 +309,7 @@ def _reason_behind(job: Job, error: SnaploomError) -> SnaploomError:
         return interrupted
     if not job.group.is_spark_gone:
         return error
-    return SparkStopped()
+    return SparkStopped(
+        "Spark was shut down while the run was at work",
+        hint="run again; what was published stays, and nothing is half published",
+    )
