@@ -3,6 +3,13 @@ SHELL := bash
 PYTHON ?= python3
 # Of tests at a time: each may have a Spark and a Kubernetes of its own, of 3 GB together.
 PROCESSES ?= 2
+# What `make test-changed` compares with: what is not committed, unless a commit or branch is given.
+SINCE ?= HEAD
+# Folders with tests that need nothing; of others there is too little to be worth collecting them.
+QUICK := tests/unit $(addprefix tests/controller/,applying commands deciding events gathering leases \
+  local manifests sql store submitters)
+# Seconds of each test file are written here; copied to tests/timings.json they order the next run.
+TIMINGS ?= build/timings.json
 BIN := .venv/bin
 export PYTHON
 
@@ -47,7 +54,7 @@ test: install java components ## Run every test that this machine can run
 	@echo "tests/argo_cd, for which 'make test-argo-cd' builds Argo CD (five minutes at least);"
 	@echo "tests/chaos: 'make e2e-chaos' breaks a cluster, for half an hour."
 	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder \
-	  --durations 40 --durations-min 15
+	  --durations 40 --durations-min 15 --timings $(TIMINGS)
 	@if [ "$$(id -u)" = 0 ]; then $(MAKE) --no-print-directory test-whole-way; else \
 	  echo "Not run: tests/images and tests/whole_way; building images and running pods needs root:"; \
 	  echo "sudo make test-whole-way"; fi
@@ -72,9 +79,16 @@ e2e-chaos: install java components ## Break a real cluster in every way, for hal
 	@.ci/images > /dev/null
 	$(BIN)/python -m pytest tests/chaos
 
-.PHONY: unit
-unit: install ## Run the tests that need no Spark
-	$(BIN)/python -m pytest tests/unit
+.PHONY: quick
+quick: install ## Run the tests that need no Spark, no Java, no server and no network, in a minute
+	$(BIN)/python -m pytest --quick -m "not slow and not spark" $(QUICK) -q -rfE \
+	  --numprocesses $(PROCESSES) --dist loadfile
+
+.PHONY: test-changed
+test-changed: install java components ## Run the tests that changes since the commit SINCE can break
+	@export PYTHONPATH=tests; files=$$($(BIN)/python -m support.changedtests $(SINCE)); \
+	if [ -z "$$files" ]; then echo "No test depends on what changed since $(SINCE)."; else \
+	  $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile $$files; fi
 
 .PHONY: prove
 prove: install java components ## Run the long forms of the proofs, for an hour and a half
@@ -88,7 +102,7 @@ prove-operator: install ## Tell every story of the operator with a fault at each
 	SNAPLOOM_PROVE=1 $(BIN)/python -m pytest tests/controller/faults --timeout=7200 --capture=no
 
 .PHONY: lint
-lint: install ## Check format, style, types, layers and generated files
+lint: install ## Check format, style, types, layers, generated files, citations and words
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -96,6 +110,8 @@ lint: install ## Check format, style, types, layers and generated files
 	$(BIN)/lint-imports
 	$(BIN)/snaploom crds --check
 	$(BIN)/python docs/generate.py --check
+	$(BIN)/python .ci/lint/citations.py
+	$(BIN)/python .ci/lint/words.py
 
 .PHONY: format
 format: install ## Format and mend what can be mended
@@ -122,7 +138,7 @@ docs: install ## Build the documentation as a site, in build/site
 
 .PHONY: chart
 chart: install ## Check the Helm chart and pack it, in build/charts
-	@helm="$$(.ci/helm)" && \
+	@helm="$$(.ci/gotool helm)" && \
 	  "$$helm" lint --strict --kube-version 1.34.4 charts/snaploom && \
 	  "$$helm" package --destination build/charts charts/snaploom
 
@@ -160,6 +176,7 @@ bench-bucket: install components ## Open and commit to histories in a bucket
 .PHONY: bench-skipping
 bench-skipping: install java ## Compare skipping with plain Spark, Delta and Iceberg
 	$(BIN)/python benchmarks/skipping.py
+	PYTHONPATH=tests $(BIN)/python benchmarks/shares.py
 
 .PHONY: bench-xskipper
 bench-xskipper: install java ## Compare builds and sizes with Xskipper itself

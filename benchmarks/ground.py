@@ -19,7 +19,7 @@ from support.operatorprocess import WORKS, OperatorProcess
 from support.sparkcrds import install_spark_crds
 
 from snaploom_operator.cluster.adapter import KubernetesCluster, open_cluster
-from snaploom_operator.cluster.resources import OURS
+from snaploom_operator.cluster.apiresources import OURS
 
 Raw = dict[str, Any]
 

@@ -26,10 +26,10 @@ from figures import Figure, publish
 from planning import planning_figures, startup_figure
 from pyspark.sql import SparkSession
 
-from snaploom.jobs.declarations.files import read_declarations, refuse
+from snaploom.jobs.declarations.declarationfiles import read_declarations, refuse
 from snaploom.jobs.job import Job
 from snaploom.jobs.session.spark import build_session
-from snaploom.jobs.weaving.weaving import weave_output
+from snaploom.jobs.weaving.outputrun import weave_output
 from snaploom.models.report import RunPhase
 from snaploom.models.run import DriverSettings, RunSettings, SparkSettings
 from snaploom.models.times import now
@@ -106,7 +106,7 @@ def snaploom_run(spark: SparkSession, data: Path, target: Path) -> int:
     read = read_declarations([declarations])
     refuse(read.findings)
     bundle = read.bundle(OUTPUT)
-    report = weave_output(spark, bundle, Job(now=now(), clock=now, tell=lambda event: None))
+    report = weave_output(spark, bundle, Job(now=now(), clock=now, emit=lambda event: None))
     if report.phase is not RunPhase.SUCCEEDED:
         sys.exit(f"weaving failed: {report.message}")
     return sum(snapshot.rows for snapshot in report.snapshots)

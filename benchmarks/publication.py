@@ -31,9 +31,9 @@ from snaploom.storage.entries import (
 from snaploom.storage.folder import Folder, open_folder, prepare_folder
 from snaploom.storage.layout import content_hash, manifest_key, new_run_id
 from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.run import Run
 from snaploom.storage.state import FolderState, fold
 from snaploom.storage.stores import open_store
+from snaploom.storage.writeridentity import Run
 
 LENGTHS = (10, 100, 1_000, 10_000, 100_000)
 REPEATS = 5

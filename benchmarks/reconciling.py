@@ -26,7 +26,7 @@ from ground import Ground, Working, ground
 from support.jobdouble import JobDouble
 from support.jobscripts import Hold, completes, hangs_in
 
-from snaploom_operator.cluster.resources import OURS
+from snaploom_operator.cluster.apiresources import OURS
 from snaploom_operator.objects import ApplicationState
 
 Raw = dict[str, Any]

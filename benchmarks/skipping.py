@@ -96,7 +96,7 @@ def wide_files(folder: Path) -> Path:
 
 
 def build_figures(spark: SparkSession, data: Path) -> list[Figure]:
-    """Builds against the peer's seconds (`skipping.md` section 7), no-op refresh, sizes."""
+    """Builds beside the seconds that Xskipper took, no-op refresh, sizes."""
     declared: Mapping[str, tuple[Callable[[IndexBuilder], IndexBuilder], float]] = {
         "minMax": (lambda builder: builder.add_min_max("id"), 1.0),
         "minMax + valueSet": (

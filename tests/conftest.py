@@ -1,14 +1,11 @@
-"""Fixtures that every folder of tests may use."""
+"""What holds for every folder of tests; fixtures of theirs are in tests/support/*fixtures.py."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from pyspark.sql import SparkSession
-from support.databases import driver_jars
-from support.sparksession import make_session
+from support import quick, timings
 
 # The same examples in every run: what passed here passes there, and a failure can be seen again.
 # `--hypothesis-profile=exploring` draws new ones, which is how faults are looked for.
@@ -23,7 +20,8 @@ settings.register_profile(
 )
 settings.load_profile("repeatable")
 
-pytest_plugins = ["support.clusterfixtures", "support.storefixtures", "support.databasefixtures"]
+_FIXTURES = ("clusterfixtures", "databasefixtures", "sparkfixtures", "storefixtures")
+"""Modules of tests/support with fixtures that start servers."""
 
 # Only the first compiler of the JVM, here and in processes that tests start: most plans of tests
 # run once, and are over before the second compiler pays (a third of the processor time, measured
@@ -35,20 +33,42 @@ _OF_CLUSTERS = {"argo_cd", "chaos", "charts", "cluster", "controller", "gitops",
 """Folders of tests that start servers of Kubernetes."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that need a cluster come last: its servers would slow down the others."""
-    items.sort(key=_needs_cluster)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of our own."""
+    parser.addoption(quick.OPTION, action="store_true", help="only tests without Spark and servers")
+    parser.addoption(timings.OPTION, metavar="FILE", help="write the seconds of each test file")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Load the fixtures; those of servers would import Spark."""
+    target = config.getoption(timings.OPTION)
+    if target and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(timings.Timings(Path(target)))
+    if config.getoption(quick.OPTION):
+        quick.start()
+        config.pluginmanager.import_plugin("support.quickfixtures")
+        return
+    for name in _FIXTURES:
+        config.pluginmanager.import_plugin(f"support.{name}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests that need a cluster come last: its servers would slow down the others.
+
+    Before that files that take long come first, so that all processes end at the same time.
+    """
+    seconds = timings.kept_seconds()
+
+    def place(item: pytest.Item) -> tuple[bool, float]:
+        name = item.nodeid.partition("::")[0]
+        return _needs_cluster(item), -seconds.get(name, 0.0)
+
+    if config.getoption("numprocesses", None):
+        items.sort(key=place)
+    else:
+        items.sort(key=_needs_cluster)
 
 
 def _needs_cluster(item: pytest.Item) -> bool:
     folder = item.path.relative_to(Path(__file__).parent).parts[0]
     return folder in _OF_CLUSTERS or "control_plane" in getattr(item, "fixturenames", ())
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One Spark for all tests of a process; starting it takes seconds."""
-    drivers = {"spark.driver.extraClassPath": f"{driver_jars()}/*"}
-    session = make_session(tmp_path_factory.mktemp("spark"), drivers)
-    yield session
-    session.stop()

@@ -1,4 +1,4 @@
-"""What the chart's values say of a Deployment: fragments of Kubernetes' own API among them.
+"""The chart's values of a Deployment: fragments of Kubernetes' own API among them.
 
 What Kubernetes defines is passed through: its API server knows it better than a copy of its schema.
 """
@@ -17,6 +17,24 @@ Fragment = Mapping[str, Any]
 """An object of Kubernetes' API, which is passed through."""
 Text = Annotated[str, StringConstraints(max_length=1024)]
 Texts = Annotated[Mapping[str, Text], MaxLen(256)]
+Repository = Annotated[
+    str,
+    StringConstraints(
+        max_length=255,
+        pattern=r"^([A-Za-z0-9.-]+(:[0-9]+)?/)?[a-z0-9]+([._/-]+[a-z0-9]+)*$",
+    ),
+]
+"""Registry and repository of an image, as the distribution specification has them; never empty."""
+Tag = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_][A-Za-z0-9._-]{0,127})?$")]
+"""Tag of an image, of at most 128 characters; empty where the chart makes one up."""
+Digest = Annotated[str, StringConstraints(pattern=r"^(sha256:[a-f0-9]{64}|sha512:[a-f0-9]{128})?$")]
+"""Digest of an image; empty where its tag counts."""
+Argument = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=4096),
+    Field(json_schema_extra={"not": {"pattern": "^--(settings|local|kubeconfig|context)"}}),
+]
+"""An argument of our program; not one that contradicts the chart."""
 Name = Annotated[
     str, StringConstraints(max_length=253, pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")
 ]
@@ -26,19 +44,19 @@ Name = Annotated[
 class Image(ApiModel):
     """A container image."""
 
-    repository: Text
-    """Registry and repository."""
-    tag: Text = ""
+    repository: Repository
+    """Registry and repository, without tag and digest; never empty."""
+    tag: Tag = ""
     """Tag; empty for the version of the chart's application."""
-    digest: Text = ""
-    """Digest, such as `sha256:...`; it is used instead of the tag."""
+    digest: Digest = ""
+    """Digest, `sha256:` and 64 hexadecimal digits; it is used instead of the tag."""
 
 
 class PulledImage(Image):
     """The image of the pods of the operator and of the webhook."""
 
-    repository: Text = "snaploom-operator"
-    """Registry and repository."""
+    repository: Repository = "snaploom-operator"
+    """Registry and repository, without tag and digest; never empty."""
     pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
     """When to pull the image."""
 
@@ -56,7 +74,7 @@ class ServiceAccount(ApiModel):
     create: bool = True
     """Whether the chart creates the account; otherwise it must exist."""
     name: Name = ""
-    """Its name; empty for one made of the release's name."""
+    """Its name; empty for one derived from the release's name."""
     annotations: Texts = Field(default_factory=dict)
     """Annotations, such as the cloud role that it stands for."""
 
@@ -176,6 +194,9 @@ class Pods(ApiModel):
     """Labels of the pods besides ours."""
     annotations: Texts = Field(default_factory=dict)
     """Annotations of the pods besides ours."""
+    extra_args: Annotated[tuple[Argument, ...], MaxLen(64)] = ()
+    """Arguments of the program behind those of the chart. `--settings`, `--local`, `--kubeconfig`
+    and `--context` are refused: the chart sets these."""
     env: tuple[PodVariable, ...] = ()
     """Environment variables of the container."""
     volumes: tuple[Fragment, ...] = ()
@@ -187,7 +208,7 @@ class Pods(ApiModel):
     security_context: SecurityContext = SecurityContext()
     """What the container may do."""
     liveness_probe: Probe = Probe()
-    """How often is asked whether it works; where it does not, it is started anew."""
+    """Liveness probe; a failing container is restarted."""
     readiness_probe: Probe = Probe(period_seconds=5)
     """How often is asked whether it is ready."""
     termination_grace_period_seconds: Annotated[int, Ge(0), Le(3600)] = 30

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from annotated_types import Ge, Le, MaxLen
+from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import Field
 
 from generation.chartpods import (
@@ -25,7 +25,7 @@ from generation.chartpods import (
 from snaploom.models.allowances import Allowances
 from snaploom.models.base import ApiModel
 from snaploom.models.run import SparkSettings, Submitter
-from snaploom_operator.settings import (
+from snaploom_operator.operatorsettings import (
     Limits,
     LineageSettings,
     LogFormat,
@@ -35,9 +35,13 @@ from snaploom_operator.settings import (
 
 DEFAULTS = OperatorSettings()
 
+InCluster = Literal[Submitter.SPARK_OPERATOR, Submitter.APACHE_SPARK]
+"""Who starts jobs in a cluster."""
 Port = Annotated[int, Ge(1), Le(65535)]
 Namespaces = Annotated[tuple[Name, ...], MaxLen(1000)]
 Duration = Annotated[str, Field(max_length=32, pattern=r"^([0-9]+(ms|[smhdw]))+$")]
+
+OptionalDuration = Annotated[str, Field(max_length=32, pattern=r"^([0-9]+(ms|[smhdw]))*$")]
 
 
 class Crds(ApiModel):
@@ -70,9 +74,12 @@ class Operator(Pods):
     workers: Annotated[int, Ge(1), Le(256)] = DEFAULTS.workers
     """Resources that are reconciled at once."""
     resync_seconds: Annotated[int, Ge(10), Le(86_400)] = DEFAULTS.resync_seconds
-    """How often everything is looked at again, whatever the watches say."""
-    submitters: Annotated[tuple[Submitter, ...], MaxLen(3)] = DEFAULTS.submitters
-    """Who may start jobs: `SparkOperator`, `ApacheSpark`."""
+    """Seconds between two full resyncs, besides the watches."""
+    submitters: Annotated[tuple[InCluster, ...], MinLen(1), MaxLen(2)] = tuple(
+        submitter for submitter in DEFAULTS.submitters if submitter is not Submitter.LOCAL
+    )
+    """Who may start jobs: `SparkOperator`, `ApacheSpark`, or both. One at least: with none no job
+    could ever be started. `Local` is refused: it needs an operator on a developer's machine."""
     limits: Limits = DEFAULTS.limits
     """Runs in flight."""
 
@@ -163,7 +170,7 @@ class SparkAccount(ServiceAccount):
 
 
 class Spark(ApiModel):
-    """The jobs, where a resource says nothing itself."""
+    """Defaults of jobs."""
 
     namespaces: Namespaces = ()
     """Existing namespaces in which the chart creates the driver's account and its role; empty for
@@ -181,13 +188,24 @@ class Spark(ApiModel):
     above where they are not given here."""
 
 
-class ServiceMonitor(ApiModel):
-    """Tells the Prometheus operator where our metrics are."""
+class Monitor(ApiModel):
+    """How the Prometheus operator asks for figures."""
+
+    interval: Duration = "30s"
+    """Time between two questions."""
+    scrape_timeout: OptionalDuration = ""
+    """How long an answer may take, at most `interval`; empty for Prometheus' own default."""
+    relabelings: tuple[Fragment, ...] = ()
+    """Rules for the labels of targets, behind ours."""
+    metric_relabelings: tuple[Fragment, ...] = ()
+    """Rules for the labels of figures, before they are stored."""
+
+
+class ServiceMonitor(Monitor):
+    """A resource by which the Prometheus operator finds our metrics."""
 
     enabled: bool = False
     """Whether there is one."""
-    interval: Duration = "30s"
-    """Time between two questions."""
     labels: Texts = Field(default_factory=dict)
     """Labels by which a Prometheus finds it."""
 
@@ -203,13 +221,11 @@ class PrometheusRule(ApiModel):
     """How long a run may take before it counts as stuck."""
 
 
-class PodMonitor(ApiModel):
+class PodMonitor(Monitor):
     """Figures of Spark itself, from the drivers' web pages while they run."""
 
     enabled: bool = False
-    """Whether drivers tell them, and the Prometheus operator is told where."""
-    interval: Duration = "30s"
-    """Time between two questions."""
+    """Whether drivers export them, with a PodMonitor."""
     labels: Texts = Field(default_factory=dict)
     """Labels by which a Prometheus finds it."""
 
@@ -231,7 +247,7 @@ class Metrics(ApiModel):
     port: Port = DEFAULTS.metrics_port
     """Where `/metrics` answers."""
     service_monitor: ServiceMonitor = ServiceMonitor()
-    """Tells the Prometheus operator where our metrics are."""
+    """A resource by which the Prometheus operator finds our metrics."""
     prometheus_rule: PrometheusRule = PrometheusRule()
     """Alerts for the Prometheus operator."""
     pod_monitor: PodMonitor = PodMonitor()
@@ -284,14 +300,14 @@ class Values(ApiModel):
     image_pull_secrets: tuple[PullSecret, ...] = ()
     """Secrets for pulling it."""
     watch_namespaces: Namespaces = ()
-    """Existing namespaces to look after, with rights in these only; empty for all namespaces."""
+    """Existing namespaces to watch, with permissions in these only; empty for all namespaces."""
     cluster_domain: Text = DEFAULTS.cluster_domain
     """Domain of Services."""
     lineage: LineageSettings = DEFAULTS.lineage
-    """Where jobs tell what they make of what, as events of OpenLineage."""
+    """Where jobs send lineage, as OpenLineage events."""
     allow_jdbc_url: bool = DEFAULTS.allow_jdbc_url
     """Whether sources may give a whole JDBC `url`. Its options can make a driver run code in the
-    job's pods, so that whoever may write sources may then do that."""
+    job's pods, so that anyone who may write sources could do that."""
     allow: Allowances = DEFAULTS.allow
     """What declarations may use beyond the built-in lists, one list each;
     `snaploom operator settings` shows both."""
@@ -306,7 +322,7 @@ class Values(ApiModel):
     admission: Admission = Admission()
     """The validating webhook."""
     spark: Spark = Spark()
-    """The jobs, where a resource says nothing itself."""
+    """Defaults of jobs."""
     metrics: Metrics = Metrics()
     """Figures for Prometheus."""
     network_policy: NetworkPolicy = NetworkPolicy()
@@ -315,5 +331,7 @@ class Values(ApiModel):
     """Rights in the cluster."""
     tests: Tests = Tests()
     """What `helm test` runs."""
+    extra_objects: tuple[Fragment, ...] = ()
+    """Objects that are installed with the chart; their texts may be templates of Helm."""
     global_: Fragment = Field(alias="global", default_factory=dict)
     """Values that Helm shares with a chart that this one is part of; none is used."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from generation.errorclasses import OPERATOR, ErrorClass, errors
 from generation.markdown import NOTE, meanings, table
+from generation.samples import FindingSample, finding_samples
 from generation.troubleshooting import linked, reasons_of
 from snaploom.models.catalogue.code import Code
 from snaploom.models.codes import CODES
@@ -18,13 +19,15 @@ def findings_page() -> str:
         "# Findings\n",
         NOTE,
         "What `snaploom validate`, `plan` and `run` and the admission webhook can find in "
-        "declarations. Codes are stable.\n",
+        "declarations. Codes are stable. Each has the smallest input that causes it (in "
+        "`docs/samples/findings`), and what is printed then.\n",
     ]
+    samples = finding_samples()
     for code in CODES:
         severity = code.severity or "ERROR or WARNING"
         parts.append(
             f"## {code.code}: {code.title}\n\n{severity}. {code.meaning}\n\n**Fix**: {code.fix}"
-            f"{_in_a_cluster(code)}\n"
+            f"{_in_a_cluster(code)}\n\n{_example(samples[code.code])}\n"
         )
     return "\n".join(parts)
 
@@ -65,6 +68,15 @@ def _errors_table(listed: list[ErrorClass]) -> str:
         for error in listed
     ]
     return table(columns, rows)
+
+
+def _example(sample: FindingSample) -> str:
+    """Input and text, folded away; `yml` because it is wrong by design, unlike `yaml` elsewhere."""
+    given = f'```yml title="{sample.file.name}"\n{sample.text}```\n\n' if sample.file else ""
+    return (
+        f"<details markdown>\n<summary>Smallest input</summary>\n\n{given}"
+        f"```text\n$ {sample.command}\n{sample.told}```\n\n</details>"
+    )
 
 
 def _in_a_cluster(code: Code) -> str:

@@ -31,6 +31,7 @@ CODES_OF = {
     "backfill": "0, 1 (something that was due is not published), 2, 3, 4, 130",
     "check": "0, 1 (something is not as it was published), 2, 130",
     "snapshots": "0, 1, 2",
+    "files": "0, 1, 2",
     "graph": "0, 2, 3 (the drawing shows the ties)",
     "gc": "0, 1, 2",
     "repair": "0, 1 (files are left that prove no snapshot), 2, 3",

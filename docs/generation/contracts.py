@@ -48,6 +48,14 @@ PLAN_KEYS = {
     "candidates[].excluded": "Sources that the snapshot does without.",
     "candidates[].excluded[].fieldName": "Field of the output that is absent.",
     "candidates[].excluded[].reason": "Why; see [reasons](reasons.md).",
+    "deletes": "Snapshots that `snapshotAutoDelete` removes behind the publications, in the order "
+    "of the run.",
+    "deletes[].time": "Time of the snapshot.",
+    "deletes[].rule": "The rule by which it goes, such as `maxOldSnapshots`.",
+    "unforeseen": "Sources of which only the run tells everything, such as the columns of CSV and "
+    "JSON without `schemaFields`; empty with `--offline`.",
+    "unforeseen[].source": "Name of the DataSource.",
+    "unforeseen[].message": "What is not foreseen, and why.",
     "collect": "What follows the candidates; null when none is to be published.",
     "collect.endedSnapshots": "Ended snapshots whose files may still be there: they are removed as "
     "far as `readerGrace` has passed, at most 100 snapshots a run.",

@@ -18,7 +18,7 @@ from generation.sourcetext import assigned_docs, class_named, module_tree
 from snaploom.models.base import ApiModel
 from snaploom.models.outputdataset import DataModel, OutputDatasetSpec
 from snaploom.models.skippingindex import SkippingIndexSpec
-from snaploom_operator.settings import Limits, OperatorSettings
+from snaploom_operator.operatorsettings import Limits, OperatorSettings
 
 PAGE = "operating/limits.md"
 """Below `docs/`."""
@@ -30,7 +30,7 @@ class Limit:
     """One constant that users or operators can meet."""
 
     where: str
-    """Module and name: `snaploom.loading.files:MAX_BYTES`, or `module:Class.field`."""
+    """Module and name: `snaploom.loading.filetexts:MAX_BYTES`, or `module:Class.field`."""
     what: str
     """What is limited."""
     beyond: str
@@ -51,7 +51,7 @@ class Limit:
 
 
 DECLARATIONS = (
-    Limit("snaploom.loading.files:MAX_BYTES", "a file of YAML", "`SL102`", "bytes"),
+    Limit("snaploom.loading.filetexts:MAX_BYTES", "a file of YAML", "`SL102`", "bytes"),
     Limit("snaploom.loading.composer:MAX_DEPTH", "nesting of YAML", "`SL102`", "levels"),
     Limit(
         "snaploom.loading.composer:MAX_ALIASED_NODES",
@@ -72,14 +72,14 @@ DECLARATIONS = (
         "bytes",
     ),
     Limit(
-        "snaploom_operator.naming:LONGEST_RUN",
+        "snaploom_operator.runnames:LONGEST_RUN",
         "the name of a run",
         "the resource's name in it is cut",
         "characters",
     ),
     Limit(
         "snaploom_operator.decide.faults:GRACE_SECONDS",
-        "how long what is referred to may be missing",
+        "how long a reference may be missing",
         "`Stalled` with `ReferenceMissing`",
         "seconds",
     ),
@@ -101,6 +101,22 @@ RUNS = (
         "reason `SnapshotValueInvalid`",
     ),
     Limit(
+        "snaploom.engine.sources.recordchecks:MOST_SUSPECTS",
+        "lines of JSON that are looked at a second time",
+        "the rest is read as Spark reads it",
+    ),
+    Limit(
+        "snaploom.engine.sources.recordchecks:LONGEST_SUSPECT",
+        "characters of such a line",
+        "it is read as Spark reads it",
+    ),
+    Limit(
+        "snaploom.engine.sources.recordchecks:LONGEST_FILE",
+        "a file of JSON with `multiLine` that is looked at",
+        "it is read as Spark reads it",
+        "bytes",
+    ),
+    Limit(
         "snaploom.engine.rowcounts:MOST_COUNTED_LEAVES",
         "leaves of the tree whose NULL keys are counted",
         "no warning about NULL keys for the rest",
@@ -117,13 +133,13 @@ RUNS = (
         "reason `CommitContended`",
     ),
     Limit(
-        "snaploom.storage.leasekeeping:LeaseTerms.patience",
+        "snaploom.storage.leaseholder:LeaseTerms.patience",
         "wait for another run at work on the folder",
         "reason `LeaseNotObtained`",
         "seconds",
     ),
     Limit(
-        "snaploom.storage.leasekeeping:LeaseTerms.duration",
+        "snaploom.storage.leaseholder:LeaseTerms.duration",
         "a lease of a run that is not renewed",
         "another run takes it",
         "seconds",
@@ -135,7 +151,7 @@ RUNS = (
         "seconds",
     ),
     Limit(
-        "snaploom.storage.work:LEFTOVER_GRACE",
+        "snaploom.storage.stagedcommit:LEFTOVER_GRACE",
         "age of a stranger's files in a partition",
         "its run is revoked, and they go",
         "nanoseconds",
@@ -158,12 +174,12 @@ RUNS = (
         "files are read again",
     ),
     Limit(
-        "snaploom.storage.listings:MOST_KEPT",
+        "snaploom.storage.listingcache:MOST_KEPT",
         "files and values that are kept of a source",
         "files are read again",
     ),
     Limit(
-        "snaploom.jobs.lineage.sending:MOST_FAILURES",
+        "snaploom.jobs.lineage.sender:MOST_FAILURES",
         "events of lineage that fail in a row",
         "the rest of the run sends none",
     ),
@@ -175,14 +191,19 @@ RUNS = (
     ),
 )
 OPERATOR = (
-    Limit("snaploom_operator.sizes:MOST_BYTES", "a whole status", "lists in it are cut", "bytes"),
     Limit(
-        "snaploom_operator.decide.planned:MOST_JOINS",
+        "snaploom_operator.statuslimits:MOST_BYTES",
+        "a whole status",
+        "lists in it are cut",
+        "bytes",
+    ),
+    Limit(
+        "snaploom_operator.decide.planstatus:MOST_JOINS",
         "joins in a status",
         "the ConfigMap `NAME-plan` has all",
     ),
     Limit(
-        "snaploom.storage.published:SHOWN",
+        "snaploom.storage.statussummary:SHOWN",
         "snapshots in a status",
         "the newest ones; `snaploom snapshots` lists all",
     ),
@@ -193,7 +214,7 @@ OPERATOR = (
         "bytes",
     ),
     Limit(
-        "snaploom_operator.acting.events:BURST",
+        "snaploom_operator.apply.eventrecorder:BURST",
         "events of one resource at once",
         "later ones are left out until one a minute is allowed again",
     ),
@@ -204,19 +225,19 @@ OPERATOR = (
         "seconds",
     ),
     Limit(
-        "snaploom_operator.process.health:LONGEST_SILENCE",
-        "the loop without a sign of life",
+        "snaploom_operator.process.health:HEARTBEAT_TIMEOUT",
+        "the reconcile loop without a heartbeat",
         "`/healthz` fails",
         "seconds",
     ),
     Limit(
-        "snaploom_operator.process.lease:DURATION",
+        "snaploom_operator.process.leaderelection:LEASE_DURATION",
         "a Lease that is not renewed",
-        "another operator takes it",
+        "another operator acquires it",
         "seconds",
     ),
     Limit(
-        "snaploom_operator.decide.following:SETTLE_SECONDS",
+        "snaploom_operator.decide.runsteps:SETTLE_SECONDS",
         "wait for the report of an application that ended",
         "the run is judged without it",
         "seconds",
@@ -236,13 +257,13 @@ WEBHOOK = (
         "bytes",
     ),
     Limit(
-        "snaploom_operator.admission.server:REVIEW_SECONDS",
-        "judging a review",
+        "snaploom_operator.admission.webhookserver:REVIEW_SECONDS",
+        "one review",
         "`admission.failurePolicy` decides",
         "seconds",
     ),
     Limit(
-        "snaploom_operator.admission.server:MOST_AT_ONCE",
+        "snaploom_operator.admission.webhookserver:MOST_AT_ONCE",
         "reviews at once",
         "`admission.failurePolicy` decides",
     ),
@@ -252,7 +273,7 @@ WEBHOOK = (
         "`admission.failurePolicy` decides",
     ),
     Limit(
-        "snaploom_operator.admission.listening:MOST_CONNECTIONS",
+        "snaploom_operator.admission.httpserver:MOST_CONNECTIONS",
         "connections to the webhook",
         "those without a request are closed",
     ),
@@ -262,12 +283,12 @@ WEBHOOK = (
         "`admission.failurePolicy` decides",
     ),
     Limit(
-        "snaploom_operator.admission.surroundings:DEPENDANTS_JUDGED",
+        "snaploom_operator.admission.reviewcontext:DEPENDANTS_JUDGED",
         "dependants that a change is judged for",
         "a warning; reconciling judges the rest",
     ),
     Limit(
-        "snaploom_operator.admission.surroundings:LARGEST_DEPENDANTS",
+        "snaploom_operator.admission.reviewcontext:LARGEST_DEPENDANTS",
         "characters of dependants that a change is judged for",
         "a warning; reconciling judges the rest",
     ),
@@ -278,7 +299,7 @@ WEBHOOK = (
         "characters",
     ),
     Limit(
-        "snaploom_operator.certificates.issuing:LIFE",
+        "snaploom_operator.certificates.issuer:LIFE",
         "validity of the webhook's certificate",
         "it is renewed after two thirds",
         "days",
@@ -314,6 +335,16 @@ INDEXES = (
     Limit(
         "snaploom.skipping.spark.catalyst:MOST_REWRITTEN_VALUES",
         "members of an IN list over an expression",
+        "that condition leaves out no file",
+    ),
+    Limit(
+        "snaploom.skipping.spark.ranges:MOST_STEPS",
+        "expressions inside one another, of which a range of the column is concluded",
+        "that condition leaves out no file",
+    ),
+    Limit(
+        "snaploom.skipping.core.predicates:LARGEST_MODULUS",
+        "divisor of a remainder (`c % k`), in units of the column's type",
         "that condition leaves out no file",
     ),
     Limit(
@@ -390,7 +421,7 @@ SQL = (
 )
 FOLDERS = (
     Limit(
-        "snaploom.storage.footers:LONGEST",
+        "snaploom.storage.parquetfooters:LONGEST",
         "a footer of a Parquet file",
         "the file itself is read",
         "bytes",
@@ -402,7 +433,7 @@ FOLDERS = (
         "bytes",
     ),
     Limit(
-        "snaploom.storage.names:LONGEST_NAME",
+        "snaploom.storage.pathnames:LONGEST_NAME",
         "the name of a file in a folder",
         "reason `ManifestCorrupt`",
         "bytes",

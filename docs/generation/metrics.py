@@ -11,9 +11,9 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from generation.markdown import NOTE, table
 from snaploom.models.times import now
-from snaploom_operator.admission.metrics import AdmissionMetrics
-from snaploom_operator.knowledge.store import Store
-from snaploom_operator.metrics import Metrics, StateCollector
+from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
+from snaploom_operator.operatormetrics import Metrics, StateCollector
+from snaploom_operator.store.store import Store
 from snaploom_operator.workqueue import WorkQueue
 
 _SUFFIXES = {"counter": "_total"}

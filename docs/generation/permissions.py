@@ -50,7 +50,7 @@ _NAMED = {
 }
 _PARTS = {
     ("operator", "rules"): (
-        "The operator, where it looks after resources",
+        "The operator, in watched namespaces",
         "A ClusterRole; with `watchNamespaces` a Role in each of these.",
     ),
     ("operator", "clusterRules"): (

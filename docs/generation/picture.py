@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from snaploom.jobs.declarations.files import read_declarations
+from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.planning.picture import picture_of
 from snaploom.planning.plan import plan_offline
 from snaploom.planning.svg import to_svg

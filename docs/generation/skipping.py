@@ -18,7 +18,7 @@ from generation.sourcetext import (
     public_methods,
     signature,
 )
-from snaploom import lazy
+from snaploom import lazyimport
 from snaploom.skipping.core import filetable, terms
 from snaploom.skipping.formats.kms import opening
 from snaploom.skipping.indexes.registry import ENTRY_POINTS as TYPES_GROUP
@@ -35,16 +35,16 @@ GRAMMAR = """
 CREATE SKIPPING INDEX [IF NOT EXISTS] ON target
   [FOR COLUMNS] ( subject TYPE [( parameters )] [, ...] )
   [WHERE condition]
-  [WITH ( name = value [, ...] )]
+  [WITH ( name [=] value [, ...] )]
 
 REFRESH    SKIPPING INDEX ON target [FULL | INCREMENTAL | AUTO]
 DESC[RIBE] SKIPPING INDEX ON target
-ALTER      SKIPPING INDEX ON target WITH ( name = value [, ...] )
+ALTER      SKIPPING INDEX ON target WITH ( name [=] value [, ...] )
 DROP       SKIPPING INDEX ON target
 VACUUM     SKIPPING INDEX ON target
 RECOVER    SKIPPING INDEX ON target
 ANALYZE    SKIPPING INDEX ON target
-SHOW FLINT INDEXES IN catalog[.database]
+SHOW FLINT INDEX | INDEXES [EXTENDED] IN catalog[.database]
 
 target:   [[catalog.]database.]table | format.`path`
 subject:  column | struct.field | (column, column) | any SQL expression
@@ -54,7 +54,8 @@ _JOIN_SETTINGS = (
     ("spark.snaploom.skipping.join.enabled", "`true`",
      "`false`: keys of the other side of a join say nothing about which files are read."),
     ("spark.snaploom.skipping.join.keys", "`10000`",
-     "So many different keys of the other side are used at most."),
+     "So many different keys of the other side are used at most, of so many rows where these have "
+     "to be computed first (`UNION`, `DISTINCT`, filters)."),
 )  # fmt: skip
 _DEFAULTS = {settings.ENABLED: "`true`", settings.EVALUATE_ONLY: "`false`",
              settings.FLINT_ENABLED: "`true`", settings.USAGE: "`true`"}  # fmt: skip
@@ -114,13 +115,40 @@ def _types() -> list[str]:
         "literal may stand on either side; `<=>`, `BETWEEN`, `CASE`, `IF`, `coalesce`, `isnan` and "
         "boolean columns become these. GEO_BOX answers for each of its two columns.\n",
         served_table(),
+        "### When a file is the same\n",
+        f"{_SAME_FILE}\n",
         "### Columns and formats\n",
         f"Formats: {formats}. Columns inside files and partition columns, fields of structs "
         "(`a.b`), and deterministic expressions over them, of these types:\n",
         f"{rows}\n",
         "No index is kept about arrays, maps, whole structs, intervals, variants, collated strings "
-        "and CHAR or VARCHAR.\n",
+        "and CHAR, whose padding changes what is compared. VARCHAR is `string`.\n",
     ]
+
+
+_SAME_FILE = """\
+An index speaks of a file only while the file is the one that was indexed. `snaploom index describe`
+says by what that is known (`same file`, and `sameFile` in JSON):
+
+| files in | compared |
+|---|---|
+| a local disk, a mounted volume | path, length, modification time in milliseconds, number of \
+the inode and time of its last change, which nobody can set |
+| a store whose Hadoop client lists tags (`EtagSource`: S3A, ABFS) | path, length, modification \
+time, and the tag where both the index and the query's listing have it |
+| HDFS | path, length, modification time, and the number that the name node gave the file when it \
+was created, where the listing has it |
+| other stores, HDFS behind `viewfs` | path, length, modification time |
+
+Where there are only the last three, a file that is rewritten with the same length and whose time is
+set back by hand looks like the one before: refresh with mode FULL after such a change. On HDFS a
+file that is replaced (`-put -f`, `distcp`, a rename) has another number; one that is cut off and
+appended to until it has its old length keeps it, and looks like the one before if its time is set
+back too. Rows that an older Snaploom made about files on a local disk or HDFS lack what is in this
+table; the next refresh makes them anew. A copy of a folder, a restored backup or changed
+permissions count as a change: the files are read until the next refresh. A mount that gives other
+inode numbers each time it is mounted (some FUSE drivers) lets no index speak: read the store by its
+own scheme there."""
 
 
 def _statements() -> list[str]:
@@ -184,7 +212,7 @@ def _sessions() -> list[str]:
 
 def _python() -> list[str]:
     rows = []
-    for place in lazy.SKIPPING.values():
+    for place in lazyimport.SKIPPING.values():
         module, _, name = place.partition(":")
         node = named(module_tree(module), name)
         if isinstance(node, ast.FunctionDef):

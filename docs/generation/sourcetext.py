@@ -14,8 +14,6 @@ from pathlib import Path
 
 from snaploom.models.enumdocs import one_line
 
-_TRAP = re.compile(r" \(traps? \d+[^)]*\)")
-
 
 def module_tree(module: str) -> ast.Module:
     """The syntax tree of a module, by its dotted name."""
@@ -27,7 +25,7 @@ def module_tree(module: str) -> ast.Module:
 
 def meaning(text: str) -> str:
     """A docstring's sentences before `Args:` and the like, as users read them."""
-    return _TRAP.sub("", one_line(re.split(r"\n\s*(?:Args|Returns|Raises):", text)[0]))
+    return one_line(re.split(r"\n\s*(?:Args|Returns|Raises):", text)[0])
 
 
 def assigned_docs(body: list[ast.stmt]) -> dict[str, str]:

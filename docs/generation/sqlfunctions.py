@@ -22,6 +22,13 @@ An administrator allows more with the chart value `allow.functions`, on a laptop
 _DETERMINISM = """\
 ## What a result depends on
 
+Spark computes rows again when a task or a run is tried again, so what makes rows may depend on
+values of columns only. Join keys, transformers, expressions of indexes and the queries of virtual
+sources refuse what is SESSION or RANDOM (`SL156`), words without brackets such as `CURRENT_DATE`,
+texts such as `DATE 'now'`, and `TABLESAMPLE`; queries with what is ORDER, or with `LIMIT` and no
+`ORDER BY`, are warned of (`SL157`). Checks, and the `where` of an index, may read the clock, and
+refuse RANDOM only. The job judges again what Spark resolved: there `ts > 'today'` is refused too.
+
 """
 _OPTIONS = """\
 ## Options

@@ -18,9 +18,9 @@ from snaploom.models.remedies import REMEDY_BY_REASON
 from snaploom.models.remedies.remedy import Remedy
 from snaploom_operator.conditions import Reason
 from snaploom_operator.remedies import EVERY_REMEDY
-from snaploom_operator.remedies.cluster import CLUSTER
-from snaploom_operator.remedies.conditions import CONDITIONS
-from snaploom_operator.remedies.events import EVENTS
+from snaploom_operator.remedies.conditionremedies import CONDITIONS
+from snaploom_operator.remedies.errorremedies import CLUSTER
+from snaploom_operator.remedies.eventremedies import EVENTS
 
 DOCS = Path(__file__).parents[1]
 PAGE = "operating/troubleshooting.md"

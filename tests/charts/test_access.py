@@ -18,7 +18,7 @@ from support.helmrelease import Release, Right, allowed
 
 from snaploom.models.crds import crd_name
 from snaploom.models.kinds import KINDS
-from snaploom_operator.settings import OperatorSettings
+from snaploom_operator.operatorsettings import OperatorSettings
 
 CERTIFICATE = "snaploom-webhook-certificate"
 LEASE = OperatorSettings().lease

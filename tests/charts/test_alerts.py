@@ -56,6 +56,11 @@ FIRES = [
          {f'snaploom_last_run_failed{{{PLACE},reason="SourceNotReadable"}}': "1x20"}, 11,
          WIDE | {"reason": "SourceNotReadable"},
          "The last run of OutputDataset shop/wide failed: SourceNotReadable."),
+    Case("SnaploomNoAttemptFollows",
+         {f'snaploom_no_attempt_follows{{{PLACE},reason="SourceNotReadable"}}': "1x20"}, 6,
+         WIDE | {"reason": "SourceNotReadable"},
+         "The last run of OutputDataset shop/wide failed, and no attempt follows: "
+         "SourceNotReadable."),
     Case("SnaploomSnapshotStale", {f"snaploom_fresh{{{PLACE}}}": "1x5 0x20"}, 22, WIDE,
          "OutputDataset shop/wide is stale."),
     Case("SnaploomRunStuck",
@@ -107,6 +112,9 @@ QUIET = [
     # A retry that ends well within ten minutes is nobody's business.
     Case("SnaploomRunFailed",
          {f'snaploom_last_run_failed{{{PLACE},reason="SourceNotReadable"}}': "1x8 stale"}, 11),
+    # An attempt in flight takes the series away.
+    Case("SnaploomNoAttemptFollows",
+         {f'snaploom_no_attempt_follows{{{PLACE},reason="SourceNotReadable"}}': "1x3 stale"}, 8),
     Case("SnaploomSnapshotStale", {f"snaploom_fresh{{{PLACE}}}": "1x30"}, 22),
     Case("SnaploomRunStuck",
          {f'snaploom_run_phase_age_seconds{{{PLACE},phase="Running"}}': "0+60x60"}, 50),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.chart import NAMESPACE, RELEASE, Raw
+from support.chart import CHART, NAMESPACE, RELEASE, HelmFailed, Raw
 from support.cluster import Cluster
 from support.clusterkubectl import KubectlFailed
 from support.helmrelease import Release, earliest_chart
@@ -105,6 +105,20 @@ def test_an_upgrade_leaves_certificates_alone(release: Release) -> None:
     webhooks = release.stored(WEBHOOK, "snaploom")["webhooks"]
     assert [each["clientConfig"]["caBundle"] for each in webhooks] == [AUTHORITY, AUTHORITY]
     assert [each["failurePolicy"] for each in webhooks] == ["Fail", "Ignore"]
+
+
+def test_definitions_that_the_command_line_applied_are_taken_over(release: Release) -> None:
+    release.cluster.install_crds()
+    create_source(release.cluster)
+    before = uids(release.cluster, "crd", "datasource")
+    with pytest.raises(HelmFailed, match="cannot be imported into the current release"):
+        release.upgrade({})
+    release.upgrade({}, CHART, "--take-ownership")
+    after = uids(release.cluster, "crd", "datasource")
+    assert {name: after.get(name) for name in before} == before
+    labels = release.cluster.kubectl.get("crd", CRDS[0])["metadata"]["labels"]
+    assert labels["app.kubernetes.io/managed-by"] == "Helm"
+    release.upgrade({"logs": {"level": "debug"}})
 
 
 def test_the_same_chart_again_changes_nothing(release: Release) -> None:

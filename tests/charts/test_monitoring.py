@@ -14,11 +14,11 @@ from prometheus_client.registry import Collector
 from support.chart import Raw, Rendered
 
 from snaploom.models.times import now
-from snaploom_operator.acting.events import Posting
-from snaploom_operator.admission.metrics import AdmissionMetrics
+from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
+from snaploom_operator.apply.eventrecorder import Posting
 from snaploom_operator.conditions import Reason
-from snaploom_operator.knowledge.store import Store
-from snaploom_operator.metrics import EVENT_OUTCOMES, Metrics, StateCollector
+from snaploom_operator.operatormetrics import EVENT_OUTCOMES, Metrics, StateCollector
+from snaploom_operator.store.store import Store
 from snaploom_operator.workqueue import WorkQueue
 
 SUFFIXES = {
@@ -72,7 +72,7 @@ def dashboard() -> Raw:
 def expressions() -> Iterator[str]:
     yield from (rule["expr"] for rule in rules())
     for panel in dashboard()["panels"]:
-        yield from (target["expr"] for target in panel["targets"])
+        yield from (target["expr"] for target in panel.get("targets", ()))
 
 
 def test_what_is_asked_for_is_told() -> None:
@@ -99,6 +99,18 @@ def test_alerts_say_what_is_wrong() -> None:
         assert annotations["description"]
         assert rule["labels"]["severity"] in ("warning", "critical")
     assert len({rule["alert"] for rule in rules()}) == len(rules())
+
+
+def test_dashboard_begins_with_the_overview() -> None:
+    found = [panel["title"] for panel in dashboard()["panels"] if panel["type"] == "row"]
+    assert found == ["Overview", "Outputs", "Runs", "Indexes", "API server", "Webhook"]
+    assert dashboard()["panels"][0]["title"] == "Overview"
+
+
+def test_resources_that_are_not_ready_are_counted_by_real_reasons() -> None:
+    (panel,) = (each for each in dashboard()["panels"] if each["title"] == "Resources not Ready")
+    (reasons,) = re.findall(r'reason=~"([^"]+)"', panel["targets"][0]["expr"])
+    assert {Reason(reason) for reason in reasons.split("|")} >= {Reason.INVALID, Reason.STALE}
 
 
 def test_panels_do_not_lie_on_each_other() -> None:

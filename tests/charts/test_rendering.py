@@ -263,6 +263,17 @@ def test_what_is_said_of_pods_is_in_them() -> None:
     assert container["livenessProbe"]["periodSeconds"] == 20
 
 
+def test_a_pod_pulls_by_the_secrets_of_its_namespace() -> None:
+    application = {"imagePullSecrets": ["of-jobs"]}
+    spark = {"namespaces": ["data"], "application": application}
+    found = Rendered.of({"imagePullSecrets": [{"name": "of-release"}], "spark": spark})
+    pulled = {
+        name: [each["name"] for each in spec["imagePullSecrets"]] for name, spec in found.pods()
+    }
+    assert pulled.pop("snaploom-test-spark") == ["of-jobs"]
+    assert set(map(tuple, pulled.values())) == {("of-release",)}
+
+
 def test_pods_have_minutes_to_start_on_a_busy_node() -> None:
     for _, pod in Rendered.of(WITHOUT_CRDS).pods():
         for probe in (each["startupProbe"] for each in pod["containers"] if "ports" in each):

@@ -34,21 +34,21 @@ from snaploom.jobs.reports.identity import Owner, RunIdentity
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import RunPhase
 from snaploom.models.times import now
-from snaploom_operator.acting.apply import apply
-from snaploom_operator.acting.events import EventRecorder
 from snaploom_operator.actions import Create, Ensure, RemoveFinalizer
-from snaploom_operator.admission.view import View
+from snaploom_operator.admission.informer import Informer
+from snaploom_operator.apply.apply import apply
+from snaploom_operator.apply.eventrecorder import EventRecorder
 from snaploom_operator.cluster.adapter import open_cluster
+from snaploom_operator.cluster.apiresources import SECRETS, SPARK_APPLICATIONS, VALIDATING_WEBHOOKS
 from snaploom_operator.cluster.port import Cluster
-from snaploom_operator.cluster.resources import SECRETS, SPARK_APPLICATIONS, VALIDATING_WEBHOOKS
 from snaploom_operator.conditions import Reason
 from snaploom_operator.decision import EventType, Note
 from snaploom_operator.errors import NameTaken
-from snaploom_operator.knowledge.store import Store
-from snaploom_operator.metadata import Metadata
+from snaploom_operator.objectmetadata import Metadata
 from snaploom_operator.objects import Ref
 from snaploom_operator.observed import Unparsable
-from snaploom_operator.settings import OperatorSettings
+from snaploom_operator.operatorsettings import OperatorSettings
+from snaploom_operator.store.store import Store
 from snaploom_operator.submitters.sparkoperator import SparkOperatorForm
 
 ROOM = "jobs"
@@ -260,7 +260,7 @@ async def test_the_webhook_has_the_rights_that_it_uses(
     account = (release.namespace, "snaploom-webhook")
     watched = release.manifest().settings().watch_namespaces
     async with open_cluster(plane.kubeconfig_of(*account)) as cluster:
-        view = View(Store(), cluster, watched, time.monotonic)
+        view = Informer(Store(), cluster, watched, time.monotonic)
         looking = asyncio.create_task(view.run())
 
         async def has_watches() -> bool:
@@ -291,7 +291,7 @@ def test_a_job_may_write_its_report_and_hold_its_lease(
         writer.write(report(RunPhase.FAILED))
         uri, leases = f"s3://lake/{release.namespace}/", CoordinationV1Api(client)
         lease = ClusterLease(uri, owner, identity, now, lambda: leases)
-        held = lease.take(lease.look(), "run", 30)
+        held = lease.take(lease.read(), "run", 30)
         assert held is not None
         assert lease.renew(held) is not None
         lease.release("run")

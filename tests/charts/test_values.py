@@ -19,7 +19,7 @@ SCHEMA: Raw = json.loads((CHART / "values.schema.json").read_text("utf-8"))
 FREE = {
     "requests", "limits", "nodeAffinity", "podAffinity", "podAntiAffinity", "valueFrom",
     "capabilities", "seccompProfile", "volumes", "namespaceSelector", "topologySpreadConstraints",
-    "metricsFrom", "egress", "global",
+    "metricsFrom", "egress", "global", "relabelings", "metricRelabelings", "extraObjects",
 }  # fmt: skip
 """What is passed to Kubernetes as it is."""
 
@@ -56,7 +56,7 @@ VALIDATOR = jsonschema.Draft7Validator(SCHEMA)
 PATHS = list(mappings(VALUES, SCHEMA))
 
 
-def changed(path: tuple[str, ...], value: Raw, values: Raw = VALUES) -> Raw:
+def changed(path: tuple[str, ...], value: Any, values: Raw = VALUES) -> Raw:
     """The defaults with another mapping under a path."""
     if not path:
         return value
@@ -143,3 +143,90 @@ def test_helm_refuses_what_the_schema_refuses(values: Raw) -> None:
 
 def test_a_chart_of_charts_may_hand_down_global_values() -> None:
     assert Rendered.of({"global": {"registry": "example"}, "crds": {"enabled": False}}).objects
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("image", "repository"), ""),
+        (("image", "repository"), "registry.example/snaploom:1.0"),
+        (("image", "repository"), "https://registry.example/snaploom"),
+        (("spark", "image", "repository"), ""),
+        (("tests", "image", "repository"), ""),
+        (("image", "digest"), "sha256:0123"),
+        (("image", "digest"), "latest"),
+        (("image", "tag"), "of today"),
+        (("operator", "submitters"), ["Local"]),
+        (("operator", "submitters"), []),
+        (("operator", "extraArgs"), ["--local"]),
+        (("admission", "extraArgs"), ["--settings=/other.yaml"]),
+        (("metrics", "serviceMonitor", "scrapeTimeout"), "soon"),
+    ],
+)
+def test_values_that_cannot_work_are_refused_by_the_schema(
+    path: tuple[str, ...], value: object
+) -> None:
+    with pytest.raises(jsonschema.ValidationError) as refused:
+        VALIDATOR.validate(changed(path, value))
+    assert list(refused.value.absolute_path)[: len(path)] == list(path)
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        {"repository": "registry.example:5000/team/snaploom", "tag": "1.0-rc.1"},
+        {"repository": "snaploom", "digest": f"sha256:{'0' * 64}"},
+        {"repository": "localhost/a__b/c-d"},
+    ],
+)
+def test_references_of_images_are_allowed(image: Raw) -> None:
+    VALIDATOR.validate(changed(("image",), VALUES["image"] | image))
+
+
+@pytest.mark.parametrize(
+    ("values", "one", "other"),
+    [
+        ({"healthPort": 9090}, "metrics.port", "healthPort"),
+        ({"metrics": {"port": 9443}}, "metrics.port", "admission.port"),
+        ({"admission": {"port": 8080}}, "healthPort", "admission.port"),
+    ],
+)
+def test_two_uses_of_one_port_are_refused_with_the_reason(
+    values: Raw, one: str, other: str
+) -> None:
+    with pytest.raises(HelmFailed, match="one container listens on both") as refused:
+        render_text(values)
+    assert one in str(refused.value)
+    assert other in str(refused.value)
+
+
+def test_port_of_a_webhook_that_is_not_there_is_free() -> None:
+    assert render_text({"metrics": {"port": 9443}, "admission": {"enabled": False}})
+
+
+def test_arguments_objects_and_rules_of_monitors_are_rendered() -> None:
+    rule = {"action": "drop", "sourceLabels": ["pod"]}
+    monitor = {"enabled": True, "scrapeTimeout": "5s", "relabelings": [rule]}
+    rendered = render_text(
+        {
+            "operator": {"extraArgs": ["--namespace=shop"]},
+            "metrics": {
+                "serviceMonitor": {**monitor, "metricRelabelings": [rule]},
+                "podMonitor": monitor,
+            },
+            "extraObjects": [
+                {"apiVersion": "v1", "kind": "ConfigMap",
+                 "metadata": {"name": "{{ .Release.Name }}-more"}},
+            ],
+        }
+    )  # fmt: skip
+    objects_ = {(each["kind"], each["metadata"]["name"]): each
+                for each in yaml.safe_load_all(rendered) if each}  # fmt: skip
+    assert ("ConfigMap", "snaploom-more") in objects_
+    pod = objects_["Deployment", "snaploom-operator"]["spec"]["template"]["spec"]
+    assert pod["containers"][0]["args"][-1] == "--namespace=shop"
+    (endpoint,) = objects_["ServiceMonitor", "snaploom"]["spec"]["endpoints"]
+    assert (endpoint["scrapeTimeout"], endpoint["metricRelabelings"]) == ("5s", [rule])
+    assert endpoint["relabelings"][-1] == rule
+    pods = objects_["PodMonitor", "snaploom-drivers"]["spec"]["podMetricsEndpoints"]
+    assert [each["relabelings"][-1] for each in pods] == [rule, rule]

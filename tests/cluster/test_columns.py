@@ -110,14 +110,14 @@ def test_every_line_fits_into_a_terminal(kubectl, applied, story):
     assert sum(" Valid " in line for line in lines) >= len(objects) - 11
 
 
-def test_snapshot_is_an_age_and_under_wide_a_time(kubectl, applied):
+def test_publication_is_an_age_and_under_wide_the_snapshot_a_time(kubectl, applied):
     namespace, objects = applied
     for found in objects:
         if found["kind"] == "OutputDataset":
             status = status_of("OutputDataset", "True", "Published")
             set_status(kubectl, namespace, found, status)
     title, line = kubectl("get", "ods", "--namespace", namespace).splitlines()
-    assert title.split() == ["NAME", "READY", "REASON", "SNAPSHOT"]
+    assert title.split() == ["NAME", "READY", "REASON", "PUBLISHED"]
     assert re.fullmatch(r"flights-wide +True +Published +\d+d *", line)
     wide = kubectl("get", "ods", "--namespace", namespace, "--output", "wide")
     told = (LATEST["time"], "336776", "Running", "snapshot 3 of 12, join 4 of 9")

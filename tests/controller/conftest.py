@@ -8,9 +8,9 @@ from support.clusters import an_object
 from support.fakecluster import FakeCluster
 
 from snaploom_operator.cluster.adapter import open_cluster
+from snaploom_operator.cluster.apiresources import NAMESPACES
 from snaploom_operator.cluster.port import Cluster
-from snaploom_operator.cluster.resources import NAMESPACES
-from snaploom_operator.metadata import Metadata
+from snaploom_operator.objectmetadata import Metadata
 
 
 @pytest.fixture

@@ -11,16 +11,18 @@ from generation.errorclasses import OPERATOR, PACKAGE
 from generation.limits import LIMITS, PAGE, Limit, constant
 from support.pages import DOCS
 
-from snaploom.loading.files import MAX_BYTES
+from snaploom.loading.filetexts import MAX_BYTES
 
 NAMED_SO = re.compile(r"(MOST|LARGEST|LONGEST|MAX)(_\w+)?")
 OF_TEXTS_AND_NAMES = {
     "snaploom.engine.failures:LONGEST_MESSAGE",
+    "snaploom.engine.sources.recordchecks:LONGEST_SHOWN",
+    "snaploom.engine.sources.valuechecks:LONGEST_SHOWN",
     "snaploom.jobs.clusterwork:MOST_LINES",
     "snaploom.jobs.reports.configmap:LONGEST_LABEL",
-    "snaploom.jobs.reports.record:LONGEST_MESSAGE",
+    "snaploom.jobs.reports.runrecord:LONGEST_MESSAGE",
     "snaploom.planning.schemas:MOST_DIGITS",
-    "snaploom.storage.parsing:LONGEST_FAULT",
+    "snaploom.storage.documentparser:LONGEST_FAULT",
     "snaploom.planning.picture:MOST_ALTERNATIVES",
     "snaploom.planning.tablenames:MOST_PARTS",
     "snaploom.skipping.core.text:LONGEST_TEXT",
@@ -31,28 +33,28 @@ OF_TEXTS_AND_NAMES = {
     "snaploom.skipping.spark.decision:MOST_LABELS",
     "snaploom.skipping.stores.usage:LONGEST_REASON",
     "snaploom.skipping.stores.usage:MOST_REASONS",
-    "snaploom.storage.published:LONGEST_WARNING",
-    "snaploom.sparkgate.gate:MOST_TOLD",
-    "snaploom_operator.acting.events:LONGEST_INSTANCE",
-    "snaploom_operator.acting.events:LONGEST_NAME",
-    "snaploom_operator.acting.events:LONGEST_NOTE",
+    "snaploom.storage.statussummary:LONGEST_WARNING",
+    "snaploom.sparkgate.gate:MOST_NAMED",
+    "snaploom_operator.apply.eventrecorder:LONGEST_INSTANCE",
+    "snaploom_operator.apply.eventrecorder:LONGEST_NAME",
+    "snaploom_operator.apply.eventrecorder:LONGEST_NOTE",
     "snaploom_operator.admission.answers:LONGEST_MESSAGE",
     "snaploom_operator.admission.answers:LONGEST_WARNING",
-    "snaploom_operator.cluster.failures:LONGEST_MESSAGE",
-    "snaploom_operator.manifests.metadata:LONGEST_LABEL",
+    "snaploom_operator.cluster.apierrors:LONGEST_MESSAGE",
+    "snaploom_operator.manifests.childmetadata:LONGEST_LABEL",
 }
 """How much of a text people are shown, and how long names are: nothing ends there."""
 OF_WORK = {
-    "snaploom.endpoints.connecting:MOST_TRIES",
-    "snaploom.jobs.lineage.sending:LONGEST_ANSWER",
-    "snaploom.loading.names:MOST_COMPARED",
+    "snaploom.endpoints.connections:MOST_TRIES",
+    "snaploom.jobs.lineage.sender:LONGEST_ANSWER",
+    "snaploom.loading.nearmisses:MOST_COMPARED",
     "snaploom.skipping.core.bloom:MOST_FUNCTIONS",
     "snaploom.skipping.stores.opensearch.client:MOST_SHARDS",
     "snaploom.skipping.stores.statelog:MOST_PRUNED",
     "snaploom.storage.claims:MOST_RENEWALS",
-    "snaploom.storage.footers:MOST_PARTS",
-    "snaploom.storage.names:LARGEST",
-    "snaploom_operator.keptverdicts:LARGEST_KEPT",
+    "snaploom.storage.parquetfooters:MOST_PARTS",
+    "snaploom.storage.pathnames:LARGEST",
+    "snaploom_operator.sqlcache:LARGEST_CACHE",
     "snaploom_operator.sqlworkers:LONGEST_LINE",
     "snaploom.skipping.advice.boundaries:MOST_RANK_BITS",
     "snaploom.skipping.advice.curves:MOST_BITS",
@@ -64,9 +66,12 @@ OF_WORK = {
     "snaploom.skipping.spark.requests:MOST_ROOTS",
     "snaploom.skipping.stores.opensearch.bulk:LARGEST_REQUEST",
     "snaploom.skipping.stores.usage:MOST_SESSIONS",
-    "snaploom_operator.admission.view:LONGEST_PAUSE",
+    "snaploom_operator.admission.judge:MOST_WAITING",
+    "snaploom_operator.admission.throttle:LONGEST_WAIT_SECONDS",
+    "snaploom_operator.admission.throttle:MOST_REMEMBERED",
+    "snaploom_operator.admission.informer:LONGEST_RETRY_SECONDS",
     "snaploom_operator.cluster.requests:LONGEST_WAIT",
-    "snaploom_operator.watching.watches:LONGEST_PAUSE",
+    "snaploom_operator.watch.watches:LONGEST_RETRY_SECONDS",
 }
 """How work is divided, paused and sampled: the result is the same, or an estimate."""
 
@@ -95,5 +100,5 @@ def test_a_limit_has_a_number_and_says_what_it_is_for(limit: Limit) -> None:
 
 
 def test_numbers_are_those_of_the_code() -> None:
-    assert constant("snaploom.loading.files:MAX_BYTES") == MAX_BYTES == 4 * 1024**2
-    assert Limit("snaploom.loading.files:MAX_BYTES", "", "", "bytes").value == "4 MiB"
+    assert constant("snaploom.loading.filetexts:MAX_BYTES") == MAX_BYTES == 4 * 1024**2
+    assert Limit("snaploom.loading.filetexts:MAX_BYTES", "", "", "bytes").value == "4 MiB"

@@ -16,8 +16,8 @@ from snaploom_operator.commands import COMMANDS as OF_CLUSTERS
 PAGES = sorted((DOCS / "operating").glob("*.md"))
 OURS = {name for name, _, _ in (*COMMANDS, *OF_CLUSTERS)}
 KUBECTL = {
-    "annotate", "apply", "create", "delete", "describe", "diff", "events", "get", "label", "logs",
-    "patch", "rollout", "wait",
+    "annotate", "apply", "create", "delete", "describe", "diff", "events", "get", "kustomize",
+    "label", "logs", "patch", "rollout", "wait",
 }  # fmt: skip
 HELM = {"install", "rollback", "template", "test", "uninstall", "upgrade"}
 COMMAND = re.compile(r"(?:^|`|\$ |\| )((?:snaploom|kubectl|helm) [a-z][^`|]*)", re.MULTILINE)

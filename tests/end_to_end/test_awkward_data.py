@@ -171,3 +171,42 @@ def test_a_glob_that_matches_nothing_is_told(tmp_path: Path) -> None:
         assert told.code == 0
         assert "warning SL307" in told.err
         assert f"no file matches file://{tmp_path}/orders/*.parquet" in told.err
+
+
+def test_an_empty_root_is_a_failure_where_a_scheduler_asks_for_it(tmp_path: Path) -> None:
+    shop = Shop(tmp_path).with_data()
+    (tmp_path / "orders" / f"{FIRST_DAY}.parquet").unlink()
+    asked = [shop.run("--strict"), shop.plan("--strict"), shop.run("--strict", "--dry-run")]
+    shop.set("wide", "run.onEmptyRoot", "Fail")
+    for told in (*asked, shop.run()):
+        assert_one_error(told, "orders/*.parquet", "spec.hdfsLike.sourceUriGlobs")
+    assert_nothing_published(shop)
+
+
+def test_a_root_with_snapshots_is_none_that_is_empty(tmp_path: Path) -> None:
+    shop = Shop(tmp_path).with_data()
+    assert shop.run("--strict").code == 0
+    assert len(shop.published_times()) == 1
+    # Nothing is due any more, and the root has its snapshot.
+    assert shop.run("--strict").code == 0
+
+
+def test_a_join_that_matches_nothing_is_warned_of_and_published(tmp_path: Path) -> None:
+    shop = Shop(tmp_path).with_data()
+    shop.day("customers", [{"customer_id": 10.0, "name": "Ada"}])
+    both = [
+        {
+            "dataSources": [source],
+            "joinKey": [{"fields": [{"fieldName": "customer_id", "dataType": {kind: {}}}]}],
+        }
+        for source, kind in (("orders", "long"), ("customers", "double"))
+    ]
+    shop.set("customer-id", "representations", both)
+    assert "warning SL159" in shop.validate().err
+    told = shop.run()
+    assert told.code == 0
+    assert "rows found a match by DataRelationship/customer-id" in " ".join(told.err.split())
+    assert len(shop.published_times()) == 1
+    again = Shop(tmp_path / "quiet", list(shop.documents)).other(warnNoMatch=False)
+    again.set("wide", "outputFolder.folderUri", f"file://{tmp_path}/quiet/wide/")
+    assert "found a match" not in again.run().err

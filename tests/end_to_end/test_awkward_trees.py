@@ -129,6 +129,8 @@ def test_the_contract_of_plan_json(spark: object, tmp_path: Path) -> None:
         "unreachable": [],
         "ties": [],
         "candidates": type(None),
+        "deletes": [],
+        "unforeseen": [],
         "collect": {"endedSnapshots": int},
         "findings": [],
     }

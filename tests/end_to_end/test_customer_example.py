@@ -1,4 +1,4 @@
-"""The seed's customer model: the worked rows of `join.md` section 2.4, through the command line."""
+"""Customers with grouped sources, through the command line: every row is checked (rule W23)."""
 
 from __future__ import annotations
 

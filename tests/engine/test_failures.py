@@ -51,6 +51,31 @@ def test_a_faulty_query_or_value_is_named_in_one_line(spark, sql, condition, exp
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize(
+    ("form", "declared", "found"),
+    [
+        ("parquet", "name date", ""),
+        ("parquet", "name struct<x: int>", "name (STRING)"),
+        ("orc", "amount date", "double"),
+        ("org.apache.spark.sql.avro.AvroFileFormat", "name date", 'avroType = "string"'),
+    ],
+)
+def test_a_column_of_another_type_than_declared_is_a_schema_that_is_not_valid(
+    spark, tmp_path, form, declared, found
+):
+    place = str(tmp_path / "written")
+    spark.createDataFrame([("Ada", 7.5)], ["name", "amount"]).write.format(form).save(place)
+    frame = spark.read.format(form).schema(declared).load(place)
+
+    error = translate(failure(frame.collect))
+
+    assert isinstance(error, SourceSchemaInvalid)
+    assert found in str(error.found)
+    assert "part-" in str(error.found)
+    assert "correct schemaFields" in str(error.hint)
+
+
+@pytest.mark.spark
 def test_a_missing_path_is_named(spark, tmp_path):
     error = translate(failure(lambda: spark.read.parquet(f"{tmp_path}/a b")))
 

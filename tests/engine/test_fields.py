@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import types as spark
 
-from snaploom.engine.fields import find_field, matches, quote, split_path
+from snaploom.engine.fields import find_field, matches
 from snaploom.models.common import DataType
+from snaploom.planning.fieldpaths import quote, split_path
 
 SCHEMA = (
     spark.StructType()

@@ -1,4 +1,4 @@
-"""Folding: the layout of section 2.4, and joins that match as keys say."""
+"""Folding: the layout of rule W23, and joins that match as keys say."""
 
 from itertools import pairwise
 from pathlib import Path

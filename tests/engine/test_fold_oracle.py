@@ -1,4 +1,4 @@
-"""Random small models woven by Spark, and by a few lines of Python that read like the seed."""
+"""Random small models woven by Spark, and by a few lines of Python that read like the rules."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from support.weaving import Loom, key_field, relationship, same_key, weave_into
 
+from snaploom.engine.keytypes import is_of_declared_type
 from snaploom.engine.rowcounts import Weaving
 from snaploom.errors import SourceSchemaInvalid
 
@@ -60,6 +61,61 @@ def test_different_types_are_compared_as_text_by_default(
     )
     left, right = key_field("k", "string"), key_field("K", "long")
     assert matched(spark, tmp_path, frames, left, right) == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("declared", "actual", "cast", "is_taken"),
+    [
+        ("long", "int", "string", True),
+        ("integer", "bigint", "string", True),
+        ("integer", "bigint", "long", True),
+        ("integer", "bigint", "integer", False),
+        ("long", "smallint", "integer", True),
+        ("long", "decimal(12,0)", "string", True),
+        ("long", "decimal(12,2)", "string", False),
+        ("long", "decimal(12,2)", "decimal", True),
+        ("double", "float", "double", True),
+        ("double", "float", "string", True),
+        ("float", "double", "string", False),
+        ("long", "double", "double", False),
+        ("string", "int", "string", False),
+        ("integer", "bigint", "double", False),
+    ],
+)
+def test_a_type_that_widened_matches_what_it_matched(
+    spark: SparkSession, tmp_path: Path, declared: str, actual: str, cast: str, is_taken: bool
+) -> None:
+    frames = two(
+        spark,
+        f"select 0 as n, cast(7 as {actual}) as k",
+        f"select cast(7 as {'string' if declared == 'string' else 'bigint'}) as k",
+    )
+    wanted = {"precision": 38, "scale": 2} if cast == "decimal" else {}
+    how = {"castDataType": {cast: wanted}}
+    right = key_field("k", "string" if declared == "string" else "long", **how)
+    left = key_field("k", declared, **how)
+    if is_taken and declared != "double":
+        assert matched(spark, tmp_path, frames, left, right) == [True]
+    (component,) = relationship("key", {"l": [left]}).spec.representations[0].join_key
+    (field,) = component.fields_
+    assert is_of_declared_type(field, frames["l"].schema["k"].dataType, component) is is_taken
+
+
+def test_odd_names_are_read_by_queries(spark: SparkSession, tmp_path: Path) -> None:
+    frames = two(
+        spark,
+        "select 0 as n, 'x' as `a.b`, named_struct('c d', 'y') as s",
+        "select 'X-y' as `k k`",
+    )
+    names = [("`a.b`", "s.`c d`"), ("k k",)]
+    left, right = (
+        [{"fieldName": name, "dataType": {"string": {}}} for name in side] for side in names
+    )
+    keys = (
+        {"fields": left, "query": "concat(upper(`a.b`), '-', s.`c d`)"},
+        {"fields": right, "query": "trim(`k k`)"},
+    )
+    assert matched(spark, tmp_path, frames, *keys) == [True]
 
 
 def test_query_sees_its_own_source_only_and_ignores_case(

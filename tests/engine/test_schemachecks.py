@@ -38,7 +38,7 @@ def test_names_are_matched_ignoring_case() -> None:
     [
         pytest.param({"": spark.StructType().add("x", "integer")}, "join", id="parent lacks it"),
         pytest.param(
-            {"": spark.StructType().add("id", "long")}, "join", id="parent has another type"
+            {"": spark.StructType().add("id", "date")}, "join", id="parent has another type"
         ),
         pytest.param(
             {"a": spark.StructType().add("id", "string")}, "join", id="child's type differs"
@@ -68,12 +68,25 @@ def test_missing_field_does_what_the_childs_mode_says(
 
 
 def test_error_names_side_field_found_and_expected() -> None:
-    stop = outcome({"": spark.StructType().add("id", "long")}).stop
+    stop = outcome({"": spark.StructType().add("x", "long")}).stop
     assert stop is not None
     error = stop.error()
     assert (error.resource, error.path) == ("DataSource/root", "id")
-    assert (error.found, error.expected) == ("bigint", "int")
+    assert (error.found, error.expected) == ("only x", "int")
     assert "joinFieldMissingMode" in str(error)
+
+
+def test_another_type_is_not_called_missing() -> None:
+    stop = outcome({"": spark.StructType().add("id", "date")}, join="SKIP_WARN").stop
+    assert stop is not None
+    assert "which has type date" in stop.message
+    error = stop.error()
+    assert "has another type" in error.message
+    assert (error.found, error.expected) == (
+        "type date",
+        "type int, or one that it holds without loss",
+    )
+    assert "give root a representation with id of dataType: {date: {}}" in str(error.hint)
 
 
 def test_first_in_breadth_first_order_decides() -> None:

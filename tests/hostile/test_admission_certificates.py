@@ -16,7 +16,7 @@ from support.reviews import a_review
 from support.webhooks import HOST, install, settings_for
 
 from snaploom_operator.admission import tls
-from snaploom_operator.admission.running import running_webhook
+from snaploom_operator.admission.webhookprocess import running_webhook
 
 ROTATIONS = 5
 ASKERS = 4
@@ -33,7 +33,7 @@ def renewed(folder: Path, authority: Authority, number: int) -> None:
 async def test_no_review_fails_while_certificates_rotate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tls, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(tls, "RELOAD_SECONDS", 0.02)
     authority = Authority(tmp_path, "authority")
     folder = tmp_path / "certificates"
     folder.mkdir()

@@ -22,7 +22,7 @@ from support.hostile.rawhttp import RawConnection, raw_connection, request
 from support.reviews import a_review
 from support.webhooks import HOST, Asker, a_webhook
 
-from snaploom_operator.admission.listening import serving
+from snaploom_operator.admission.httpserver import serving
 from snaploom_operator.admission.request import LARGEST_BODY, MOST_VALUES, parse_review
 from snaploom_operator.errors import ReviewUnreadable
 
@@ -187,7 +187,7 @@ async def test_many_idle_connections_leave_room_for_a_new_one(tmp_path: Path) ->
 async def test_a_handshake_that_never_ends_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("snaploom_operator.admission.listening.HANDSHAKE_SECONDS", 0.2)
+    monkeypatch.setattr("snaploom_operator.admission.httpserver.HANDSHAKE_SECONDS", 0.2)
     async with a_server(tmp_path) as (port, _):
         reader, writer = await asyncio.open_connection(HOST, port)
         writer.write(b"\x16\x03\x01")

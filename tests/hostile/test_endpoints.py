@@ -25,11 +25,11 @@ from support.hostile.servers import (
 )
 from support.opensearches import a_definition, options_of
 
-from snaploom.endpoints import connecting
-from snaploom.endpoints.connecting import EndpointRefused, connect, post
+from snaploom.endpoints import connections
+from snaploom.endpoints.connections import EndpointRefused, connect, post
 from snaploom.errors import IndexNotPossible, KeyUnavailable, SkippingError
-from snaploom.jobs.lineage import sending
-from snaploom.jobs.lineage.settings import lineage_settings
+from snaploom.jobs.lineage import sender
+from snaploom.jobs.lineage.lineagesettings import lineage_settings
 from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.planning.addresses import (
@@ -143,7 +143,7 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]
             for kind, each in zip(family, found, strict=True)
         ]
 
-    monkeypatch.setattr(connecting.socket, "getaddrinfo", find)
+    monkeypatch.setattr(connections.socket, "getaddrinfo", find)
     return asked
 
 
@@ -188,10 +188,10 @@ def test_a_few_addresses_of_a_name_are_tried(monkeypatch: pytest.MonkeyPatch) ->
             raise TimeoutError
 
     resolving(monkeypatch, [f"10.0.0.{number}" for number in range(1, 100)])
-    monkeypatch.setattr(connecting.socket, "socket", Deaf)
+    monkeypatch.setattr(connections.socket, "socket", Deaf)
     with pytest.raises(TimeoutError):
         connect("many.example", 80, 1, IN_CLUSTER)
-    assert len(tried) == connecting.MOST_TRIES
+    assert len(tried) == connections.MOST_TRIES
 
 
 # The three clients, each by the way that it has.
@@ -211,7 +211,7 @@ def of_lineage(server: Server) -> None:
         {"SNAPLOOM_LINEAGE_URL": server.url, "SNAPLOOM_LINEAGE_API_KEY": "t0ken"}
     )
     assert settings is not None
-    sending.open_transport(settings).session.post(  # type: ignore[attr-defined]
+    sender.open_transport(settings).session.post(  # type: ignore[attr-defined]
         f"{server.url}/api", data="{}", headers={"Authorization": "t0ken"}, timeout=2
     )
 
@@ -312,7 +312,7 @@ def test_no_setting_leads_to_a_metadata_service(host: str) -> None:
     settings = lineage_settings({"SNAPLOOM_LINEAGE_URL": f"http://{host}/"})
     assert settings is not None
     with pytest.raises(EndpointRefused):
-        sending.open_transport(settings).session.post(  # type: ignore[attr-defined]
+        sender.open_transport(settings).session.post(  # type: ignore[attr-defined]
             f"http://{host}/", data="{}", timeout=2
         )
 

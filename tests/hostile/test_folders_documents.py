@@ -31,15 +31,15 @@ from snaploom.errors import (
 )
 from snaploom.storage import layout
 from snaploom.storage.checkpoints import RECORDS_KEPT, format_checkpoint, parse_checkpoint
-from snaploom.storage.documents import read_schema, store_schema
+from snaploom.storage.documentparser import ENTRY, HINT, Bounds, parse_json
 from snaploom.storage.entries import Replace, SnapshotRecord, format_entry, parse_entry
 from snaploom.storage.folder import Folder, open_folder
-from snaploom.storage.footers import LONGEST, read_footer
 from snaploom.storage.icebergtable import IcebergTable, TableVersion, is_below, version_key
-from snaploom.storage.names import Hash, PartitionName, PublishedPath, RelativePath, RunId
 from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.parsing import ENTRY, HINT, Bounds, parse_json
+from snaploom.storage.parquetfooters import LONGEST, read_footer
+from snaploom.storage.pathnames import Hash, PartitionName, PublishedPath, RelativePath, RunId
 from snaploom.storage.records import Records
+from snaploom.storage.schemadocuments import read_schema, store_schema
 from snaploom.storage.state import EMPTY, ENDED_TOGETHER, first_ended, tombstone_of
 from snaploom.storage.stores import open_store
 from snaploom.storage.subtreestore import SubtreeStore

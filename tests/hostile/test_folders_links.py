@@ -15,13 +15,13 @@ from support.hostile.folderdoors import command
 from support.proving import IS_WHOLE
 
 from snaploom.errors import NotAPlainFile, ObjectTooLarge, SnaploomError
-from snaploom.storage.checking import check_files
+from snaploom.storage.foldercheck import check_files
 from snaploom.storage.local import DEEPEST, LocalObjectStore
 from snaploom.storage.objectstore import refuse_links
 from snaploom.storage.publication import publish
+from snaploom.storage.runcleanup import sweep
 from snaploom.storage.stores import open_store
 from snaploom.storage.subtreestore import SubtreeStore
-from snaploom.storage.sweeping import sweep
 
 ROUNDS = 10_000 if IS_WHOLE else 300
 """Times that each operation meets a folder that is swapped under it."""

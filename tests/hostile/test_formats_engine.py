@@ -16,7 +16,7 @@ from support.hostile.goodfolder import parquet
 from support.hostile.listener import Listener, listening
 from support.sources import NOW, files, reader, rows_at
 
-from snaploom.cli.index.looking import counted
+from snaploom.cli.index.describe import counted
 from snaploom.errors import FormatNotAllowed, SnaploomError, SourceSchemaInvalid, TargetNotIndexable
 from snaploom.models.allowances import Allowances
 from snaploom.planning.fileformats import AVRO_CLASS, FORMATS, REFUSED, format_faults

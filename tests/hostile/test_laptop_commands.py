@@ -58,7 +58,7 @@ CASES = {
 WITHOUT_SPARK = ("validate FILE", "plan wide --offline -f FILE", "graph wide -f FILE")
 DECLARED = [
     name for name, _, _ in COMMANDS
-    if name not in ("init", "gc", "repair", "snapshots", "schema", "crds",
+    if name not in ("init", "gc", "repair", "snapshots", "files", "schema", "crds",
                     "index explain")
 ]  # fmt: skip
 """Commands that judge declarations, or read files by a format."""

@@ -12,13 +12,13 @@ from support.declarations import Raw, files, model, output, spoilt
 from support.fakecluster import FakeCluster
 from support.operatorharness import NAMESPACE, FakeHarness, is_ready
 
-from snaploom_operator.acting.events import LONGEST_NOTE, UNKNOWN_REASON, EventRecorder
-from snaploom_operator.admission.metrics import AdmissionMetrics
-from snaploom_operator.cluster.resources import CONFIG_MAPS, EVENTS, SPARK_APPLICATIONS
+from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
+from snaploom_operator.apply.eventrecorder import LONGEST_NOTE, UNKNOWN_REASON, EventRecorder
+from snaploom_operator.cluster.apiresources import CONFIG_MAPS, EVENTS, SPARK_APPLICATIONS
 from snaploom_operator.decision import EventType, Note
-from snaploom_operator.metrics import OTHER_REASON, Metrics
 from snaploom_operator.objects import Ref
-from snaploom_operator.sizes import MOST_BYTES
+from snaploom_operator.operatormetrics import OTHER_REASON, Metrics
+from snaploom_operator.statuslimits import MOST_BYTES
 from snaploom_operator.workqueue import WorkQueue
 
 WIDE = "OutputDataset/wide"

@@ -10,8 +10,8 @@ from support.declarations import Raw, model
 from support.fakecluster import FakeCluster
 from support.operatorharness import NAMESPACE, FakeHarness, is_ready
 
+from snaploom_operator.cluster.apiresources import CONFIG_MAPS, OURS, SPARK_APPLICATIONS
 from snaploom_operator.cluster.port import ApiResource, Cluster
-from snaploom_operator.cluster.resources import CONFIG_MAPS, OURS, SPARK_APPLICATIONS
 from snaploom_operator.objects import JsonObject
 
 WIDE = "OutputDataset/wide"

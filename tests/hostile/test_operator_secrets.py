@@ -20,7 +20,7 @@ from support.jobscripts import fails
 from support.operatorharness import FakeHarness, condition
 from support.webhooks import a_webhook
 
-from snaploom_operator.cluster.resources import CONFIG_MAPS, OURS, SPARK_APPLICATIONS
+from snaploom_operator.cluster.apiresources import CONFIG_MAPS, OURS, SPARK_APPLICATIONS
 
 MARKER = "canary-b7e41f0c"
 JDBC = {

@@ -18,11 +18,11 @@ from snaploom import confidential
 from snaploom.cli.main import run_command
 from snaploom.confidential import OF_LIBRARIES, remember_secret, without_secrets
 from snaploom.errors import KeyUnavailable, SnaploomError
-from snaploom.jobs.voice import Voice
+from snaploom.jobs.joblog import JobLog
 from snaploom.models.run import Submitter
 from snaploom.planning.secretvariables import SecretKey
 from snaploom.skipping.formats.kms.vault import VaultKeyService
-from snaploom_operator.settings import ApiKey, LineageSettings
+from snaploom_operator.operatorsettings import ApiKey, LineageSettings
 from snaploom_operator.submitters.forms import FORMS
 
 SECRET = canary("misplaced")
@@ -212,5 +212,5 @@ def test_submitted_run_holds_references_to_secrets_only(
 def test_job_says_no_secret(capsys: pytest.CaptureFixture[str]) -> None:
     remember_secret(SECRET)
     for is_json in (False, True):
-        Voice(is_json).say(f"warning: {SECRET}")
+        JobLog(is_json).write(f"warning: {SECRET}")
     assert capsys.readouterr().err.count("***") == 2

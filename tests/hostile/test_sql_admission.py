@@ -19,12 +19,12 @@ from snaploom.models.times import EpochNanos
 from snaploom.planning.sqlgate.facts import SqlText, SqlVerdict
 from snaploom_operator.admission.judge import MOST_OF_A_NAMESPACE, Judge, Judgement, Outcome
 from snaploom_operator.errors import TooManyReviews
-from snaploom_operator.knowledge.references import ref_of
+from snaploom_operator.gather.gatherer import Gatherer, Unjudged
 from snaploom_operator.observed import ObservedResource
-from snaploom_operator.observing.gather import Gatherer, Unjudged
-from snaploom_operator.settings import AdmissionSettings
+from snaploom_operator.operatorsettings import AdmissionSettings
 from snaploom_operator.sqlverdicts import SqlVerdicts
 from snaploom_operator.sqlworkers import SqlWorkers
+from snaploom_operator.store.references import ref_of
 
 STUCK = """
 import sys, time

@@ -25,7 +25,7 @@ from snaploom.errors import SourceSchemaInvalid
 from snaploom.hadoop.jvm import jvm_of
 from snaploom.sparkgate import gate
 from snaploom.sparkgate.gate import SqlPlace, check_resolved, checked_expression, checked_query
-from snaploom.sparkgate.judging import VALUES
+from snaploom.sparkgate.treerules import VALUES
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

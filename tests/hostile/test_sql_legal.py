@@ -15,10 +15,15 @@ from snaploom.errors import SourceSchemaInvalid
 from snaploom.loading.load import load
 from snaploom.models.allowances import NO_ALLOWANCES
 from snaploom.planning.sqlgate.facts import SqlForm, SqlText, SqlVerdict, facts_of, judge
-from snaploom.planning.sqlgate.functions import FUNCTIONS, is_deterministic, refusal_of
+from snaploom.planning.sqlgate.functions import (
+    FUNCTIONS,
+    Determinism,
+    determinism_of,
+    refusal_of,
+)
 from snaploom.planning.validation.validator import validate
 from snaploom.sparkgate.gate import SqlPlace, check_resolved, checked_expression, checked_query
-from snaploom.sparkgate.judging import AGGREGATES
+from snaploom.sparkgate.treerules import AGGREGATES
 
 pytestmark = pytest.mark.spark
 
@@ -159,17 +164,17 @@ def test_what_people_write_is_legal(spark: SparkSession, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("upper", True), ("RAND", False), ("now", False), ("collect_list", False), ("sum", True),
-     ("system.builtin.uuid", False), ("nosuch", False), ("builtin.lower", True)],
+    [("upper", "ROW"), ("RAND", "RANDOM"), ("now", "SESSION"), ("collect_list", "ORDER"),
+     ("sum", "ROW"), ("system.builtin.uuid", "RANDOM"), ("builtin.lower", "ROW")],
 )  # fmt: skip
-def test_it_is_known_which_functions_are_deterministic(name: str, expected: bool) -> None:
-    assert is_deterministic(name) is expected
-    assert bool(refusal_of(name, NO_ALLOWANCES)) is (name == "nosuch")
+def test_it_is_known_what_results_of_functions_depend_on(name: str, expected: str) -> None:
+    assert determinism_of(name) is Determinism(expected)
+    assert refusal_of(name, NO_ALLOWANCES) == ""
 
 
-def test_a_function_that_is_the_clock_without_arguments_is_not_deterministic() -> None:
-    assert is_deterministic("unix_timestamp")
-    assert not is_deterministic("unix_timestamp", has_arguments=False)
+def test_a_function_that_is_the_clock_without_arguments_depends_on_the_session() -> None:
+    assert determinism_of("unix_timestamp") is Determinism.ROW
+    assert determinism_of("unix_timestamp", has_arguments=False) is Determinism.SESSION
 
 
 def test_spark_and_the_list_agree_on_chance(spark: SparkSession) -> None:
@@ -181,4 +186,5 @@ def test_spark_and_the_list_agree_on_chance(spark: SparkSession) -> None:
     for call in calls:
         made = source.select(checked_expression(spark, call, PLACE).column)
         plan = made._jdf.queryExecution().analyzed()
-        assert plan.deterministic() or not is_deterministic(call.partition("(")[0])
+        name = call.partition("(")[0]
+        assert plan.deterministic() or determinism_of(name) is Determinism.RANDOM

@@ -178,12 +178,13 @@ def test_go_programs_are_built_of_locked_modules() -> None:
 
 def test_go_module_that_somebody_changed_is_refused(tmp_path: Path) -> None:
     """Where no database of sums is asked, too."""
-    script = copied("helm", tmp_path)
+    script = copied("gotool", tmp_path)
     module = tmp_path / "tests" / "components" / "helm"
     module.mkdir(parents=True)
     requirement = GO_MODULE.replace("@", " ")
     (module / "go.mod").write_text(
-        f"module made\n\ngo 1.24.0\n\nrequire {requirement} // indirect\n"
+        "module made\n\ngo 1.24.0\n\ntool helm.sh/helm/v3/cmd/helm\n\n"
+        f"require {requirement} // indirect\n"
     )
     environment = {
         "GOPROXY": f"file://{tmp_path}/proxy",
@@ -196,7 +197,7 @@ def test_go_module_that_somebody_changed_is_refused(tmp_path: Path) -> None:
     assert run(["go", "-C", module, "mod", "download", GO_MODULE], **first).returncode == 0
     assert run(["go", "-C", module, "mod", "verify"], **first).returncode == 0
     publish(tmp_path / "proxy", 'package main\n\nfunc main() { println("bad") }\n')
-    done = run([script], **environment, GOMODCACHE=str(tmp_path / "second"))
+    done = run([script, "helm"], **environment, GOMODCACHE=str(tmp_path / "second"))
     assert done.returncode != 0
     assert "checksum mismatch" in done.stderr
     assert not [*tmp_path.glob("cache/helm-*/helm")]

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from support.loom import Loom, ids
 
 from snaploom.engine.expectations import Expectations
-from snaploom.jobs.events import Warned
+from snaploom.jobs.runevents import Warned
 from snaploom.models.common import CheckMode
 
 pytestmark = pytest.mark.spark
@@ -82,7 +82,7 @@ def test_a_warning_publishes_and_says_what_was_measured(spark, loom) -> None:
 
 
 def test_counts_of_a_group_with_a_failed_task_are_taken_again(spark, loom, tmp_path) -> None:
-    """D30: tasks that failed may have added to what was observed."""
+    """Rule W25: tasks that failed may have added to what was observed."""
     expect(loom, ("count(*) = 3", "FAIL"))
     table = tmp_path / "sources/order/2024-01-01/part.parquet"
     frame = spark.read.parquet(str(table)).selectExpr("struct(*) AS data")
@@ -114,6 +114,8 @@ def test_root_key_that_is_not_unique_is_refused_with_its_keys(spark, loom) -> No
     loom.spec["dataModel.rootDataSource.rootKey"] = ["ID"]
     report = loom.weave(spark).report
     assert "rootKey: (2) in 2 rows" in report.failed[0].message
+    assert "WARN" not in report.failed[0].message
+    assert "name columns in rootKey that identify a row" in report.failed[0].message
     loom.spec["dataModel.rootDataSource.rootKey"] = ["id", "amount"]
     (told,) = loom.weave(spark).report.snapshots
     assert [(check.name, check.holds) for check in told.checks] == [("rootKey", True)]

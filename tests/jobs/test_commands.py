@@ -1,4 +1,4 @@
-"""What a run prints and leaves behind, and the seed's way through spark-submit."""
+"""What a run prints and leaves behind, and the same through spark-submit (rule W33)."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from support.loom import Loom, day, ids
 import snaploom
 from snaploom.cli.main import run_command
 from snaploom.errors import HistoryIncompatible, StorageError
-from snaploom.jobs.events import FilesCollected
-from snaploom.jobs.weaving import weaving
+from snaploom.jobs.runevents import FilesCollected
+from snaploom.jobs.weaving import outputrun
 from snaploom.models.report import RunPhase
 from snaploom.models.runfacts import CollectedFiles
 from snaploom.models.times import now
@@ -196,7 +196,7 @@ def test_run_removes_files_of_what_an_earlier_one_deleted_and_tells_it(
     told = []
     for number in (1, 2, 3, 4):
         if number == 3:
-            monkeypatch.setattr(weaving, "sweep", refuse)
+            monkeypatch.setattr(outputrun, "sweep", refuse)
         woven = loom.weave(spark, at=f"2024-01-{number:02d}T12:00:00Z")
         monkeypatch.undo()
         assert (woven.report.phase, loom.live_days()) == (RunPhase.SUCCEEDED, [number])

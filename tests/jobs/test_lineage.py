@@ -108,4 +108,4 @@ def test_virtual_sources_are_followed_and_a_dead_server_stops_nothing(
     monkeypatch.setenv("SNAPLOOM_LINEAGE_URL", "http://127.0.0.1:9")
     told = shop.run()
     assert told.code == 0
-    assert told.err.count("lineage cannot be told") == 1
+    assert told.err.count("lineage cannot be sent") == 1

@@ -1,4 +1,4 @@
-"""Random worlds woven by real runs, and by plain Python that follows the seed's text.
+"""Random worlds woven by real runs, and by plain Python that follows the rules' text.
 
 Every row of every snapshot is compared, and the schema, what was left out and why, what was
 skipped, and what failed: trees, grouping, windows, missing modes, NULL keys, casts of keys, and

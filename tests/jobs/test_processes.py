@@ -19,7 +19,7 @@ from support.loom import OUTPUT, Loom, ids
 from snaploom.models.report import RunPhase
 from snaploom.reader import read
 from snaploom.storage.claims import SCOPE
-from snaploom.storage.run import CrashPoint
+from snaploom.storage.writeridentity import CrashPoint
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -15,7 +15,7 @@ import snaploom
 from snaploom.errors import FolderNotOurs, ObjectNotFound
 from snaploom.models.report import RunPhase
 from snaploom.storage.history import NothingPublished
-from snaploom.storage.run import CrashPoint
+from snaploom.storage.writeridentity import CrashPoint
 
 pytestmark = pytest.mark.spark
 
@@ -345,3 +345,10 @@ def test_every_column_may_be_null_whatever_was_read(spark, loom) -> None:
     ]
     assert frames[0].schema == frames[1].schema
     assert all(field.nullable for field in frames[0].schema)
+
+
+def test_a_date_may_be_text_and_what_is_no_time_is_said(spark, loom) -> None:
+    woven_days(loom, spark, 1, 2)
+    assert counts(snaploom.read(spark, loom.uri, at="2024-01-01")) == {1: 1}
+    with pytest.raises(ValueError, match=r"'01.02.2024' is no time; expected ISO 8601"):
+        snaploom.read(spark, loom.uri, at="01.02.2024")

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 from support.loom import Loom, ids
 
-from snaploom.jobs.events import Warned
 from snaploom.jobs.published.deletion import remove_output
+from snaploom.jobs.runevents import Warned
 from snaploom.models.times import now
 
 pytestmark = pytest.mark.spark

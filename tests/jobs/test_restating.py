@@ -54,6 +54,33 @@ def test_restated_snapshot_is_read_instead_of_the_old_one_which_stays(spark, sho
     assert shop.run("-o", "json").document["snapshots"] == []
 
 
+def test_files_are_listed_of_one_version_and_of_the_snapshots_that_are_asked_for(shop) -> None:
+    shop.day("orders", ORDERS, SECOND_DAY)
+    shop.day("customers", ORDERS[:1], SECOND_DAY)
+    shop.run()
+    before = snaploom("files", shop.published).out.splitlines()
+    assert restated(shop, "--acknowledge-readers").code == 0
+    after = snaploom("files", shop.published, "-o", "json").document
+    listed = [file["uri"].removeprefix("file://") for file in after["files"]]
+    assert snaploom("files", shop.published).out.splitlines() == listed
+    assert len(set(listed) & set(before)) == len(before) - 1
+    assert all(Path(file).is_file() for file in (*before, *listed))
+    first = snaploom("files", shop.published, "--at", f"{FIRST_DAY}T00:00:00Z", "-o", "json")
+    assert {file["snapshot"] for file in first.document["files"]} == {f"{FIRST_DAY}T00:00:00Z"}
+    old = ("--manifest", after["sequence"] - 1)
+    assert snaploom("files", "wide", "-f", shop.model, *old).out.splitlines() == before
+
+
+def test_files_of_what_is_not_published_are_one_clear_error(shop) -> None:
+    told = snaploom("files", "wide", "-f", shop.write())
+    assert (told.code, told.out, "has no published snapshot" in told.err) == (1, "", True)
+    shop.run()
+    told = snaploom("files", shop.published, "--from", "2030-01-01T00:00:00Z")
+    assert (told.code, told.out, "no snapshot in this range" in told.err) == (1, "", True)
+    told = snaploom("files", shop.published, "--at", "x", "--to", "y")
+    assert (told.code, "SL191 --at" in told.err) == (2, True)
+
+
 def test_restatement_that_fails_leaves_the_published_version(spark, shop) -> None:
     shop.run()
     before = snaploom("snapshots", shop.published, "-o", "json").document

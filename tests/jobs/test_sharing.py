@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from support.loom import Loom, ids
 
 import snaploom
-from snaploom.jobs.events import SnapshotStarted
+from snaploom.jobs.runevents import SnapshotStarted
 from snaploom.models.report import RunPhase
 
 pytestmark = pytest.mark.spark
@@ -48,11 +48,11 @@ def test_shared_subtrees_are_kept_for_the_run_and_counted_in_every_snapshot(spar
     loom.write("order", 1, pa.table({"id": pa.array([], pa.int64())}))
     kept: list[int] = []
 
-    def tell(event: object) -> None:
+    def emit(event: object) -> None:
         if isinstance(event, SnapshotStarted):
             kept.append(kept_rows(spark))
 
-    report = loom.weave(spark, tell=tell).report
+    report = loom.weave(spark, emit=emit).report
     assert report.phase is RunPhase.SUCCEEDED, report.message
     assert (kept, kept_rows(spark)) == ([0, 2, 2], 0)
     assert [[(j.in_, j.out, j.matched) for j in s.joins] for s in report.snapshots] == [

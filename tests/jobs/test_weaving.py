@@ -10,7 +10,13 @@ import pytest
 from support.loom import Loom, Woven, ids
 
 import snaploom
-from snaploom.jobs.events import SnapshotLeftOut, SnapshotPublished, SnapshotStarted, Warned
+from snaploom.jobs.runevents import (
+    ManifestRead,
+    SnapshotLeftOut,
+    SnapshotPublished,
+    SnapshotStarted,
+    Warned,
+)
 from snaploom.models.report import RunPhase, SnapshotReason
 from snaploom.models.times import format_instant
 
@@ -45,6 +51,14 @@ def test_backlog_is_worked_off_in_the_order_asked_for(spark, loom, mode, order) 
     assert [event.number for event in woven.told(SnapshotStarted)] == [1, 2, 3]
     assert woven.report.phase is RunPhase.SUCCEEDED
     assert woven.report.manifest.sequence == loom.state().changed_at
+
+
+def test_each_snapshot_is_told_as_it_is_published(spark, loom) -> None:
+    woven = loom.weave(spark)
+    told = woven.told(ManifestRead)
+    assert [each.count for each in told] == [1, 2, 3]
+    assert [each.newest.time[:10] for each in told] == published_days(woven)
+    assert told[-1].manifest.sequence == woven.report.manifest.sequence
 
 
 def test_report_and_manifest_tell_the_same(spark, loom) -> None:

@@ -14,18 +14,18 @@ from support.memorylease import MemoryLease
 
 from snaploom.jobs import clusterjob
 from snaploom.jobs.clusterlease import lease_name
-from snaploom.jobs.events import Event, LeaseAwaited, SnapshotPublished
 from snaploom.jobs.job import OpenLease
 from snaploom.jobs.reports.exitcodes import report_exit_code
+from snaploom.jobs.runevents import Event, LeaseAwaited, SnapshotPublished
 from snaploom.models.report import RunPhase
 from snaploom.planning.bundle import Bundle
-from snaploom.storage.leasekeeping import LeaseTerms
-from snaploom.storage.run import CrashPoint
+from snaploom.storage.leaseholder import LeaseTerms
+from snaploom.storage.writeridentity import CrashPoint
 
 pytestmark = pytest.mark.spark
 
 OTHER = a_run().run_id
-HASTY = LeaseTerms(patience=0.05, look_every=0.01)
+HASTY = LeaseTerms(patience=0.05, poll_every=0.01)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def shared(lease: MemoryLease) -> OpenLease:
 
 
 def test_run_that_finds_another_at_work_leaves_its_snapshots_to_it(spark, loom, lease) -> None:
-    lease.take(lease.look(), OTHER, 30)
+    lease.take(lease.read(), OTHER, 30)
     woven = loom.weave(spark, lease=shared(lease), terms=HASTY)
     report = woven.report
     assert woven.told(LeaseAwaited) == [LeaseAwaited(OTHER)]
@@ -59,14 +59,14 @@ def test_run_that_finds_another_at_work_leaves_its_snapshots_to_it(spark, loom, 
 
 
 def test_what_the_other_run_published_meanwhile_is_not_missed(spark, loom, lease) -> None:
-    lease.take(lease.look(), OTHER, 30)
+    lease.take(lease.read(), OTHER, 30)
     winners = []
 
     def overtake(event: Event) -> None:
         if isinstance(event, LeaseAwaited):
             winners.append(loom.weave(spark).report)
 
-    woven = loom.weave(spark, lease=shared(lease), terms=HASTY, tell=overtake)
+    woven = loom.weave(spark, lease=shared(lease), terms=HASTY, emit=overtake)
     assert (woven.report.phase, woven.report.message) == (RunPhase.SUCCEEDED, "")
     assert woven.outcomes == {1: "ALREADY_PUBLISHED", 2: "ALREADY_PUBLISHED"}
     assert {record.run_id for record in loom.state().snapshots} == {winners[0].run_id}
@@ -75,7 +75,7 @@ def test_what_the_other_run_published_meanwhile_is_not_missed(spark, loom, lease
 def test_run_that_loses_its_lease_begins_no_further_snapshot(spark, loom, lease) -> None:
     def steal(point: CrashPoint) -> None:
         if point is CrashPoint.AFTER_STAGING:
-            lease.take(lease.look(), OTHER, 30)
+            lease.take(lease.read(), OTHER, 30)
 
     terms = LeaseTerms(duration=0)  # so that it looks before each snapshot
     woven = loom.weave(spark, lease=shared(lease), terms=terms, reached=steal)
@@ -92,7 +92,7 @@ def test_lease_is_given_back_before_the_run_ends(spark, loom, lease) -> None:
         if isinstance(event, SnapshotPublished):
             holders.append(lease.seen.holder)
 
-    woven = loom.weave(spark, lease=shared(lease), tell=look)
+    woven = loom.weave(spark, lease=shared(lease), emit=look)
     assert holders == [woven.report.run_id] * 2
     assert lease.seen.holder == ""
 

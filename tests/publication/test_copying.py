@@ -12,8 +12,8 @@ from support.folders import START, a_folder, a_run, published
 from support.pages import DOCS, blocks_of, commands_of
 
 from snaploom.errors import ManifestCorrupt
-from snaploom.storage.checking import Fault, check_files, check_log
 from snaploom.storage.folder import open_folder
+from snaploom.storage.foldercheck import Fault, check_files, check_log
 from snaploom.storage.local import LocalObjectStore
 
 PAGE = DOCS / "operating" / "backup.md"

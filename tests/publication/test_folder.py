@@ -20,9 +20,9 @@ from snaploom.errors import (
 from snaploom.storage import layout
 from snaploom.storage.folder import inspect_folder, open_folder, prepare_folder
 from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectStore
-from snaploom.storage.run import CrashPoint
 from snaploom.storage.state import EMPTY
 from snaploom.storage.stores import open_store
+from snaploom.storage.writeridentity import CrashPoint
 
 
 @pytest.fixture(params=["local", "memory"])

@@ -16,8 +16,8 @@ from snaploom.storage.folder import Folder, open_folder
 from snaploom.storage.gc import Garbage, GarbageKind, Verdict, collect_garbage, find_garbage
 from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectStore
 from snaploom.storage.publication import Published
-from snaploom.storage.run import CrashPoint, Run
 from snaploom.storage.stores import open_store
+from snaploom.storage.writeridentity import CrashPoint, Run
 
 HOUR = 3600 * 1_000_000_000
 

@@ -33,8 +33,8 @@ from snaploom.storage.folder import Folder
 from snaploom.storage.gc import Verdict, collect_garbage, find_garbage
 from snaploom.storage.objectstore import TEMPORARY_PREFIX
 from snaploom.storage.publication import AlreadyPublished, Published
-from snaploom.storage.run import CrashPoint
 from snaploom.storage.stores import open_store
+from snaploom.storage.writeridentity import CrashPoint
 
 ROUNDS = 300 if IS_WHOLE else 6
 """Kills at any moment."""

@@ -22,13 +22,13 @@ from snaploom.jobs.reports.identity import Owner, RunIdentity
 from snaploom.storage.claims import SCOPE, ClaimLease
 from snaploom.storage.entries import Revoke
 from snaploom.storage.folder import Folder, open_folder
-from snaploom.storage.leasekeeping import TERMS, LeaseKeeper, LeaseTerms
-from snaploom.storage.leases import Lease, Sighting
+from snaploom.storage.leaseholder import TERMS, LeaseKeeper, LeaseTerms
+from snaploom.storage.leases import Lease, LeaseState
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.publication import Published
-from snaploom.storage.run import CrashPoint
 from snaploom.storage.state import FolderState
 from snaploom.storage.stores import open_store
+from snaploom.storage.writeridentity import CrashPoint
 
 ONE, TWO = a_run().run_id, a_run().run_id
 Party = Callable[[], Lease]
@@ -77,35 +77,35 @@ def party(request: pytest.FixtureRequest) -> Party:
     return lambda: ClaimLease(open_folder(store), a_run())
 
 
-def taken(lease: Lease, holder: str, seconds: int = 30) -> Sighting:
-    held = lease.take(lease.look(), holder, seconds)
+def taken(lease: Lease, holder: str, seconds: int = 30) -> LeaseState:
+    held = lease.take(lease.read(), holder, seconds)
     assert held is not None
     return held
 
 
 def test_free_lease_is_had_by_whoever_takes_it(party: Party) -> None:
-    assert party().look().holder == ""
+    assert party().read().holder == ""
     held = taken(party(), ONE)
-    seen = party().look()
+    seen = party().read()
     assert (seen.holder, seen.seconds, seen.mark) == (ONE, 30, held.mark)
 
 
 def test_of_two_that_saw_it_free_one_gets_it(party: Party) -> None:
     first, second = party(), party()
-    seen = first.look(), second.look()
+    seen = first.read(), second.read()
     assert first.take(seen[0], ONE, 30) is not None
     assert second.take(seen[1], TWO, 30) is None
-    assert second.look().holder == ONE
+    assert second.read().holder == ONE
 
 
 def test_renewal_is_seen_and_leaves_the_holder(party: Party) -> None:
     mine, theirs = party(), party()
     held = taken(mine, ONE)
-    before = theirs.look()
+    before = theirs.read()
     renewed = mine.renew(held)
     assert renewed is not None
     assert mine.renew(renewed) is not None
-    after = theirs.look()
+    after = theirs.read()
     assert (after.holder, after.seconds) == (ONE, 30)
     assert after.mark != before.mark
     assert theirs.take(before, TWO, 30) is None
@@ -116,14 +116,14 @@ def test_lease_that_another_took_is_not_renewed(party: Party) -> None:
     held = taken(mine, ONE)
     assert taken(theirs, TWO).holder == TWO
     assert mine.renew(held) is None
-    assert mine.look().holder == TWO
+    assert mine.read().holder == TWO
 
 
 def test_released_lease_is_free_and_had_again(party: Party) -> None:
     mine, theirs = party(), party()
     taken(mine, ONE)
     mine.release(ONE)
-    assert theirs.look().holder == ""
+    assert theirs.read().holder == ""
     assert taken(theirs, TWO).holder == TWO
 
 
@@ -132,9 +132,9 @@ def test_lease_of_another_is_not_released(party: Party) -> None:
     taken(mine, ONE)
     taken(theirs, TWO)
     mine.release(ONE)
-    assert theirs.look().holder == TWO
+    assert theirs.read().holder == TWO
     party().release(ONE)
-    assert theirs.look().holder == TWO
+    assert theirs.read().holder == TWO
 
 
 def test_lease_in_a_cluster_tells_people_of_what_it_is(
@@ -160,12 +160,12 @@ def test_token_of_a_claim_is_the_number_of_its_entry(store: ObjectStore) -> None
 
 def test_renewals_of_a_claim_are_no_entries(store: ObjectStore) -> None:
     lease = ClaimLease(open_folder(store), a_run())
-    held: Sighting | None = taken(lease, ONE)
+    held: LeaseState | None = taken(lease, ONE)
     for _ in range(3):
         assert held is not None
         held = lease.renew(held)
     assert open_folder(store).log.read().seq == 2
-    assert ClaimLease(open_folder(store), a_run()).look() == held
+    assert ClaimLease(open_folder(store), a_run()).read() == held
 
 
 def test_claim_of_a_revoked_run_does_not_count(store: ObjectStore) -> None:
@@ -178,7 +178,7 @@ def test_claim_of_a_revoked_run_does_not_count(store: ObjectStore) -> None:
         )
 
     open_folder(store).log.commit(revocation)
-    assert lease.look().holder == ""
+    assert lease.read().holder == ""
     assert lease.renew(held) is None
     assert taken(lease, TWO).holder == TWO
 
@@ -187,7 +187,7 @@ def test_claim_of_a_revoked_run_does_not_count(store: ObjectStore) -> None:
 def test_count_of_renewals_that_is_damaged_is_ignored(store: ObjectStore, hint: bytes) -> None:
     held = taken(ClaimLease(open_folder(store), a_run()), ONE)
     store.put("metadata/_claim", hint)
-    assert ClaimLease(open_folder(store), a_run()).look() == held
+    assert ClaimLease(open_folder(store), a_run()).read() == held
 
 
 class Clock:
@@ -218,7 +218,7 @@ def test_lease_of_a_silent_run_is_had_when_its_promise_is_over() -> None:
     taken(lease, TWO, seconds=20)
     keeper(lease, clock).acquire(heard(told))
     assert lease.seen.holder == ONE
-    assert 120 <= clock.seconds <= 120 + TERMS.look_every
+    assert 120 <= clock.seconds <= 120 + TERMS.poll_every
     assert told == [TWO]
 
 
@@ -238,7 +238,7 @@ def test_run_that_waits_has_the_lease_as_soon_as_it_is_given_back() -> None:
     taken(lease, TWO)
     clock.meanwhile = lambda: lease.release(TWO)
     keeper(lease, clock).acquire(heard([]))
-    assert clock.seconds == 100 + TERMS.look_every
+    assert clock.seconds == 100 + TERMS.poll_every
 
 
 def test_run_goes_on_where_nobody_answers_and_has_the_lease_later(

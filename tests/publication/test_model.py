@@ -42,16 +42,16 @@ from support.proving import IS_WHOLE
 from snaploom.errors import ObjectNotFound, RunRevoked
 from snaploom.models.common import TimeOffset
 from snaploom.models.times import EpochNanos
-from snaploom.storage import gc, layout, manifest, singleput, sweeping
+from snaploom.storage import gc, layout, manifest, runcleanup, singleput
 from snaploom.storage.entries import Tombstone
 from snaploom.storage.folder import open_folder, prepare_folder
 from snaploom.storage.gc import Garbage, Verdict, collect_garbage, find_garbage
 from snaploom.storage.objectstore import STORE_FAILURES, ObjectInfo
 from snaploom.storage.publication import Published, WriteResult, publish
-from snaploom.storage.run import Run
+from snaploom.storage.runcleanup import sweep
 from snaploom.storage.state import FolderState, tombstone_of
 from snaploom.storage.stores import open_store
-from snaploom.storage.sweeping import sweep
+from snaploom.storage.writeridentity import Run
 
 FOREIGN = "data/day=0/notes.txt"
 GRACE = 100
@@ -316,7 +316,7 @@ def test_invariants_hold_in_every_state(
 def test_a_collector_that_revokes_nobody_is_caught(
     content: Content, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The explorer finds the fault that ruling D27 is there for."""
+    """The explorer finds the fault that rule P11 is there for."""
     monkeypatch.setattr(gc, "_is_dead", lambda item, state, run: True)
     monkeypatch.setattr(gc, "_revoke", lambda folder, run_ids, run: folder.log.read())
     explorer = Explorer(content, (WRITER, OLD), Mishaps(), is_quiet)
@@ -328,7 +328,7 @@ def test_a_collector_that_revokes_nobody_is_caught(
 def test_a_sweeper_that_does_not_wait_or_revoke_is_caught(
     content: Content, monkeypatch: pytest.MonkeyPatch, actors: tuple[Actor, ...]
 ) -> None:
-    monkeypatch.setattr(sweeping, "ended_at", lambda store, seq, told: -GRACE)
+    monkeypatch.setattr(runcleanup, "ended_at", lambda store, seq, told: -GRACE)
     monkeypatch.setattr(gc, "_is_dead", lambda item, state, run: True)
     monkeypatch.setattr(gc, "_revoke", lambda folder, run_ids, run: folder.log.read())
     first = with_snapshot(content) if PRUNER in actors else content
@@ -339,7 +339,7 @@ def test_a_sweeper_that_does_not_wait_or_revoke_is_caught(
 def test_a_commit_that_asks_nobody_is_caught(
     content: Content, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The explorer finds a put whose answer is believed when none came (ruling D26)."""
+    """The explorer finds a put whose answer is believed when none came (rule P4)."""
     monkeypatch.setattr(singleput, "PUT_ATTEMPTS", 1)
     monkeypatch.setattr(singleput, "_is_ours", lambda store, key, document, unknown: True)
     explorer = Explorer(content, (WRITER, RIVAL), Mishaps(faults=1), is_quiet)

@@ -1,8 +1,8 @@
 """Processes that sleep through everything and wake up; clocks that are wrong by minutes to days.
 
-Whoever wakes up late finds that he was taken for dead, or does what no longer matters (rulings D27,
-D28). Wrong clocks take living runs for dead ones at worst: nothing live is lost, and nothing is
-published twice (D29).
+Whoever wakes up late finds that he was taken for dead, or does what no longer matters (rules P10,
+P11). Wrong clocks take living runs for dead ones at worst: nothing live is lost, and nothing is
+published twice (rule P18).
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ from snaploom.storage.folder import Folder, open_folder
 from snaploom.storage.gc import collect_garbage, find_garbage
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.publication import AlreadyPublished, Published, publish
-from snaploom.storage.run import CrashPoint, Run
 from snaploom.storage.state import FolderState, tombstone_of
 from snaploom.storage.stores import open_store
+from snaploom.storage.writeridentity import CrashPoint, Run
 
 HOUR = 3600 * 10**9
 SKEWS = (-3 * DAY, -HOUR, -60 * 10**9, 0, 60 * 10**9, HOUR, 3 * DAY)

@@ -36,9 +36,9 @@ from snaploom.storage.gc import collect_garbage, find_garbage
 from snaploom.storage.manifest import CommitOutcomeUnknown
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.publication import AlreadyPublished
-from snaploom.storage.run import CrashPoint, Run
 from snaploom.storage.state import FolderState, tombstone_of
 from snaploom.storage.stores import open_store
+from snaploom.storage.writeridentity import CrashPoint, Run
 
 FOREIGN = "data/day=1/notes.txt"
 

@@ -42,9 +42,9 @@ from snaploom.storage.publication import (
     describe,
     publish,
 )
-from snaploom.storage.run import CrashPoint, Run
 from snaploom.storage.state import FolderState, tombstone_of
 from snaploom.storage.stores import open_store
+from snaploom.storage.writeridentity import CrashPoint, Run
 
 BEFORE_THE_COMMIT = [
     CrashPoint.BEFORE_STAGING,

@@ -39,8 +39,8 @@ from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectStore
 from snaploom.storage.ownership import FolderOwner
 from snaploom.storage.publication import Published
 from snaploom.storage.removal import Removal, remove_folder
-from snaploom.storage.run import CrashPoint
 from snaploom.storage.stores import open_store
+from snaploom.storage.writeridentity import CrashPoint
 
 OUTPUT = FolderOwner(IDENTITY.output)
 FOREIGN = {"data/day=0/notes.txt": b"mine", "README": b"mine too"}

@@ -33,8 +33,8 @@ from snaploom.storage.folder import Folder, open_folder
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.publication import SnapshotTarget, WriteResult, publish
 from snaploom.storage.repair import find_snapshots, restore, time_of
-from snaploom.storage.run import CrashPoint
 from snaploom.storage.state import FolderState
+from snaploom.storage.writeridentity import CrashPoint
 
 SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}'
 SPARK = {b"org.apache.spark.sql.parquet.row.metadata": SCHEMA.encode()}

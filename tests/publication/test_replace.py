@@ -31,8 +31,8 @@ from snaploom.storage.layout import LATEST, MERGED_DATA_MODEL, manifest_key
 from snaploom.storage.manifest import CommitOutcomeUnknown
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.replacement import REPLACED, Rewrite, replace_version
-from snaploom.storage.run import CrashPoint, Run
 from snaploom.storage.state import FolderState, tombstone_of
+from snaploom.storage.writeridentity import CrashPoint, Run
 
 HOUR = 3600 * 1_000_000_000
 BEFORE_THE_COMMIT = [

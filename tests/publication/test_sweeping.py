@@ -18,9 +18,9 @@ from snaploom.storage.folder import Folder, open_folder
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.ownership import FolderOwner
 from snaploom.storage.removal import remove_folder
-from snaploom.storage.run import CrashPoint, Run
+from snaploom.storage.runcleanup import Swept, store_present, sweep, waiting
 from snaploom.storage.stores import open_store
-from snaploom.storage.sweeping import Swept, store_present, sweep, waiting
+from snaploom.storage.writeridentity import CrashPoint, Run
 
 HOUR = 3600 * 1_000_000_000
 DAY = 24 * HOUR

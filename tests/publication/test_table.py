@@ -23,9 +23,9 @@ from support.tablefolders import TABLE, is_whole, published_in_table, table_fold
 
 from snaploom.errors import PublicationError, RunRevoked, SnapshotChanged
 from snaploom.storage import icebergtable
-from snaploom.storage.checking import FaultKind, check_table
 from snaploom.storage.entries import Tombstone
 from snaploom.storage.folder import Folder, open_folder
+from snaploom.storage.foldercheck import FaultKind, check_table
 from snaploom.storage.gc import collect_garbage, find_garbage
 from snaploom.storage.icebergtable import VERSIONS, version_key
 from snaploom.storage.manifest import CommitOutcomeUnknown
@@ -35,9 +35,9 @@ from snaploom.storage.publication import AlreadyPublished, Published
 from snaploom.storage.removal import remove_folder
 from snaploom.storage.repair import find_snapshots, restore
 from snaploom.storage.restatement import restate
-from snaploom.storage.run import CrashPoint, Run
 from snaploom.storage.state import FolderState, tombstone_of
 from snaploom.storage.stores import open_store
+from snaploom.storage.writeridentity import CrashPoint, Run
 
 
 def versions(store: ObjectStore) -> list[str]:

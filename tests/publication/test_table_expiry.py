@@ -19,11 +19,11 @@ from snaploom.storage.icebergtable import VERSIONS, IcebergTable, TableVersion, 
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.repair import find_snapshots, restore
 from snaploom.storage.restatement import restate
+from snaploom.storage.runcleanup import Swept, sweep
 from snaploom.storage.state import FolderState
 from snaploom.storage.stores import open_store
-from snaploom.storage.sweeping import Swept, sweep
 from snaploom.storage.tableexpiry import SnapshotsHeld, forgetful_document
-from snaploom.storage.tablehistory import commits_of, told_by_table
+from snaploom.storage.tablehistory import commits_of, table_history
 
 HOUR = 3600 * 1_000_000_000
 
@@ -63,13 +63,13 @@ def test_table_forgets_what_shows_removed_files_and_tells_its_whole_history_stil
 ) -> None:
     monkeypatch.setattr(tablecommits, "LISTS_MARGIN", -HOUR)
     folder = lived(store)
-    before, told = list(commits_of(store, newest(store))), told_by_table(store)
+    before, told = list(commits_of(store, newest(store))), table_history(store)
     assert (len(list(newest(store).lineage())), avro(store)) == (6, 6)
     done = swept(folder)
     assert (done.snapshots, done.files) == (2, 4)
     assert (len(list(newest(store).lineage())), avro(store)) == (2, 2)
     assert list(commits_of(store, newest(store))) == before
-    assert told_by_table(store) == told
+    assert table_history(store) == told
     assert (is_whole(store), keys(store)) == (True, set(folder.log.read().live_files))
 
 

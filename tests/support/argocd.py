@@ -18,8 +18,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from support.chart import CHART, REPOSITORY, helm_program
+from support.chart import CHART, REPOSITORY
 from support.cluster import READY_SECONDS, ControlPlane
+from support.gotools import go_tool
 from support.kubebox import Server, built
 from support.ports import free_ports
 
@@ -80,7 +81,7 @@ class ArgoCD:
 
     def _server(self, component: str, *flags: str) -> Server:
         log = self.plane.folder / f"argocd-{component}.log"
-        programs = f"{helm_program().parent}{os.pathsep}{os.environ['PATH']}"
+        programs = f"{go_tool('helm').parent}{os.pathsep}{os.environ['PATH']}"
         environment = {
             "PATH": programs,
             "HOME": str(self._folder),

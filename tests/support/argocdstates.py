@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from snaploom.models.times import parse_instant
-from snaploom_operator.conditions import ConditionType, Reason, Told, follow
+from snaploom_operator.conditions import ConditionType, ConditionValue, Reason, next_conditions
 
 Raw = dict[str, Any]
 FIXTURES = Path(__file__).parents[1] / "charts" / "argocd"
@@ -52,10 +52,10 @@ def state_of(kind: str, given: Raw) -> State:
     conditions = given.get("conditions")
     if conditions is not None:
         told = (
-            Told(ConditionType(type_), is_true, Reason(reason), message)
+            ConditionValue(ConditionType(type_), is_true, Reason(reason), message)
             for type_, (is_true, reason, message) in conditions.items()
         )
-        found = [each.dump() for each in follow((), told, 2, NOW)]
+        found = [each.dump() for each in next_conditions((), told, 2, NOW)]
         resource["status"] = {"observedGeneration": 2, "conditions": found}
     health = {"status": given["health"], "message": given["message"]}
     return State(kind, given["name"], resource, conditions or {}, health)

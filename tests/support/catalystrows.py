@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
+from fractions import Fraction
 
 from snaploom.skipping.core import predicates as p
 
@@ -164,6 +165,10 @@ def _leaf(leaf: p.Leaf, value: object) -> bool | None:
             return ORDER[SYMBOLS[operator]](key, ranked(literal))
         case p.In(_, values, is_negated):
             return (key in [ranked(each) for each in values]) is not is_negated
+        case p.Residue(_, modulus, first, count, low, high):
+            whole = ranked(_units(value, leaf.term.data_type))
+            is_between = (low is None or low <= whole) and (high is None or whole <= high)
+            return is_between and (whole - first) % modulus < count
         case p.StartsWith(_, prefix, is_negated):
             return key.startswith(prefix) is not is_negated
         case p.Contains(_, piece):
@@ -171,3 +176,11 @@ def _leaf(leaf: p.Leaf, value: object) -> bool | None:
         case p.EndsWith(_, suffix):
             return key.endswith(suffix)
     raise NotImplementedError(leaf)
+
+
+def _units(value: object, data_type: str) -> int:
+    """A whole number, or a decimal's number without its point."""
+    digits = int(data_type.rstrip(")").split(",")[1]) if data_type.startswith("decimal") else 0
+    whole = Fraction(value) * 10**digits
+    assert whole.denominator == 1
+    return int(whole)

@@ -7,13 +7,13 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
+from support.gotools import go_tool
 
-from snaploom_operator.settings import OperatorSettings
+from snaploom_operator.operatorsettings import OperatorSettings
 
 REPOSITORY = Path(__file__).parents[2]
 CHART = REPOSITORY / "charts" / "snaploom"
@@ -29,17 +29,6 @@ class HelmFailed(Exception):
     """Helm ended with a code other than 0; its words are the message."""
 
 
-@cache
-def helm_program() -> Path:
-    """The program; the project's own script builds it when the cache has none."""
-    done = subprocess.run(
-        [REPOSITORY / ".ci" / "helm"], stdout=subprocess.PIPE, text=True, check=False
-    )
-    if done.returncode != 0:
-        raise RuntimeError("helm cannot be built: .ci/helm tells why")
-    return Path(done.stdout.strip())
-
-
 def helm(*arguments: str | Path, values: Values | None = None, **environment: str) -> str:
     """What Helm prints.
 
@@ -53,7 +42,7 @@ def helm(*arguments: str | Path, values: Values | None = None, **environment: st
     """
     given = [] if values is None else ["--values", "-"]
     done = subprocess.run(
-        [helm_program(), *arguments, *given],
+        [go_tool("helm"), *arguments, *given],
         input=json.dumps(dict(values or {})),  # JSON is YAML
         env=os.environ | environment,
         capture_output=True,

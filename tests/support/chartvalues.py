@@ -52,7 +52,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "crds.keep": (True, False),
     "logs": ({}, {"format": "text", "level": "debug"}),
     "operator.serviceAccount": ({}, {"create": False, "name": "mine"}),
-    "operator.submitters": (["SparkOperator"], ["SparkOperator", "ApacheSpark"], []),
+    "operator.submitters": (["SparkOperator"], ["SparkOperator", "ApacheSpark"], ["ApacheSpark"]),
     "operator.limits": ({}, {"runs": 5, "runsPerNamespace": 1}),
     "operator": ({}, PODS),
     "admission.enabled": (True, False),

@@ -20,7 +20,7 @@ from support.fakerules import refuse_wrong
 from support.fakeselectors import selects
 
 from snaploom.models.times import EpochNanos, format_instant, now
-from snaploom_operator.cluster import resources as kinds
+from snaploom_operator.cluster import apiresources as kinds
 from snaploom_operator.cluster.port import ApiResource, Change, ChangeType, Listing, Page
 from snaploom_operator.errors import (
     NamespaceTerminating,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from snaploom_operator.cluster.apiresources import CONFIG_MAPS, EVENTS
 from snaploom_operator.cluster.port import ApiResource
-from snaploom_operator.cluster.resources import CONFIG_MAPS, EVENTS
 from snaploom_operator.errors import ObjectRefused
 
 Raw = dict[str, Any]
@@ -97,7 +97,8 @@ def _refuse_event(new: Raw, old: Raw | None) -> None:
             _refuse("series.count: Invalid value: should be at least 2")
         if not _MICROSECONDS.match(series.get("lastObservedTime", "")):
             _refuse("series.lastObservedTime: Required value")
-    if new.get("regarding", {}).get("namespace", "") != new["metadata"].get("namespace", ""):
+    # What is about something in no namespace is kept in `default`.
+    if new.get("regarding", {}).get("namespace", "default") != new["metadata"].get("namespace", ""):
         _refuse("regarding.namespace: Invalid value: does not match event.namespace")
     for field in _EVENT_FIXED:
         if old is not None and old.get(field) != new.get(field):

@@ -9,7 +9,7 @@ from support.folders import MODEL, a_run, agrees, day
 
 from snaploom.engine.write import write_frame
 from snaploom.jobs.interruption import Interruption
-from snaploom.jobs.published.sorting import sort_snapshots
+from snaploom.jobs.published.snapshotsort import sort_snapshots
 from snaploom.jobs.published.sortrequests import SnapshotsSorted, place_of_folder
 from snaploom.models.outputfolder import DataCompression, DataFormat
 from snaploom.skipping.advice.sorting import SortRequest

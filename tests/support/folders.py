@@ -26,8 +26,8 @@ from snaploom.storage.publication import (
     publish,
 )
 from snaploom.storage.replacement import Replaced, Rewrite, replace_version
-from snaploom.storage.run import CrashPoint, Run
 from snaploom.storage.state import FolderState, tombstone_of
+from snaploom.storage.writeridentity import CrashPoint, Run
 
 START = EpochNanos(1_577_836_800_000_000_000)
 """2020-01-01T00:00:00Z"""

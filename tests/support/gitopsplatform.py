@@ -31,8 +31,8 @@ from support.operatorprocess import WORKS, OperatorProcess
 from snaploom.models.common import GROUP, VERSION
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom_operator.cluster.adapter import open_cluster
-from snaploom_operator.naming import PREFIXES
 from snaploom_operator.objects import Application
+from snaploom_operator.runnames import PREFIXES
 
 Raw = dict[str, Any]
 Predicate = Callable[[Raw], bool]

@@ -21,10 +21,10 @@ class Release:
     name: str = RELEASE
     namespace: str = NAMESPACE
 
-    def upgrade(self, values: Values, chart: Path = CHART) -> None:
+    def upgrade(self, values: Values, chart: Path = CHART, *options: str) -> None:
         """Install it, or upgrade it; values of before are forgotten."""
-        self._helm("upgrade", "--install", "--create-namespace", "--reset-values", self.name, chart,
-                   values=values)  # fmt: skip
+        self._helm("upgrade", "--install", "--create-namespace", "--reset-values", *options,
+                   self.name, chart, values=values)  # fmt: skip
 
     def uninstall(self) -> None:
         """Take it away, and wait until it is gone."""

@@ -42,8 +42,8 @@ from snaploom.jobs.reports.configmap import KEY
 from snaploom.jobs.reports.identity import Owner
 from snaploom.models.report import Report
 from snaploom.models.run import Submitter
+from snaploom_operator.cluster.apiresources import CONFIG_MAPS, PODS
 from snaploom_operator.cluster.port import Cluster
-from snaploom_operator.cluster.resources import CONFIG_MAPS, PODS
 from snaploom_operator.errors import ObjectExists, ObjectMissing, ResourceUnknown
 from snaploom_operator.manifests.configmaps import report_name
 from snaploom_operator.objects import Application, ApplicationState

@@ -123,7 +123,7 @@ def model(
 
 
 def customer_model() -> Model:
-    """The worked example of the design (`join.md` section 2.4)."""
+    """Customers with addresses, contacts and groups: rule W23 with two grouped sources."""
     return model(
         "customer",
         {

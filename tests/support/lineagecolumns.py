@@ -7,7 +7,7 @@ from typing import Any
 
 from support.declarations import Raw
 
-from snaploom.jobs.wovencolumns import ReadColumns
+from snaploom.jobs.lineageinput import ReadColumns
 from snaploom.models.times import parse_instant
 
 TIME = parse_instant("2020-01-01T00:00:00Z")

@@ -18,14 +18,14 @@ from support.fakecluster import FakeCluster
 from support.runrequests import a_request, an_output
 
 from snaploom.models.run import Submitter
-from snaploom_operator.cluster.resources import CONFIG_MAPS, OURS
+from snaploom_operator.cluster.apiresources import CONFIG_MAPS, OURS
 from snaploom_operator.errors import ObjectMissing
-from snaploom_operator.local.runner import LocalRunner, Pace
+from snaploom_operator.local.runner import Intervals, LocalRunner
 from snaploom_operator.objects import Application, ApplicationState
 from snaploom_operator.submitters.forms import FORMS
 
 Raw = dict[str, Any]
-QUICK = Pace(between_looks=0.01, grace=0.5, farewell=5)
+QUICK = Intervals(poll_seconds=0.01, stop_seconds=0.5, report_seconds=5)
 
 
 class LocalRuns:
@@ -40,7 +40,7 @@ class LocalRuns:
 
     def runner(self, **settings: Any) -> LocalRunner:
         program = (sys.executable, playedjob.__file__)
-        usual = {"environment": self.environment, "program": program, "pace": QUICK}
+        usual = {"environment": self.environment, "program": program, "intervals": QUICK}
         return LocalRunner(**{"cluster": self.cluster} | usual | settings)
 
     @asynccontextmanager

@@ -13,20 +13,20 @@ import yaml
 from pyspark.sql import SparkSession
 from support.declarations import Raw, document, put
 
-from snaploom.jobs.events import Event
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.job import Job, OpenLease
-from snaploom.jobs.weaving.weaving import weave_output
+from snaploom.jobs.runevents import Event
+from snaploom.jobs.weaving.outputrun import weave_output
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.report import Report
 from snaploom.models.times import EpochNanos, now, parse_instant
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.bundling import bundle_for
 from snaploom.storage.folder import Folder, open_folder
-from snaploom.storage.leasekeeping import TERMS, LeaseTerms
-from snaploom.storage.run import CrashPoint
+from snaploom.storage.leaseholder import TERMS, LeaseTerms
 from snaploom.storage.state import FolderState
 from snaploom.storage.stores import open_store
+from snaploom.storage.writeridentity import CrashPoint
 
 OUTPUT = "wide"
 NOW = "2024-01-20T00:00:00Z"
@@ -125,7 +125,7 @@ class Loom:
         limit: int | None = None,
         reached: Callable[[CrashPoint], None] = pass_by,
         interruption: Interruption | None = None,
-        tell: Callable[[Event], None] | None = None,
+        emit: Callable[[Event], None] | None = None,
         lease: OpenLease | None = None,
         terms: LeaseTerms = TERMS,
     ) -> Woven:
@@ -134,13 +134,13 @@ class Loom:
 
         def listen(event: Event) -> None:
             told.append(event)
-            if tell is not None:
-                tell(event)
+            if emit is not None:
+                emit(event)
 
         job = Job(
             now=parse_instant(at),
             clock=now,
-            tell=listen,
+            emit=listen,
             interruption=interruption or Interruption(),
             limit=limit,
             lease=lease,

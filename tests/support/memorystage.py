@@ -13,8 +13,8 @@ from support.jobdouble import JobDouble
 from support.operatorharness import FakeHarness, Predicate
 from support.stories import Ending, Story, ending
 
+from snaploom_operator.cluster.apiresources import OURS, SPARK_APPLICATIONS
 from snaploom_operator.cluster.port import ChangeType
-from snaploom_operator.cluster.resources import OURS, SPARK_APPLICATIONS
 from snaploom_operator.errors import ClusterError
 
 Raw = dict[str, Any]

@@ -26,15 +26,15 @@ from support.jobdouble import JobDouble
 from support.sqlverdicts import VerdictsAtOnce
 
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, parse_instant
+from snaploom_operator.cluster.apiresources import OURS
 from snaploom_operator.cluster.port import ApiResource, Change, Cluster
-from snaploom_operator.cluster.resources import OURS
 from snaploom_operator.decision import Note
 from snaploom_operator.errors import ObjectChanged, ObjectExists, ObjectMissing
-from snaploom_operator.metrics import Metrics
 from snaploom_operator.objects import Ref
-from snaploom_operator.process.operating import Clocks, Operator
-from snaploom_operator.process.running import Place, Running, running_operator
-from snaploom_operator.settings import OperatorSettings
+from snaploom_operator.operatormetrics import Metrics
+from snaploom_operator.operatorsettings import OperatorSettings
+from snaploom_operator.process.operator import Clocks, Operator
+from snaploom_operator.process.operatorprocess import Running, RunOptions, running_operator
 
 Raw = dict[str, Any]
 Predicate = Callable[[Raw], bool]
@@ -187,7 +187,7 @@ class FakeHarness(OperatorHarness):
 
     async def start(self) -> None:
         """List everything, and look at it."""
-        await self.operator.synchroniser.synchronise()
+        await self.operator.synchroniser.list_all()
         self._unsubscribe = self.fake.subscribe(self._told)
         await self.settle()
 
@@ -216,7 +216,7 @@ class FakeHarness(OperatorHarness):
                 return passes
             key = await queue.take()
             try:
-                await self.operator.controller.work_off(key)
+                await self.operator.controller.reconcile(key)
             finally:
                 queue.done(key)
         raise AssertionError(f"it never settles: {queue.ready}")
@@ -255,7 +255,7 @@ class RealHarness(OperatorHarness):
 
     def __init__(self, cluster: Cluster, kubeconfig: Path, namespace: str, **changes: Any) -> None:
         super().__init__(cluster, namespace, JobDouble(cluster, namespace=namespace))
-        self._place = Place(kubeconfig)
+        self._place = RunOptions(kubeconfig)
         self._settings = real_settings(namespace, **changes)
         self._stack = AsyncExitStack()
         self.failures: list[Exception] = []

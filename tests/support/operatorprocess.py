@@ -15,7 +15,7 @@ from pathlib import Path
 import yaml
 from support.operatorharness import DEADLINE, real_settings
 
-WORKS = "the operator works"
+WORKS = "the operator is running"
 
 
 class OperatorProcess:

@@ -1,6 +1,6 @@
-"""The seed's text, carried out by plain Python: what a run over a small world must publish.
+"""The rules of weaving, carried out by plain Python: what a run over a small world must publish.
 
-It follows the procedure of the design, section 3, on lists and dictionaries: it knows nothing of
+It follows the rules of docs/design/weaving.md on lists and dictionaries: it knows nothing of
 Snaploom's modules, enumerates where they compute, and joins by comparing every row with every row.
 """
 

@@ -26,7 +26,7 @@ from support.oracleworld import (
 
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.job import Job
-from snaploom.jobs.weaving.weaving import weave_output
+from snaploom.jobs.weaving.outputrun import weave_output
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.report import Report
 from snaploom.models.times import EpochNanos, now, parse_instant
@@ -81,7 +81,7 @@ def _run(spark: SparkSession, bundle: Bundle, out: Path, day: int) -> Outcome:
     job = Job(
         now=parse_instant(f"{date_of(day)}T12:00:00Z"),
         clock=now,
-        tell=lambda event: None,
+        emit=lambda event: None,
         interruption=Interruption(),
     )
     report = weave_output(spark, bundle, job)

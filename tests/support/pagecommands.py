@@ -26,6 +26,7 @@ def run(command: Command, folder: Path, status: int = 0) -> int:
         check=False,
     )
     told = f"$ {command.text}\n{done.stdout}"
+    print(told)
     assert pattern_of(command.expected).fullmatch(done.stdout), told
     return done.returncode
 

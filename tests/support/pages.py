@@ -10,7 +10,8 @@ from pathlib import Path
 from support.examples import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
-_FENCE = re.compile(r"^```(\S*)(?: title=\"([^\"]+)\")?$")
+_FENCE = re.compile(r"^( *)```(\S*)(?: title=\"([^\"]+)\")?$")
+"""Also of a block in a list, which is indented."""
 _CODE = re.compile(r"`[^`]*`(?!\])")
 """Inline code, but not when it is the text of a link."""
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -38,10 +39,11 @@ class Command:
 
 
 def every_page() -> list[Path]:
-    """README, pages below `docs/`, and READMEs of examples."""
+    """README, changelog, CONTRIBUTING, pages below `docs/`, and READMEs of examples."""
     return [
         REPOSITORY / "README.md",
         REPOSITORY / "CHANGELOG.md",
+        REPOSITORY / "CONTRIBUTING.md",
         *sorted(DOCS.rglob("*.md")),
         *sorted((REPOSITORY / "examples").glob("*/README.md")),
     ]
@@ -50,16 +52,16 @@ def every_page() -> list[Path]:
 def blocks_of(page: Path) -> Iterator[Block]:
     """The fenced blocks of a page, in order."""
     opened: tuple[str, str] | None = None
-    lines: list[str] = []
+    indentation, lines = "", list[str]()
     for line in page.read_text("utf-8").splitlines():
         fence = _FENCE.match(line)
         if opened is None and fence:
-            opened, lines = (fence[1], fence[2] or ""), []
-        elif opened is not None and line == "```":
+            opened, indentation, lines = (fence[2], fence[3] or ""), fence[1], []
+        elif opened is not None and line == f"{indentation}```":
             yield Block(*opened, tuple(lines))
             opened = None
         else:
-            lines.append(line)
+            lines.append(line.removeprefix(indentation))
     assert opened is None, f"{page}: a block is not closed"
 
 

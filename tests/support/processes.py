@@ -22,14 +22,14 @@ from snaploom.models.times import EpochNanos
 from snaploom.storage.claims import ClaimLease
 from snaploom.storage.folder import open_folder
 from snaploom.storage.gc import collect_garbage, find_garbage
-from snaploom.storage.leasekeeping import LeaseKeeper, LeaseTerms
+from snaploom.storage.leaseholder import LeaseKeeper, LeaseTerms
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.ownership import FolderOwner
 from snaploom.storage.publication import AlreadyPublished
 from snaploom.storage.removal import remove_folder
 from snaploom.storage.replacement import replace_version
-from snaploom.storage.run import CrashPoint
 from snaploom.storage.stores import open_store
+from snaploom.storage.writeridentity import CrashPoint
 
 SPAWN = multiprocessing.get_context("spawn")
 DEADLINE = 120

@@ -23,10 +23,11 @@ from support.proofconditions import Condition, conditions
 from support.proofedges import edge_conditions
 from support.prooffacts import facts_of
 from support.proofhomes import held_sets
+from support.proofranges import FORMS, range_conditions
 from support.proofsets import index_sets, indexed_expressions
 from support.prooftables import ProofTable, make_table
 
-GENERAL, EDGES, EXPRESSIONS = 44, 26, 20
+GENERAL, EDGES, EXPRESSIONS, RANGES = 44, 26, 20, 20
 """Conditions of each kind that are drawn for a table."""
 MOST = 48
 """Conditions that one index set is asked."""
@@ -97,8 +98,23 @@ def generate(spark: SparkSession, folder: Path, layout: str, seed: int) -> Gener
         *edge_conditions(rng, facts, names, names, EDGES),
         *edge_conditions(rng, facts, list(expressions), list(expressions.values()), EXPRESSIONS),
     ]
-    needs = needed_files(spark, table, drawn)
+    ranged = _ranged(rng, table, RANGES)
+    needs = needed_files(spark, table, [*drawn, *ranged])
     usable = [each for each in drawn if each.text in needs]
     if len(usable) < 0.9 * len(drawn):
         raise AssertionError(f"Spark refuses too many of the conditions: {len(usable)}")
-    return Generated(spark, table, seed, usable, needs)
+    return Generated(
+        spark, table, seed, [*usable, *(each for each in ranged if each.text in needs)], needs
+    )
+
+
+def _ranged(rng: random.Random, table: ProofTable, count: int) -> list[Condition]:
+    """Conditions on expressions whose ranges are those of a column; many fail by overflow."""
+    names = [name for name, data_type in table.columns.items() if data_type in FORMS]
+    chosen = [rng.choice(names) for _ in range(count)]
+    return [
+        Condition(
+            rng.choice(range_conditions(rng, name, table.columns[name], 1)), frozenset({name})
+        )
+        for name in chosen
+    ]

@@ -1,6 +1,6 @@
 """Metadata stores of version 0 to 4 about the files of a proof's table, right or with faults.
 
-The faults are the reference's (ruling D34) and those that files changing underfoot lead to. What is
+The faults are the reference's (rule S28) and those that files changing underfoot lead to. What is
 right comes from the facts that Spark told, never from the product.
 """
 

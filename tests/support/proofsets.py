@@ -17,7 +17,7 @@ _EXPRESSIONS = {
     "ts": ["date(ts)", "year(ts)", "hour(ts)", "date_trunc('DAY', ts)"],
     "nt": ["CAST(nt AS date)", "year(nt)"],
     "dt": ["year(dt)", "trunc(dt, 'MM')", "month(dt)"],
-    "i": ["i % 3", "CAST(i AS double)", "CAST(i AS string)"],
+    "i": ["i % 3", "CAST(i AS double)", "CAST(i AS string)", "i > l", "i <= sm OR sm < 0"],
     "d": ["isnan(d)", "-d", "nanvl(d, 1)"],
     "m": ["CAST(m AS double)"],
 }

@@ -40,7 +40,7 @@ SQL_TYPES: Mapping[str, str] = {
 }
 """Columns and nested fields of the tables."""
 
-_ARROW: Mapping[str, pa.DataType] = {
+ARROW: Mapping[str, pa.DataType] = {
     "boolean": pa.bool_(),
     "tinyint": pa.int8(),
     "smallint": pa.int16(),
@@ -210,7 +210,7 @@ def _window(rng: random.Random, pool: Sequence[Value], most: int) -> Sequence[Va
 
 def _arrow_table(columns: Mapping[str, Sequence[Value | None]]) -> pa.Table:
     arrays = {
-        name: pa.array(values, _ARROW[SQL_TYPES[name]])
+        name: pa.array(values, ARROW[SQL_TYPES[name]])
         for name, values in columns.items()
         if "." not in name
     }

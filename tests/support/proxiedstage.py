@@ -21,12 +21,12 @@ from support.stories import Ending, Story, ending
 from snaploom.errors import SnaploomError
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
 from snaploom_operator.cluster.adapter import open_cluster
+from snaploom_operator.cluster.apiresources import EVENTS, LEASES, NAMESPACES, OURS
 from snaploom_operator.cluster.port import Cluster
-from snaploom_operator.cluster.resources import EVENTS, LEASES, NAMESPACES, OURS
 from snaploom_operator.errors import ObjectMissing
-from snaploom_operator.metadata import Metadata
-from snaploom_operator.process.operating import Clocks
-from snaploom_operator.process.running import Place, Running, running_operator
+from snaploom_operator.objectmetadata import Metadata
+from snaploom_operator.process.operator import Clocks
+from snaploom_operator.process.operatorprocess import Running, RunOptions, running_operator
 
 Raw = dict[str, Any]
 DEADLINE = 120.0
@@ -67,7 +67,7 @@ class ProxiedStage(OperatorHarness):
         )
         self.proxy = proxy
         self.lives = 0
-        self._place = Place(kubeconfig)
+        self._place = RunOptions(kubeconfig)
         self._settings = real_settings(namespace, resyncSeconds=RESYNC)
         self._clock = MovedClock()
         self._stack = AsyncExitStack()
@@ -133,7 +133,7 @@ class ProxiedStage(OperatorHarness):
     async def pass_time(self, seconds: float) -> None:
         self._clock.moved += seconds
         if self._running is not None:
-            self._running.operator.notice_jump()
+            self._running.operator.handle_clock_jump()
 
     def release(self) -> None:
         self.double.release()

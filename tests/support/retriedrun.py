@@ -1,4 +1,4 @@
-"""A program: a run in which one task fails once and is tried again (ruling D30).
+"""A program: a run in which one task fails once and is tried again (rule W25).
 
 It runs by itself because tasks are tried again only under a master of its own (`local[2, 3]`).
 """

@@ -17,10 +17,10 @@ from snaploom_operator.admission.review import (
     review,
     review_deletion,
 )
-from snaploom_operator.admission.surroundings import surroundings_of, users_of
-from snaploom_operator.knowledge.store import Store
+from snaploom_operator.admission.reviewcontext import review_context, users_of
 from snaploom_operator.objects import Ref
-from snaploom_operator.settings import ProtectDependants
+from snaploom_operator.operatorsettings import ProtectDependants
+from snaploom_operator.store.store import Store
 
 WARN, DENY = ProtectDependants.WARN, ProtectDependants.DENY
 
@@ -76,7 +76,7 @@ def answered(
     submission = read_submission(request)
     if isinstance(submission, Answer):
         return submission
-    around = surroundings_of(submission.resource, store)
+    around = review_context(submission.resource, store)
     return review(submission, around, protect, judge_sql=judge, allow_jdbc_url=allow_jdbc_url)
 
 

@@ -17,7 +17,7 @@ from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentPhase
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, format_instant
 from snaploom_operator.actions import AddFinalizer, Create, Delete, Ensure, RemoveFinalizer
-from snaploom_operator.decide.deciding import decide
+from snaploom_operator.decide.decide import decide
 from snaploom_operator.decision import Decision
 from snaploom_operator.objects import (
     ANNOTATION_RUN,

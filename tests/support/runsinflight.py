@@ -8,7 +8,7 @@ from support.observing import RUN, SETTINGS, an_output, current_of, observing
 
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentPhase, CurrentRun
-from snaploom_operator.decide.deciding import decide
+from snaploom_operator.decide.decide import decide
 from snaploom_operator.decision import Decision
 from snaploom_operator.objects import Application, DriverPod, FoundReport
 from snaploom_operator.observed import ObservedOutput

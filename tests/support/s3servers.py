@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlencode
 
+from support.gotools import go_tool
 from support.ports import free_port
 
 CI = Path(__file__).parents[2] / ".ci"
@@ -104,7 +105,7 @@ def running_versitygw(
     """
     (folder / "buckets" / BUCKET).mkdir(parents=True, exist_ok=True)
     port = port or free_port()
-    command = [installed("versitygw"), "--access", ACCESS_KEY, "--secret", secret]
+    command = [str(go_tool("versitygw")), "--access", ACCESS_KEY, "--secret", secret]
     command += ["--port", f"{address}:{port}", "posix", str(folder / "buckets")]
     with _running(command, folder / "versitygw.log", port, address):
         yield S3Server(f"http://{address}:{port}", secret)

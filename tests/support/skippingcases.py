@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from functools import cache
 
 import pyarrow as pa
@@ -36,6 +37,7 @@ from snaploom.skipping.core.predicates import (
     Operator,
     Or,
     Predicate,
+    Residue,
     StartsWith,
     Unknown,
 )
@@ -244,6 +246,8 @@ def predicates(terms: tuple[Term, ...]) -> st.SearchStrategy[Predicate]:
             st.builds(StartsWith, term, piece, st.booleans()),
             st.builds(Contains, term, piece) | st.builds(EndsWith, term, piece),
         ]
+    if _decimals(terms[0].data_type) is not None:
+        leaves.append(residues(term))
     leaf = st.one_of(leaves)
     negated = leaf | st.builds(Not, leaf)
     pair = st.lists(negated, min_size=1, max_size=3).map(tuple)
@@ -251,6 +255,25 @@ def predicates(terms: tuple[Term, ...]) -> st.SearchStrategy[Predicate]:
     mixed = joined | st.builds(Not, joined) | negated
     both = st.tuples(mixed, mixed)
     return leaf | joined | mixed | st.builds(And, both) | st.builds(Not, st.builds(Or, both))
+
+
+def residues(term: st.SearchStrategy[Term]) -> st.SearchStrategy[Predicate]:
+    """Remainders of all sizes, with bounds at times."""
+
+    def of_modulus(modulus: int) -> st.SearchStrategy[Predicate]:
+        bound = st.none() | st.none() | st.integers(-150, 150) | st.integers(-(2**62), 2**62)
+        first, count = st.integers(0, modulus - 1), st.integers(1, modulus - 1)
+        return st.builds(Residue, term, st.just(modulus), first, count, bound, bound)
+
+    return st.sampled_from([2, 3, 5, 7, 100, 1000, 2**31, 2**62]).flatmap(of_modulus)
+
+
+def _decimals(data_type: str) -> int | None:
+    """Digits behind the point of types that count; None for others."""
+    if data_type.startswith("decimal"):
+        return int(data_type.rstrip(")").split(",")[1])
+    counted = ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz")
+    return 0 if data_type in counted else None
 
 
 def _truth(predicate: Predicate, row: dict[Term, Value | None], hidden: bool | None) -> bool | None:
@@ -291,6 +314,10 @@ def _leaf_truth(leaf: Predicate, value: Value) -> bool:
             }[operator]
         case In(_, literals, is_negated):
             return any(_place(value) == _place(each) for each in literals) != is_negated
+        case Residue(term, modulus, first, count, low, high):
+            whole = int(Fraction(value) * 10 ** _decimals(term.data_type))
+            is_between = (low is None or low <= whole) and (high is None or whole <= high)
+            return is_between and (whole - first) % modulus < count
         case StartsWith(_, prefix, is_negated):
             return bytes(value).startswith(prefix) != is_negated
         case Contains(_, piece):

@@ -10,7 +10,7 @@ from support.plainlibrary import PlainLibrary, files_of_table
 from snaploom.storage.folder import Folder, open_folder, prepare_folder
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.publication import AlreadyPublished, Published, WriteResult, publish
-from snaploom.storage.run import Run
+from snaploom.storage.writeridentity import Run
 
 TABLE = SETTINGS.model_copy(update={"data_format": "ICEBERG"})
 SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}'

@@ -16,7 +16,7 @@ from support.loom import Loom
 
 from snaploom.jobs.session.spark import build_session
 from snaploom.models.run import RunSettings
-from snaploom.storage.run import CrashPoint
+from snaploom.storage.writeridentity import CrashPoint
 
 
 def main(place: Path, point: CrashPoint) -> None:

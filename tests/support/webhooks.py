@@ -15,10 +15,10 @@ from support.clusters import until
 from support.declarations import Raw
 from support.reviews import a_review
 
-from snaploom_operator.admission.running import Ports, running_webhook
 from snaploom_operator.admission.tls import CERTIFICATE, KEY
+from snaploom_operator.admission.webhookprocess import Ports, running_webhook
 from snaploom_operator.cluster.port import Cluster
-from snaploom_operator.settings import AdmissionSettings, OperatorSettings
+from snaploom_operator.operatorsettings import AdmissionSettings, OperatorSettings
 
 HOST = "127.0.0.1"
 

@@ -82,7 +82,7 @@ class WholeCluster:
         }
 
     def install(self, values: Raw) -> None:
-        """Install the chart, and wait until the operator works."""
+        """Install the chart, and wait until the operator is running."""
         self.release.upgrade(values)
         self.await_operator()
 

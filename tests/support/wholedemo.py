@@ -12,9 +12,10 @@ import sys
 import time
 from pathlib import Path
 
-from support.chart import NAMESPACE, helm_program
+from support.chart import NAMESPACE
 from support.clusternode import what_is_missing
 from support.examples import BIN
+from support.gotools import go_tool
 from support.stages import Stages
 from support.wholecluster import WholeCluster, whole_cluster
 from support.wholeflights import EXAMPLE, INDEX, OUTPUT, Flights
@@ -84,7 +85,7 @@ def _stay(whole: WholeCluster) -> None:
         f"  export KUBECONFIG={whole.cluster.kubeconfig}\n"
         f"  {program} --namespace flights get snaploom\n\n"
         f"  {BIN / 'snaploom'} --namespace flights status\n"
-        f"  {helm_program()} --namespace {NAMESPACE} list\n\n"
+        f"  {go_tool('helm')} --namespace {NAMESPACE} list\n\n"
         f"Data is in {PLACE_IN_PODS} of the pod console. Ctrl-C ends it all.",
         flush=True,
     )

@@ -106,6 +106,15 @@ class Flights:
         except KubectlFailed as failure:
             raise NotAsExpected(f"{failure.stderr}\n{self.told()}") from failure
 
+    def await_end_of_run(self, resource: str) -> None:
+        """Wait until the run of a resource that is under way, or its last one, has ended.
+
+        Snapshots are in the status before their run has ended.
+        """
+        status = self.get(resource)["status"]
+        run = status.get("currentRun", status["lastRun"])["id"]
+        self.wait(resource, f"jsonpath={{.status.lastRun.id}}={run}")
+
     def patch(self, resource: str, **spec: Any) -> None:
         """Change the spec of a resource."""
         patch = json.dumps({"spec": spec})

@@ -138,6 +138,7 @@ def third(applied: Flights, answers: Raw, local: Example, stages: Stages,
         applied.patch(OUTPUT, run={"schedule": {"cron": "* * * * *"}})
         applied.wait(OUTPUT, "jsonpath={.status.latestSnapshot.time}=" + MARCH)
     applied.patch(OUTPUT, run={"schedule": None})
+    applied.await_end_of_run(OUTPUT)
     applied.wait(OUTPUT)
     return applied.get(OUTPUT)
 

@@ -158,9 +158,7 @@ def test_schedule_publishes_what_has_come_and_the_oldest_goes(third: Raw) -> Non
 
 
 def test_index_follows_the_publication(applied: Flights, third: Raw) -> None:
-    status = applied.get(INDEX)["status"]
-    run = status.get("currentRun", status["lastRun"])["id"]
-    applied.wait(INDEX, f"jsonpath={{.status.lastRun.id}}={run}")
+    applied.await_end_of_run(INDEX)
     status = applied.get(INDEX)["status"]
     assert status["lastRun"]["phase"] == "Succeeded"
     assert status["files"]["stale"] == status["files"]["missing"] == 0

@@ -26,6 +26,13 @@ local ready = condition("Ready")
 local stalled = condition("Stalled")
 local suspended = condition("Suspended")
 local annotations = obj.metadata.annotations
+-- What pauses nothing: the operator has the same list.
+local off = {
+  [""] = true, ["0"] = true, ["false"] = true, ["False"] = true, ["FALSE"] = true,
+  ["n"] = true, ["N"] = true, ["no"] = true, ["No"] = true, ["NO"] = true,
+  ["off"] = true, ["Off"] = true, ["OFF"] = true,
+}
+local pause = annotations ~= nil and annotations["snaploom.io/paused"] or ""
 
 if obj.metadata.deletionTimestamp ~= nil then
   return shown("Progressing", ready, "Being deleted")
@@ -36,7 +43,7 @@ end
 if obj.status.observedGeneration ~= obj.metadata.generation then
   return { status = "Progressing", message = "Waiting for the operator to see the latest change" }
 end
-if annotations ~= nil and annotations["snaploom.io/paused"] == "true" then
+if not off[pause] then
   return shown("Suspended", suspended, "Paused by the annotation snaploom.io/paused")
 end
 if obj.spec.run ~= nil and obj.spec.run.suspend == true then

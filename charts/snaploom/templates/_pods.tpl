@@ -1,8 +1,8 @@
 {{/*
 The template of the pods of one Deployment. Takes a dict:
   root       the root
-  values     what the values say of these pods
-  component  the label that tells them apart
+  values     the values of these pods
+  component  the label that distinguishes them
   account    their ServiceAccount
   command    arguments of the program
   ports      ports of the container besides those for health and metrics, by name
@@ -38,7 +38,7 @@ spec:
       image: {{ include "snaploom.image" (list $root $root.Values.image) | quote }}
       imagePullPolicy: {{ $root.Values.image.pullPolicy }}
       command: ["snaploom"]
-      args: {{ .command | toJson }}
+      args: {{ concat .command $pods.extraArgs | toJson }}
       {{- with $pods.env }}
       env:
         {{- toYaml . | nindent 8 }}

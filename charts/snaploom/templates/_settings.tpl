@@ -1,4 +1,4 @@
-{{/* The settings of operator and webhook, in the form of snaploom_operator.settings. */}}
+{{/* The settings of operator and webhook, in the form of snaploom_operator.operatorsettings. */}}
 {{- define "snaploom.settings" -}}
 namespace: {{ .Release.Namespace }}
 lease: {{ include "snaploom.operator.lease" . }}
@@ -38,7 +38,7 @@ spark:
   {{- toYaml (merge $application $chosen) | nindent 2 }}
 {{- end -}}
 
-{{/* What makes a driver tell its figures, and those of its executors. */}}
+{{/* Settings by which a driver exports its metrics, and those of its executors. */}}
 {{- define "snaploom.sparkFigures" -}}
 spark.ui.enabled: "true"
 spark.ui.prometheus.enabled: "true"

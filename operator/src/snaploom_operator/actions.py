@@ -12,8 +12,8 @@ from snaploom_operator.objects import JsonObject
 class Create:
     """Create a child object.
 
-    One of the same name that carries the same owner UID and run label is adopted: an earlier
-    process created it and did not live to say so. Any other one is an error.
+    An object of the same name with the same owner UID and run label is adopted: an earlier process
+    created it and crashed before it recorded that. Any other object of that name is an error.
     """
 
     resource: ApiResource
@@ -29,7 +29,7 @@ class Ensure:
 
 @dataclass(frozen=True)
 class Delete:
-    """Delete an object of ours; one that is gone, or has another UID, is left alone."""
+    """Delete an object of ours; a missing object, or one with another UID, is ignored."""
 
     resource: ApiResource
     namespace: str
@@ -44,7 +44,7 @@ class AddFinalizer:
 
 @dataclass(frozen=True)
 class RemoveFinalizer:
-    """Let the resource go."""
+    """Remove our finalizer, so that Kubernetes deletes the resource."""
 
 
 Action = Create | Ensure | Delete | AddFinalizer | RemoveFinalizer

@@ -1,7 +1,7 @@
-"""Status conditions: their types, the documented reasons, and how a new set follows an old one.
+"""Status conditions: their types, their documented reasons, and their transitions.
 
-`Reconciling` and `Stalled` are there only while they are true (the rules of kstatus), and never
-together. `Ready` is always there. A condition keeps the time of its last transition while its
+`Reconciling` and `Stalled` are present only while they are true (the rules of kstatus), and never
+together. `Ready` is always present. A condition keeps the time of its last transition while its
 status stays the same.
 """
 
@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from snaploom.models.common import Condition, ConditionStatus
 from snaploom.models.times import EpochNanos, format_instant
-from snaploom_operator.sizes import fit_text
+from snaploom_operator.statuslimits import fit_text
 
 LONGEST_MESSAGE = 1_200
 """Bytes of a condition's message, as JSON: six of them leave a status below 32 KB."""
@@ -23,14 +23,14 @@ class ConditionType(StrEnum):
     """Aspects of a resource's state, in the order in which a status lists them."""
 
     READY = "Ready"
-    """It can be used: declarations are valid; an output has a snapshot that is fresh enough and
-    made from today's declarations; an index is active."""
+    """The resource is usable: declarations are valid; an output has a fresh snapshot of the current
+    declarations; an index is active."""
     RECONCILING = "Reconciling"
-    """It is not Ready yet, and work is under way or will be tried again by itself."""
+    """The resource is not Ready; work is in progress or will be retried automatically."""
     STALLED = "Stalled"
-    """It will not become Ready before something is changed."""
+    """The resource does not become Ready until something is changed."""
     VALIDATED = "Validated"
-    """Declarations are right, together with all they refer to."""
+    """The declarations are valid, together with everything they refer to."""
     PLANNED = "Planned"
     """There is exactly one join tree."""
     SNAPSHOT_FRESH = "SnapshotFresh"
@@ -50,55 +50,58 @@ class Reason(StrEnum):
     PUBLISHED = "Published"
     """The newest snapshot is what the declarations ask for."""
     NOTHING_DUE = "NothingDue"
-    """A run ended well, and the sources offer no snapshot to publish yet."""
+    """A run succeeded, and the sources have no snapshot to publish yet."""
     INDEX_ACTIVE = "IndexActive"
     """Queries use the index."""
     DISABLED = "Disabled"
     """The index is declared with `enabled: false`: it is kept, and queries do not use it."""
     LAST_RUN_FAILED = "LastRunFailed"
-    """The last run failed; what was published before is still fresh enough."""
+    """The last run failed and will be retried; the published snapshot is still fresh."""
     # Ready is False, and Stalled
     INVALID = "Invalid"
-    """The declarations are wrong by themselves."""
+    """The declarations are invalid by themselves."""
     REFERENCE_MISSING = "ReferenceMissing"
-    """Something that is referred to does not exist; it may still arrive, and for the first ten
-    seconds the resource is Reconciling rather than Stalled."""
+    """A referenced resource does not exist; for the first ten seconds the resource is Reconciling
+    rather than Stalled, since it may still be applied."""
     REFERENCE_NOT_READY = "ReferenceNotReady"
-    """Something that is referred to is wrong itself; Stalled like the reason before."""
+    """A referenced resource is invalid; Stalled after the same ten seconds as
+    `ReferenceMissing`."""
     TREE_AMBIGUOUS = "TreeAmbiguous"
-    """Several join trees are equally good."""
+    """Several join trees have the same cost."""
     SOURCE_UNREACHABLE = "SourceUnreachable"
     """No relationship leads from the root to a source."""
     SUBMITTER_NOT_AVAILABLE = "SubmitterNotAvailable"
-    """Whoever is to start the job is not there: no such kind in the cluster, or `Local` without
-    `--local` (ruling D45)."""
+    """The submitter is not available: its kind is not installed, or `Local` without `--local` (rule
+    R10)."""
     RUN_REFUSED = "RunRefused"
-    """The run ended with an error that repeats until something is changed."""
+    """The run failed with an error that a retry does not fix. Ready stays True while an earlier
+    snapshot is fresh."""
     RETRIES_EXHAUSTED = "RetriesExhausted"
-    """The run failed as often as `run.retry.limit` allows; the next tick or change tries again."""
+    """The run failed as often as `run.retry.limit` allows; the next schedule tick or change starts
+    another. Ready stays True while an earlier snapshot is fresh."""
     STALE = "Stale"
-    """What was published or built last is older than `run.freshness.maxAge`, or there is none; of
-    `IndexFresh`: files changed or came since the last refresh."""
+    """The newest snapshot or refresh is older than `run.freshness.maxAge`, or there is none; of
+    `IndexFresh`: files were changed or added since the last refresh."""
     BUNDLE_TOO_LARGE = "BundleTooLarge"
     """The declarations do not fit into one ConfigMap."""
     NAME_TAKEN = "NameTaken"
-    """An object of the run's name belongs to somebody else."""
+    """An object of the run's name has another owner."""
     INTERNAL_ERROR = "InternalError"
-    """A fault of Snaploom itself; the operator's log has the details. Please report it."""
+    """A bug in Snaploom; the operator's log has the details. Please report it."""
     # Ready is False, and Reconciling
     WAITING = "Waiting"
-    """No run was decided yet."""
+    """No run was started yet."""
     RUN_QUEUED = "RunQueued"
-    """A run waits for others to end."""
+    """A run waits for a slot in the queue."""
     RUN_SUBMITTED = "RunSubmitted"
-    """A run is submitted and has not started; the message says what it waits for."""
+    """A run is submitted and has not started; the message names what it waits for."""
     RUN_RUNNING = "RunRunning"
-    """A run is at work."""
+    """A run is running."""
     RUN_WILL_BE_RETRIED = "RunWillBeRetried"
-    """A run failed, and is tried again after a wait."""
+    """A run failed and is retried after a backoff."""
     DELETING = "Deleting"
-    """What was published is being deleted, or is about to be left."""
-    # Ready is False, and nothing is done about it; also of the condition Suspended
+    """The resource is being deleted; its published data is removed or kept."""
+    # Ready is False while the resource is suspended; also reasons of the condition Suspended
     SUSPENDED = "Suspended"
     """`run.suspend` is set."""
     PAUSED = "Paused"
@@ -107,36 +110,36 @@ class Reason(StrEnum):
     PLANNED = "Planned"
     """There is exactly one join tree."""
     FRESH = "Fresh"
-    """Young enough."""
+    """The newest snapshot or refresh is within `run.freshness.maxAge`."""
     NEVER_PUBLISHED = "NeverPublished"
     """There is no snapshot yet."""
     NEVER_BUILT = "NeverBuilt"
     """There is no index yet."""
     # Events
     RUN_STARTED = "RunStarted"
-    """A run was decided."""
+    """A run was started."""
     RUN_SUCCEEDED = "RunSucceeded"
-    """A run ended well."""
+    """A run succeeded."""
     RUN_FAILED = "RunFailed"
     """A run failed."""
     RUN_LOST = "RunLost"
-    """The application went away before it was seen to end."""
+    """The application was deleted before its end was observed."""
     RUN_RECREATED = "RunRecreated"
-    """The application of a run was replaced by another of the same name; that one is followed."""
+    """The application of a run was replaced by another of the same name, which is now followed."""
     RUN_STOPPED = "RunStopped"
-    """A run was stopped: replaced, past a deadline, or by a person."""
+    """A run was stopped: replaced, past its deadline, or by a user."""
     START_TIMEOUT = "StartTimeout"
     """A run did not start within `run.startTimeoutSeconds`."""
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     """A run took longer than `run.activeDeadlineSeconds`."""
     DATA_DELETED = "DataDeleted"
-    """What was published is deleted."""
+    """The published data is deleted."""
     DATA_LEFT = "DataLeft"
-    """The resource goes, and what it published stays."""
+    """The resource is deleted, and its published data is kept."""
 
 
 @dataclass(frozen=True)
-class Told:
+class ConditionValue:
     """One condition without its times."""
 
     type: ConditionType
@@ -145,19 +148,22 @@ class Told:
     message: str = ""
 
 
-def follow(
-    before: Iterable[Condition], told: Iterable[Told], generation: int | None, now: EpochNanos
+def next_conditions(
+    before: Iterable[Condition],
+    values: Iterable[ConditionValue],
+    generation: int | None,
+    now: EpochNanos,
 ) -> tuple[Condition, ...]:
     """The conditions of a status, in the order of their types.
 
     Args:
-        before: the conditions of the status observed; those not told any more are dropped.
-        told: what holds now; each type at most once.
+        before: the conditions of the status observed; those without a new value are dropped.
+        values: what holds now; each type at most once.
         generation: generation of the spec that this was computed from.
         now: time of a transition.
     """
     known = {condition.type: condition for condition in before}
-    by_type = {each.type: each for each in told}
+    by_type = {each.type: each for each in values}
     return tuple(
         _condition(known.get(type_), by_type[type_], generation, now)
         for type_ in ConditionType
@@ -166,16 +172,16 @@ def follow(
 
 
 def _condition(
-    before: Condition | None, told: Told, generation: int | None, now: EpochNanos
+    before: Condition | None, value: ConditionValue, generation: int | None, now: EpochNanos
 ) -> Condition:
-    status = ConditionStatus.TRUE if told.is_true else ConditionStatus.FALSE
+    status = ConditionStatus.TRUE if value.is_true else ConditionStatus.FALSE
     same = before is not None and before.status is status
     since = before.last_transition_time if before is not None and same else format_instant(now)
     return Condition(
-        type=told.type,
+        type=value.type,
         status=status,
         observed_generation=generation,
         last_transition_time=since,
-        reason=told.reason,
-        message=fit_text(told.message, LONGEST_MESSAGE),
+        reason=value.reason,
+        message=fit_text(value.message, LONGEST_MESSAGE),
     )

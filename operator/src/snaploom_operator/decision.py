@@ -1,4 +1,4 @@
-"""What reconciling one resource comes to."""
+"""The decision of one reconcile pass: actions, status and events; data without effects."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class Note:
 
 @dataclass(frozen=True)
 class Decision:
-    """What is to be done, said and looked at again.
+    """The result of one reconcile pass.
 
-    Actions are performed first, in order; the first that fails ends the pass, which is tried again
-    with backoff. Then the status, which describes what was observed before the actions, is written
-    where it differs from the one observed. After actions, or a new status, the resource is looked
-    at again at once, so that each pass makes one step.
+    Actions are performed first, in order; the first failure ends the pass, which is retried with
+    backoff. Then the status, which describes the observation before the actions, is written if it
+    changed. After an action or a new status the resource is requeued immediately, so that each pass
+    makes one step.
     """
 
     status: ResourceStatus
     actions: tuple[Action, ...] = ()
     notes: tuple[Note, ...] = ()
     requeue_after: float | None = None
-    """Seconds until the resource is to be looked at again, if nothing happens before."""
+    """Seconds until the resource is reconciled again without an event."""

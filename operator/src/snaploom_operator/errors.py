@@ -6,20 +6,20 @@ OperatorError
 ├── ClusterError              the API server answered with a failure, or not at all
 │   ├── ObjectMissing         404
 │   ├── ObjectExists          409 to a create
-│   ├── ObjectChanged         409 to a write of something that changed meanwhile
-│   ├── ObjectRefused         400, 413, 422, or an admission webhook or a quota said no
-│   ├── NamespaceTerminating  nothing can be created there any more
+│   ├── ObjectChanged         409 to a write of an outdated version
+│   ├── ObjectRefused         400, 413, 422, an admission webhook or a quota
+│   ├── NamespaceTerminating  the namespace is being deleted
 │   ├── NotAllowed            401, 403: rights are missing
 │   ├── ResourceUnknown       the cluster has no such kind: a CRD is missing
-│   ├── WatchExpired          410: changes since then are forgotten; list again
-│   ├── TooManyRequests       429; says how long to wait
+│   ├── WatchExpired          410: the version is too old; list again
+│   ├── TooManyRequests       429, with the seconds to wait
 │   └── ApiUnavailable        5xx, a time-out, a broken connection
-├── ReviewUnreadable          what came to the webhook is no review of one object
-├── TooManyReviews            one namespace has more reviews under way than it may
-├── SqlNotJudged              no process could judge a text of SQL
+├── ReviewUnreadable          the request is not an AdmissionReview
+├── TooManyReviews            the limit of concurrent reviews of a namespace
+├── SqlNotJudged              no process could analyse a SQL text
 ├── NameTaken                 an object of the run's name belongs to another run or owner
 ├── BundleTooLarge            the declarations do not fit into one ConfigMap
-├── SecretInBundle            a password stands in a spec (ruling D41)
+├── SecretInBundle            a password stands in a spec (rule R16)
 └── SparkSettingsRefused      settings of the Spark application that leave its sandbox
 ```
 """
@@ -62,19 +62,19 @@ class ObjectExists(ClusterError):
 
 
 class ObjectChanged(ClusterError):
-    """Somebody changed the object meanwhile, or it is another one by now."""
+    """The object was changed or recreated since it was read."""
 
     reason = "ObjectChanged"
 
 
 class ObjectRefused(ClusterError):
-    """The API server refused an object: its schema, an admission webhook or a quota said no."""
+    """The API server refused an object: schema, admission webhook or quota."""
 
     reason = "ObjectRefused"
 
 
 class NamespaceTerminating(ClusterError):
-    """The namespace is being deleted: nothing can be created in it any more."""
+    """The namespace is being deleted; nothing can be created in it."""
 
     reason = "NamespaceTerminating"
     retryable = False
@@ -99,10 +99,10 @@ class WatchExpired(ClusterError):
 
 
 class TooManyRequests(ClusterError):
-    """The API server asks for patience.
+    """The API server limits the request rate.
 
     Args:
-        message: what it said.
+        message: its message.
         after: seconds to wait.
     """
 
@@ -120,26 +120,26 @@ class ApiUnavailable(ClusterError):
 
 
 class ReviewUnreadable(OperatorError):
-    """What came to the webhook is no review of one object; the API server sends none such."""
+    """The request is not an AdmissionReview of one object; API servers never send one."""
 
     reason = "ReviewUnreadable"
 
 
 class TooManyReviews(OperatorError):
-    """One namespace has more reviews under way than it may; the others are not to wait for it."""
+    """A namespace reached its limit of concurrent reviews, which protects other namespaces."""
 
     reason = "TooManyReviews"
 
 
 class SqlNotJudged(OperatorError):
-    """A text of SQL was not judged: no process could be started for it, or the operator stops."""
+    """A SQL text was not analysed: no process could be started, or the operator is stopping."""
 
     reason = "SqlNotJudged"
     retryable = True
 
 
 class NameTaken(OperatorError):
-    """An object of the run's name belongs to another run, or to somebody else."""
+    """An object of the run's name belongs to another run or another owner."""
 
     reason = "NameTaken"
 
@@ -151,12 +151,12 @@ class BundleTooLarge(OperatorError):
 
 
 class SecretInBundle(OperatorError):
-    """A password stands in a spec; nothing secret is written into a ConfigMap (ruling D41)."""
+    """A spec has a plaintext password; secrets are never written into a ConfigMap (rule R16)."""
 
     reason = "Invalid"
 
 
 class SparkSettingsRefused(OperatorError):
-    """Settings of the Spark application reach beyond its own pods, or have a field of their own."""
+    """Spark settings that reach beyond the run's own pods, or that have a field of their own."""
 
     reason = "Invalid"

@@ -1,4 +1,4 @@
-"""Times of a status: read without trust, since people and older versions can write one too."""
+"""Times of statuses, parsed leniently: users and older versions can write statuses too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, parse_instant
 
 
 def known_instant(text: str | None) -> EpochNanos | None:
-    """The instant that a status names; None when it names none."""
+    """The parsed instant of a status field; None when it is missing or invalid."""
     if text is None:
         return None
     try:
@@ -23,19 +23,19 @@ def later(instant: EpochNanos, seconds: float) -> EpochNanos:
 
 
 def is_past(start: str | None, seconds: float, now: EpochNanos) -> bool:
-    """Whether so many seconds have gone by since a time.
+    """Whether some seconds have passed since a time.
 
-    A time that cannot be read, or lies ahead because a clock was set back, is long ago: to wait
-    for it could take for ever.
+    An invalid time, or one in the future because a clock was set back, counts as past: waiting for
+    it could last for ever.
     """
     since = known_instant(start)
     return since is None or since > now or now >= later(since, seconds)
 
 
 def has_lasted(start: str | None, seconds: float, now: EpochNanos) -> bool:
-    """Whether something that began at a time has certainly lasted so many seconds.
+    """Whether something that began at a time has certainly lasted some seconds.
 
-    The opposite doubt to `is_past`: nothing is stopped because a clock was set back.
+    In doubt it is False, unlike `is_past`: nothing is stopped because a clock was set back.
     """
     since = known_instant(start)
     return since is not None and now >= later(since, seconds)

@@ -1,6 +1,6 @@
-"""What the operator knows of objects in the cluster: keys, and frozen views of what it reads.
+"""Keys, labels and frozen views of cluster objects.
 
-Raw objects are parsed here and in the submitters, once; everything after works on these views.
+Raw objects are parsed once, into these views, by `store` and the submitters.
 """
 
 from __future__ import annotations
@@ -31,16 +31,26 @@ LABEL_ROLE = "snaploom.io/role"
 ANNOTATION_TRIGGER = "snaploom.io/trigger"
 """Annotation of applications: attempt, action, start and Trigger of the run, as JSON."""
 ANNOTATION_RUN = "snaploom.io/run"
-"""Annotation of our resources: another value asks for a run."""
+"""Annotation of our resources: a new value requests a run."""
 ANNOTATION_PAUSED = "snaploom.io/paused"
-"""Annotation of our resources: "true" stops everything but status."""
+"""Annotation of our resources: it stops everything except status updates (`is_pause`)."""
+_NOT_PAUSED = frozenset({
+    "", "0", "false", "False", "FALSE", "n", "N", "no", "No", "NO", "off", "Off", "OFF",
+})  # fmt: skip
+"""Values of that annotation that pause nothing: what YAML reads as false. Argo CD's Lua has the
+same list. Any other value pauses: `yes` and `True` are meant as a pause."""
 FINALIZER = "snaploom.io/finalizer"
-"""Held only with `deletionPolicy: Delete` (`operator.md` section 5, trap 10)."""
+"""Held only with `deletionPolicy: Delete` (rule R12)."""
+
+
+def is_pause(annotations: Mapping[str, str]) -> bool:
+    """Whether the annotations pause a resource."""
+    return annotations.get(ANNOTATION_PAUSED, "") not in _NOT_PAUSED
 
 
 @dataclass(frozen=True, order=True)
 class Ref:
-    """Names one object."""
+    """The key of one object."""
 
     kind: str
     namespace: str
@@ -51,7 +61,7 @@ class Ref:
 
 
 class ApplicationState(StrEnum):
-    """State of an application, in the words of spark-operator's v1beta2."""
+    """State of an application, as spark-operator's v1beta2 names it."""
 
     NEW = ""
     SUBMITTED = "SUBMITTED"
@@ -70,7 +80,7 @@ class ApplicationState(StrEnum):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether nothing follows: true of two states only (`operator.md` section 4)."""
+        """Whether the state is final: COMPLETED and FAILED only (rule R6)."""
         return self in (ApplicationState.COMPLETED, ApplicationState.FAILED)
 
     @property
@@ -87,7 +97,7 @@ class ApplicationState(StrEnum):
 
 @dataclass(frozen=True)
 class Application:
-    """One run in the cluster, whoever executes it."""
+    """The object of one run, of any submitter."""
 
     submitter: Submitter
     name: str
@@ -97,21 +107,21 @@ class Application:
     """UID of our resource."""
     state: ApplicationState
     message: str
-    """What its controller says, for people; empty when it says nothing."""
+    """Message of its controller; empty for none."""
     driver_pod: str
     """Name of the driver's pod; empty before there is one."""
     action: RunAction
     attempt: int
     trigger: Trigger
     started_at: EpochNanos
-    """When the operator decided on it."""
+    """When the operator started the run."""
     is_deleting: bool
     """Whether it is being deleted."""
 
 
 @dataclass(frozen=True)
 class DriverPod:
-    """What the driver's pod is doing."""
+    """The state of the driver's pod."""
 
     name: str
     run: str
@@ -127,6 +137,6 @@ class FoundReport:
 
     run: str
     report: Report | None
-    """None where it cannot be read."""
+    """None if it cannot be parsed."""
     trouble: str = ""
-    """Why it cannot be read; empty when it can."""
+    """Why it cannot be parsed; empty if it can."""

@@ -1,4 +1,4 @@
-"""What one decision is made from: everything, read once, frozen."""
+"""Observations: the frozen inputs of one decision."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ NOT_USED = UsedBy(count=0)
 class Refusal:
     """Why the last attempt to perform an action for this resource failed.
 
-    It is there from the failure until an action succeeds or another decision has none. The decision
-    made with it is written to the status at once; its actions wait for the controller's backoff.
+    It is set from the failure until an action succeeds or a decision has no actions. The status of
+    the decision is written immediately; its actions wait for the controller's backoff.
     """
 
     reason: str
     """`reason` of the error, such as `NameTaken` or `ObjectRefused`."""
     message: str
-    """What the API server said, for people."""
+    """Message of the API server."""
 
 
 @dataclass(frozen=True)
 class Queue:
-    """Where a run stands among all runs."""
+    """The position of a run in the queue."""
 
     has_slot: bool
     """Whether it may be submitted now."""
     position: int
-    """Its place among the waiting, from 1; 0 when it does not wait."""
+    """Its position, from 1; 0 if it is not queued."""
     waiting: int
     """Runs that wait."""
     in_flight: int
@@ -64,9 +64,9 @@ class OwnedConfigMap:
 
 @dataclass(frozen=True)
 class Unparsable:
-    """A resource whose content our models refuse: written before its CRD, or by a newer Snaploom.
+    """A resource that our models cannot parse: written before its CRD, or by a newer Snaploom.
 
-    Its findings are errors; nothing is done with it but to say so.
+    Its findings are errors; only its status is updated.
     """
 
     now: EpochNanos
@@ -78,12 +78,12 @@ class Unparsable:
     is_deleting: bool = False
     """Whether it is being deleted."""
     has_finalizer: bool = False
-    """Whether it waits for us before it goes."""
+    """Whether it has our finalizer."""
 
 
 @dataclass(frozen=True)
 class ObservedResource:
-    """What every kind is decided from."""
+    """The observation of a resource of any kind."""
 
     now: EpochNanos
     resource: Resource
@@ -91,18 +91,18 @@ class ObservedResource:
     findings: tuple[Finding, ...]
     """What validation found about this resource itself; a missing reference is an ERROR here."""
     faulty: tuple[str, ...] = ()
-    """`Kind/name` of resources that it refers to, directly or not, and that are wrong."""
+    """`Kind/name` of invalid resources that it refers to, directly or not."""
     used_by: UsedBy = NOT_USED
-    """Who refers to it."""
+    """The resources that refer to it."""
     last_seen: LastSeen | None = None
-    """What the latest run saw of it; for a DataSource."""
+    """What the latest run observed of it; for a DataSource."""
     refusal: Refusal | None = None
-    """Why the last action failed; None while there is nothing to complain of."""
+    """Why the last action failed; None if it did not."""
 
 
 @dataclass(frozen=True)
 class ObservedRuns:
-    """The runs of one OutputDataset or SkippingIndex, and what stands in their way."""
+    """The runs of one OutputDataset or SkippingIndex, and what blocks them."""
 
     applications: tuple[Application, ...] = ()
     """All that carry its UID, newest first."""
@@ -115,23 +115,23 @@ class ObservedRuns:
     driver_pods: Mapping[str, DriverPod] = field(default_factory=dict)
     """By name of the run."""
     queue: Queue = Queue(has_slot=True, position=0, waiting=0, in_flight=0, limit=1)
-    """Its place in the queue."""
+    """Its position in the queue."""
     available: frozenset[Submitter] = frozenset({Submitter.SPARK_OPERATOR})
     """Submitters that are allowed here and whose kind the cluster has."""
     is_namespace_terminating: bool = False
-    """Whether nothing can be created in its namespace any more."""
+    """Whether its namespace is being deleted."""
 
 
 @dataclass(frozen=True)
 class ObservedRunnable(ObservedResource):
-    """What every kind with runs is decided from."""
+    """The observation of a resource of a kind with runs."""
 
     resource: OutputDataset | SkippingIndex
     runs: ObservedRuns = ObservedRuns()
     bundle: Bundle | None = None
-    """It and all that it refers to; None while something is missing or wrong."""
+    """The resource and everything it refers to; None while something is missing or invalid."""
     declarations: str = ""
-    """Hash of what a run works on; empty without a bundle."""
+    """Hash of the declarations of a run; empty without a bundle."""
     upstream: str = ""
     """Hash over names and sequences of the outputs whose publications start its runs: those that
     an output reads, and the one that an index of `ON_PUBLISH` is about; empty for none."""
@@ -141,7 +141,7 @@ class ObservedRunnable(ObservedResource):
 
 @dataclass(frozen=True)
 class ObservedOutput(ObservedRunnable):
-    """What an OutputDataset is decided from."""
+    """The observation of an OutputDataset."""
 
     resource: OutputDataset
     plan: RunPlan | None = None
@@ -150,7 +150,7 @@ class ObservedOutput(ObservedRunnable):
 
 @dataclass(frozen=True)
 class ObservedIndex(ObservedRunnable):
-    """What a SkippingIndex is decided from."""
+    """The observation of a SkippingIndex."""
 
     resource: SkippingIndex
     is_overdue: bool = False

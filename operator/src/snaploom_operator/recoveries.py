@@ -1,7 +1,6 @@
-"""What happened to the operator from outside, and that it is over: each as a metric and a log line.
+"""Metrics and log lines about outages, watch restarts, clock changes and leadership.
 
-Nothing here decides anything. Whoever meets a disturbance goes on by itself; this is how people
-learn that it was met.
+Nothing here decides anything: other modules recover by themselves and report it here.
 """
 
 from __future__ import annotations
@@ -13,18 +12,16 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 UNANSWERED = 3
-"""Requests in a row without an answer, after which the API server counts as away: one may be lost
-with its connection."""
+"""Consecutive requests without an answer after which the API server counts as unreachable: a single
+one may be lost with its connection."""
 
 _log = logging.getLogger(__name__)
 
 
 class Recoveries:
-    """Counts and logs.
+    """Counts and logs recoveries.
 
-    Args:
-        registry: where it is counted; one a process.
-        clock: seconds that never go back.
+    Args: registry: the registry of the process. clock: monotonic seconds.
     """
 
     def __init__(
@@ -40,69 +37,69 @@ class Recoveries:
         )
         self._reachable.set(1)
         self._outages = Counter(
-            "snaploom_api_outages", "Times that the API server was away.", registry=registry
+            "snaploom_api_outages", "Outages of the API server.", registry=registry
         )
         self._beginnings = Counter(
             "snaploom_watch_beginnings",
-            "Times that a watch began, or began anew, and told all of its kind.",
+            "Starts and restarts of a watch.",
             ["kind"],
             registry=registry,
         )
         self._jumps = Counter(
-            "snaploom_clock_jumps", "Times that the clock was set.", registry=registry
+            "snaploom_clock_jumps", "Changes of the system clock.", registry=registry
         )
         self._leader = Gauge(
             "snaploom_leader", "Whether this process holds the Lease.", registry=registry
         )
         self._leaderships = Counter(
             "snaploom_leadership_changes",
-            "Times that the Lease was gained or lost.",
+            "Leases gained and lost.",
             ["change"],
             registry=registry,
         )
         self._renewals = Counter(
             "snaploom_webhook_certificate_renewals",
-            "Times that the webhook's certificate was renewed.",
+            "Renewals of the webhook's certificate.",
             registry=registry,
         )
 
     def answered(self) -> None:
-        """The API server answered a request, whatever it said."""
+        """Record a request that was answered, with any code."""
         if self._unanswered >= UNANSWERED:
             self._reachable.set(1)
             away = self._clock() - self._unanswered_since
-            _log.warning("the API server answers again, after %.0f s", away)
+            _log.warning("the API server is reachable again after %.0f s", away)
         self._unanswered = 0
 
     def not_answered(self) -> None:
-        """It did not answer one."""
+        """Record a request that was not answered."""
         if self._unanswered == 0:
             self._unanswered_since = self._clock()
         self._unanswered += 1
         if self._unanswered == UNANSWERED:
             self._reachable.set(0)
             self._outages.inc()
-            _log.warning("the API server does not answer")
+            _log.warning("the API server is unreachable")
 
     def watch_died(self, kind: str) -> None:
-        """A watch says nothing of what a list found; `Metrics.restarted` counts what follows."""
-        _log.warning("the watch of %s is dead; all watches are begun anew", kind)
+        """Log a watch that missed changes; `Metrics.restarted` counts the restart."""
+        _log.warning("the watch of %s delivers no events; restarting all watches", kind)
 
-    def watch_began(self, kind: str, told: int) -> None:
-        """A watch began, and told of so many objects."""
+    def watch_began(self, kind: str, objects: int) -> None:
+        """Record the start of a watch, which listed some objects."""
         self._beginnings.labels(kind).inc()
-        _log.info("the watch of %s began, and told of %d objects", kind, told)
+        _log.info("the watch of %s started with %d objects", kind, objects)
 
     def clock_jumped(self, seconds: float) -> None:
-        """The clock of people was set; everything is looked at again."""
+        """Record a change of the system clock."""
         self._jumps.inc()
-        _log.warning("the clock was set by %.0f s; everything is looked at again", seconds)
+        _log.warning("the clock changed by %.0f s; reconciling all resources", seconds)
 
     def leads(self, *, is_leader: bool) -> None:
-        """The Lease is ours now, or no longer; the Lease itself logs it."""
+        """Record that leadership was gained or lost; `leaderelection` logs it."""
         self._leader.set(is_leader)
         self._leaderships.labels("gained" if is_leader else "lost").inc()
 
     def certificate_renewed(self) -> None:
-        """The webhook's certificate was renewed; its keeper logs it."""
+        """Record a renewal of the webhook's certificate; `rotator` logs it."""
         self._renewals.inc()

@@ -1,7 +1,8 @@
-"""Verdicts about SQL where nobody may parse: asked for first, judged elsewhere, and then used.
+"""Verdicts about SQL texts, which worker processes compute.
 
-Validation is pure and asks for facts as it goes. Neither the event loop nor a thread may make them:
-a validation notes which texts are not judged yet, processes judge those, and it is done again.
+Validation is pure and needs verdicts while it runs, but neither the event loop nor a thread may
+parse SQL. So a validation records the texts without a verdict, workers compute these, and the
+validation is repeated.
 """
 
 from __future__ import annotations
@@ -11,50 +12,49 @@ from typing import Protocol
 
 from snaploom.planning.sqlgate.facts import SqlFault, SqlText, SqlVerdict
 
-NOT_YET = SqlFault("it is not judged yet")
-"""Stands for a verdict in findings that are thrown away."""
+NOT_YET = SqlFault("it is not analysed yet")
+"""Placeholder of a missing verdict; findings with it are discarded."""
 
 
 class SqlVerdicts(Protocol):
-    """Has texts of SQL judged."""
+    """Computes verdicts about SQL texts."""
 
     def known(self, text: SqlText) -> SqlVerdict | None:
-        """The verdict about a text that was judged before."""
+        """The cached verdict of a text; None when there is none."""
         ...
 
     async def judged(
         self, namespace: str, texts: Iterable[SqlText]
     ) -> Mapping[SqlText, SqlVerdict]:
-        """Verdicts about texts; a namespace waits for its own texts only."""
+        """Compute verdicts; a namespace waits for its own texts only."""
         ...
 
 
-class Asked:
-    """A `SqlJudge` that gives what is known and notes what is missing; for one validation.
+class RecordingJudge:
+    """A `SqlJudge` that returns known verdicts and records missing ones; for one validation.
 
-    Args:
-        verdicts: where verdicts come from.
+    Args: verdicts: computes verdicts.
     """
 
     def __init__(self, verdicts: SqlVerdicts) -> None:
         self._verdicts = verdicts
-        self._learnt: dict[SqlText, SqlVerdict] = {}
+        self._fetched: dict[SqlText, SqlVerdict] = {}
         self.missing: set[SqlText] = set()
-        """Texts that were asked for and are not judged."""
+        """Requested texts without a verdict."""
         self.placeholders = 0
-        """How often `NOT_YET` stood for a verdict."""
+        """How often `NOT_YET` was returned."""
 
     def __call__(self, text: SqlText) -> SqlVerdict:
-        """The verdict about a text, or one that stands for it."""
-        verdict = self._learnt.get(text) or self._verdicts.known(text)
+        """The verdict of a text, or `NOT_YET`."""
+        verdict = self._fetched.get(text) or self._verdicts.known(text)
         if verdict is None:
             self.missing.add(text)
             self.placeholders += 1
             return NOT_YET
-        self._learnt[text] = verdict
+        self._fetched[text] = verdict
         return verdict
 
-    async def learn(self, namespace: str) -> None:
-        """Have judged what is missing."""
-        self._learnt.update(await self._verdicts.judged(namespace, self.missing))
+    async def fetch_missing(self, namespace: str) -> None:
+        """Compute the missing verdicts."""
+        self._fetched.update(await self._verdicts.judged(namespace, self.missing))
         self.missing = set()

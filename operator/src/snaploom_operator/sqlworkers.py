@@ -1,7 +1,8 @@
-"""Processes that judge texts of SQL for the operator and the webhook, and can be killed.
+"""A pool of worker processes that analyse SQL texts for the operator and the webhook.
 
-Texts wait by namespace and take turns. One namespace never has all processes: whatever it sends,
-one is left for the others. A text that takes too long loses its process, and its verdict says so.
+Texts are queued by namespace, and namespaces take turns. One namespace never has all processes: one
+is left for the others. A text that takes too long has its process killed, and a verdict that
+reports this.
 """
 
 from __future__ import annotations
@@ -20,27 +21,27 @@ from snaploom.planning.sqlgate.facts import SqlFault, SqlText, SqlVerdict
 from snaploom.planning.sqlgate.wire import read_verdict, text_line
 from snaploom.planning.sqlgate.worker import TOO_LONG
 from snaploom_operator.errors import SqlNotJudged
-from snaploom_operator.keptverdicts import KeptVerdicts
+from snaploom_operator.sqlcache import SqlVerdictCache
 
 PROCESSES = 2
-"""One namespace can keep one of them busy; the other is for the rest."""
+"""One namespace can occupy one of them; the other is for the rest."""
 SECONDS = 20.0
-"""What a text may take by the clock, should its process not end it by itself after two seconds of
-the processor (`worker.MOST_SECONDS`)."""
+"""Wall-clock limit of a text, if its process does not stop by itself after two seconds of processor
+time (`worker.MOST_SECONDS`)."""
 START_SECONDS = 60.0
-"""What a process may take to begin; it takes a fifth of one where nothing else goes on."""
+"""Limit of a process' start, which takes 0.2 s on an idle machine."""
 LONGEST_LINE = 16 * 1024 * 1024
 """Bytes of a verdict: facts of a text are no longer than a few times itself."""
 WORKER = (sys.executable, "-P", "-m", "snaploom.planning.sqlgate.worker")
 """The program; `-P` keeps the folder that it is started in out of its path."""
-TOO_LARGE = SqlFault("it takes too much memory to understand; write it in a simpler way")
+TOO_LARGE = SqlFault("it takes too much memory to analyse; simplify it")
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
 class _Job:
-    """A text that waits, and who waits for it."""
+    """A queued text and the future of its verdict."""
 
     text: SqlText
     verdict: asyncio.Future[SqlVerdict] = field(
@@ -48,18 +49,15 @@ class _Job:
     )
 
     def refuse(self, error: Exception) -> None:
-        """End the wait for it without a verdict."""
+        """Fail the future."""
         if not self.verdict.done():
             self.verdict.set_exception(error)
 
 
 class SqlWorkers:
-    """Verdicts of processes; `running_workers` makes one that is ended with its context.
+    """A pool of workers; `running_workers` creates one and closes it.
 
-    Args:
-        program: what a process runs.
-        processes: how many there are at most.
-        seconds: how long a text may take.
+    Args: program: command line of a worker. processes: most workers. seconds: limit of a text.
     """
 
     def __init__(
@@ -68,7 +66,7 @@ class SqlWorkers:
         self._program = program
         self._processes = processes
         self._seconds = seconds
-        self._kept = KeptVerdicts()
+        self._cache = SqlVerdictCache()
         self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()
         self._busy: dict[str, int] = {}
         self._idle: list[Process] = []
@@ -76,16 +74,15 @@ class SqlWorkers:
         self._is_closed = False
 
     def known(self, text: SqlText) -> SqlVerdict | None:
-        """The verdict about a text that was judged before; from any thread."""
-        return self._kept.get(text)
+        """The cached verdict of a text; thread-safe."""
+        return self._cache.get(text)
 
     async def judged(
         self, namespace: str, texts: Iterable[SqlText]
     ) -> Mapping[SqlText, SqlVerdict]:
-        """Verdicts about texts, in the order in which a namespace asks for them.
+        """Compute verdicts, in the order in which a namespace requests them.
 
-        Raises:
-            SqlNotJudged: no process can be started, or all are ended.
+        Raises: SqlNotJudged: no process can be started, or the pool is closed.
         """
         if self._is_closed:
             raise _stopping()
@@ -95,13 +92,13 @@ class SqlWorkers:
         try:
             verdicts = await asyncio.gather(*(job.verdict for job in jobs))
         except BaseException:
-            for job in jobs:  # nobody waits for the others either
+            for job in jobs:  # the caller does not wait for the others either
                 job.verdict.cancel()
             raise
         return {job.text: verdict for job, verdict in zip(jobs, verdicts, strict=True)}
 
     async def close(self) -> None:
-        """End all processes, and have nobody wait for one."""
+        """Kill all workers and fail all queued texts."""
         self._is_closed = True
         for job in chain.from_iterable(self._waiting.values()):
             job.refuse(_stopping())
@@ -114,7 +111,7 @@ class SqlWorkers:
         self._idle.clear()
 
     def _begin(self) -> None:
-        """Begin with as many texts as there are processes for."""
+        """Start queued texts while there are free workers."""
         while sum(self._busy.values()) < self._processes and (chosen := self._next()) is not None:
             namespace, job = chosen
             self._busy[namespace] = self._busy.get(namespace, 0) + 1
@@ -123,11 +120,11 @@ class SqlWorkers:
             task.add_done_callback(self._tasks.discard)
 
     def _next(self) -> tuple[str, _Job] | None:
-        """The next text of the namespace that has waited longest and may have another process."""
+        """The next text of the longest waiting namespace that may have another worker."""
         most = max(1, self._processes - 1)
         for namespace in list(self._waiting):
             jobs = self._waiting[namespace]
-            while jobs and jobs[0].verdict.done():  # nobody waits for it any more
+            while jobs and jobs[0].verdict.done():  # its caller was cancelled
                 jobs.popleft()
             if not jobs:
                 del self._waiting[namespace]
@@ -139,13 +136,13 @@ class SqlWorkers:
     async def _work(self, namespace: str, job: _Job) -> None:
         try:
             verdict = self.known(job.text) or await self._verdict(job.text)
-            self._kept.put(namespace, job.text, verdict)
+            self._cache.put(namespace, job.text, verdict)
             if not job.verdict.done():
                 job.verdict.set_result(verdict)
         except asyncio.CancelledError:
             job.refuse(_stopping())
             raise
-        except Exception as error:  # noqa: BLE001 - who waits must hear of it, whatever it is
+        except Exception as error:  # noqa: BLE001 - every error is passed on to the caller
             job.refuse(error)
         finally:
             self._busy[namespace] -= 1
@@ -154,7 +151,7 @@ class SqlWorkers:
             self._begin()
 
     async def _verdict(self, text: SqlText) -> SqlVerdict:
-        """The verdict of a process. One that died may have died of something else: asked twice."""
+        """The verdict of a worker; one retry, since a worker may die of another cause."""
         for _ in range(2):
             process = self._idle.pop() if self._idle else await self._started()
             try:
@@ -162,7 +159,7 @@ class SqlWorkers:
                     line = await _asked(process, text)
             except TimeoutError:
                 await _end(process)
-                _log.warning("a text of SQL was not judged within %g seconds", self._seconds)
+                _log.warning("a SQL text was not analysed within %g seconds", self._seconds)
                 return TOO_LONG
             except BaseException:
                 await _end(process)
@@ -179,20 +176,20 @@ class SqlWorkers:
                 *self._program, stdin=PIPE, stdout=PIPE, limit=LONGEST_LINE
             )
         except OSError as error:
-            raise SqlNotJudged(f"a process that judges SQL cannot be started: {error}") from error
+            raise SqlNotJudged(f"cannot start a SQL worker: {error}") from error
         assert process.stdout is not None
         try:
             async with asyncio.timeout(START_SECONDS):
                 ready = await process.stdout.readline()
         except TimeoutError as error:
             await _end(process)
-            raise SqlNotJudged("a process that judges SQL did not begin in time") from error
+            raise SqlNotJudged("a SQL worker did not start in time") from error
         except BaseException:
             await _end(process)
             raise
         if not ready:
             await _end(process)
-            raise SqlNotJudged("a process that judges SQL ended before it began")
+            raise SqlNotJudged("a SQL worker ended during its start")
         return process
 
 
@@ -201,7 +198,7 @@ def _stopping() -> SqlNotJudged:
 
 
 async def _asked(process: Process, text: SqlText) -> bytes:
-    """A process' answer; without the end of a line where the process has died."""
+    """The answer of a worker; without a line end if the worker died."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(text_line(text))
@@ -218,7 +215,7 @@ async def _end(process: Process) -> None:
 
 @asynccontextmanager
 async def running_workers() -> AsyncIterator[SqlWorkers]:
-    """Workers that end with the context; processes are started as they are needed."""
+    """A pool that is closed with the context; workers are started on demand."""
     workers = SqlWorkers()
     try:
         yield workers

@@ -1,9 +1,9 @@
-"""Keys that wait to be worked on: each once, never two passes for one key at a time.
+"""A work queue of keys, as in client-go: each key once, never two passes for one key at a time.
 
-It follows the queue of controllers written in Go. A key that is added while it is being worked on
-is worked on again afterwards, so that no change is lost. Keys come out in the order in which they
-became due. Failures are counted per key and delay it further and further, with jitter, so that many
-that failed for one reason do not come back at one moment.
+A key that is added while it is processed is processed again afterwards, so that no change is lost.
+Keys are returned in the order in which they became due. Failures are counted per key and delay it
+exponentially, with jitter, so that keys that failed for one reason are not retried at the same
+moment.
 """
 
 from __future__ import annotations
@@ -21,33 +21,30 @@ Key = TypeVar("Key")
 FIRST_BACKOFF = 1.0
 """Seconds after the first failure; most conflicts are over by then."""
 LONGEST_BACKOFF = 300.0
-"""Seconds: a cluster that is mended is noticed within minutes, and one that is broken is asked
-rarely."""
+"""Seconds: a recovered cluster is noticed within minutes, and a failing one gets few requests."""
 JITTER = 0.2
 """Share of a delay by which it is lengthened at random."""
 
 
 @dataclass(frozen=True)
 class Backoff:
-    """How long to wait after failures."""
+    """Exponential backoff with jitter."""
 
     first: float = FIRST_BACKOFF
     longest: float = LONGEST_BACKOFF
     jitter: float = JITTER
 
     def after(self, failures: int, chance: float) -> float:
-        """Seconds after so many failures in a row; `chance` is between 0 and 1."""
-        exponent = min(failures - 1, 30)  # beyond that the longest is reached, and floats are not
+        """Seconds to wait after consecutive failures; `chance` is between 0 and 1."""
+        exponent = min(failures - 1, 30)  # the limit is reached before floats overflow
         return min(self.longest, self.first * 2.0**exponent) * (1 + self.jitter * chance)
 
 
 class WorkQueue(Generic[Key]):
-    """The queue.
+    """A queue of due and delayed keys.
 
-    Args:
-        clock: seconds that never go back.
-        backoff: how long to wait after failures.
-        chance: numbers between 0 and 1, for jitter.
+    Args: clock: monotonic seconds. backoff: delays after failures. chance: random numbers between 0
+        and 1, for jitter.
     """
 
     def __init__(
@@ -60,19 +57,19 @@ class WorkQueue(Generic[Key]):
         self._backoff = backoff or Backoff()
         self._chance = chance
         self._ready: dict[Key, float] = {}
-        """Keys that may be taken, in order, and since when."""
+        """Due keys, in order, and since when."""
         self._busy: set[Key] = set()
         self._again: dict[Key, float] = {}
-        """Keys that were added while they are busy, and when."""
+        """Keys that were added while they were processed, and when."""
         self._later: list[tuple[float, int, Key]] = []
         self._due: dict[Key, float] = {}
-        """When a delayed key is due; entries of `_later` that say otherwise are outdated."""
+        """When a delayed key is due; other entries of it in `_later` are outdated."""
         self._numbers = itertools.count()
         self._failures: dict[Key, int] = {}
         self._changed = asyncio.Event()
 
     def add(self, key: Key) -> None:
-        """Have a key worked on as soon as possible."""
+        """Make a key due now."""
         now = self._clock()
         if key in self._busy:
             self._again.setdefault(key, now)
@@ -81,12 +78,12 @@ class WorkQueue(Generic[Key]):
             self._changed.set()
 
     def add_all(self, keys: Iterable[Key]) -> None:
-        """Have keys worked on as soon as possible."""
+        """Make keys due now."""
         for key in keys:
             self.add(key)
 
     def add_after(self, key: Key, seconds: float) -> None:
-        """Have a key worked on after a time; of several times the earliest counts."""
+        """Make a key due after a delay; the earliest of several delays counts."""
         if seconds <= 0:
             self.add(key)
             return
@@ -97,7 +94,7 @@ class WorkQueue(Generic[Key]):
             self._changed.set()
 
     def fail(self, key: Key, at_least: float = 0.0) -> float:
-        """Have a key worked on again after a failure.
+        """Requeue a key with backoff after a failure.
 
         Args:
             key: the key.
@@ -112,11 +109,11 @@ class WorkQueue(Generic[Key]):
         return delay
 
     def forget(self, key: Key) -> None:
-        """Count the failures of a key from none: it went well."""
+        """Reset the failure count of a key."""
         self._failures.pop(key, None)
 
     async def take(self) -> Key:
-        """The next key, as soon as there is one; `done` must follow."""
+        """Wait for the next due key; call `done` after processing it."""
         while True:
             self._promote()
             if self._ready:
@@ -128,7 +125,7 @@ class WorkQueue(Generic[Key]):
             await self._wait()
 
     def done(self, key: Key) -> None:
-        """A key that was taken is worked off."""
+        """Mark a taken key as processed."""
         self._busy.discard(key)
         if key in self._again:
             self._ready[key] = self._again.pop(key)
@@ -136,19 +133,19 @@ class WorkQueue(Generic[Key]):
 
     @property
     def ready(self) -> tuple[Key, ...]:
-        """Keys that may be taken now, in order."""
+        """Due keys, in order."""
         self._promote()
         return tuple(self._ready)
 
     @property
     def depth(self) -> int:
-        """Keys that could be worked on now."""
+        """Number of due keys."""
         self._promote()
         return len(self._ready) + len(self._again)
 
     @property
     def age(self) -> float:
-        """Seconds since the key that waits longest could be worked on; 0 without one."""
+        """Seconds that the longest waiting key has been due; 0 without one."""
         self._promote()
         since = min(
             (*itertools.islice(self._ready.values(), 1), *self._again.values()), default=None
@@ -157,7 +154,7 @@ class WorkQueue(Generic[Key]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is worked on, or could be now."""
+        """Whether no key is due or being processed."""
         return not self._busy and self.depth == 0
 
     @property
@@ -166,7 +163,7 @@ class WorkQueue(Generic[Key]):
         return min(self._due.values()) - self._clock() if self._due else None
 
     def _promote(self) -> None:
-        """Move what has become due among the keys that are ready."""
+        """Move delayed keys that became due to the ready keys."""
         now = self._clock()
         while self._later and self._later[0][0] <= now:
             due, _, key = heapq.heappop(self._later)
@@ -182,5 +179,5 @@ class WorkQueue(Generic[Key]):
             return
 
     def wake(self) -> None:
-        """Look at the clock again: it was moved by hand."""
+        """Reread the clock, after a test moved it."""
         self._changed.set()

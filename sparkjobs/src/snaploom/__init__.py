@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from snaploom import lazy
+from snaploom import lazyimport
 
 __version__ = version("snaploom")
 
@@ -17,6 +17,6 @@ __all__ = ["__version__", "absences", "read", "schema"]
 
 
 def __getattr__(name: str) -> object:
-    if name in lazy.READER:
-        return lazy.resolve(lazy.READER[name])
+    if name in lazyimport.READER:
+        return lazyimport.resolve(lazyimport.READER[name])
     raise AttributeError(f"module 'snaploom' has no attribute {name!r}")

@@ -1,6 +1,6 @@
 """The secrets that this process has read, and texts without them.
 
-Drivers, servers and libraries repeat in their messages what they were sent. Whoever reads a
+Drivers, servers and libraries repeat in their messages what they were sent. Anyone who reads a
 credential remembers it here, and every text of an error, a log line and a traceback of ours goes
 through `without_secrets`: one place, so that a new source of messages cannot be forgotten.
 """

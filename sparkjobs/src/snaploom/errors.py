@@ -7,7 +7,7 @@ SnaploomError
 ├── TooManyCandidates         data at any time, and tiny intervals (snaploom.planning.intervals)
 ├── SparkNotStarted           no Java, or settings that Spark refuses (snaploom.jobs.session.spark)
 ├── SettingNotAllowed         of Spark, and on no list (snaploom.jobs.session.spark)
-├── SparkStopped              shut down under a run (snaploom.jobs.session.failures)
+├── SparkStopped              shut down under a run (snaploom.jobs.session.errortranslation)
 ├── BundleUnreadable          no Bundle, or another resource's (snaploom.jobs.declarations)
 ├── ReportNotWritten          it may be written later (snaploom.jobs.reports.writer)
 │   ├── NoCluster             none to write it to (snaploom.jobs.reports.configmap)
@@ -20,6 +20,7 @@ SnaploomError
 │   ├── SnapshotValueInvalid  a snapshot value is NULL or cannot be parsed
 │   ├── SourceSchemaInvalid   columns that clash, or a query that Spark refuses
 │   ├── SnapshotMissing       no snapshot in the window, and the mode is ERROR
+│   ├── RootEmpty             the root has no snapshot, and that is to fail
 │   └── FieldMissing          a join or groupBy field is absent, and the mode is ERROR
 ├── RowsMultiplied            a join met a right key twice
 ├── PublicationError
@@ -33,7 +34,7 @@ SnaploomError
 │   ├── SnapshotChanged       what was to be replaced is not live any more
 │   ├── SnapshotsHeld         a tag or branch of a table shows them (snaploom.storage.tableexpiry)
 │   ├── ClockBehind           before the newest entry of the log (snaploom.jobs.weaving.clocks)
-│   └── RunRevoked            another run took this run's files away (ruling D27)
+│   └── RunRevoked            another run took this run's files away (rule P11)
 ├── StorageError
 │   ├── ObjectNotFound
 │   ├── ObjectAlreadyExists   the put-if-absent was lost
@@ -42,7 +43,7 @@ SnaploomError
 │   ├── StoreNotSafe          the store's put-if-absent failed its self-test
 │   ├── UnsupportedStore      no store for a URI's scheme (snaploom.storage.stores)
 │   ├── CloudUriInvalid       no bucket, or no account (snaploom.storage.cloudstores)
-│   ├── BucketNotFound        (these five: snaploom.storage.storefailures)
+│   ├── BucketNotFound        (these five: snaploom.storage.storeerrors)
 │   ├── AccessDenied          wrong, missing or too weak credentials
 │   ├── StoreUnreachable      no server answers
 │   ├── FileTooLong           longer than the store moves in one request
@@ -50,13 +51,13 @@ SnaploomError
 │   ├── CommitOutcomeUnknown  the store stopped answering (snaploom.storage.manifest)
 │   ├── CommitContended       other writers took every number (snaploom.storage.manifest)
 │   ├── ManifestCorrupt
-│   └── FormatTooNew          written by a newer Snaploom (ruling D19)
+│   └── FormatTooNew          written by a newer Snaploom (rule P8)
 ├── SkippingError
 │   ├── IndexNotPossible      no such type, or it cannot be kept about this column
 │   ├── IndexNotFound         the target has no skipping index
 │   ├── IndexAlreadyExists
 │   ├── IndexBusy             its state does not allow the operation now
-│   ├── IndexOwned            a resource owns it (ruling D38)
+│   ├── IndexOwned            a resource owns it (rule S26)
 │   ├── IndexUnreadable       damaged, or written by a newer Snaploom
 │   ├── KeyUnavailable        encrypted, and the key is not to be had
 │   ├── TargetNotIndexable    not files that Spark lists: a view, a stream, Delta ...
@@ -68,10 +69,10 @@ SnaploomError
 └── Interrupted               Ctrl-C or SIGTERM
 ```
 
-Each class says three things that callers need without reading messages: `reason` (the CamelCase
-reason of a Kubernetes condition), `retryable` (is it worth trying again with nothing changed?)
-and `exit_code` (of the command line). An instance can name resource, field path, found, expected
-and a hint, so that the text a user reads is always of one shape.
+Each class has three attributes, so that callers need not parse messages: `reason` (the
+CamelCase reason of a Kubernetes condition), `retryable` (is it worth trying again with nothing
+changed?) and `exit_code` (of the command line). An instance can name resource, field path, found,
+expected and a hint, so that the text a user reads is always of one shape.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def _shown(text: str) -> str:
 
 
 class SourceError(SnaploomError):
-    """Data of a source is not what the declarations say."""
+    """Data of a source does not match the declarations."""
 
     reason = "SourceFailed"
 
@@ -148,7 +149,7 @@ class SourceNotReadable(SourceError):
 
 
 class FormatNotAllowed(SourceError):
-    """The format of files, or an option of it, is neither built in nor added by whoever runs it."""
+    """A file format, or an option of it, is neither built in nor allowed by the administrator."""
 
     reason = "FormatNotAllowed"
     exit_code = 2
@@ -176,6 +177,13 @@ class SnapshotMissing(SourceError):
     """No snapshot of a source lies in its window and `snapshotMissingMode` is ERROR."""
 
     reason = "SnapshotMissing"
+    retryable = True
+
+
+class RootEmpty(SourceError):
+    """The root has no snapshot at all, and `run.onEmptyRoot` or `--strict` makes that a failure."""
+
+    reason = "RootEmpty"
     retryable = True
 
 
@@ -249,7 +257,7 @@ class SnapshotChanged(PublicationError):
 
 
 class RunRevoked(PublicationError):
-    """Another run revoked this one before touching its files (ruling D27)."""
+    """Another run revoked this one before touching its files (rule P11)."""
 
     reason = "RunRevoked"
     retryable = True
@@ -303,14 +311,14 @@ class ManifestCorrupt(StorageError):
 
 
 class FormatTooNew(StorageError):
-    """A document was written by a newer Snaploom (ruling D19)."""
+    """A document was written by a newer Snaploom (rule P8)."""
 
     reason = "FormatTooNew"
     retryable = False
 
 
 class SkippingError(SnaploomError):
-    """Something about a skipping index; no query of a user ever fails by one (trap 14)."""
+    """Something about a skipping index; no query of a user ever fails by one (rule S14)."""
 
     reason = "SkippingFailed"
 
@@ -342,7 +350,7 @@ class IndexBusy(SkippingError):
 
 
 class IndexOwned(SkippingError):
-    """The index is owned by a resource, which alone may change it (ruling D38)."""
+    """The index is owned by a resource; only that resource may change it (rule S26)."""
 
     reason = "IndexOwned"
 

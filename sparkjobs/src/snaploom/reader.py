@@ -1,6 +1,6 @@
 """`snaploom.read`: what an output has committed, as one DataFrame, and only that.
 
-The manifest says which files belong to which snapshot; folders are never listed. One manifest
+The manifest lists which files belong to which snapshot; folders are never listed. One manifest
 sequence is pinned for the whole read, so that a snapshot which is published or deleted meanwhile
 changes nothing. Snapshots whose schemas differ are read together under the merged schema (types
 widened, fields that are absent NULL), which Spark's own `mergeSchema` refuses to do.
@@ -30,7 +30,7 @@ from snaploom.storage.state import FolderState
 from snaploom.storage.stores import open_store
 
 Time = str | datetime | date
-"""ISO 8601 text with `Z` or an offset, an aware datetime, or a date (midnight, UTC)."""
+"""ISO 8601 text with `Z` or an offset, an aware datetime, or a date or its text (midnight, UTC)."""
 
 
 def read(
@@ -145,12 +145,25 @@ def _chosen(
 
 def _instant(time: Time) -> EpochNanos:
     if isinstance(time, str):
-        return parse_instant(time)
+        return _instant_of_text(time)
     if not isinstance(time, datetime):
         time = datetime(time.year, time.month, time.day, tzinfo=UTC)
     if time.tzinfo is None:
         raise ValueError(f"{time!r} has no time zone; expected an aware datetime")
     return EpochNanos(Instant(time).timestamp(unit="nanosecond"))
+
+
+def _instant_of_text(text: str) -> EpochNanos:
+    """The instant of a text, or the first one in UTC of a date."""
+    for form in (text, f"{text}T00:00:00Z"):
+        try:
+            return parse_instant(form)
+        except ValueError:
+            continue
+    raise ValueError(
+        f"{text!r} is no time; expected ISO 8601 with Z or an offset, such as "
+        "2020-01-31T12:00:00Z, or a date, such as 2020-01-31"
+    )
 
 
 class _Selection:

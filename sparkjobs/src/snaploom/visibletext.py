@@ -1,6 +1,6 @@
-"""Text of others, shown as it is: what would move a cursor or begin a line becomes its number.
+"""Escapes text from outside: control characters become their code points.
 
-Names of files, messages of stores and values in documents come from whoever wrote a folder. On a
+Names of files, messages of stores and values in documents come from the writer of a folder. On a
 terminal an escape sequence among them recolours, hides or forges lines, and a line feed does the
 same in a log.
 """

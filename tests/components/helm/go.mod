@@ -1,4 +1,4 @@
-// Helm, as its own release builds it: .ci/helm.
+// Helm, as its own release builds it: .ci/gotool helm.
 module snaploom.io/helm
 
 go 1.26.0

@@ -1,4 +1,4 @@
-// Versity's S3 gateway, as its own release builds it: .ci/versitygw.
+// Versity's S3 gateway, as its own release builds it: .ci/gotool versitygw.
 module snaploom.io/versitygw
 
 go 1.25.0

@@ -12,12 +12,12 @@ from prometheus_client import CollectorRegistry
 from support.controllerobjects import Raw
 from support.fakecluster import FakeCluster
 
-from snaploom_operator.certificates.keeping import CertificateKeeper
-from snaploom_operator.certificates.wanted import Held, decoded_bundle, held_in
-from snaploom_operator.cluster.resources import SECRETS, VALIDATING_WEBHOOKS
+from snaploom_operator.certificates.rotation import CertificateSecret, decoded_bundle, read_secret
+from snaploom_operator.certificates.rotator import CertificateRotator
+from snaploom_operator.cluster.apiresources import SECRETS, VALIDATING_WEBHOOKS
 from snaploom_operator.errors import ObjectMissing
-from snaploom_operator.metrics import Metrics
-from snaploom_operator.settings import AdmissionSettings, OperatorSettings
+from snaploom_operator.operatormetrics import Metrics
+from snaploom_operator.operatorsettings import AdmissionSettings, OperatorSettings
 
 NAMESPACE = "snaploom-system"
 SETTINGS = OperatorSettings(admission=AdmissionSettings())
@@ -32,7 +32,7 @@ class Ground:
         self.time = START
         self.expiries: list[float] = []
         self.metrics = Metrics(CollectorRegistry())
-        self.keeper = CertificateKeeper(
+        self.keeper = CertificateRotator(
             self.cluster,
             SETTINGS,
             self.expiries.append,
@@ -45,12 +45,12 @@ class Ground:
         await self.cluster.create(SECRETS, NAMESPACE, {**secret, "type": "Opaque"})
         await self.cluster.create(VALIDATING_WEBHOOKS, "", a_configuration(webhooks))
 
-    async def look(self, **later: float) -> None:
+    async def reconcile(self, **later: float) -> None:
         self.time += timedelta(**later)
-        await self.keeper.look()
+        await self.keeper.reconcile()
 
-    async def held(self) -> Held:
-        return held_in(await self.cluster.get(SECRETS, NAMESPACE, "snaploom-webhook"))
+    async def held(self) -> CertificateSecret:
+        return read_secret(await self.cluster.get(SECRETS, NAMESPACE, "snaploom-webhook"))
 
     async def trusted(self) -> list[bytes]:
         found: Any = await self.cluster.get(VALIDATING_WEBHOOKS, "", "snaploom")
@@ -88,7 +88,7 @@ def ground() -> Ground:
 
 async def test_an_empty_secret_is_filled_and_every_webhook_trusts_it(ground: Ground) -> None:
     await ground.install()
-    await ground.look()
+    await ground.reconcile()
     held = await ground.held()
     assert held.certificate
     assert await ground.trusted() == [held.authorities] * 2
@@ -97,7 +97,7 @@ async def test_an_empty_secret_is_filled_and_every_webhook_trusts_it(ground: Gro
 
 async def test_the_rest_of_the_configuration_stays_as_it_was(ground: Ground) -> None:
     await ground.install(1)
-    await ground.look()
+    await ground.reconcile()
     found: Any = await ground.cluster.get(VALIDATING_WEBHOOKS, "", "snaploom")
     (webhook,) = found["webhooks"]
     del webhook["clientConfig"]["caBundle"]
@@ -106,20 +106,20 @@ async def test_the_rest_of_the_configuration_stays_as_it_was(ground: Ground) -> 
 
 async def test_looking_again_writes_nothing(ground: Ground) -> None:
     await ground.install()
-    await ground.look()
+    await ground.reconcile()
     versions = await ground.versions()
     for _ in range(3):
-        await ground.look(days=10)
+        await ground.reconcile(days=10)
     assert await ground.versions() == versions
 
 
 async def test_a_renewal_never_serves_what_is_not_trusted(ground: Ground) -> None:
     await ground.install()
-    await ground.look()
+    await ground.reconcile()
     served = {(await ground.held()).certificate}
     for _ in range(500):
         before = (await ground.trusted())[0]
-        await ground.look(hours=12)
+        await ground.reconcile(hours=12)
         held = await ground.held()
         if held.certificate not in served:
             served.add(held.certificate)
@@ -133,19 +133,19 @@ async def test_a_renewal_never_serves_what_is_not_trusted(ground: Ground) -> Non
 
 async def test_what_somebody_changed_is_put_right(ground: Ground) -> None:
     await ground.install()
-    await ground.look()
+    await ground.reconcile()
     patch: Any = {"webhooks": a_configuration(2)["webhooks"]}
     await ground.cluster.patch(VALIDATING_WEBHOOKS, "", "snaploom", patch)
     assert await ground.trusted() == [b"", b""]
-    await ground.look()
+    await ground.reconcile()
     assert await ground.trusted() == [(await ground.held()).authorities] * 2
 
 
 async def test_without_webhooks_the_certificate_is_made_all_the_same(ground: Ground) -> None:
     await ground.install(0)
-    await ground.look()
+    await ground.reconcile()
     versions = await ground.versions()
-    await ground.look()
+    await ground.reconcile()
     assert (await ground.held()).certificate
     assert await ground.versions() == versions
 
@@ -154,19 +154,19 @@ async def test_without_a_secret_it_is_said_and_tried_again(
     ground: Ground, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(ObjectMissing):
-        await ground.look()
+        await ground.reconcile()
     await run_for(ground, looks=2)
     assert sum("could not be looked after" in text for text in caplog.messages) == 2
 
 
 async def test_nothing_is_renewed_where_cert_manager_does() -> None:
     settings = OperatorSettings(admission=AdmissionSettings(is_certificate_rotated=False))
-    await CertificateKeeper(FakeCluster(), settings).run()
+    await CertificateRotator(FakeCluster(), settings).run()
 
 
 async def run_for(ground: Ground, looks: int) -> None:
     """Run the keeper's own loop for some looks."""
-    keeper = CertificateKeeper(ground.cluster, SETTINGS, pause=ending_after(looks))
+    keeper = CertificateRotator(ground.cluster, SETTINGS, pause=ending_after(looks))
     with pytest.raises(asyncio.CancelledError):
         await keeper.run()
 

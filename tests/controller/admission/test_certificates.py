@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.certificates import Authority
 
-from snaploom_operator.certificates.issuing import LIFE, issue
-from snaploom_operator.certificates.wanted import (
-    SETTLING,
-    Held,
+from snaploom_operator.certificates.issuer import LIFE, issue
+from snaploom_operator.certificates.rotation import (
+    TRUST_DELAY,
+    CertificateSecret,
     encoded,
     expiry,
-    held_in,
-    renewed,
+    read_secret,
+    rotated,
     secret_data,
     service_names,
 )
@@ -28,11 +28,11 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
-def first() -> Held:
-    return renewed(Held(), b"", NAMES, START)
+def first() -> CertificateSecret:
+    return rotated(CertificateSecret(), b"", NAMES, START)
 
 
-def verified(held: Held, trusted: bytes) -> bool:
+def verified(held: CertificateSecret, trusted: bytes) -> bool:
     """Whether who trusts some authorities accepts the certificate in use."""
     (certificate,) = x509.load_pem_x509_certificates(held.certificate)
     authorities = x509.load_pem_x509_certificates(trusted)
@@ -52,12 +52,12 @@ def test_the_first_certificate_bears_the_names_of_the_service() -> None:
 @pytest.mark.parametrize("age", [timedelta(0), DAY, LIFE * 2 / 3 - DAY])
 def test_a_young_certificate_is_left_alone(age: timedelta) -> None:
     held = first()
-    assert renewed(held, held.authorities, NAMES, START + age) == held
+    assert rotated(held, held.authorities, NAMES, START + age) == held
 
 
 def test_the_next_certificate_is_prepared_while_the_first_is_in_use() -> None:
     held = first()
-    prepared = renewed(held, held.authorities, NAMES, START + LIFE * 2 / 3)
+    prepared = rotated(held, held.authorities, NAMES, START + LIFE * 2 / 3)
     assert (prepared.certificate, prepared.key) == (held.certificate, held.key)
     assert prepared.next_certificate
     assert prepared.authorities.startswith(held.authorities)
@@ -66,11 +66,11 @@ def test_the_next_certificate_is_prepared_while_the_first_is_in_use() -> None:
 
 def test_the_next_certificate_waits_until_its_authority_is_trusted() -> None:
     held = first()
-    prepared = renewed(held, held.authorities, NAMES, START + LIFE * 2 / 3)
-    later = START + LIFE * 2 / 3 + SETTLING
-    assert renewed(prepared, held.authorities, NAMES, later) == prepared
-    assert renewed(prepared, prepared.authorities, NAMES, later - timedelta(seconds=1)) == prepared
-    followed = renewed(prepared, prepared.authorities, NAMES, later)
+    prepared = rotated(held, held.authorities, NAMES, START + LIFE * 2 / 3)
+    later = START + LIFE * 2 / 3 + TRUST_DELAY
+    assert rotated(prepared, held.authorities, NAMES, later) == prepared
+    assert rotated(prepared, prepared.authorities, NAMES, later - timedelta(seconds=1)) == prepared
+    followed = rotated(prepared, prepared.authorities, NAMES, later)
     assert followed.certificate == prepared.next_certificate
     assert (followed.next_certificate, followed.next_key) == (b"", b"")
     assert followed.authorities == prepared.authorities
@@ -78,8 +78,8 @@ def test_the_next_certificate_waits_until_its_authority_is_trusted() -> None:
 
 def test_an_old_authority_is_trusted_until_it_ends() -> None:
     held = first()
-    prepared = renewed(held, held.authorities, NAMES, START + LIFE * 2 / 3)
-    after = renewed(prepared, prepared.authorities, NAMES, START + LIFE)
+    prepared = rotated(held, held.authorities, NAMES, START + LIFE * 2 / 3)
+    after = rotated(prepared, prepared.authorities, NAMES, START + LIFE)
     assert len(x509.load_pem_x509_certificates(after.authorities)) == 1
     assert verified(after, after.authorities)
 
@@ -93,7 +93,7 @@ def test_whoever_trusts_what_was_published_last_accepts_what_is_served(
     published = held.authorities
     for days, is_published in steps:
         now += timedelta(days=days)
-        before, held = held, renewed(held, published, NAMES, now)
+        before, held = held, rotated(held, published, NAMES, now)
         was_valid = (expiry(before.certificate) or START) > now
         if was_valid:
             assert verified(held, published)
@@ -116,7 +116,7 @@ def test_whoever_trusts_what_was_published_last_accepts_what_is_served(
 )
 def test_what_is_of_no_use_is_replaced_at_once(spoilt: dict[str, bytes]) -> None:
     held = replace(first(), **spoilt)
-    mended = renewed(held, held.authorities, NAMES, START + DAY)
+    mended = rotated(held, held.authorities, NAMES, START + DAY)
     assert mended.certificate != held.certificate
     assert verified(mended, mended.authorities)
 
@@ -124,7 +124,7 @@ def test_what_is_of_no_use_is_replaced_at_once(spoilt: dict[str, bytes]) -> None
 @pytest.mark.parametrize("jump", [LIFE * 2, -LIFE])
 def test_a_clock_that_jumps_gives_a_certificate_that_is_valid_now(jump: timedelta) -> None:
     held = first()
-    mended = renewed(held, held.authorities, NAMES, START + jump)
+    mended = rotated(held, held.authorities, NAMES, START + jump)
     (certificate,) = x509.load_pem_x509_certificates(mended.certificate)
     assert certificate.not_valid_before_utc < START + jump < certificate.not_valid_after_utc
 
@@ -133,12 +133,12 @@ def test_a_secret_comes_back_as_it_was_written() -> None:
     held = first()
     data = secret_data(held)
     assert data["next.crt"] is None
-    assert held_in({"data": {k: v for k, v in data.items() if v is not None}}) == held
+    assert read_secret({"data": {k: v for k, v in data.items() if v is not None}}) == held
 
 
 @pytest.mark.parametrize("data", [None, {}, {"tls.crt": 1}, {"tls.crt": "§"}, {"tls.crt": "abc"}])
 def test_a_secret_of_anything_else_holds_nothing(data: object) -> None:
-    assert held_in({"data": data}) == Held()  # type: ignore[dict-item]
+    assert read_secret({"data": data}) == CertificateSecret()  # type: ignore[dict-item]
 
 
 def test_another_certificate_of_the_same_names_is_kept(
@@ -147,10 +147,10 @@ def test_another_certificate_of_the_same_names_is_kept(
     """Whoever prefers an authority of his own may put what it issued into the Secret."""
     authority = Authority(tmp_path_factory.mktemp("own"), "own")
     issued = authority.issue(*NAMES)
-    held = Held(
+    held = CertificateSecret(
         issued.certificate.read_bytes(),
         issued.key.read_bytes(),
         authority.certificate.read_bytes(),
     )
-    assert renewed(held, b"", NAMES, datetime.now(UTC)) == held
+    assert rotated(held, b"", NAMES, datetime.now(UTC)) == held
     assert encoded(held.certificate).isascii()

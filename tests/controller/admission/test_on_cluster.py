@@ -28,12 +28,12 @@ from support.webhookprocess import (
 )
 from support.webhooks import HOST, asking, install
 
-from snaploom_operator.admission.running import Ports
-from snaploom_operator.certificates.keeping import CertificateKeeper
+from snaploom_operator.admission.webhookprocess import Ports
+from snaploom_operator.certificates.rotator import CertificateRotator
 from snaploom_operator.cluster.adapter import open_cluster
-from snaploom_operator.cluster.resources import OURS
+from snaploom_operator.cluster.apiresources import OURS
 from snaploom_operator.errors import ClusterError
-from snaploom_operator.settings import AdmissionSettings, OperatorSettings
+from snaploom_operator.operatorsettings import AdmissionSettings, OperatorSettings
 
 FLIGHTS = REPOSITORY / "examples" / "flights"
 
@@ -321,14 +321,14 @@ async def test_the_certificate_is_kept_in_a_real_cluster(
     )
     try:
         async with open_cluster(control_plane.kubeconfig) as cluster:
-            keeper = CertificateKeeper(cluster, settings)
-            await keeper.look()
+            keeper = CertificateRotator(cluster, settings)
+            await keeper.reconcile()
             data = kubectl.get("secret", "hook", namespace)["data"]
             found = kubectl.get("validatingwebhookconfiguration", namespace)
             client = found["webhooks"][0]["clientConfig"]
             assert client["caBundle"] == data["ca.crt"]
             assert client["service"] == {"name": "hook", "namespace": namespace, "port": 443}
-            await keeper.look()
+            await keeper.reconcile()
             again = kubectl.get("validatingwebhookconfiguration", namespace)
             assert again["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"]
     finally:

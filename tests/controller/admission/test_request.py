@@ -24,7 +24,7 @@ from snaploom_operator.admission.answers import (
 from snaploom_operator.admission.judge import Judge, Judgement, Outcome
 from snaploom_operator.admission.request import parse_review, passes_unread
 from snaploom_operator.errors import ReviewUnreadable
-from snaploom_operator.settings import AdmissionSettings
+from snaploom_operator.operatorsettings import AdmissionSettings
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

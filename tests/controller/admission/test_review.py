@@ -22,9 +22,9 @@ from support.reviews import DENY, a_request, answered, codes, response, store_of
 
 from snaploom.planning.sqlgate.facts import judge
 from snaploom_operator.admission.answers import Answer
-from snaploom_operator.knowledge.entries import size_of
-from snaploom_operator.knowledge.parsing import Refused
-from snaploom_operator.observing import checking
+from snaploom_operator.gather import checks as checking
+from snaploom_operator.store.entries import size_of
+from snaploom_operator.store.resourceparser import Refused
 
 OTHERS = "spec.dataModel.otherDataSources"
 JDBC = {
@@ -134,7 +134,7 @@ def reconciled(raw: Raw, others: list[Raw], *, allow_jdbc_url: bool = False) -> 
     assert entry is not None
     if isinstance(entry.content, Refused):
         return {finding.code for finding in entry.content.findings}
-    around = checking.Surroundings(entry.content, store.closure(entry.ref))
+    around = checking.ResourceContext(entry.content, store.closure(entry.ref))
     findings = checking.own_findings(around, judge_sql=judge, allow_jdbc_url=allow_jdbc_url)
     return {finding.code for finding in findings if finding.is_error}
 
@@ -426,7 +426,7 @@ def test_what_a_newer_operator_wrote_into_a_status_is_no_reason_to_refuse() -> N
 def test_a_relationship_of_many_outputs_is_judged_in_some_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("snaploom_operator.admission.surroundings.DEPENDANTS_JUDGED", 2)
+    monkeypatch.setattr("snaploom_operator.admission.reviewcontext.DEPENDANTS_JUDGED", 2)
     outputs = [stored(output(f"o{number}")) for number in range(5)]
     before, after = narrowed()
     existing = [*shop()[:3], stored(files("elsewhere")), *outputs]
@@ -440,7 +440,7 @@ def test_of_large_dependants_no_more_are_judged_than_take_a_moment(
 ) -> None:
     outputs = [stored(output(f"o{number}")) for number in range(5)]
     size = size_of(outputs[0]["spec"])
-    monkeypatch.setattr("snaploom_operator.admission.surroundings.LARGEST_DEPENDANTS", 3 * size)
+    monkeypatch.setattr("snaploom_operator.admission.reviewcontext.LARGEST_DEPENDANTS", 3 * size)
     before, after = narrowed()
     existing = [*shop()[:3], stored(files("elsewhere")), *outputs]
     assert "looked at in 3 of 5" in answered(after, existing, before).warnings[-1]

@@ -21,15 +21,15 @@ from support.reviews import a_review
 from support.sqlverdicts import VerdictsInProcess
 from support.webhooks import HOST, Asker, a_webhook, asking, install, settings_for
 
+from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
+from snaploom_operator.admission.httpserver import serving
 from snaploom_operator.admission.judge import Judge, Judgement
-from snaploom_operator.admission.listening import serving
-from snaploom_operator.admission.metrics import AdmissionMetrics
 from snaploom_operator.admission.request import LARGEST_BODY
-from snaploom_operator.admission.running import Ports, running_webhook
-from snaploom_operator.admission.server import Webhook
-from snaploom_operator.cluster.resources import OURS
-from snaploom_operator.knowledge.store import Store
-from snaploom_operator.settings import AdmissionSettings
+from snaploom_operator.admission.webhookprocess import Ports, running_webhook
+from snaploom_operator.admission.webhookserver import Webhook
+from snaploom_operator.cluster.apiresources import OURS
+from snaploom_operator.operatorsettings import AdmissionSettings
+from snaploom_operator.store.store import Store
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ async def test_a_fault_of_ours_is_logged_and_not_shown(
         status, answer = await asker.post(b"{}")
         assert status == 500
         assert "secret of ours" not in str(answer)
-        assert "a review failed" in caplog.text
+        assert "review failed" in caplog.text
         assert 'outcome="failed"' in (await asker.text(asker.ports.metrics, "/metrics"))[1]
 
 
@@ -257,7 +257,7 @@ async def test_it_is_ready_once_there_is_a_certificate(
         running_webhook(cluster, settings_for(folder), host=HOST, drain=0) as ports,
         asking(ports, authority) as asker,
     ):
-        assert await asker.readiness() == "there is no certificate yet"
+        assert await asker.readiness() == "no certificate is loaded yet"
         assert await asker.text(ports.health, "/healthz") == (200, "ok\n")
         install(authority.issue(HOST), folder)
         await asker.until_ready()
@@ -315,7 +315,7 @@ async def test_a_certificate_without_its_key_is_not_used(
         (tmp_path / "certificates" / "tls.crt").write_bytes(other.certificate.read_bytes())
 
         async def is_noticed() -> bool:
-            return "cannot be used" in caplog.text
+            return "cannot load" in caplog.text
 
         await until(is_noticed)
         assert (await asker.review(files("a")))["allowed"]

@@ -12,12 +12,12 @@ from support.clusters import until
 from support.declarations import Raw, files, model
 from support.fakecluster import FakeCluster
 
-from snaploom_operator.admission.view import View
+from snaploom_operator.admission.informer import Informer
+from snaploom_operator.cluster.apiresources import OURS
 from snaploom_operator.cluster.port import Cluster
-from snaploom_operator.cluster.resources import OURS
 from snaploom_operator.errors import ApiUnavailable
-from snaploom_operator.knowledge.store import Store
 from snaploom_operator.objects import Ref
+from snaploom_operator.store.store import Store
 
 NAMESPACES = ("one", "two")
 
@@ -48,10 +48,10 @@ async def create(cluster: FakeCluster, raws: Iterable[Raw], namespace: str = "on
 @asynccontextmanager
 async def following(
     cluster: Cluster, clock: Time, namespaces: Iterable[str] = ()
-) -> AsyncIterator[tuple[View, Store]]:
+) -> AsyncIterator[tuple[Informer, Store]]:
     """A view that runs."""
     store = Store()
-    view = View(store, cluster, namespaces, clock, pause=lambda seconds: asyncio.sleep(0.001))
+    view = Informer(store, cluster, namespaces, clock, pause=lambda seconds: asyncio.sleep(0.001))
     task = asyncio.create_task(view.run())
     try:
         yield view, store
@@ -80,7 +80,7 @@ async def test_everything_is_listed_before_it_is_ready(cluster: FakeCluster, clo
         assert view.size == 4
 
 
-async def until_synced(view: View) -> None:
+async def until_synced(view: Informer) -> None:
     async def is_synced() -> bool:
         return view.is_synced
 

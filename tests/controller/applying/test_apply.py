@@ -7,9 +7,9 @@ from support.fakecluster import FakeCluster
 
 from snaploom.models.fieldtransformer import FieldTransformer
 from snaploom.models.times import EpochNanos
-from snaploom_operator.acting.apply import apply
 from snaploom_operator.actions import AddFinalizer, Create, Delete, Ensure, RemoveFinalizer
-from snaploom_operator.cluster.resources import CONFIG_MAPS
+from snaploom_operator.apply.apply import apply
+from snaploom_operator.cluster.apiresources import CONFIG_MAPS
 from snaploom_operator.errors import (
     ApiUnavailable,
     NameTaken,
@@ -17,7 +17,7 @@ from snaploom_operator.errors import (
     ObjectExists,
     ObjectMissing,
 )
-from snaploom_operator.metadata import Metadata
+from snaploom_operator.objectmetadata import Metadata
 from snaploom_operator.objects import FINALIZER, LABEL_OWNER, LABEL_RUN, Ref
 from snaploom_operator.observed import Unparsable
 

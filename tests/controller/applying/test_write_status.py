@@ -15,8 +15,8 @@ from snaploom.models.fieldtransformer import FieldTransformer, FieldTransformerS
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import LastRun
 from snaploom.models.times import EpochNanos
-from snaploom_operator.acting.statuscut import cut_to_size
-from snaploom_operator.acting.statuswriting import write_status
+from snaploom_operator.apply.statustruncation import cut_to_size
+from snaploom_operator.apply.statuswriter import write_status
 from snaploom_operator.cluster.mergepatch import difference
 from snaploom_operator.errors import ObjectChanged, ObjectMissing
 from snaploom_operator.objects import Ref

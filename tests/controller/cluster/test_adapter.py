@@ -17,10 +17,10 @@ from support.scriptedapi import (
 
 from snaploom_operator.cluster import adapter as adapters
 from snaploom_operator.cluster.adapter import KubernetesCluster
+from snaploom_operator.cluster.apiresources import CONFIG_MAPS, OURS
 from snaploom_operator.cluster.connection import connect
 from snaploom_operator.cluster.port import ChangeType
 from snaploom_operator.cluster.requests import ATTEMPTS, Requests
-from snaploom_operator.cluster.resources import CONFIG_MAPS, OURS
 from snaploom_operator.errors import (
     ApiUnavailable,
     ClusterError,
@@ -35,7 +35,7 @@ from snaploom_operator.errors import (
     TooManyRequests,
     WatchExpired,
 )
-from snaploom_operator.metadata import Metadata
+from snaploom_operator.objectmetadata import Metadata
 
 BROKEN = Answer(is_broken=True)
 TOKEN = "token-of-a-test"
@@ -256,7 +256,7 @@ async def test_watch_that_ends_begins_again_where_it_stood(cluster, api, pauses)
     "trouble", [{"is_broken": True}, {"lines": (b'{"type": "ADDED", "obj',)}, {"is_silent": True}]
 )
 async def test_watch_that_breaks_begins_again_where_it_stood(cluster, api, monkeypatch, trouble):
-    monkeypatch.setattr(adapters, "SILENCE_SECONDS", 0.2)
+    monkeypatch.setattr(adapters, "READ_SECONDS", 0.2)
     line = a_change("ADDED", "a", 6)
     lines = (line, *trouble.pop("lines", ()))
     api.answers(Answer(lines=lines, **trouble), Answer(lines=(a_change("ADDED", "b", 7),)))

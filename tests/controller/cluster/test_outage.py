@@ -10,9 +10,9 @@ from support.cluster import running_control_plane
 from support.clusters import a_config_map, until
 
 from snaploom_operator.cluster.adapter import open_cluster
-from snaploom_operator.cluster.resources import CONFIG_MAPS
+from snaploom_operator.cluster.apiresources import CONFIG_MAPS
 from snaploom_operator.errors import ApiUnavailable, WatchExpired
-from snaploom_operator.metadata import Metadata
+from snaploom_operator.objectmetadata import Metadata
 
 
 @pytest.fixture(scope="module")

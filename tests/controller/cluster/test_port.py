@@ -11,8 +11,13 @@ from support.clusters import (
     until_gone,
 )
 
+from snaploom_operator.cluster.apiresources import (
+    CONFIG_MAPS,
+    NAMESPACES,
+    PODS,
+    VALIDATING_WEBHOOKS,
+)
 from snaploom_operator.cluster.port import ApiResource
-from snaploom_operator.cluster.resources import CONFIG_MAPS, NAMESPACES, PODS, VALIDATING_WEBHOOKS
 from snaploom_operator.errors import (
     NamespaceTerminating,
     ObjectChanged,
@@ -21,7 +26,7 @@ from snaploom_operator.errors import (
     ObjectRefused,
     ResourceUnknown,
 )
-from snaploom_operator.metadata import Metadata
+from snaploom_operator.objectmetadata import Metadata
 
 UNKNOWN = (
     pytest.param(ApiResource("nobody.example.org", "v1", "things", "Thing"), id="group"),

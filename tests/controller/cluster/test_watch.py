@@ -6,10 +6,10 @@ from contextlib import aclosing
 import pytest
 from support.clusters import TRANSFORMERS, a_config_map, a_transformer
 
+from snaploom_operator.cluster.apiresources import CONFIG_MAPS
 from snaploom_operator.cluster.port import ApiResource, ChangeType
-from snaploom_operator.cluster.resources import CONFIG_MAPS
 from snaploom_operator.errors import ResourceUnknown, WatchExpired
-from snaploom_operator.metadata import Metadata
+from snaploom_operator.objectmetadata import Metadata
 
 DEADLINE = 60.0
 

@@ -3,7 +3,7 @@
 import pytest
 
 from snaploom.models.times import parse_instant
-from snaploom_operator.commands.ages import ago, length_text
+from snaploom_operator.commands.durations import ago, duration_text
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from snaploom_operator.commands.ages import ago, length_text
     ],
 )
 def test_a_length_is_told_in_the_largest_units(seconds: float, text: str) -> None:
-    assert length_text(seconds) == text
+    assert duration_text(seconds) == text
 
 
 @pytest.mark.parametrize(

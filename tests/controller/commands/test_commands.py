@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.cluster import Cluster
-from support.clusterkubectl import Kubectl
+from support.clusterkubectl import Kubectl, KubectlFailed
 from support.declarations import Raw, document, files, output, relationship
 from support.declarations import key as join_key
 from support.shop import Told, snaploom
@@ -34,7 +34,7 @@ def run_of(kubectl: Kubectl, namespace: str) -> Raw:
 def test_status_shows_what_is_declared(place: tuple[str, ...]) -> None:
     told = snaploom("status", *place)
     assert (told.code, told.err) == (0, "")
-    assert "OutputDataset/wide  not seen by the operator yet" in told.out
+    assert "OutputDataset/wide  not reconciled yet" in told.out
     assert "DataSource/address  as address" in told.out
 
 
@@ -58,7 +58,9 @@ def test_status_tells_a_resource_that_it_cannot_read(
 
 def test_an_empty_namespace_is_told_as_such(control_plane: Cluster, namespace: str) -> None:
     told = snaploom("status", "--kubeconfig", control_plane.kubeconfig, "-n", namespace)
-    assert told.out == f"Nothing is declared in the namespace {namespace}; `-n` names another.\n"
+    assert (
+        told.out == f"No Snaploom resources in the namespace {namespace}; use `-n` for another.\n"
+    )
 
 
 def test_trigger_asks_for_another_run_each_time(
@@ -79,16 +81,49 @@ def test_suspend_and_resume_change_the_resource_and_nothing_else(
     assert "starts when it is resumed" in snaploom("trigger", "wide", *place).out
     assert snaploom("resume", "wide", *place).code == 0
     after = kubectl.get("outputdataset", "wide", namespace)["spec"]
-    assert after == {**before, "run": {"suspend": False}}
+    assert after == before
+
+
+def apply_suspension(kubectl: Kubectl, namespace: str, *, value: bool) -> None:
+    applied = {
+        "apiVersion": "snaploom.io/v1alpha1", "kind": "OutputDataset",
+        "metadata": {"name": "wide", "namespace": namespace}, "spec": {"run": {"suspend": value}},
+    }  # fmt: skip
+    how = ("--server-side", "--field-manager=gitops", "-f", "-")
+    kubectl("apply", *how, stdin=json.dumps(applied))
+
+
+def test_what_the_command_line_writes_is_its_own_and_not_the_operators(
+    place: tuple[str, ...], namespace: str, kubectl: Kubectl
+) -> None:
+    snaploom("suspend", "wide", *place)
+    snaploom("trigger", "wide", *place)
+    managed = kubectl("get", "outputdataset", "wide", "-n", namespace, "--show-managed-fields",
+                      "-o", "jsonpath={.metadata.managedFields[*].manager}")  # fmt: skip
+    assert "snaploom-cli" in managed.split()
+    assert "snaploom-operator" not in managed.split()
+    with pytest.raises(KubectlFailed, match=r"conflict with \"snaploom-cli\".*spec.run.suspend"):
+        apply_suspension(kubectl, namespace, value=False)
+
+
+def test_gitops_can_own_the_suspension_after_resume(
+    place: tuple[str, ...], namespace: str, kubectl: Kubectl
+) -> None:
+    snaploom("suspend", "wide", *place)
+    snaploom("resume", "wide", *place)
+    apply_suspension(kubectl, namespace, value=True)
+    told = snaploom("resume", "wide", *place).out
+    assert "gitops wrote run.suspend before, and may set it back" in told
+    apply_suspension(kubectl, namespace, value=False)
 
 
 def test_what_is_so_already_is_told_as_such(place: tuple[str, ...], namespace: str) -> None:
-    assert snaploom("resume", "wide", *place).out.endswith("it was not suspended\n")
+    assert snaploom("resume", "wide", *place).out.endswith("was not suspended\n")
     assert (
         f": suspended; `snaploom resume wide -n {namespace}`"
         in snaploom("suspend", "wide", *place).out
     )
-    assert "suspended already" in snaploom("suspend", "wide", *place).out
+    assert "already suspended" in snaploom("suspend", "wide", *place).out
 
 
 def test_trigger_tells_that_a_pause_holds_the_run_back(
@@ -98,7 +133,7 @@ def test_trigger_tells_that_a_pause_holds_the_run_back(
     snaploom("suspend", "wide", *place)
     for command in ("trigger", "resume"):
         told = snaploom(command, "wide", *place).out
-        assert "the annotation snaploom.io/paused holds back every run" in told
+        assert "the annotation snaploom.io/paused pauses every run" in told
 
 
 @pytest.mark.parametrize("command", ["status", "trigger", "suspend", "resume", "logs"])
@@ -111,6 +146,51 @@ def test_a_resource_that_is_not_there_is_one_error(
     assert namespace in told.err
 
 
+@pytest.mark.parametrize("command", ["status", "trigger", "suspend", "resume", "logs"])
+def test_a_misspelt_name_is_told_what_was_probably_meant(
+    place: tuple[str, ...], command: str
+) -> None:
+    told = snaploom(command, "ods/wyde", *place)
+    assert "did you mean `OutputDataset/wide`?" in told.err
+
+
+def test_logs_of_a_deleted_output_are_what_events_say(
+    place: tuple[str, ...], namespace: str, kubectl: Kubectl
+) -> None:
+    uid = kubectl.get("outputdataset", "wide", namespace)["metadata"]["uid"]
+    said = "what was published is deleted: 2 files that Snaploom did not write stay: mine.csv"
+    event = {
+        "apiVersion": "events.k8s.io/v1", "kind": "Event",
+        "metadata": {"name": "wide.1", "namespace": namespace},
+        "eventTime": "2026-01-01T00:00:00.000000Z", "reportingController": "snaploom.io/operator",
+        "reportingInstance": "one", "action": "Reconcile", "reason": "DataDeleted",
+        "type": "Normal", "note": said,
+        "regarding": {"apiVersion": "snaploom.io/v1alpha1", "kind": "OutputDataset",
+                      "namespace": namespace, "name": "wide", "uid": uid},
+    }  # fmt: skip
+    kubectl("create", "-f", "-", stdin=json.dumps(event))
+    kubectl("delete", "outputdataset", "wide", "-n", namespace)
+    told = snaploom("logs", "wide", *place)
+    assert told.code == 0
+    assert told.out == f"2026-01-01T00:00:00Z event    Normal DataDeleted: {said}\n"
+    assert "was deleted" in told.err
+
+
+def test_logs_of_a_local_run_say_where_it_is_and_its_last_words(
+    place: tuple[str, ...], namespace: str, kubectl: Kubectl
+) -> None:
+    run = "ods-wide-12345678"
+    uid = kubectl.get("outputdataset", "wide", namespace)["metadata"]["uid"]
+    labels = {"snaploom.io/role": "application", "snaploom.io/run": run,
+              "snaploom.io/owner-uid": uid}  # fmt: skip
+    data = {"state": "FAILED", "host": "desk", "process": "4711 99", "message": "no disk\nexit 1"}
+    kubectl.apply({"apiVersion": "v1", "kind": "ConfigMap", "data": data,
+                   "metadata": {"name": run, "labels": labels}}, namespace=namespace)  # fmt: skip
+    told = snaploom("logs", "wide", "--run", run, *place).out.splitlines()
+    assert told[0] == f"local run {run}, process 4711 of desk: FAILED"
+    assert told[2:] == ["end of its stderr:", "no disk", "exit 1"]
+
+
 def test_logs_of_an_output_that_never_ran_say_so(place: tuple[str, ...]) -> None:
     told = snaploom("logs", "wide", *place)
     assert (told.code, told.out) == (2, "")
@@ -120,7 +200,7 @@ def test_logs_of_an_output_that_never_ran_say_so(place: tuple[str, ...]) -> None
 def test_a_kubeconfig_that_leads_nowhere_is_one_error(tmp_path: Path) -> None:
     told: Told = snaploom("status", "--kubeconfig", tmp_path / "missing")
     assert told.code == 2
-    assert "there is no way to a Kubernetes cluster" in told.err
+    assert "no Kubernetes cluster is configured" in told.err
 
 
 def test_a_context_that_is_not_in_the_kubeconfig_is_one_error(control_plane: Cluster) -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom_operator.cluster.podlogs import LogLine
-from snaploom_operator.commands.loglines import Line, driver_line, operator_line
-from snaploom_operator.commands.logmerging import merged
+from snaploom_operator.commands.loglines import Line, driver_line, merged, operator_line
 from snaploom_operator.errors import ObjectMissing
 from snaploom_operator.objects import Ref
 

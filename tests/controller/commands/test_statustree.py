@@ -12,7 +12,7 @@ from support.declarations import key as join_key
 
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.times import parse_instant
-from snaploom_operator.commands.statustree import View, forest_of, tree_of
+from snaploom_operator.commands.statustree import NamespaceView, forest_of, tree_of
 
 NOW = parse_instant("2024-06-01T01:00:00Z")
 
@@ -88,7 +88,7 @@ QUEUED: Raw = {
 }
 
 
-def view(*raws: Raw, **statuses: Raw) -> View:
+def view(*raws: Raw, **statuses: Raw) -> NamespaceView:
     resources: dict[str, Any] = {}
     for raw in raws:
         given = {**raw, "metadata": {**raw["metadata"], "generation": 1}}
@@ -96,10 +96,10 @@ def view(*raws: Raw, **statuses: Raw) -> View:
             given["status"] = statuses[raw["metadata"]["name"]]
         resource = KIND_BY_NAME[raw["kind"]].model.parse(given)
         resources[resource.identity] = resource
-    return View(resources, NOW, "default")
+    return NamespaceView(resources, NOW, "default")
 
 
-def model(**statuses: Raw) -> View:
+def model(**statuses: Raw) -> NamespaceView:
     key = relationship(
         "customer-id", (["customer"], [join_key("id")]), (["address"], [join_key("customer")])
     )
@@ -146,7 +146,7 @@ def test_a_source_that_does_not_exist_is_named_as_such() -> None:
 
 
 def test_a_resource_without_status_was_not_seen_yet() -> None:
-    assert "not seen by the operator yet" in text_of(tree_of(model(), "OutputDataset/wide"))
+    assert "not reconciled yet" in text_of(tree_of(model(), "OutputDataset/wide"))
 
 
 def test_a_status_of_an_older_generation_is_told_as_such() -> None:

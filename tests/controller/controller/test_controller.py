@@ -10,12 +10,12 @@ from support.declarations import model, spoilt
 from support.fakecluster import FakeCluster
 from support.operatorharness import DEADLINE, FakeHarness, condition, has_reason, is_ready
 
+from snaploom_operator.cluster.apiresources import OURS, SPARK_APPLICATIONS
 from snaploom_operator.cluster.port import Cluster
-from snaploom_operator.cluster.resources import OURS, SPARK_APPLICATIONS
 from snaploom_operator.errors import ApiUnavailable, NotAllowed, ObjectRefused, TooManyRequests
 from snaploom_operator.objects import Ref
+from snaploom_operator.operatorsettings import Limits, OperatorSettings
 from snaploom_operator.process.controller import HEARTBEAT, SENTINEL
-from snaploom_operator.settings import Limits, OperatorSettings
 from snaploom_operator.workqueue import LONGEST_BACKOFF
 
 WIDE = "OutputDataset/wide"
@@ -196,7 +196,7 @@ async def test_an_old_state_is_read_afresh_when_a_write_is_refused() -> None:
     harness = await started()
     harness.kill()  # nothing is told from here on
     await harness.apply(*model())
-    await harness.operator.synchroniser.synchronise()
+    await harness.operator.synchroniser.list_all()
     await harness.apply(spoilt(model()[-1], "spec.dataModel.dataRelationships", []))
     await harness.settle()
     await harness.advance(2)
@@ -209,9 +209,9 @@ async def test_the_sentinel_shows_that_the_loop_is_alive() -> None:
     harness.operator.queue.add(SENTINEL)
     await harness.settle()
     harness.clock.elapsed += HEARTBEAT - 1
-    assert controller.silence == HEARTBEAT - 1
+    assert controller.seconds_since_heartbeat == HEARTBEAT - 1
     await harness.advance(1)
-    assert controller.silence == 0.0
+    assert controller.seconds_since_heartbeat == 0.0
 
 
 async def test_runs_beyond_the_limit_wait_and_follow() -> None:
@@ -232,10 +232,10 @@ async def test_a_jump_of_the_clock_has_everything_looked_at_again() -> None:
     await harness.apply(*model())
     await harness.settle()
     operator = harness.operator
-    assert operator.notice_jump() == 0.0
+    assert operator.handle_clock_jump() == 0.0
     jumped = harness.clock.now() + 3_600 * 10**9
     operator._clocks = type(operator._clocks)(lambda: jumped, harness.clock.seconds)  # type: ignore[arg-type,return-value]
-    assert operator.notice_jump() == 3_600.0
+    assert operator.handle_clock_jump() == 3_600.0
     assert operator.queue.depth == len(model())
 
 

@@ -15,11 +15,11 @@ from support.observing import SETTINGS, UID
 from snaploom.models.common import ConditionStatus
 from snaploom_operator.actions import Action, AddFinalizer, Create, Delete, Ensure, RemoveFinalizer
 from snaploom_operator.conditions import ConditionType, Reason
-from snaploom_operator.decide.deciding import decide
+from snaploom_operator.decide.decide import decide
 from snaploom_operator.decision import Decision
 from snaploom_operator.objects import FINALIZER, JsonObject
 from snaploom_operator.observed import ObservedIndex, ObservedOutput, OwnedConfigMap
-from snaploom_operator.sizes import MOST_BYTES
+from snaploom_operator.statuslimits import MOST_BYTES
 from snaploom_operator.submitters.forms import FORMS
 
 Observed = ObservedOutput | ObservedIndex
@@ -35,6 +35,7 @@ def _loud(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(ANY)
 def test_there_is_always_one_ready_reason_and_a_small_valid_status(observed: Observed) -> None:
@@ -68,6 +69,7 @@ def test_actions_name_nothing_foreign(observed: Observed) -> None:
             assert owner["uid"] == UID
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(ANY)
 def test_decisions_that_are_carried_out_come_to_an_end(observed: Observed) -> None:

@@ -12,7 +12,7 @@ from snaploom.models.datasource import DataSourceStatus, LastSeen, UsedBy
 from snaploom.models.finding import Finding, Severity
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom_operator.actions import RemoveFinalizer
-from snaploom_operator.decide.deciding import AGAIN_AFTER_FAULT, decide
+from snaploom_operator.decide.decide import RETRY_AFTER_CRASH, decide
 from snaploom_operator.decide.faults import GRACE_SECONDS
 from snaploom_operator.instants import later
 from snaploom_operator.objects import Ref
@@ -115,5 +115,5 @@ def test_fault_of_our_own_becomes_a_reason(caplog: pytest.LogCaptureFixture) -> 
     broken = replace(seen(files("a")), findings=None)  # type: ignore[arg-type]
     decision = decide(broken, SETTINGS)
     assert told(decision)["Stalled"] == ("True", "InternalError")
-    assert decision.requeue_after == AGAIN_AFTER_FAULT
+    assert decision.requeue_after == RETRY_AFTER_CRASH
     assert "decision failed" in caplog.text

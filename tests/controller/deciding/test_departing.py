@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from support.observing import (
     DECLARATIONS,
+    RUN,
     SETTINGS,
     a_report,
     a_run,
@@ -26,9 +27,9 @@ from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentPhase, LastPhase, RunAction
 from snaploom.models.skippingindex import IndexState, SkippingIndexStatus
 from snaploom_operator.actions import AddFinalizer, Create, Delete, RemoveFinalizer
-from snaploom_operator.decide.deciding import decide
+from snaploom_operator.decide.decide import decide
 from snaploom_operator.decision import Decision, EventType
-from snaploom_operator.objects import ANNOTATION_PAUSED, FINALIZER, ApplicationState
+from snaploom_operator.objects import ANNOTATION_PAUSED, FINALIZER, ApplicationState, DriverPod
 from snaploom_operator.observed import ObservedOutput
 
 PUBLISHED = OutputDatasetStatus(realised=DECLARATIONS, last_run=an_end())
@@ -153,6 +154,66 @@ def test_resource_is_let_go_where_nothing_can_delete_its_data(
     decision = decided(observed)
     assert is_let_go(decision)
     assert note(decision) == (type_, "DataLeft")
+
+
+@pytest.mark.parametrize("how", ["namespace", "retain"])
+def test_what_stays_is_told_after_the_run_has_ended(how: str) -> None:
+    def observed(status: OutputDatasetStatus, **runs: Any) -> ObservedOutput:
+        policy = "Retain" if how == "retain" else "Delete"
+        is_going = how == "namespace"
+        return observing(
+            going(status, deletionPolicy=policy), is_namespace_terminating=is_going, **runs
+        )
+
+    running = PUBLISHED.model_copy(update={"current_run": a_run("Running")})
+    here = {"applications": (an_application(ApplicationState.RUNNING),)}
+    stopping = current_of(decided(observed(running, **here)))
+    assert stopping is not None
+    assert stopping.stopping == "Deleting"
+    ending = PUBLISHED.model_copy(update={"current_run": stopping})
+    (deletion,) = decided(observed(ending, **here)).actions
+    assert isinstance(deletion, Delete)
+    gone = decided(observed(ending))
+    assert [each.reason for each in gone.notes] == ["Deleting"]
+    assert not gone.actions
+    ended = PUBLISHED.model_copy(
+        update={"last_run": an_end("Stopped", -1, id=RUN, reason="Deleting", retryable=False)}
+    )
+    pod = {RUN: DriverPod(name="driver", run=RUN, phase="Running", trouble="")}
+    waits = decided(observed(ended, driver_pods=pod))
+    assert not waits.actions
+    assert not waits.notes
+    assert is_let_go(decided(observed(ended)))
+
+
+def test_run_that_does_not_end_holds_a_resource_for_two_minutes() -> None:
+    stuck = a_run("Ending", -121, stopping="Deleting")
+    status = PUBLISHED.model_copy(update={"current_run": stuck})
+    runs = {"applications": (an_application(ApplicationState.RUNNING, is_deleting=True),)}
+    decision = decided(observing(going(status), is_namespace_terminating=True, **runs))
+    assert is_let_go(decision)
+    assert note(decision) == (EventType.WARNING, "DataLeft")
+
+
+def test_deletion_tells_what_it_removed_and_what_it_left() -> None:
+    deleting = PUBLISHED.model_copy(update={"current_run": a_run("Running", action=DELETION)})
+    removed = {"files": 12, "bytes": 3456, "left": 2, "leftNames": ["notes.txt", "mine.csv"]}
+    over = observing(
+        going(deleting),
+        applications=(an_application(ApplicationState.COMPLETED, action=DELETION),),
+        reports={RUN: a_report(removed=removed)},
+    )
+    decision = decided(over)
+    told_of = (
+        "12 files of 3,456 bytes removed; 2 files that Snaploom did not write stay: "
+        "notes.txt, mine.csv"
+    )
+    assert told_of in decision.notes[-1].message
+    last = last_of(decision)
+    assert last is not None
+    released = decided(going(PUBLISHED.model_copy(update={"last_run": last})))
+    assert is_let_go(released)
+    assert released.notes[0].message == f"what was published is deleted: {told_of}"
 
 
 def test_failed_deletion_is_tried_again_and_then_keeps_the_resource() -> None:

@@ -24,8 +24,8 @@ from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentPhase, LastRun, Schedule, Trigger
 from snaploom.models.skippingindex import SkippingIndexStatus
 from snaploom.models.times import format_instant, parse_instant
-from snaploom_operator.decide.deciding import decide
-from snaploom_operator.decide.ticking import ticks
+from snaploom_operator.decide.decide import decide
+from snaploom_operator.decide.ticks import ticks
 from snaploom_operator.objects import ANNOTATION_PAUSED, ANNOTATION_RUN
 from snaploom_operator.observed import ObservedOutput
 
@@ -216,6 +216,20 @@ def test_paused_resource_does_nothing_and_says_so() -> None:
     assert current_of(decision) is None
     assert not decision.actions
     assert told(decision)["Suspended"] == ("True", "Paused")
+
+
+@pytest.mark.parametrize("value", ["yes", "True", "1", "on", "until monday"])
+def test_whatever_is_not_false_pauses(value: str) -> None:
+    decision = decide(an_output(annotations={ANNOTATION_PAUSED: value}), SETTINGS)
+    assert current_of(decision) is None
+    assert told(decision)["Suspended"] == ("True", "Paused")
+
+
+@pytest.mark.parametrize("value", ["", "false", "False", "no", "0", "off"])
+def test_what_yaml_reads_as_false_pauses_nothing(value: str) -> None:
+    decision = decide(an_output(annotations={ANNOTATION_PAUSED: value}), SETTINGS)
+    assert current_of(decision) is not None
+    assert "Suspended" not in told(decision)
 
 
 def test_first_run_waits_for_the_outputs_that_it_reads() -> None:

@@ -20,7 +20,7 @@ from support.observing import (
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.times import parse_instant
 from snaploom_operator.actions import Delete
-from snaploom_operator.decide.deciding import decide
+from snaploom_operator.decide.decide import decide
 from snaploom_operator.objects import Application, ApplicationState
 from snaploom_operator.observed import ObservedOutput, OwnedConfigMap
 

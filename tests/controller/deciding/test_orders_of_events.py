@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.runsimulator import Simulator
@@ -110,6 +111,7 @@ def assert_conditions(status: OutputDatasetStatus | None) -> None:
         assert not {ConditionType.RECONCILING, ConditionType.STALLED} & told.keys()
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(RUNS, st.lists(EVENTS, max_size=25))
 def test_in_any_order_every_trigger_is_answered_and_then_there_is_silence(
@@ -132,6 +134,7 @@ def test_in_any_order_every_trigger_is_answered_and_then_there_is_silence(
     assert len(world.created) == runs
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(RUNS, st.lists(EVENTS, max_size=25))
 def test_in_any_order_no_trigger_is_answered_twice(

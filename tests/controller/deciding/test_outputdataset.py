@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.declarations import Raw
 from support.observing import (
     DECLARATIONS,
     RUN,
@@ -28,14 +29,15 @@ from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.report import LatestSnapshot
 from snaploom.models.run import LastRun, Submitter
 from snaploom_operator.actions import Create, Delete, Ensure
-from snaploom_operator.decide.deciding import decide
+from snaploom_operator.decide.decide import decide
+from snaploom_operator.decide.decisionsettings import DecideSettings
 from snaploom_operator.decide.faults import GRACE_SECONDS
-from snaploom_operator.decide.settings import DecideSettings
+from snaploom_operator.decision import Decision
 from snaploom_operator.instants import later
 from snaploom_operator.objects import ApplicationState
 from snaploom_operator.observed import ObservedOutput, OwnedConfigMap, Refusal
-from snaploom_operator.settings import OperatorSettings
-from snaploom_operator.sizes import MOST_BYTES
+from snaploom_operator.operatorsettings import OperatorSettings
+from snaploom_operator.statuslimits import MOST_BYTES
 
 
 def finding(code: str, message: str = "wrong", severity: Severity = Severity.ERROR) -> Finding:
@@ -189,11 +191,82 @@ def test_ready_waits_for_a_run_over_todays_declarations() -> None:
 
 
 def test_failed_run_beside_a_fresh_snapshot_leaves_it_ready() -> None:
-    failed = an_end("Failed", attempt=3)
+    failed = an_end("Failed", ended=-10, attempt=2)
     decision = decide(published(failed, freshness={"maxAge": {"hour": 1}}), SETTINGS)
     assert ready(decision) == ("True", "LastRunFailed")
     assert told(decision)["SnapshotFresh"] == ("True", "Fresh")
-    assert decision.requeue_after == pytest.approx(3550)
+    assert decision.requeue_after == pytest.approx(230)
+
+
+def test_snapshots_of_a_run_that_goes_on_are_shown_and_start_nobody_else() -> None:
+    before = published(an_end(), age=-9000)
+    flying = with_status(before, current_run=a_run("Running"))
+    told_so_far = a_report(
+        "RUNNING", snapshotCount=41, manifest={"uri": "/out/wide/", "sequence": 9}
+    )
+    running = observing(
+        flying,
+        applications=(an_application(ApplicationState.RUNNING),),
+        reports={RUN: told_so_far},
+    )
+    status = decide(running, SETTINGS).status
+    assert isinstance(status, OutputDatasetStatus)
+    assert status.snapshot_count == 41
+    assert status.latest_snapshot is not None
+    assert status.latest_snapshot.published_at == at(-5)
+    assert before.resource.status is not None
+    assert status.manifest == before.resource.status.manifest
+
+
+def test_run_that_was_lost_leaves_what_it_had_published() -> None:
+    lost = a_report("RUNNING", manifest={"uri": "/out/wide/", "sequence": 9})
+    ending = with_status(published(an_end()), current_run=a_run("Ending", -61))
+    status = decide(observing(ending, reports={RUN: lost}), SETTINGS).status
+    assert isinstance(status, OutputDatasetStatus)
+    assert status.manifest is not None
+    assert status.manifest.sequence == 9
+
+
+def message_of(decision: Decision) -> str:
+    return decision.status.conditions[0].message
+
+
+@pytest.mark.parametrize(
+    ("run", "end", "reason", "text"),
+    [
+        ({}, {"attempt": 0}, "LastRunFailed", "attempt 2 of 4 follows at 2026-01-10T12:01:20Z"),
+        ({}, {"attempt": 3}, "RetriesExhausted", "the last of 4 attempts, and none follows until"),
+        ({"retry": {"limit": 0}}, {}, "RetriesExhausted", "it was the only attempt, and none"),
+        ({}, {"retryable": False}, "RunRefused", "there is none until the declarations"),
+        ({"schedule": {"cron": "0 3 * * *"}}, {"attempt": 3, "started_at": at(-20)},
+         "RetriesExhausted", "none follows before the scheduled run at 2026-01-11T03:00"),
+        ({"suspend": True}, {"attempt": 0}, "LastRunFailed",
+         "no retry while run.suspend is set"),
+    ],
+)  # fmt: skip
+def test_ready_says_which_attempt_follows_a_failed_run(
+    run: Raw, end: Raw, reason: str, text: str
+) -> None:
+    decision = decide(published(an_end("Failed", ended=-10, **end), **run), SETTINGS)
+    assert ready(decision) == ("True", reason)
+    assert text in message_of(decision)
+    assert "Stalled" not in told(decision)
+
+
+def test_last_failed_attempt_beside_a_snapshot_is_an_event_once() -> None:
+    before = published(an_end(), retry={"limit": 0})
+    flying = with_status(before, current_run=a_run("Running"))
+    failed = a_report("FAILED", retryable=True, reason="SourceNotReadable")
+    ended = observing(
+        flying,
+        applications=(an_application(ApplicationState.COMPLETED),),
+        reports={RUN: failed},
+    )
+    decision = decide(ended, SETTINGS)
+    assert [note.reason for note in decision.notes] == ["RunFailed", "RetriesExhausted"]
+    assert "none follows" in decision.notes[-1].message
+    again = with_status(before, **dict(decision.status))
+    assert decide(again, SETTINGS).notes == ()
 
 
 def test_too_old_a_snapshot_is_not_ready() -> None:

@@ -22,7 +22,7 @@ from support.observing import (
 
 from snaploom.models.run import CurrentRun, LastRun
 from snaploom.models.skippingindex import IndexedFiles, IndexState, SkippingIndexStatus
-from snaploom_operator.decide.deciding import decide
+from snaploom_operator.decide.decide import decide
 from snaploom_operator.decision import Decision
 from snaploom_operator.objects import Application, ApplicationState, FoundReport
 from snaploom_operator.observed import ObservedIndex
@@ -128,7 +128,7 @@ def test_built_index_is_active_with_its_counts() -> None:
 def test_event_of_a_run_tells_what_it_did_to_the_index(done: list[str], said: str) -> None:
     ended = an_application(ApplicationState.COMPLETED)
     decision = decided(NOT_BUILT, ended, a_report(index=FACTS | {"done": done}))
-    assert [note.message for note in decision.notes] == [f"run {RUN} ended well: {said}"]
+    assert [note.message for note in decision.notes] == [f"run {RUN} succeeded: {said}"]
 
 
 def test_failed_refresh_leaves_the_index_ready() -> None:
@@ -136,7 +136,7 @@ def test_failed_refresh_leaves_the_index_ready() -> None:
     report = a_report("FAILED", reason="IndexBusy", retryable=False, message="busy")
     decision = decided(status(None, FLYING), failed, report)
     assert state_of(decision) is IndexState.FAILED
-    assert ready(decision) == ("True", "LastRunFailed")
+    assert ready(decision) == ("True", "RunRefused")
 
 
 def test_failed_first_build_is_not_ready() -> None:

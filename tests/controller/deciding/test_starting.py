@@ -23,11 +23,11 @@ from snaploom.models.run import CurrentPhase, Trigger
 from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE
 from snaploom.planning.secretvariables import secret_keys
 from snaploom_operator.actions import Create, Delete
-from snaploom_operator.decide.deciding import decide
-from snaploom_operator.decide.settings import DecideSettings
+from snaploom_operator.decide.decide import decide
+from snaploom_operator.decide.decisionsettings import DecideSettings
 from snaploom_operator.objects import ApplicationState
 from snaploom_operator.observed import ObservedOutput, OwnedConfigMap, Queue, Refusal
-from snaploom_operator.settings import OperatorSettings
+from snaploom_operator.operatorsettings import OperatorSettings
 
 State = ApplicationState
 

@@ -1,12 +1,14 @@
 """Events are posted once, counted when repeated, and never stand in the way."""
 
+import uuid
+
 import pytest
 from prometheus_client import CollectorRegistry
 from support.badapi import Fault, FaultyCluster, first
-from support.clusters import TRANSFORMERS, a_transformer
+from support.clusters import TRANSFORMERS, a_transformer, an_object
 
-from snaploom_operator.acting import events
-from snaploom_operator.acting.events import (
+from snaploom_operator.apply import eventrecorder as events
+from snaploom_operator.apply.eventrecorder import (
     BURST,
     NAMESPACE_BURST,
     NAMESPACE_REFILL_SECONDS,
@@ -14,13 +16,13 @@ from snaploom_operator.acting.events import (
     EventRecorder,
     Posting,
 )
-from snaploom_operator.cluster.resources import EVENTS
+from snaploom_operator.cluster.apiresources import EVENTS, NAMESPACES
 from snaploom_operator.conditions import Reason
 from snaploom_operator.decision import EventType, Note
-from snaploom_operator.errors import ApiUnavailable, TooManyRequests
-from snaploom_operator.metadata import Metadata
-from snaploom_operator.metrics import Metrics
+from snaploom_operator.errors import ApiUnavailable, NamespaceTerminating, TooManyRequests
+from snaploom_operator.objectmetadata import Metadata
 from snaploom_operator.objects import Ref
+from snaploom_operator.operatormetrics import Metrics
 
 STARTED = Note(EventType.NORMAL, Reason.RUN_STARTED, "run ods-wide-1 is decided: the spec changed")
 
@@ -172,18 +174,45 @@ async def test_event_whose_answer_was_lost_is_not_posted_twice(fake):
 
 
 async def test_cluster_that_is_slow_is_not_waited_for(fake, monkeypatch):
-    monkeypatch.setattr(events, "PATIENCE", 0.01)
+    monkeypatch.setattr(events, "POST_SECONDS", 0.01)
     resource = await fake.create(TRANSFORMERS, "default", a_transformer())
     desk = Desk(FaultyCluster(fake, first(1, Fault(delay=3600))))
     await desk.record(resource)
     assert desk.postings == [Posting.FAILED]
 
 
-async def test_namespace_that_is_gone_takes_no_event(fake):
+async def test_event_of_a_namespace_that_is_gone_is_about_the_namespace(fake):
     resource = a_transformer(namespace="nowhere", uid="1")
     desk = Desk(fake)
     await desk.record(resource)
+    assert desk.postings == [Posting.NEW]
+    (event,) = fake.all(EVENTS)
+    assert event["regarding"] == {"apiVersion": "v1", "kind": "Namespace", "name": "nowhere"}
+
+
+async def test_event_that_the_namespace_default_does_not_take_either_has_failed(fake):
+    resource = a_transformer(namespace="nowhere", uid="1")
+    refused = FaultyCluster(fake, first(1, Fault(NamespaceTerminating("it ends"))))
+    desk = Desk(FaultyCluster(refused, first(2, Fault(ApiUnavailable("no answer")))))
+    await desk.record(resource)
     assert desk.postings == [Posting.FAILED]
+
+
+async def test_event_in_a_namespace_that_ends_is_the_namespaces_own(cluster):
+    room = f"ending-{uuid.uuid4().hex[:12]}"
+    created = Metadata.of(await cluster.create(NAMESPACES, "", an_object(NAMESPACES, room)))
+    held = a_transformer("wide")
+    held["metadata"]["finalizers"] = ["snaploom.io/finalizer"]
+    resource = await cluster.create(TRANSFORMERS, room, held)
+    await cluster.delete(NAMESPACES, "", room, uid=created.uid)
+    desk = Desk(cluster)
+    await desk.record(resource)
+    await cluster.patch(TRANSFORMERS, room, "wide", {"metadata": {"finalizers": None}})
+    assert desk.postings == [Posting.NEW]
+    listed = (await cluster.list(EVENTS, namespace="default")).items
+    (event,) = [each for each in listed if each["regarding"].get("name") == room]
+    assert event["regarding"]["kind"] == "Namespace"
+    assert event["note"].startswith("FieldTransformer/wide: ")
 
 
 async def test_a_namespace_that_says_too_much_is_cut_short_and_another_is_not(cluster, room):

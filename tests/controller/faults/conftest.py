@@ -5,7 +5,7 @@ from support.cluster import Cluster
 from support.sparkcrds import install_spark_crds
 
 from snaploom_operator.cluster import requests
-from snaploom_operator.watching import watches
+from snaploom_operator.watch import watches
 
 PATIENCE = 3.0
 

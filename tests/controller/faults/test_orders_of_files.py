@@ -7,7 +7,7 @@ import yaml
 from support.examples import REPOSITORY
 from support.operatorharness import FakeHarness, is_ready
 
-from snaploom_operator.cluster.resources import OURS, SPARK_APPLICATIONS
+from snaploom_operator.cluster.apiresources import OURS, SPARK_APPLICATIONS
 
 FLIGHTS = REPOSITORY / "examples" / "flights"
 ORDERS = 20

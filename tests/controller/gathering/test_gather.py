@@ -9,7 +9,8 @@ from support.declarations import key as column
 from support.sqlverdicts import VerdictsAtOnce
 
 from snaploom.models.times import EpochNanos, parse_instant
-from snaploom_operator.knowledge.store import Store
+from snaploom_operator.gather import gatherer as gather
+from snaploom_operator.gather.gatherer import Gatherer
 from snaploom_operator.objects import Ref
 from snaploom_operator.observed import (
     ObservedIndex,
@@ -18,8 +19,7 @@ from snaploom_operator.observed import (
     Refusal,
     Unparsable,
 )
-from snaploom_operator.observing import gather
-from snaploom_operator.observing.gather import Gatherer
+from snaploom_operator.store.store import Store
 
 NOW = parse_instant("2026-02-01T00:00:00Z")
 CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT = MODEL = [stored(raw) for raw in model()]
@@ -110,6 +110,20 @@ async def test_what_cannot_be_parsed_is_observed_with_its_findings() -> None:
     found = await observed([spoilt_output], OUTPUT)
     assert isinstance(found, Unparsable)
     assert [finding.path for finding in found.findings] == ["spec.dataModel.maxDepth"]
+
+
+async def test_a_misspelt_reference_names_what_was_probably_meant() -> None:
+    misspelt = spoilt(OUTPUT, "spec.dataModel.rootDataSource.dataSource", "custmer")
+    found = await output_of([CUSTOMER, ADDRESS, RELATIONSHIP, misspelt])
+    missing = [finding for finding in found.findings if finding.code == "SL130"]
+    assert [finding.hint for finding in missing] == ["did you mean `customer`?"]
+
+
+async def test_a_name_of_another_namespace_is_no_guess() -> None:
+    elsewhere = stored(files("custome"), namespace="others")
+    found = await output_of([elsewhere, ADDRESS, RELATIONSHIP, OUTPUT])
+    missing = [finding for finding in found.findings if finding.code == "SL130"]
+    assert "add `DataSource/customer`" in [finding.hint for finding in missing]
 
 
 async def test_a_missing_reference_is_an_error_of_who_refers_to_it() -> None:

@@ -16,13 +16,13 @@ from snaploom.models.finding import Finding, errors_of
 from snaploom.models.times import EpochNanos
 from snaploom.planning.sqlgate.facts import SqlText, SqlVerdict
 from snaploom_operator.errors import SqlNotJudged
-from snaploom_operator.knowledge.store import Store
+from snaploom_operator.gather import gatherer as gather
+from snaploom_operator.gather.checks import Checked, check
+from snaploom_operator.gather.gatherer import Gatherer, Unjudged
 from snaploom_operator.objects import Ref
 from snaploom_operator.observed import ObservedResource
-from snaploom_operator.observing import gather
-from snaploom_operator.observing.checking import Checked, check
-from snaploom_operator.observing.gather import Gatherer, Unjudged
 from snaploom_operator.sqlverdicts import SqlVerdicts
+from snaploom_operator.store.store import Store
 
 QUERY = "SELECT a AS x FROM c"
 TABLE = stored(files("c"))

@@ -7,9 +7,15 @@ from support.badapi import LOST_ANSWER, LOST_REQUEST, FaultyCluster, at, first
 from support.clusters import until
 
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
-from snaploom_operator.cluster.resources import LEASES
-from snaploom_operator.metadata import Metadata
-from snaploom_operator.process.lease import DURATION, EVERY, GIVE_UP, Leadership, leading
+from snaploom_operator.cluster.apiresources import LEASES
+from snaploom_operator.objectmetadata import Metadata
+from snaploom_operator.process.leaderelection import (
+    LEASE_DURATION,
+    RENEW_DEADLINE,
+    RETRY_PERIOD,
+    LeaderElector,
+    leading,
+)
 
 NAME = "snaploom-controller"
 
@@ -24,7 +30,7 @@ class Process:
         """Seconds that a pause takes longer, by its number."""
         self.slower_than = slower_than
         self.cluster = FaultyCluster(cluster)
-        self.leadership = Leadership(
+        self.leadership = LeaderElector(
             self.cluster,
             room,
             NAME,
@@ -72,7 +78,7 @@ async def test_lease_of_a_dead_process_is_had_when_its_promise_is_over(cluster, 
     await one.leadership.acquire()
     start = two.seconds
     await two.leadership.acquire()
-    assert DURATION <= two.seconds - start <= DURATION + EVERY
+    assert LEASE_DURATION <= two.seconds - start <= LEASE_DURATION + RETRY_PERIOD
 
 
 async def test_lease_that_is_renewed_stays(cluster, room):
@@ -83,7 +89,7 @@ async def test_lease_that_is_renewed_stays(cluster, room):
     keeping = asyncio.create_task(one.leadership.keep())
 
     async def has_waited_long():
-        return two.rounds > 3 * DURATION / EVERY
+        return two.rounds > 3 * LEASE_DURATION / RETRY_PERIOD
 
     await until(has_waited_long)
     assert (waiting.done(), keeping.done()) == (False, False)
@@ -109,13 +115,13 @@ async def test_holder_gives_up_before_others_may_take_it(cluster, room):
     start = one.seconds
     one.cluster.plan = first(1_000, LOST_REQUEST)
     await one.leadership.keep()
-    assert GIVE_UP <= one.seconds - start < DURATION
+    assert RENEW_DEADLINE <= one.seconds - start < LEASE_DURATION
 
 
 async def test_holder_that_did_not_run_for_long_goes_on_where_nobody_took_it(cluster, room):
     one = Process(cluster, room)
     await one.leadership.acquire()
-    one.naps[2] = 4 * DURATION
+    one.naps[2] = 4 * LEASE_DURATION
     keeping = asyncio.create_task(one.leadership.keep())
 
     async def has_slept_and_renewed():

@@ -6,9 +6,9 @@ import json
 import pytest
 from support.clusters import a_config_map, until_gone
 
-from snaploom_operator.cluster.ownaccount import own_account
-from snaploom_operator.cluster.resources import CONFIG_MAPS, LEASES
-from snaploom_operator.process.lease import Leadership
+from snaploom_operator.cluster.apiresources import CONFIG_MAPS, LEASES
+from snaploom_operator.cluster.serviceaccount import account_reference
+from snaploom_operator.process.leaderelection import LeaderElector
 
 OWNER = {"apiVersion": "v1", "kind": "ServiceAccount", "name": "loom", "uid": "0a-1b"}
 SAID = {"kubernetes.io": {"namespace": "here", "serviceaccount": {"name": "loom", "uid": "0a-1b"}}}
@@ -22,34 +22,34 @@ def token(folder, said):
 
 
 def test_token_tells_the_account(tmp_path):
-    assert own_account("here", token(tmp_path, SAID)) == OWNER
+    assert account_reference("here", token(tmp_path, SAID)) == OWNER
 
 
 def test_account_of_another_namespace_owns_nothing_here(tmp_path):
-    assert own_account("elsewhere", token(tmp_path, SAID)) is None
+    assert account_reference("elsewhere", token(tmp_path, SAID)) is None
 
 
 @pytest.mark.parametrize("said", [[], {}, {"kubernetes.io": {"namespace": "here"}}, "text"])
 def test_other_tokens_tell_nothing(tmp_path, said):
-    assert own_account("here", token(tmp_path, said)) is None
+    assert account_reference("here", token(tmp_path, said)) is None
 
 
 @pytest.mark.parametrize("text", ["", "a.b", "a.é.c", "a.!!!.c"])
 def test_what_is_no_token_tells_nothing(tmp_path, text):
     path = tmp_path / "token"
     path.write_text(text)
-    assert own_account("here", path) is None
+    assert account_reference("here", path) is None
 
 
 def test_outside_a_pod_there_is_no_account(tmp_path):
-    assert own_account("here", tmp_path / "token") is None
+    assert account_reference("here", tmp_path / "token") is None
 
 
 async def test_lease_goes_with_its_owner(cluster, room):
     settings = await cluster.create(CONFIG_MAPS, room, a_config_map("settings"))
     uid = settings["metadata"]["uid"]
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "settings", "uid": uid}
-    await Leadership(cluster, room, "owned", "one", owner).acquire()
+    await LeaderElector(cluster, room, "owned", "one", owner).acquire()
     assert (await cluster.get(LEASES, room, "owned"))["metadata"]["ownerReferences"] == [owner]
     await cluster.delete(CONFIG_MAPS, room, "settings", uid=uid)
     await until_gone(cluster, LEASES, room, "owned")

@@ -16,12 +16,12 @@ from snaploom.models.report import Report, RunPhase
 from snaploom.models.run import Submitter
 from snaploom.planning.bundling import bundle_for
 from snaploom_operator.cluster.adapter import open_cluster
+from snaploom_operator.cluster.apiresources import CONFIG_MAPS, OURS
 from snaploom_operator.cluster.port import Cluster
-from snaploom_operator.cluster.resources import CONFIG_MAPS, OURS
-from snaploom_operator.local.runner import LocalRunner, Pace, job_environment
+from snaploom_operator.local.runner import Intervals, LocalRunner, job_environment
+from snaploom_operator.manifests.childmetadata import uid_of
 from snaploom_operator.manifests.configmaps import bundle_config_map
-from snaploom_operator.manifests.metadata import uid_of
-from snaploom_operator.metadata import Metadata
+from snaploom_operator.objectmetadata import Metadata
 from snaploom_operator.objects import Application, ApplicationState
 from snaploom_operator.submitters.forms import FORMS
 
@@ -42,8 +42,10 @@ async def test_local_run_publishes_and_reports(
     with job_environment(control_plane.kubeconfig, None) as environment:
         async with open_cluster(control_plane.kubeconfig) as cluster:
             uid = await submit(cluster, namespace, loom.documents())
-            runner = LocalRunner(cluster, environment, [namespace], pace=Pace(between_looks=0.1))
-            await runner.look()
+            runner = LocalRunner(
+                cluster, environment, [namespace], intervals=Intervals(poll_seconds=0.1)
+            )
+            await runner.poll()
             await until(lambda: is_over(cluster, namespace), PATIENCE)
             ended = await application(cluster, namespace)
             assert (ended.message, ended.state) == ("", ApplicationState.COMPLETED)

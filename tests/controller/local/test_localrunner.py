@@ -14,7 +14,7 @@ from support.localruns import LocalRuns, is_alive
 from support.runrequests import UID
 
 from snaploom.models.run import RunAction
-from snaploom_operator.cluster.resources import CONFIG_MAPS
+from snaploom_operator.cluster.apiresources import CONFIG_MAPS
 from snaploom_operator.errors import ApiUnavailable, ObjectMissing
 from snaploom_operator.local import runner as runner_module
 from snaploom_operator.local.process import LocalProcess, ProcessName, start_process
@@ -166,7 +166,8 @@ async def test_job_that_outlives_its_operator_is_stopped(runs: LocalRuns) -> Non
         ended = await runs.ended("run-1")
     assert await process.wait() == 130
     assert not any(is_alive(pid) for pid in runs.pids())
-    assert (ended.state, ended.message) == (S.FAILED, "the operator was stopped while it ran")
+    assert ended.state is S.FAILED
+    assert ended.message.startswith("the operator was stopped during the run")
 
 
 async def test_job_that_died_with_its_operator_has_failed(runs: LocalRuns) -> None:
@@ -175,6 +176,44 @@ async def test_job_that_died_with_its_operator_has_failed(runs: LocalRuns) -> No
     await process.stop(5)
     async with runs.running():
         assert (await runs.ended("run-1")).state is S.FAILED
+
+
+@pytest.mark.parametrize(
+    ("phase", "changes", "state", "text"),
+    [
+        ("SUCCEEDED", {}, S.COMPLETED, ""),
+        ("FAILED", {"message": "the disk is full"}, S.FAILED, "the disk is full"),
+        ("RUNNING", {}, S.FAILED, "wrote no final report"),
+        ("SUCCEEDED", {"runId": "another"}, S.FAILED, "is about another run"),
+        ("SUCCEEDED", {"uid": "another"}, S.FAILED, "is about another run"),
+    ],
+)
+async def test_job_that_ended_while_no_operator_saw_is_judged_by_its_report(
+    runs: LocalRuns, phase: str, changes: dict[str, str], state: ApplicationState, text: str
+) -> None:
+    await runs.submit("run-1", "sleeps")
+    process = await left_behind(runs)
+    await process.stop(5)
+    await write_report(runs, {"phase": phase, **changes})
+    async with runs.running():
+        ended = await runs.ended("run-1")
+    assert ended.state is state
+    assert text in ended.message
+
+
+async def write_report(runs: LocalRuns, changes: dict[str, str]) -> None:
+    """What the job of `run-1` told last."""
+    application = await runs.application("run-1")
+    name = (await runs.stored("run-1"))["data"]["report"]
+    told = {
+        "output": "wide", "uid": application.owner_uid, "runId": "run-1",
+        "startedAt": "2026-01-01T00:00:00Z", **changes,
+    }  # fmt: skip
+    stored = {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
+        "data": {"report.json": json.dumps(told)},
+    }  # fmt: skip
+    await runs.cluster.create(CONFIG_MAPS, "default", stored)
 
 
 async def test_process_that_has_a_dead_jobs_number_is_left_alone(runs: LocalRuns) -> None:
@@ -254,7 +293,7 @@ async def test_job_does_nothing_before_it_stands_in_the_cluster(
     runner = runs.runner(
         cluster=FaultyCluster(runs.cluster, lambda call: lost if call.verb == "patch" else None)
     )
-    await runner.look()
+    await runner.poll()
     await until_idle(runner)
     assert runs.played() == []
     async with runs.running():

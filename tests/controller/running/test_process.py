@@ -64,6 +64,27 @@ def test_wrong_settings_are_told(tmp_path: Path) -> None:
     assert "workers" in process.output
 
 
+@pytest.mark.parametrize(("submitters", "found"), [("[]", "an empty list"), ("[Local]", "Local")])
+def test_settings_with_which_nobody_may_start_jobs_are_refused(
+    tmp_path: Path, submitters: str, found: str
+) -> None:
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(f"submitters: {submitters}\n")
+    process = without_cluster(tmp_path, "--settings", str(settings), kubeconfig="/nowhere")
+    assert process.ended() == 2
+    assert "SettingsInvalid submitters" in process.output
+    assert f"found:    {found}\n  expected: SparkOperator, ApacheSpark" in process.output
+
+
+def test_an_operator_that_runs_jobs_itself_needs_no_other_submitter(tmp_path: Path) -> None:
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("submitters: []\n")
+    options = ("--settings", str(settings), "--local")
+    process = without_cluster(tmp_path, *options, kubeconfig="/nowhere")
+    assert process.ended() == 2
+    assert "no way to a Kubernetes cluster" in process.output
+
+
 def test_no_way_to_a_cluster_is_told(tmp_path: Path) -> None:
     process = without_cluster(tmp_path, kubeconfig="/nowhere")
     assert process.ended() == 2
@@ -79,7 +100,7 @@ def test_a_cluster_that_does_not_answer_is_told(tmp_path: Path, spark_plane: Clu
     kubeconfig.write_text(yaml.safe_dump(known))
     process = without_cluster(tmp_path, "--local", kubeconfig=str(kubeconfig))
     assert process.ended() == 1
-    assert "the cluster does not answer" in process.output
+    assert "the API server is unreachable" in process.output
     assert "Traceback" not in process.output
 
 

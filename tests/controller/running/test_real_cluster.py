@@ -7,7 +7,7 @@ from support.clusters import until
 from support.declarations import model, spoilt
 from support.operatorharness import RealHarness, has_reason, is_ready
 
-from snaploom_operator.cluster.resources import EVENTS, SPARK_APPLICATIONS
+from snaploom_operator.cluster.apiresources import EVENTS, SPARK_APPLICATIONS
 
 FLIGHTS = Path(__file__).parents[3] / "examples" / "flights"
 
@@ -63,13 +63,13 @@ async def test_what_vanished_while_a_watch_was_away_is_found_by_the_next_list(
     await harness.wait_for("OutputDataset/wide", has_reason("ReferenceMissing"))
     harness.operator.synchroniser.feed("MODIFIED", ghost)  # as if its end had not been heard of
     await harness.wait_for("OutputDataset/wide", is_ready)
-    await harness.operator.synchroniser.synchronise()
+    await harness.operator.synchroniser.list_all()
     await harness.wait_for("OutputDataset/wide", has_reason("ReferenceMissing"))
 
 
 async def test_watches_begin_anew_when_asked(harness: RealHarness) -> None:
     assert harness.running is not None
-    harness.running.watches.begin_anew()
+    harness.running.watches.restart()
     registry = harness.operator.metrics.registry
 
     async def has_begun_anew() -> bool:

@@ -13,12 +13,12 @@ from support.operatorprocess import WORKS, OperatorProcess, operator_process
 from support.sparkcrds import install_spark_crds
 
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, now
-from snaploom_operator.cluster.resources import LEASES
-from snaploom_operator.metrics import Metrics
-from snaploom_operator.process.operating import Clocks
-from snaploom_operator.process.running import Place, running_operator
+from snaploom_operator.cluster.apiresources import LEASES
+from snaploom_operator.operatormetrics import Metrics
+from snaploom_operator.operatorsettings import OperatorSettings
+from snaploom_operator.process.operator import Clocks
+from snaploom_operator.process.operatorprocess import RunOptions, running_operator
 from snaploom_operator.recoveries import UNANSWERED
-from snaploom_operator.settings import OperatorSettings
 
 
 def told(process: OperatorProcess) -> dict[str, float]:
@@ -45,17 +45,17 @@ def test_an_api_server_that_was_away_is_told_of(
     plane.kubectl.apply({**source, "metadata": {**source["metadata"], "namespace": "default"}})
     with operator_process(tmp_path, plane.kubeconfig, "default", "--local") as process:
         process.await_output(WORKS)
-        process.await_output("the watch of DataSource began, and told of 1 objects")
+        process.await_output("the watch of DataSource started with 1 objects")
         began = told(process)["snaploom_watch_beginnings_totalDataSource"]
         plane.apiserver.kill()
-        process.await_output("the API server does not answer")
+        process.await_output("the API server is unreachable")
         assert told(process)["snaploom_api_reachable"] == 0
         plane.apiserver.start()
         plane.await_ready()
-        process.await_output("the API server answers again")
+        process.await_output("the API server is reachable again")
         after = told(process)
         assert (after["snaploom_api_reachable"], after["snaploom_api_outages_total"]) == (1, 1)
-        process.await_output("the watch of DataSource began", times=2)
+        process.await_output("the watch of DataSource started", times=2)
         assert told(process)["snaploom_watch_beginnings_totalDataSource"] == began + 1
 
 
@@ -73,7 +73,7 @@ async def test_a_lease_that_is_lost_is_told_of(
     await until(is_lost)
     labels = {"change": "lost"}
     assert registry.get_sample_value("snaploom_leadership_changes_total", labels) == 1.0
-    assert any("lost the lease" in line for line in caplog.messages)
+    assert any("lost lease" in line for line in caplog.messages)
     assert harness.failures
 
 
@@ -83,10 +83,10 @@ async def test_a_clock_that_is_set_is_told_of(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("snaploom_operator.process.running.JUMP_LOOKS", 0.01)
+    monkeypatch.setattr("snaploom_operator.process.operatorprocess.CLOCK_CHECK_SECONDS", 0.01)
     ahead = 0
     clocks = Clocks(lambda: EpochNanos(now() + ahead * NANOS_PER_SECOND))
-    place = Place(spark_plane.kubeconfig)
+    place = RunOptions(spark_plane.kubeconfig)
     async with running_operator(real_settings(namespace), place, pytest.fail, clocks) as running:
         registry = running.operator.metrics.registry
         ahead = 3600
@@ -95,4 +95,4 @@ async def test_a_clock_that_is_set_is_told_of(
             return registry.get_sample_value("snaploom_clock_jumps_total") == 1.0
 
         await until(is_told)
-    assert any("the clock was set by 3600 s" in line for line in caplog.messages)
+    assert any("the clock changed by 3600 s" in line for line in caplog.messages)

@@ -9,10 +9,10 @@ from support.fakecluster import BUILT_IN, CUSTOM, FakeCluster
 from support.operatorharness import FakeHarness, has_reason, is_ready
 
 from snaploom.models.run import Submitter
-from snaploom_operator.cluster.resources import OURS, PODS, SPARK_APPLICATIONS
+from snaploom_operator.cluster.apiresources import OURS, PODS, SPARK_APPLICATIONS
 from snaploom_operator.errors import ResourceUnknown
 from snaploom_operator.objects import Ref
-from snaploom_operator.settings import OperatorSettings
+from snaploom_operator.operatorsettings import OperatorSettings
 
 WIDE = "OutputDataset/wide"
 CUSTOMER = Ref("DataSource", "default", "customer")
@@ -31,7 +31,7 @@ async def started(**options: Any) -> FakeHarness:
 async def test_the_first_list_has_everything_looked_at() -> None:
     harness = FakeHarness()
     await harness.apply(*model())
-    await harness.operator.synchroniser.synchronise()
+    await harness.operator.synchroniser.list_all()
     assert set(harness.operator.queue.ready) == set(harness.operator.store.refs())
 
 
@@ -51,7 +51,7 @@ async def test_a_later_list_wakes_only_what_changed() -> None:
     await harness.settle()
     harness.kill()
     await harness.apply(files("customer", format="orc"))
-    await harness.operator.synchroniser.synchronise()
+    await harness.operator.synchroniser.list_all()
     woken = {str(ref) for ref in harness.operator.queue.ready}
     assert woken == {
         "DataSource/default/customer",
@@ -66,7 +66,7 @@ async def test_what_vanished_unheard_of_is_forgotten_by_the_next_list() -> None:
     await harness.wait_for(WIDE, is_ready)
     harness.kill()
     await harness.delete("DataSource/customer")
-    await harness.operator.synchroniser.synchronise()
+    await harness.operator.synchroniser.list_all()
     assert harness.operator.store.get(CUSTOMER) is None
     await harness.wait_for(WIDE, has_reason("ReferenceMissing"))
 
@@ -93,7 +93,7 @@ async def test_a_cluster_without_a_spark_operator_stalls_runs_until_there_is_one
     await harness.apply(*model())
     await harness.wait_for(WIDE, has_reason("SubmitterNotAvailable"))
     cluster.add_kind(SPARK_APPLICATIONS)
-    assert await harness.operator.synchroniser.synchronise()
+    assert await harness.operator.synchroniser.list_all()
     await harness.wait_for(WIDE, is_ready)
 
 
@@ -102,14 +102,14 @@ async def test_a_spark_operator_that_is_removed_is_noticed() -> None:
     await harness.apply(*model())
     await harness.wait_for(WIDE, is_ready)
     harness.fake.remove_kind(SPARK_APPLICATIONS)
-    assert await harness.operator.synchroniser.synchronise()
+    assert await harness.operator.synchroniser.list_all()
     await harness.wait_for(WIDE, has_reason("SubmitterNotAvailable"))
 
 
 async def test_a_cluster_without_our_kinds_is_an_error() -> None:
     harness = FakeHarness(cluster=without(OURS["DataSource"]))
     with pytest.raises(ResourceUnknown):
-        await harness.operator.synchroniser.synchronise()
+        await harness.operator.synchroniser.list_all()
 
 
 @pytest.mark.parametrize("is_local", [True, False])
@@ -126,7 +126,7 @@ async def test_only_the_namespaces_that_are_asked_for_are_listed() -> None:
     settings = OperatorSettings(watch_namespaces=("other",))
     harness = await started(cluster=cluster, settings=settings)
     await harness.apply(*model())
-    await harness.operator.synchroniser.synchronise()
+    await harness.operator.synchroniser.list_all()
     assert harness.operator.store.refs() == ()
 
 
@@ -148,9 +148,9 @@ async def test_a_watch_that_begins_anew_has_its_kind_listed(
     await harness.delete("DataSource/customer")
     (address,) = harness.fake.all(OURS["DataSource"])
     synchroniser = harness.operator.synchroniser
-    monkeypatch.setattr("snaploom_operator.watching.synchronising.RELISTED_PAUSE", 0.0)
+    monkeypatch.setattr("snaploom_operator.watch.synchroniser.RELIST_PAUSE", 0.0)
     synchroniser.feed(None, address)
-    await synchroniser.list_what_began_anew()
+    await synchroniser.relist_restarted_watches()
     assert harness.operator.store.get(CUSTOMER) is None
 
 
@@ -161,11 +161,11 @@ async def test_a_watch_that_begins_anew_and_tells_of_all_is_believed(
     await harness.apply(*model())
     await harness.wait_for(WIDE, is_ready)
     synchroniser = harness.operator.synchroniser
-    monkeypatch.setattr("snaploom_operator.watching.synchronising.RELISTED_PAUSE", 0.0)
+    monkeypatch.setattr("snaploom_operator.watch.synchroniser.RELIST_PAUSE", 0.0)
     for stored in harness.fake.all(OURS["DataSource"]):
         synchroniser.feed(None, stored)
     harness.fake.remove_kind(OURS["DataSource"])  # a list would fail, and be logged
-    await synchroniser.list_what_began_anew()
+    await synchroniser.relist_restarted_watches()
     assert not [line for line in caplog.messages if "is not listed" in line]
 
 
@@ -174,7 +174,7 @@ async def test_changes_that_no_watch_told_of_are_counted() -> None:
     harness.kill()
     harness.clock.elapsed += 60
     await harness.apply(files("customer"))
-    await harness.operator.synchroniser.synchronise()
+    await harness.operator.synchroniser.list_all()
     registry = harness.operator.metrics.registry
     labels = {"kind": "DataSource"}
     assert registry.get_sample_value("snaploom_watch_missed_total", labels) == 1.0
@@ -185,15 +185,15 @@ async def test_changes_that_no_watch_told_of_are_counted() -> None:
 async def test_a_watch_that_says_nothing_of_what_a_list_found_is_dead(
     comes_late: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("snaploom_operator.watching.synchronising.LATE", 0.0)
+    monkeypatch.setattr("snaploom_operator.watch.synchroniser.WATCH_LAG_SECONDS", 0.0)
     harness = await started()
     synchroniser = harness.operator.synchroniser
     assert not await synchroniser.is_a_watch_dead()
     harness.kill()
     harness.clock.elapsed += 60
     await harness.apply(files("customer"))
-    await synchroniser.synchronise()
+    await synchroniser.list_all()
     if comes_late:
         synchroniser.feed("ADDED", harness.fake.all(OURS["DataSource"])[0])
     assert await synchroniser.is_a_watch_dead() is not comes_late
-    assert ("the watch of DataSource is dead" in caplog.text) is not comes_late
+    assert ("the watch of DataSource delivers no events" in caplog.text) is not comes_late

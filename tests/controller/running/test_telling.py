@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from support.controllerobjects import stored
-from support.declarations import document, model
+from support.declarations import document, model, output
 from support.jobdouble import JobDouble
 from support.jobscripts import completes, fails, in_turn
 from support.operatorharness import FakeHarness, is_ready
 
 from snaploom_operator.objects import Ref
 from snaploom_operator.process.health import health_application, metrics_application
-from snaploom_operator.process.logs import about, set_up_logs
+from snaploom_operator.process.logformat import about, set_up_logs
 
 
 @pytest.fixture
@@ -131,6 +131,21 @@ async def test_a_run_that_waits_and_one_that_failed_are_told_of() -> None:
     assert registry.get_sample_value("snaploom_last_run_failed", failed) is None
     await harness.wait_for("OutputDataset/wide", lambda raw: "lastRun" in raw.get("status", {}))
     assert registry.get_sample_value("snaploom_last_run_failed", failed) == 1.0
+    assert registry.get_sample_value("snaploom_no_attempt_follows", failed) is None
+
+
+async def test_a_run_that_is_not_tried_again_is_told_of() -> None:
+    harness = FakeHarness(double=lambda cluster: JobDouble(cluster, fails()))
+    await harness.start()
+    await harness.apply(*model()[:-1], output(run={"retry": {"limit": 0}}))
+    await harness.wait_for("OutputDataset/wide", lambda raw: "lastRun" in raw.get("status", {}))
+    await harness.settle()
+    labels = {
+        "kind": "OutputDataset", "namespace": "default", "name": "wide",
+        "reason": "SourceNotReadable",
+    }  # fmt: skip
+    registry = harness.operator.metrics.registry
+    assert registry.get_sample_value("snaploom_no_attempt_follows", labels) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from support.cluster import Cluster
 from support.declarations import model
 from support.operatorharness import RealHarness, is_ready
 
-from snaploom_operator.cluster.resources import SPARK_APPLICATIONS
+from snaploom_operator.cluster.apiresources import SPARK_APPLICATIONS
 
 WIDE = "OutputDataset/wide"
 

@@ -8,9 +8,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 from support.scriptedapi import Answer, ScriptedApi, running_scripted_api
 
-from snaploom_operator.metrics import Metrics
-from snaploom_operator.watching.kinds import watched_kinds
-from snaploom_operator.watching.watches import Watches
+from snaploom_operator.operatormetrics import Metrics
+from snaploom_operator.watch.watchedkinds import watched_kinds
+from snaploom_operator.watch.watches import Watches
 
 DEADLINE = 30.0
 

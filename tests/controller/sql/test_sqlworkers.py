@@ -14,7 +14,7 @@ from snaploom.planning.sqlgate.facts import SqlFacts, SqlForm, SqlText, judge
 from snaploom.planning.sqlgate.worker import TOO_LONG
 from snaploom_operator import sqlworkers
 from snaploom_operator.errors import SqlNotJudged
-from snaploom_operator.sqlverdicts import Asked, SqlVerdicts
+from snaploom_operator.sqlverdicts import RecordingJudge, SqlVerdicts
 from snaploom_operator.sqlworkers import TOO_LARGE, WORKER, SqlWorkers
 
 SLOW = """
@@ -72,10 +72,10 @@ async def test_verdicts_are_those_of_the_gate(name: str) -> None:
 @pytest.mark.parametrize("name", ["in process", "by workers"])
 async def test_what_is_asked_for_and_missing_is_learnt(name: str) -> None:
     async with verdicts(name) as made:
-        asked = Asked(made)
+        asked = RecordingJudge(made)
         asked(expression("a"))
         assert asked.missing == {expression("a")}
-        await asked.learn("team")
+        await asked.fetch_missing("team")
         assert isinstance(asked(expression("a")), SqlFacts)
         assert asked.missing == set()
 
@@ -87,6 +87,7 @@ async def test_a_text_that_takes_too_long_loses_its_process_and_no_other() -> No
         assert isinstance(found[expression("a")], SqlFacts)
 
 
+@pytest.mark.slow
 async def test_a_text_that_takes_too_much_of_the_processor_ends_by_itself() -> None:
     program = (
         sys.executable, "-c",
@@ -155,7 +156,7 @@ async def test_a_process_that_cannot_begin_is_told_once_for_all_texts(
 ) -> None:
     monkeypatch.setattr(sqlworkers, "START_SECONDS", 0.5)
     async with workers(program=program) as made, asyncio.timeout(10):
-        with pytest.raises(SqlNotJudged, match="process that judges SQL"):
+        with pytest.raises(SqlNotJudged, match="a SQL worker"):
             await made.judged("team", [expression(f"a{number}") for number in range(50)])
         assert await made.judged("other", []) == {}
         assert made._next() is None

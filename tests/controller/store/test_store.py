@@ -16,11 +16,11 @@ from support.controllerobjects import (
 from support.declarations import document, files, model, output, simple, spoilt
 
 from snaploom.models.run import CurrentRun, Submitter
-from snaploom_operator.knowledge.parsing import Refused
-from snaploom_operator.knowledge.runqueue import RunQueue
-from snaploom_operator.knowledge.store import Store
 from snaploom_operator.objects import Ref
-from snaploom_operator.settings import Limits
+from snaploom_operator.operatorsettings import Limits
+from snaploom_operator.store.resourceparser import Refused
+from snaploom_operator.store.runqueue import RunQueue
+from snaploom_operator.store.store import Store
 
 CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT = (stored(raw) for raw in model())
 INDEX = document(

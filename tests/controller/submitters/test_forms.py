@@ -18,11 +18,11 @@ from snaploom.planning.podvariables import PINNED
 from snaploom.planning.secretvariables import SecretKey
 from snaploom_operator.errors import SparkSettingsRefused
 from snaploom_operator.objects import ApplicationState
-from snaploom_operator.settings import ApiKey, LineageSettings, OperatorSettings
+from snaploom_operator.operatorsettings import ApiKey, LineageSettings, OperatorSettings
 from snaploom_operator.submitters.base import ApplicationForm, RunRequest
 from snaploom_operator.submitters.forms import FORMS
-from snaploom_operator.submitters.merging import merged_settings
 from snaploom_operator.submitters.protection import PROTECTION
+from snaploom_operator.submitters.settingsmerge import merged_settings
 
 Raw = dict[str, Any]
 every_form = pytest.mark.parametrize("form", FORMS.values(), ids=str)
@@ -284,6 +284,7 @@ def test_misspelt_field_would_be_seen(form: ApplicationForm) -> None:
         judge_pod(driver)
 
 
+@pytest.mark.slow
 @every_spark_form
 @given(spark=model_data(SparkSettings))
 @settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])

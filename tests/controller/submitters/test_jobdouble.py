@@ -17,11 +17,11 @@ from support.sparkcrds import install_spark_crds
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.run import Submitter
 from snaploom_operator.cluster.adapter import open_cluster
+from snaploom_operator.cluster.apiresources import CONFIG_MAPS, OURS, PODS
 from snaploom_operator.cluster.port import Cluster
-from snaploom_operator.cluster.resources import CONFIG_MAPS, OURS, PODS
 from snaploom_operator.errors import ObjectMissing
-from snaploom_operator.knowledge.children import ChildReader
 from snaploom_operator.objects import Application, ApplicationState, DriverPod, FoundReport
+from snaploom_operator.store.children import ChildReader
 from snaploom_operator.submitters.forms import FORMS
 
 S = ApplicationState
@@ -194,7 +194,7 @@ async def test_late_report_comes_when_it_is_released(memory: Room) -> None:
     [
         (jobscripts.report_of_other_run(), "another run"),
         (jobscripts.report_of_other_run(uid="somebody"), "another run"),
-        (jobscripts.report_unreadable(), "no report that can be read"),
+        (jobscripts.report_unreadable(), "has no valid report"),
     ],
 )
 async def test_wrong_report_does_not_count(

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from strategies import model_data
 
 from snaploom.models.run import SparkSettings
-from snaploom_operator.settings import OperatorSettings
-from snaploom_operator.submitters.merging import merged_settings
+from snaploom_operator.operatorsettings import OperatorSettings
+from snaploom_operator.submitters.settingsmerge import merged_settings
 
 SLOW = settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 

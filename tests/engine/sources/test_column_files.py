@@ -20,7 +20,7 @@ from snaploom.engine.sources.port import SourceReader
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.hadoop.store import HadoopObjectStore
 from snaploom.models.times import parse_instant
-from snaploom.storage.listings import Listings
+from snaploom.storage.listingcache import Listings
 from snaploom.storage.local import LocalObjectStore
 
 pytestmark = pytest.mark.spark

@@ -56,6 +56,7 @@ CASES = [
     ("TIMESTAMP", [m.replace(tzinfo=UTC) for m in MOMENTS], pa.timestamp("us", tz="UTC"),
      lambda v: v),
     ("TIMESTAMP", MOMENTS, pa.timestamp("us"), local),
+    ("TIMESTAMP", DAYS, pa.date32(), lambda v: local(datetime(v.year, v.month, v.day))),
     ("UNIX_MILLISECONDS", MILLIS, pa.int64(), lambda v: EPOCH + timedelta(milliseconds=v)),
     ("UNIX_MILLISECONDS", [Decimal(m) for m in MILLIS], pa.decimal128(20, 0),
      lambda v: EPOCH + timedelta(milliseconds=int(v))),
@@ -126,6 +127,25 @@ def test_a_type_that_cannot_hold_the_format_is_refused(spark, tmp_path, sql, tim
         reader(spark, by_column(f"{tmp_path}/d", "at", time_format)).listing()
 
     assert caught.value.path == "spec.hdfsLike.snapshot.fromFieldValue.timeFormat"
+
+
+@pytest.mark.parametrize(
+    ("sql", "time_format", "helps"),
+    [
+        ("1L", "ISO8601_DATE", "timeFormat: UNIX_MILLISECONDS or UNIX_SECONDS"),
+        ("1BD", "TIMESTAMP", "timeFormat: UNIX_MILLISECONDS or UNIX_SECONDS"),
+        ("date'2020-01-01'", "ISO8601_DATE_TIME", "timeFormat: ISO8601_DATE or TIMESTAMP"),
+        ("timestamp'2020-01-01'", "ISO8601_DATE", "timeFormat: TIMESTAMP"),
+        ("1.5D", "UNIX_SECONDS", "schemaFields"),
+    ],
+)
+def test_the_format_that_reads_the_type_is_named(spark, tmp_path, sql, time_format, helps):
+    spark.sql(f"select 1 v, {sql} at").write.parquet(f"{tmp_path}/d")
+
+    with pytest.raises(SnapshotValueInvalid, match="has a type") as caught:
+        reader(spark, by_column(f"{tmp_path}/d", "at", time_format)).listing()
+
+    assert caught.value.hint.endswith(helps)
 
 
 def test_an_absent_column_is_one_clear_error(spark, tmp_path):

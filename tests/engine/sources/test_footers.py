@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,7 +15,7 @@ from pyspark.sql import types as spark_types
 
 from snaploom.engine.fields import Found
 from snaploom.engine.sources.footers import Footer, read_footers
-from snaploom.hadoop.files import ListedFile
+from snaploom.hadoop.filestatus import ListedFile
 
 TEXT, LONG, DATE = spark_types.StringType(), spark_types.LongType(), spark_types.DateType()
 
@@ -115,3 +116,25 @@ def test_files_that_spark_reads_alike_have_one_hash(tmp_path: Path) -> None:
         listed.append(ListedFile(f"file:{path}", path.stat().st_size, 1))
     one, same, other = (footer.schema_hash for footer in footers(*listed) if footer)
     assert one == same != other
+
+
+def test_statistics_of_an_unknown_writer_are_not_trusted(tmp_path: Path) -> None:
+    assert told(tmp_path, pa.array(["a", "a"])) == [frozenset(["a"])]
+    path = tmp_path / "0.parquet"
+    unknown = path.read_bytes().replace(b"parquet-cpp-arrow", b"parquet-cpp-other")
+    path.write_bytes(unknown)
+    (found,) = footers(ListedFile(f"file:{path}", path.stat().st_size, 1))
+    assert found is not None
+    assert found.column is None
+
+
+def test_text_that_its_writer_may_have_cut_is_not_trusted(tmp_path: Path) -> None:
+    for length in (63, 64):
+        path = tmp_path / f"{length}.parquet"
+        duckdb.sql(f"COPY (SELECT repeat('x', {length}) AS day) TO '{path}' (FORMAT parquet)")
+    listed = [ListedFile(f"file:{p}", p.stat().st_size, 1) for p in sorted(tmp_path.iterdir())]
+    short, long = footers(*listed)
+    assert short is not None
+    assert short.column is not None
+    assert long is not None
+    assert long.column is None

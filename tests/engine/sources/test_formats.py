@@ -216,11 +216,13 @@ def test_what_a_source_says_of_records_and_headers_holds(spark, tmp_path, mode):
 def test_a_file_that_was_cut_short_is_named_whether_it_is_met_early_or_late(spark, tmp_path):
     whole, cut = tmp_path / "a.parquet", tmp_path / "b.parquet"
     pq.write_table(TABLE, whole)
+    pq.write_table(TABLE, cut)
+    late = reader(spark, files("parquet", whole, cut, schemaFields=SCHEMA)).read(NOW).frame
     cut.write_bytes(whole.read_bytes()[:-30])
 
-    with pytest.raises(SourceNotReadable, match=r"b\.parquet"):
-        reader(spark, files("parquet", cut)).read(NOW)
-    late = reader(spark, files("parquet", whole, cut, schemaFields=SCHEMA)).read(NOW).frame
+    for declared in ({}, {"schemaFields": SCHEMA}):
+        with pytest.raises(SourceNotReadable, match=r"b\.parquet"):
+            reader(spark, files("parquet", cut, **declared)).read(NOW)
     with pytest.raises(Exception, match="FAILED_READ_FILE") as caught:
         late.write.parquet(str(tmp_path / "out"))
 

@@ -208,6 +208,17 @@ def test_a_path_that_tells_no_time_is_named(spark, tmp_path, folder):
     assert folder in str(caught.value)
 
 
+@pytest.mark.parametrize("month", ["2020-01", "202012", "2020_07"])
+def test_a_month_in_a_path_is_refused_with_what_to_do(spark, tmp_path, month):
+    write(tmp_path, f"{month}.parquet", 1)
+    source = reader(spark, by_path(tmp_path, "{d:STRING}.parquet", by_field("d", "ISO8601_DATE")))
+
+    with pytest.raises(SnapshotValueInvalid) as caught:
+        source.listing()
+
+    assert "name the files by its first day" in caught.value.hint
+
+
 def test_a_capture_with_the_name_of_a_column_is_refused(spark, tmp_path):
     write(tmp_path, "a/x.parquet", 1)
 

@@ -1,4 +1,4 @@
-"""A folder that Snaploom publishes is read as a source through its manifest (ruling D43)."""
+"""A folder that Snaploom publishes is read as a source through its manifest (rule W21)."""
 
 import json
 

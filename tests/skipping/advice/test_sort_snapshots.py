@@ -250,7 +250,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]
                 waiting.pop()()
             return schema
 
-        monkeypatch.setattr("snaploom.jobs.published.rewriting.write_frame", write)
+        monkeypatch.setattr("snaploom.jobs.published.snapshotrewrite.write_frame", write)
 
     return happens
 

@@ -8,10 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 from support.skippingfiles import build, index, names
 
-from snaploom.skipping.spark import footerreading
+from snaploom.skipping.spark import footers
 from snaploom.skipping.spark.enable import disable, enable
-from snaploom.skipping.spark.footerreading import FooterReader
-from snaploom.skipping.spark.footers import FooterTerm
+from snaploom.skipping.spark.footers import FooterReader, FooterTerm
 from snaploom.skipping.spark.hadoop import FileState, states_of
 from snaploom.skipping.spark.indexbuilder import skipping_index
 from snaploom.skipping.spark.opening import open_path
@@ -47,8 +46,8 @@ def lengths(folder: Path, root: str) -> dict[str, int]:
 def test_the_jvm_reads_the_same_footers(
     first_bytes: int, spark: SparkSession, files: Path, mounted: str, monkeypatch
 ) -> None:
-    monkeypatch.setattr(footerreading, "_FIRST_BYTES", first_bytes)
-    monkeypatch.setattr(footerreading, "_FILES_OF_A_CALL", 2)
+    monkeypatch.setattr(footers, "_FIRST_BYTES", first_bytes)
+    monkeypatch.setattr(footers, "_FILES_OF_A_CALL", 2)
     here = READER.read(spark, lengths(files, f"file:{files}"))
     there = READER.read(spark, lengths(files, mounted))
     told = [[(each.rows, each.columns) for each in found.values()] for found in (here, there)]
@@ -58,8 +57,8 @@ def test_the_jvm_reads_the_same_footers(
 
 def test_executors_read_the_same_footers(spark: SparkSession, files: Path, monkeypatch) -> None:
     here = READER.read(spark, lengths(files, f"file:{files}"))
-    monkeypatch.setattr(footerreading, "MANY_FILES", 2)
-    monkeypatch.setattr(footerreading, "_FILES_OF_A_TASK", 2)
+    monkeypatch.setattr(footers, "MANY_FILES", 2)
+    monkeypatch.setattr(footers, "_FILES_OF_A_TASK", 2)
     assert READER.read(spark, lengths(files, f"file:{files}")) == here
 
 

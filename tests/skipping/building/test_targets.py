@@ -11,6 +11,7 @@ from snaploom.errors import IndexNotPossible, TargetNotIndexable
 from snaploom.skipping.core.terms import column_term
 from snaploom.skipping.spark.opening import open_path, open_table
 from snaploom.skipping.spark.targets import SparkTarget
+from snaploom.storage.layout import MARKER
 
 
 @pytest.fixture(scope="module")
@@ -171,6 +172,18 @@ def test_readers_that_cannot_be_relied_on_are_refused(spark: SparkSession, tmp_p
         open_path(spark, str(tmp_path / "t"), "csv", {"mode": "dropMalformed"})
     with pytest.raises(TargetNotIndexable, match="binaryfile"):
         open_path(spark, str(tmp_path / "t"), "binaryFile")
+
+
+def test_the_folder_of_an_output_is_refused_with_where_its_data_is(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    spark.range(1).write.parquet(str(tmp_path / "data" / "day=1"))
+    spark.range(1).write.parquet(str(tmp_path / "metadata"))
+    (tmp_path / MARKER).write_text("{}")
+    with pytest.raises(TargetNotIndexable) as refused:
+        open_path(spark, str(tmp_path), "parquet")
+    assert f"{tmp_path}/data/" in str(refused.value.hint)
+    assert "target.outputDataset" in str(refused.value.hint)
 
 
 def test_several_folders_are_refused(spark: SparkSession, tmp_path: Path) -> None:

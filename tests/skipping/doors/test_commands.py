@@ -172,8 +172,8 @@ def test_an_index_that_cannot_be_read_is_told_by_some_and_refused_by_others(
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (("create", "{data}", "--location", "{base}"), 2, "nothing says what to keep"),
-        (("create", "{data}", "-i", "price MIN_MAX"), 2, "nothing says where indexes are kept"),
+        (("create", "{data}", "--location", "{base}"), 2, "no index type is given"),
+        (("create", "{data}", "-i", "price MIN_MAX"), 2, "no index location is given"),
         (("create", "{data}", "--location", "{base}", "-i", "price MNI_MAX"), 2, "write MIN_MAX"),
         (("create", "{data}", "--location", "{base}", "-i", "price"), 2, "type of the index"),
         (("create", "{data}", "--location", "{base}", "-i", "prize MIN_MAX"), 2, "column prize"),
@@ -197,7 +197,7 @@ def test_an_index_that_cannot_be_read_is_told_by_some_and_refused_by_others(
         (("apply", "-f", "{data}"), 2, "no resource of snaploom.io"),
         (("list", "{base}/none"), 2, "there is no such location"),
         (("stats", "{base}/none"), 2, "there is no such location"),
-        (("stats",), 2, "nothing says which indexes"),
+        (("stats",), 2, "no index is named"),
         (("stats", ""), 2, "there is no such location"),
         (("create", "", "--location", "{base}", "-i", "price MIN_MAX"), 2, "what is indexed"),
         (("create", "{data}", "--location", "", "-i", "price MIN_MAX"), 2, "where indexes are"),

@@ -1,4 +1,4 @@
-"""Ruling D38: others read an index that a resource owns, keep it fresh, and change nothing."""
+"""Rule S26: others read an index that a resource owns, keep it fresh, and change nothing."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -62,13 +62,13 @@ def by_resource(spark: SparkSession, lake: Lake, items: Items, form: str) -> str
 
 DOORS: tuple[Door, ...] = (by_sql, by_builder, by_command, by_resource)
 REFUSED: dict[str, tuple[Items, str, str, str]] = {
-    "names in one another (D35)": (
+    "names in one another (rule S29)": (
         (("MIN_MAX", "a"), ("MIN_MAX", "a_minmax_1")),
         "XSKIPPER",
         "cannot be told apart by the beginning of their names",
         "SL187",
     ),
-    "partition of files (trap 11)": (
+    "partition of files (rule S11)": (
         (("PARTITION", "a"),),
         "NATIVE",
         "not a partition column",

@@ -34,7 +34,9 @@ def test_an_index_lives_through_spark_sql(spark: SparkSession, lake: Lake, table
     shown = spark.sql("SHOW FLINT INDEXES IN spark_catalog.default").collect()
     assert [(row["table"], row["status"]) for row in shown] == [(table, "active")]
     assert spark.sql("SHOW FLINT INDEXES IN elsewhere").collect() == []
-    spark.sql(f"ALTER SKIPPING INDEX ON {table} WITH (enabled = false)")
+    extended = spark.sql("SHOW FLINT INDEX EXTENDED IN spark_catalog").collect()
+    assert [(row["table"], row["error"]) for row in extended] == [(table, "")]
+    spark.sql(f"ALTER SKIPPING INDEX ON {table} WITH (enabled false)")
     assert not lake.state().may_skip
     spark.sql(f"DROP SKIPPING INDEX ON {table}")
     assert lake.state().phase is IndexState.DELETED

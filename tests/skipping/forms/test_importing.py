@@ -1,7 +1,9 @@
 """`snaploom index import`: what is taken over, what is told, and that nothing wrong ever skips."""
 
 import json
+import os
 import secrets
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -120,16 +122,35 @@ def test_what_cannot_be_imported_leaves_nothing(
     assert lake.state().version == 0
 
 
-def test_rows_that_are_all_wrong_give_an_index_that_skips_nothing(
-    spark: SparkSession, lake: Lake
+def test_rows_that_are_all_wrong_are_refused_and_leave_nothing(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = true_rows(lake)
     shuffled = write_store(lake, 3, lambda _: [
         type(row)(row.path, row.modified, other.prices, other.names)
         for row, other in zip(rows, [*rows[1:], rows[0]], strict=True)
     ])  # fmt: skip
-    assert run_import(lake, shuffled) == 0
-    assert found(spark, lake, "price = 5") == (1, 3)
+    assert run_import(lake, shuffled) == 2
+    assert lake.state().version == 0
+    words = " ".join(capsys.readouterr().err.split())
+    assert "none of the 3 rows of the metadata can be taken over" in words
+    assert "3 rows contradict their files" in words
+    assert "snaploom index build" in words
+
+
+@pytest.mark.parametrize("how", [(), ("--trust",)], ids=["verified", "trusted"])
+def test_rows_that_are_all_about_older_files_are_refused_and_leave_nothing(
+    lake: Lake, how: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = write_store(lake, 4)
+    for file in Path(lake.data).rglob("*.parquet"):
+        os.utime(file, (1, 1))
+    assert run_import(lake, store, *how) == 2
+    assert lake.state().version == 0
+    assert (
+        "3 rows are about files that are not there as they were; 3 files have no row"
+        in " ".join(capsys.readouterr().err.split())
+    )
 
 
 def test_an_encrypted_store_keeps_its_labels_and_needs_its_keys(

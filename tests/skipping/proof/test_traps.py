@@ -1,4 +1,4 @@
-"""The traps of the design, one by one, end to end: each has lost rows somewhere before.
+"""Rules S1 to S22 by number, end to end: without each of them some system has lost rows.
 
 Every case is shown to skip where that is sound, so that it does not pass by reading everything.
 """

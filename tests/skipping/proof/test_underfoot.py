@@ -1,10 +1,11 @@
 """Files, indexes and readers that change between indexing and asking: the answers stay Spark's.
 
 What is promised about files: a file is known by path, length and modification time in milliseconds,
-and by the store's etag where it has one. A file that differs in any of these is read. One that was
-rewritten with the same length, and whose time was then set back by hand, cannot be told from what
-was indexed where there is no etag; indexing waits until the clock has moved past every file's time,
-so that nothing else can come out alike.
+by the store's etag where it has one, on HDFS by its number (`test_hdfs.py`), and on a local disk by
+its inode and the time at which that last changed, which nobody can set. A file that differs in any
+of these is read. Where there is none but the first three, one that was rewritten with the same
+length, and whose time was then set back, cannot be told from what was indexed; indexing waits until
+the clock has moved past every file's time, so that nothing else can come out alike.
 """
 
 import json
@@ -31,6 +32,7 @@ from snaploom.models.skippingindex import IndexState
 from snaploom.skipping.lifecycle import operations
 from snaploom.skipping.lifecycle.machine import Timing
 from snaploom.skipping.spark.enable import setting
+from snaploom.skipping.spark.explain import explain
 from snaploom.skipping.stores.bases import open_base
 
 FILES = 3
@@ -83,6 +85,51 @@ def test_same_length_and_another_time_is_read(indexed: ProofCase) -> None:
     indexed.write({"a": [2]})
     assert indexed.files[0].stat().st_size == before.st_size
     assert indexed.seen("a = 2") == (2, ["Row(a=2)", "Row(a=2)"])
+
+
+def restored_in_place(path: Path, content: bytes) -> None:
+    """As `cp -p` and `rsync --inplace --times` leave a file."""
+    path.write_bytes(content)
+
+
+def restored_by_rename(path: Path, content: bytes) -> None:
+    """As `rsync -t` leaves a file."""
+    written = path.with_name(f".{path.name}.part")
+    written.write_bytes(content)
+    written.replace(path)
+
+
+@pytest.mark.parametrize("restore", [restored_in_place, restored_by_rename])
+def test_same_length_and_time_set_back_is_read(
+    indexed: ProofCase, restore: Callable[[Path, bytes], None]
+) -> None:
+    first, last = indexed.files[0], indexed.files[-1]
+    before, listed = first.stat(), indexed.read()
+    restore(first, last.read_bytes())
+    os.utime(first, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (first.stat().st_size, first.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    assert indexed.seen("a = 2") == (2, ["Row(a=2)", "Row(a=2)"])
+    with skipping_by(indexed.spark, indexed.location):
+        assert listed.where("a = 2").count() == 2
+        (outcome,) = explain(indexed.read().where("a = 2")).relations
+        assert (outcome.kept_files, outcome.indexes[0].stale) == (2, 1)
+    indexed.refresh()
+    assert indexed.kept("a = 0") == 0
+
+
+def test_time_set_back_between_planning_and_reading_is_read(indexed: ProofCase) -> None:
+    first, before = indexed.files[0], indexed.files[0].stat()
+    with skipping_by(indexed.spark, indexed.location):
+        frame = indexed.read().where("a = 2")
+        frame._jdf.queryExecution().executedPlan()
+        restored_in_place(first, indexed.files[-1].read_bytes())
+        os.utime(first, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert frame.count() == 2
+
+
+def test_description_says_what_the_same_file_means(indexed: ProofCase) -> None:
+    described = indexed.indexes.describe(indexed.subject)
+    assert described.same_file.endswith("milliseconds, inode and time of its last change")
 
 
 def test_another_length_and_the_same_time_is_read(indexed: ProofCase) -> None:

@@ -19,6 +19,14 @@ DROPPING = {
     "left outer": f"SELECT id FROM {KEYS} LEFT JOIN parts ON id = key",
     "renamed": f"SELECT n AS id FROM (SELECT id AS n FROM parts) JOIN {KEYS} ON n = key",
     "cast": "SELECT id FROM parts JOIN (VALUES (3), (17)) AS k(key) ON id = key",
+    "union": "SELECT id FROM parts WHERE id IN (SELECT 3L UNION ALL SELECT 17L)",
+    "distinct union": "SELECT id FROM parts WHERE id IN (SELECT 3L UNION SELECT 17L)",
+    "union of values": f"SELECT id FROM parts WHERE id IN (SELECT 3L UNION SELECT key FROM {KEYS})",
+    "computed": f"SELECT id FROM parts WHERE id IN (SELECT key + 0 FROM {KEYS} WHERE name < 'c')",
+    "grouped": f"SELECT id FROM parts WHERE id IN (SELECT key FROM {KEYS} GROUP BY key)",
+    "ordered": f"SELECT id FROM parts WHERE id IN (SELECT key FROM {KEYS} ORDER BY name LIMIT 9)",
+    "exists": "SELECT id FROM parts WHERE EXISTS"
+    " (SELECT 1 FROM (SELECT 3L AS k UNION ALL SELECT 17L) WHERE k = id)",
 }
 
 KEEPING = {
@@ -28,6 +36,14 @@ KEEPING = {
     "null safe": f"SELECT id FROM parts JOIN {KEYS} ON id <=> key",
     "range": f"SELECT id FROM parts JOIN {KEYS} ON id > key",
     "file": "SELECT a.id FROM parts a JOIN parts b ON a.id = b.id",
+    "not in": "SELECT id FROM parts WHERE id NOT IN (SELECT 3L UNION ALL SELECT 17L)",
+    "not exists": "SELECT id FROM parts WHERE NOT EXISTS"
+    " (SELECT 1 FROM (SELECT 3L AS k UNION ALL SELECT 17L) WHERE k = id)",
+    "or": "SELECT id FROM parts WHERE id IN (SELECT 3L UNION ALL SELECT 17L) OR part = 1",
+    "of a function": "SELECT id FROM parts WHERE id IN (SELECT max(key) FROM"
+    f" {KEYS} GROUP BY name)",
+    "random": "SELECT id FROM parts WHERE id IN (SELECT round(rand() * 0) UNION ALL SELECT 3)",
+    "of one file": "SELECT id FROM parts WHERE id IN (SELECT 3L UNION ALL SELECT id FROM parts)",
 }
 
 
@@ -92,11 +108,42 @@ def test_settings_leave_joins_alone(
     assert "InSet" not in json.dumps([request.header for request in by_keys.requests])
 
 
+@pytest.mark.parametrize("sources", ["parquet", ""], ids=["first", "second"])
 def test_scans_with_other_keys_share_no_exchange(
-    spark: SparkSession, by_keys: ByKeys, set_conf: SetConf
+    spark: SparkSession, by_keys: ByKeys, parts: str, set_conf: SetConf, sources: str
 ) -> None:
     set_conf("spark.sql.autoBroadcastJoinThreshold", "-1")
     set_conf("spark.sql.adaptive.enabled", "false")
-    one = "SELECT id FROM parts JOIN (VALUES (3L)) AS k(key) ON id = key"
-    other = "SELECT id FROM parts JOIN (VALUES (33L)) AS k(key) ON id = key"
+    set_conf("spark.sql.sources.useV1SourceList", sources)
+    spark.read.parquet(parts).createOrReplaceTempView("read_parts")
+    one = "SELECT id FROM read_parts JOIN (VALUES (3L)) AS k(key) ON id = key"
+    other = "SELECT id FROM read_parts JOIN (VALUES (33L)) AS k(key) ON id = key"
     assert rows(spark, f"{one} UNION ALL {other}") == ["3", "33"]
+    assert len(by_keys.requests) >= 2
+
+
+def test_keys_drop_files_of_scans_of_the_second_generation(
+    spark: SparkSession, by_keys: ByKeys, parts: str, set_conf: SetConf
+) -> None:
+    set_conf("spark.sql.sources.useV1SourceList", "")
+    spark.read.parquet(parts).createOrReplaceTempView("read_parts")
+    query = "SELECT id FROM read_parts WHERE id IN (SELECT 3L UNION ALL SELECT 17L)"
+    assert rows(spark, query) == ["17", "3"]
+    assert "skipping: 2 of 4 files" in plan_text(spark.sql(query))
+
+
+def test_keys_of_a_cast_column_are_values_of_the_cast(spark: SparkSession, by_keys: ByKeys) -> None:
+    query = "SELECT id FROM parts WHERE id + 1 IN (SELECT 4L UNION ALL SELECT 18L)"
+    assert rows(spark, query) == ["17", "3"]
+    (keys,) = [part for part in by_keys.filters if part[0] == "InSet"]
+    assert keys[1] == {"values": [18, 4], "type": "bigint"}
+    assert keys[2][0] == "Add"
+
+
+def test_more_rows_than_the_setting_are_not_computed(
+    spark: SparkSession, by_keys: ByKeys, set_conf: SetConf
+) -> None:
+    set_conf("spark.snaploom.skipping.join.keys", "2")
+    query = "SELECT id FROM parts WHERE id IN (SELECT 3L UNION ALL SELECT 3L UNION ALL SELECT 3L)"
+    assert rows(spark, query) == ["3"]
+    assert "InSet" not in json.dumps([request.header for request in by_keys.requests])

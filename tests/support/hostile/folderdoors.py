@@ -15,20 +15,20 @@ from support.hostile.goodfolder import SCHEMA, parquet
 from snaploom import reader
 from snaploom.cli.main import run_command
 from snaploom.errors import SnaploomError
-from snaploom.jobs.declarations.files import read_declarations
-from snaploom.jobs.published.estimating import estimate_of
+from snaploom.jobs.declarations.declarationfiles import read_declarations
+from snaploom.jobs.published.runestimate import estimate_of
 from snaploom.jobs.weaving.preparation import published_state
 from snaploom.jobs.weaving.retention import delete_old_snapshots
 from snaploom.models.times import EpochNanos
 from snaploom.storage.claims import ClaimLease
 from snaploom.storage.folder import inspect_folder, open_folder, prepare_folder
 from snaploom.storage.history import SchemaDocuments, store_merged_schema
-from snaploom.storage.listings import Listings
+from snaploom.storage.listingcache import Listings
 from snaploom.storage.ownership import FolderOwner
 from snaploom.storage.publication import WriteResult, publish
 from snaploom.storage.removal import remove_folder
+from snaploom.storage.runcleanup import sweep
 from snaploom.storage.stores import open_store
-from snaploom.storage.sweeping import sweep
 
 _RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\ud800-\udfff]|^forged line", re.MULTILINE)
 """What no message may hold, and a line that none of ours begins with."""
@@ -72,7 +72,7 @@ def begin_run(place: Place) -> None:
     estimate_of(state, 3)
     Listings(store, EpochNanos(now())).of("customer", "about")
     lease = ClaimLease(folder, run)
-    held = lease.take(lease.look(), run.run_id, 60)
+    held = lease.take(lease.read(), run.run_id, 60)
     if held is not None:
         lease.renew(held)
 
@@ -101,6 +101,7 @@ def remove(place: Place) -> None:
 
 LOOKING: Mapping[str, Door] = {
     "snapshots": lambda place: command("snapshots", str(place.folder)),
+    "files": lambda place: command("files", str(place.folder)),
     "snapshots -o json": lambda place: command("snapshots", str(place.folder), "-o", "json"),
     "gc --dry-run": lambda place: command("gc", str(place.folder), "--dry-run"),
     "check": lambda place: command("check", str(place.folder), "--files-only"),

@@ -26,9 +26,9 @@ from support.faketarget import URI
 from support.hostile.indexfolders import Place, a_target
 
 from snaploom.cli.console import OutputForm
-from snaploom.cli.failures import tell_failure
-from snaploom.cli.index import exchanging, keeping, looking, usage
-from snaploom.cli.index.options import PlaceOptions
+from snaploom.cli.errordisplay import show_failure
+from snaploom.cli.index import describe, interchange, lifecycle, stats
+from snaploom.cli.index.indexoptions import PlaceOptions
 from snaploom.errors import SnaploomError
 from snaploom.skipping.core.listing import Listing, match
 from snaploom.skipping.core.predicates import Comparison, In, IsNull, Operator, Predicate
@@ -133,7 +133,7 @@ def _command(act: Callable[[str, Path], int]) -> Callable[[Path], str]:
             try:
                 code = act(base, folder)
             except SnaploomError as error:
-                code = tell_failure(error, ["index"])
+                code = show_failure(error, ["index"])
         text = told.getvalue()
         if "canary" in text:
             return "CRASH a canary was read"
@@ -213,8 +213,8 @@ def _copy(source: str, target: str, **_: object) -> str:
 
 
 TARGET = "/data/flights"
-_drop = _command(lambda base, _: keeping.drop(TARGET, place=_at(base)))
-_vacuum = _command(lambda base, _: keeping.vacuum(TARGET, place=_at(base)))
+_drop = _command(lambda base, _: lifecycle.drop(TARGET, place=_at(base)))
+_vacuum = _command(lambda base, _: lifecycle.vacuum(TARGET, place=_at(base)))
 
 
 def _removed(folder: Path) -> str:
@@ -224,17 +224,17 @@ def _removed(folder: Path) -> str:
 
 
 ACTIONS: dict[str, Callable[[Path], str]] = {
-    "list": _command(lambda base, _: looking.list_(base)),
-    "list-json": _command(lambda base, _: looking.list_(base, output=OutputForm.JSON)),
-    "describe": _command(lambda base, _: looking.describe(TARGET, offline=True, place=_at(base))),
-    "stats": _command(lambda base, _: usage.stats(base)),
+    "list": _command(lambda base, _: describe.list_(base)),
+    "list-json": _command(lambda base, _: describe.list_(base, output=OutputForm.JSON)),
+    "describe": _command(lambda base, _: describe.describe(TARGET, offline=True, place=_at(base))),
+    "stats": _command(lambda base, _: stats.stats(base)),
     "query": _query,
     "import": _import,
     "export": _command(
-        lambda base, folder: exchanging.export(TARGET, str(folder / "out"), place=_at(base))
+        lambda base, folder: interchange.export(TARGET, str(folder / "out"), place=_at(base))
     ),
-    "compact": _restored(_command(lambda base, _: keeping.compact(TARGET, place=_at(base)))),
-    "recover": _restored(_command(lambda base, _: keeping.recover(TARGET, place=_at(base)))),
+    "compact": _restored(_command(lambda base, _: lifecycle.compact(TARGET, place=_at(base)))),
+    "recover": _restored(_command(lambda base, _: lifecycle.recover(TARGET, place=_at(base)))),
     "refresh": _restored(_refresh),
     "remove": _removed,
 }

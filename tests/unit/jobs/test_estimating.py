@@ -6,7 +6,7 @@ from pathlib import Path
 
 from support.folders import a_folder, a_run, published
 
-from snaploom.jobs.published.estimating import Estimate, estimate_of
+from snaploom.jobs.published.runestimate import Estimate, estimate_of
 from snaploom.storage.state import EMPTY
 from snaploom.storage.stores import open_store
 
@@ -35,4 +35,4 @@ def test_publications_of_different_runs_tell_no_time(tmp_path: Path) -> None:
 
 def test_nothing_published_tells_nothing() -> None:
     assert estimate_of(EMPTY, 1) == Estimate(1)
-    assert "nothing is published yet" in str(Estimate(1))
+    assert "nothing published yet" in str(Estimate(1))

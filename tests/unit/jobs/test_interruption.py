@@ -10,7 +10,7 @@ import pytest
 
 from snaploom.errors import Interrupted
 from snaploom.jobs import interruption as module
-from snaploom.jobs.interruption import Interruption, hearing_signals, run_interruptibly
+from snaploom.jobs.interruption import Interruption, run_interruptibly, signal_handlers
 
 
 def nothing() -> None:
@@ -33,7 +33,7 @@ def test_failure_of_the_work_is_raised() -> None:
 def test_signal_cancels_what_the_work_waits_for(sent) -> None:
     cancelled = threading.Event()
     before = signal.getsignal(sent)
-    with hearing_signals() as interruption:
+    with signal_handlers() as interruption:
 
         def work() -> None:
             os.kill(os.getpid(), sent)

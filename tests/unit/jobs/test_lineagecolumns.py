@@ -21,9 +21,9 @@ from support.declarations import (
 )
 from support.lineagecolumns import ADDRESS, CUSTOMER, TIME, WOVEN, array, read, struct
 
-from snaploom.jobs.lineage.columns import ColumnLineage, column_lineage
-from snaploom.jobs.lineage.queries import QueryColumn, query_columns
-from snaploom.jobs.wovencolumns import ReadColumns, WovenColumns
+from snaploom.jobs.lineage.columnlineage import ColumnLineage, column_lineage
+from snaploom.jobs.lineage.querycolumns import QueryColumn, query_columns
+from snaploom.jobs.lineageinput import ReadColumns, WovenColumns
 from snaploom.planning.bundling import bundle_for
 from snaploom.planning.plan import plan_offline
 

@@ -14,7 +14,15 @@ from support.declarations import Raw, model, parsed
 from support.lineagecolumns import ADDRESS, CUSTOMER, WOVEN
 from support.openlineage import read_event
 
-from snaploom.jobs.events import (
+from snaploom.jobs.lineage.openlineageevents import (
+    LineageRun,
+    end_of,
+    events_of,
+    fault_of,
+    start_of,
+)
+from snaploom.jobs.lineageinput import WovenColumns
+from snaploom.jobs.runevents import (
     Event,
     JoinPlanned,
     RunPlanned,
@@ -23,8 +31,6 @@ from snaploom.jobs.events import (
     SnapshotStarted,
     TasksDone,
 )
-from snaploom.jobs.lineage.events import LineageRun, end_of, events_of, fault_of, start_of
-from snaploom.jobs.wovencolumns import WovenColumns
 from snaploom.models.report import (
     Report,
     RunPhase,

@@ -13,16 +13,16 @@ from support.declarations import model, parsed
 from support.openlineage import lineage_server, read_event
 from support.ports import free_port
 
-from snaploom.jobs.events import Event, SnapshotStarted, Warned
-from snaploom.jobs.lineage.events import LineageRun, start_of
-from snaploom.jobs.lineage.following import LineageTeller
-from snaploom.jobs.lineage.opening import telling_lineage
-from snaploom.jobs.lineage.sending import MOST_FAILURES, Sender, open_transport
-from snaploom.jobs.lineage.settings import (
+from snaploom.jobs.lineage.activation import lineage_listener
+from snaploom.jobs.lineage.lineagesettings import (
     LineageSettings,
     LineageSettingsInvalid,
     lineage_settings,
 )
+from snaploom.jobs.lineage.openlineageevents import LineageRun, start_of
+from snaploom.jobs.lineage.runlistener import LineageListener
+from snaploom.jobs.lineage.sender import MOST_FAILURES, Sender, open_transport
+from snaploom.jobs.runevents import Event, SnapshotStarted, Warned
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.times import parse_instant
 from snaploom.planning.bundle import Bundle
@@ -76,14 +76,14 @@ def test_what_is_no_address_is_refused_without_a_secret(url: str) -> None:
 
 def test_without_an_address_nothing_is_told() -> None:
     told: list[Event] = []
-    with telling_lineage({}, told.append, lambda: False) as begin:
+    with lineage_listener({}, told.append, lambda: False) as begin:
         begin(bundle()).take(SnapshotStarted(1, 1, AT))
     assert told == []
 
 
 def test_a_wrong_address_is_a_warning() -> None:
     told: list[Event] = []
-    with telling_lineage({"SNAPLOOM_LINEAGE_URL": "nowhere"}, told.append, lambda: False) as begin:
+    with lineage_listener({"SNAPLOOM_LINEAGE_URL": "nowhere"}, told.append, lambda: False) as begin:
         begin(bundle()).take(SnapshotStarted(1, 1, AT))
     (warned,) = told
     assert isinstance(warned, Warned)
@@ -91,13 +91,13 @@ def test_a_wrong_address_is_a_warning() -> None:
 
 
 def a_run(settings: LineageSettings, warnings: list[str]) -> None:
-    teller = LineageTeller(settings, lambda: AT, lambda: ID, warnings.append)
-    run = teller.begin(bundle())
+    listener = LineageListener(settings, lambda: AT, lambda: ID, warnings.append)
+    run = listener.begin(bundle())
     run.take(SnapshotStarted(1, 1, AT))
     run.ended(
         Report(output="wide", run_id="r", phase=RunPhase.FAILED, started_at="2020-01-03T00:00:00Z")
     )
-    teller.close(is_hurried=False)
+    listener.close(is_hurried=False)
 
 
 def test_a_server_is_told_in_order_with_its_key() -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from snaploom.jobs.reports.file import FileReport
+from snaploom.jobs.reports.reportfile import FileReport
 from snaploom.jobs.reports.writer import Patience, ReportNotOurs, ReportNotWritten, ReportWriter
 from snaploom.models.report import Report, RunPhase
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from snaploom.jobs.events import (
+from snaploom.jobs.reports.progressreport import RunningReport
+from snaploom.jobs.runevents import (
     Event,
     JoinPlanned,
+    ManifestRead,
     RunPlanned,
     SnapshotLeftOut,
     SnapshotPublished,
@@ -14,8 +16,16 @@ from snaploom.jobs.events import (
     TasksDone,
     Warned,
 )
-from snaploom.jobs.reports.running import RunningReport
-from snaploom.models.report import Report, RunPhase, SnapshotReason, SnapshotReport, Unpublished
+from snaploom.models.report import (
+    LatestSnapshot,
+    ManifestPointer,
+    PublishedSnapshot,
+    Report,
+    RunPhase,
+    SnapshotReason,
+    SnapshotReport,
+    Unpublished,
+)
 from snaploom.models.times import EpochNanos
 
 START = Report(
@@ -69,6 +79,18 @@ def test_outcomes_so_far_are_told() -> None:
     assert report.phase is RunPhase.RUNNING
     assert (report.snapshots, report.skipped, report.failed) == ((PUBLISHED,), (LEFT,), ())
     assert told(SnapshotLeftOut(LEFT, is_failure=True)).failed == (LEFT,)
+
+
+def test_what_the_manifest_says_so_far_is_told() -> None:
+    newest = LatestSnapshot(
+        time="2026-01-02T00:00:00Z", published_at="2026-01-03T00:00:00Z", partition="data/x",
+        rows=3, files=1, bytes=10,
+    )  # fmt: skip
+    shown = (PublishedSnapshot(time="2026-01-02T00:00:00Z", rows=3),)
+    pointer = ManifestPointer(uri="/out/", sequence=7)
+    report = told(PLANNED, ManifestRead(pointer, newest, shown, 41))
+    assert (report.phase, report.manifest, report.newest) == (RunPhase.RUNNING, pointer, newest)
+    assert (report.published, report.snapshot_count) == (shown, 41)
 
 
 @pytest.mark.parametrize("event", [TasksDone(1, 2), Warned("x"), RunPlanned("wide", 0, 9)])

@@ -9,7 +9,7 @@ import pytest
 from support.folders import a_folder, day, published
 from support.shop import Shop, snaploom
 
-from snaploom.jobs.declarations.files import read_declarations
+from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.jobs.published.sortrequests import (
     LeftSnapshot,
     SnapshotsSorted,

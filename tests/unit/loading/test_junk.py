@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -61,6 +62,7 @@ def test_random_yaml_gives_findings(text: str) -> None:
     check(text.encode())
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32))
 @settings(max_examples=150, deadline=None)
 def test_spoilt_declarations_give_findings(seed: int) -> None:

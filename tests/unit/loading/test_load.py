@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-from snaploom.loading.files import MAX_BYTES
+from snaploom.loading.filetexts import MAX_BYTES
 from snaploom.loading.load import Loaded, load
 from snaploom.models.finding import Finding
 

@@ -7,7 +7,7 @@ import random
 from support.budget import within_work
 from support.declarations import document, model, parsed
 
-from snaploom.loading.names import Guesses, did_you_mean, nearest
+from snaploom.loading.nearmisses import Guesses, did_you_mean, nearest
 from snaploom.planning.validation.validator import validate
 
 

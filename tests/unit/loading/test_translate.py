@@ -16,7 +16,7 @@ from support.declarations import Raw, document, files, output, relationship, spo
 import snaploom.models.base
 from snaploom.loading.load import load
 from snaploom.loading.nodes import Mapping
-from snaploom.loading.translate import PATTERNS, findings_of
+from snaploom.loading.pydanticerrors import PATTERNS, findings_of
 from snaploom.models.base import CONTRADICTION
 from snaploom.models.datasource import DataSource
 from snaploom.models.finding import Finding
@@ -109,7 +109,7 @@ KEY = [{"fields": [{"fieldName": "a", "dataType": {"string": {}}}]}]
         pytest.param(
             spoilt(output(), "spec.dataModel.otherDataSources.0.dataSource",
                    {"kind": "DataSource", "name": "address"}),
-            "SL112", "spec.dataModel.otherDataSources[0].dataSource", ["write `address` alone"],
+            "SL112", "spec.dataModel.otherDataSources[0].dataSource", ["write only `address`"],
             id="reference-as-mapping",
         ),
         pytest.param(

@@ -25,6 +25,7 @@ def test_schema_is_a_schema():
     Draft202012Validator.check_schema(editor_schema())
 
 
+@pytest.mark.slow
 @few
 @given(st.data(), st.sampled_from(KINDS))
 def test_what_the_parser_accepts_is_not_marked(data, kind):

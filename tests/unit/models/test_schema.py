@@ -19,6 +19,7 @@ SCHEMAS = {name: version["schema"]["openAPIV3Schema"] for name, version in VERSI
 few = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
+@pytest.mark.slow
 @few
 @given(st.data(), st.sampled_from(KINDS))
 def test_what_the_parser_accepts_the_cluster_accepts(data, kind):

@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import data_types, resources, time_offsets
@@ -8,6 +9,7 @@ from snaploom.models.kinds import KINDS
 few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
+@pytest.mark.slow
 @few
 @given(st.data(), st.sampled_from(KINDS))
 def test_every_drawn_resource_is_accepted_and_survives_a_round_trip(data, kind):

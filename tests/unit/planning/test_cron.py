@@ -107,6 +107,7 @@ def ticks_of(zone: str, day: str, schedule: str) -> list[EpochNanos]:
 days = st.sampled_from([(zone, day) for zone, days in CHANGES.items() for day in days])
 
 
+@pytest.mark.slow
 @given(days, st.sampled_from(SCHEDULES), st.integers(-4200, 4200), st.integers(0, MINUTE - 1))
 def test_ticks_are_those_that_somebody_who_watches_the_clock_would_count(
     at: tuple[str, str], schedule: str, minute: int, nanos: int
@@ -120,6 +121,22 @@ def test_ticks_are_those_that_somebody_who_watches_the_clock_would_count(
         assert found.latest(instant) == before[-1]
     if after:
         assert found.following(instant) == after[0]
+
+
+@pytest.mark.parametrize(
+    ("zone", "schedule", "at", "expected"),
+    [
+        ("Africa/Casablanca", "30 2 * * *", "2020-04-19T02:00:00Z", "2020-04-19T01:30:00Z"),
+        ("America/Sao_Paulo", "30 23 * * *", "2018-02-18T02:00:00Z", "2018-02-18T01:30:00Z"),
+        ("America/New_York", "30 1 * * *", "2020-11-01T06:00:00Z", "2020-11-01T05:30:00Z"),
+    ],
+)
+def test_at_the_moment_of_a_change_the_latest_tick_is_the_one_before_it(
+    zone: str, schedule: str, at: str, expected: str
+) -> None:
+    found = CronTicks(schedule, zone).latest(parse_instant(at))
+    assert found is not None
+    assert format_instant(found) == expected
 
 
 @given(

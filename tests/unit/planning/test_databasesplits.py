@@ -47,6 +47,7 @@ def rows_not_met_once(predicates):
     return rows_that(f"({met}) <> 1")
 
 
+@pytest.mark.slow
 @given(st.lists(conditions_on("id"), min_size=1, max_size=5))
 def test_rows_in_doubt_are_those_that_do_not_meet_one_predicate(predicates):
     doubted = doubt_of(predicates, "duckdb").condition('"id"') or "false"
@@ -66,6 +67,7 @@ remainders = st.integers(1, 5).flatmap(
 )
 
 
+@pytest.mark.slow
 @given(remainders)
 def test_of_remainders_all_rows_that_do_not_meet_one_predicate_are_in_doubt(predicates):
     doubt = doubt_of(predicates, "duckdb")
@@ -73,6 +75,7 @@ def test_of_remainders_all_rows_that_do_not_meet_one_predicate_are_in_doubt(pred
     assert set(rows_not_met_once(predicates)) <= set(rows_that(doubted))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [1, 2, 7, 1000])
 @pytest.mark.parametrize("form", ["id % {} = {}", "MOD(id, {}) = {}", "(id % {}) IN ({})"])
 @pytest.mark.parametrize("dialect", DIALECTS)

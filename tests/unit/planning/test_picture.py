@@ -6,7 +6,7 @@ from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree
 
-from snaploom.jobs.declarations.files import read_declarations
+from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.planning.picture import (
     BEND,
     CARD_HEIGHT,

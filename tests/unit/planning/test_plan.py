@@ -219,8 +219,8 @@ def test_json_of_a_plan_is_the_contract() -> None:
     )
     found = json.loads(json.dumps(plan_json(plan)))
     assert list(found) == [
-        "output", "hash", "root", "joins", "unreachable", "ties", "candidates",
-        "collect", "findings",
+        "output", "hash", "root", "joins", "unreachable", "ties", "candidates", "deletes",
+        "unforeseen", "collect", "findings",
     ]  # fmt: skip
     assert (found["output"], found["root"], len(found["hash"])) == ("out", "customer", 64)
     assert found["joins"][-1] == {
@@ -323,6 +323,7 @@ def test_hash_changes_with_what_affects_the_rows(change: str) -> None:
     assert plan_offline(changed or bundle_of(declared)).hash != before
 
 
+@pytest.mark.slow
 def test_a_thousand_sources_are_planned_whole() -> None:
     random = Random(1)
     names = [f"s{i}" for i in range(1000)]

@@ -142,7 +142,7 @@ def test_order_of_configuration_does_not_matter() -> None:
 
 
 def declared_arcs(declared: Model) -> dict[str, list[tuple[str, str]]]:
-    """Ways into each source, straight from the definition in `join.md` section 2.1."""
+    """Ways into each source, straight from rule W9."""
     listed = {declared.root, *declared.others}
     arcs: dict[str, list[tuple[str, str]]] = {name: [] for name in declared.others}
     for name, relation in declared.relations.items():

@@ -186,6 +186,7 @@ def repair_ties(declared: Model, *, by_priority: bool) -> int:
     return steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_priority", [True, False])
 def test_applying_the_suggested_fixes_gives_a_complete_tree(by_priority: bool) -> None:
     random = Random(3)
@@ -214,6 +215,7 @@ def test_each_suggestion_for_reach_is_as_short_as_possible() -> None:
     assert reach_repairs(graph, plan_tree(graph))["x"] == (NarrowExclusions("near", (0,), "x"),)
 
 
+@pytest.mark.slow
 def test_explaining_a_dense_ambiguous_model_stays_linear() -> None:
     names = [f"s{i}" for i in range(400)]
     relations = {f"r{i}": Relation(tuple(names[1:]), 1) for i in range(20)}

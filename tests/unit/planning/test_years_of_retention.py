@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -199,6 +200,7 @@ def test_what_a_removal_makes_room_for_never_takes_the_place_of_what_the_run_has
     assert folder.run(list(range(68)), 68.5, set()) == (set(), set())
 
 
+@pytest.mark.slow
 def test_daily_runs_for_years_end_with_days_weeks_and_months() -> None:
     week = Tier(older_than=TimeOffset(day=14), keep_one_every=TimeOffset(week=1))
     month = Tier(older_than=TimeOffset(day=90), keep_one_every=TimeOffset(month=1))

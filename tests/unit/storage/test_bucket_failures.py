@@ -14,12 +14,12 @@ from snaploom.storage.cloudstores import CloudUriInvalid
 from snaploom.storage.manifest import CommitOutcomeUnknown
 from snaploom.storage.objectstore import self_test
 from snaploom.storage.publication import Published
-from snaploom.storage.storefailures import (
+from snaploom.storage.storeerrors import (
     AccessDenied,
     BucketNotFound,
     FileTooLong,
     StoreUnreachable,
-    told,
+    store_error,
 )
 from snaploom.storage.stores import open_store
 
@@ -74,7 +74,7 @@ def test_clock_that_is_wrong_is_named() -> None:
         "Server returned non-2xx status code: 403 Forbidden: <Error><Code>RequestTimeTooSkewed"
         "</Code><Message>The difference is too large.</Message><StringToSign>x</StringToSign>"
     )
-    failure = told(answer, "s3a://b/x", "AWS_*", writing=False)
+    failure = store_error(answer, "s3a://b/x", "AWS_*", writing=False)
     assert isinstance(failure, AccessDenied)
     assert "clock" in (failure.hint or "")
     assert "StringToSign" not in str(failure)

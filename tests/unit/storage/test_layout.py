@@ -7,7 +7,7 @@ from support.folders import DAY, START
 
 from snaploom.models.times import EpochNanos
 from snaploom.storage import layout
-from snaploom.storage.run import Run
+from snaploom.storage.writeridentity import Run
 
 RUN = "20200131T093000123Z-5be2a84c07d1"
 

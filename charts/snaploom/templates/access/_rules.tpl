@@ -1,9 +1,9 @@
 {{/*
-Rights of the operator wherever it looks after resources: what its code does, verb by verb. The
-comment above a rule says why it is there; the page of permissions is made of these comments.
+Permissions of the operator in watched namespaces: what its code does, verb by verb. The comment above
+a rule is its reason; the page of permissions is generated from these comments.
 */}}
 {{- define "snaploom.operator.rules" -}}
-# It reads every declaration, and is told of changes. It patches the finalizer of what has
+# It reads and watches every declaration. It patches the finalizer of what has
 # `deletionPolicy: Delete`, and nothing else: it never writes a `spec`.
 - apiGroups: ["snaploom.io"]
   resources:
@@ -34,11 +34,11 @@ comment above a rule says why it is there; the page of permissions is made of th
 - apiGroups: [""]
   resources: ["configmaps"]
   verbs: ["get", "list", "watch", "create", "patch", "delete"]
-# It tells what a driver's pod waits for: an image, a quota, a Secret, a node.
+# It reports what a driver's pod waits for: an image, a quota, a Secret, a node.
 - apiGroups: [""]
   resources: ["pods"]
   verbs: ["list", "watch"]
-# It tells of runs and of what stalls, and counts what repeats in the event that is there.
+# It posts events about runs and stalled resources, and counts repeated ones in the same event.
 - apiGroups: ["events.k8s.io"]
   resources: ["events"]
   verbs: ["get", "create", "patch"]
@@ -83,7 +83,7 @@ comment above a rule says why it is there; the page of permissions is made of th
 {{- end }}
 {{- end -}}
 
-{{/* Rights of the webhook: it looks at our kinds, and changes nothing. */}}
+{{/* Permissions of the webhook: it reads our kinds, and changes nothing. */}}
 {{- define "snaploom.webhook.rules" -}}
 # It judges a declaration by what else is declared, and asks nothing while it judges.
 - apiGroups: ["snaploom.io"]

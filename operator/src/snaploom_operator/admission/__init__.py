@@ -1,1 +1,4 @@
-"""Admission: the same validation, before an object is stored."""
+"""The validating admission webhook: server, cache of resources, and review of an object.
+
+Validation rules are in `snaploom.planning.validation`; certificates are issued in `certificates`.
+"""

@@ -1,4 +1,4 @@
-"""What the webhook answers: let through or not, and warnings, within the API server's limits."""
+"""Admission responses: allowed or denied, with warnings, within the API server's limits."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ from snaploom_operator.admission.request import REVIEW_VERSION, AdmissionRequest
 from snaploom_operator.objects import JsonObject
 
 LONGEST_WARNING = 256
-"""Characters of one warning; the API server cuts longer ones off."""
+"""Characters of one warning; the API server truncates longer ones."""
 LONGEST_WARNINGS = 4_096
-"""Characters of all warnings together; the API server drops what comes after."""
+"""Characters of all warnings together; the API server drops later ones."""
 LONGEST_MESSAGE = 16_000
-"""Characters of a refusal: some fifty findings, and no more than a person reads."""
+"""Characters of a denial: some fifty findings."""
 _MORE_WARNINGS = 64
-"""Characters kept for saying how many warnings there are besides."""
+"""Characters reserved for the count of omitted warnings."""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why something is not let through."""
+    """Why a request is denied."""
 
     findings: tuple[Finding, ...]
-    """Each of them is reason enough."""
+    """The errors."""
     opening: str = ""
-    """What to say before them; empty for nothing."""
+    """Text before them; may be empty."""
     status: HTTPStatus = HTTPStatus.UNPROCESSABLE_ENTITY
-    """How the API server answers in its turn."""
+    """HTTP status that the API server returns to the client."""
     reason: str = "Invalid"
-    """The same in a word, as clients of Kubernetes know it."""
+    """Its reason, as in `metav1.Status`."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What becomes of a request."""
+    """The response to a request."""
 
     refusal: Refusal | None = None
-    """None where it is let through."""
+    """None if it is allowed."""
     warnings: tuple[str, ...] = ()
-    """What the user is told besides; one line each."""
+    """Warnings for the user; one line each."""
 
     @property
     def is_allowed(self) -> bool:
-        """Whether it is let through."""
+        """Whether the request is allowed."""
         return self.refusal is None
 
 
 PASSED = Answer()
-"""Let through, with nothing to say."""
+"""Allowed without warnings."""
 
 
 def answer_document(request: AdmissionRequest, answer: Answer) -> JsonObject:
@@ -85,7 +85,7 @@ def _status(request: AdmissionRequest, refusal: Refusal) -> dict[str, JsonValue]
 
 
 def refusal_text(refusal: Refusal) -> str:
-    """A refusal for people: every finding, as the command line prints errors."""
+    """The message of a denial: every finding, as the command line prints errors."""
     texts = [refusal.opening] if refusal.opening else []
     left = LONGEST_MESSAGE - sum(map(len, texts))
     for number, finding in enumerate(refusal.findings):
@@ -131,7 +131,7 @@ def warning_text(finding: Finding) -> str:
 
 
 def clipped_warnings(warnings: Iterable[str]) -> tuple[str, ...]:
-    """Warnings as the API server takes them: printable lines, each and all of them short enough."""
+    """Warnings within the API server's limits: printable lines, each and all short enough."""
     lines = list(dict.fromkeys(_line(warning) for warning in warnings))
     kept: list[str] = []
     left = LONGEST_WARNINGS - _MORE_WARNINGS
@@ -145,6 +145,6 @@ def clipped_warnings(warnings: Iterable[str]) -> tuple[str, ...]:
 
 
 def _line(text: str) -> str:
-    """The API server drops warnings with control characters."""
+    """One line without control characters, with which the API server drops a warning."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= LONGEST_WARNING else f"{line[: LONGEST_WARNING - 1]}…"

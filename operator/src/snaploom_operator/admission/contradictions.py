@@ -1,7 +1,7 @@
-"""What contradicts what exists already, and is refused for it: circles, folders, fixed settings.
+"""Conflicts with existing resources that are denied: cycles, overlapping folders, fixed settings.
 
-Everything else that depends on others may be put right by a later change of theirs, so that it is
-a warning (ruling D13): otherwise `kubectl apply` of several files would depend on their order.
+All other problems with other resources are warnings (rule R15), since a later change may solve
+them: otherwise `kubectl apply` of several files would depend on their order.
 """
 
 from __future__ import annotations
@@ -28,37 +28,35 @@ from snaploom.storage.fixedsettings import (
     folder_identity,
     folder_settings,
 )
-from snaploom_operator.admission.surroundings import Surroundings
+from snaploom_operator.admission.reviewcontext import ReviewContext
 
 FIXED_REASON = "ImmutableSettingChanged"
 """Reason of a run that preflight refuses for the same (`snaploom.errors`)."""
 
 
 def contradictions(
-    resource: Resource, before: Resource | None, around: Surroundings
+    resource: Resource, before: Resource | None, context: ReviewContext
 ) -> tuple[Finding, ...]:
-    """Every error in which a resource stands against what exists.
+    """Every conflict of a resource with existing ones.
 
-    Args:
-        resource: as it is to be.
-        before: as it is; None for a new one.
-        around: what else there is.
+    Args: resource: the submitted resource. before: the stored one; None for a new one. context: the
+        related resources.
     """
     match resource:
         case DataSource():
-            return _circle(resource, around.near)
+            return _circle(resource, context.near)
         case OutputDataset():
             return (
-                # Whoever came first: what is asked for now is to blame for it.
-                *(f for other in around.overlapping if (f := overlap(resource, other))),
-                *_circle_of_outputs(resource, around),
+                # The submitted output is reported, whichever of the two was created first.
+                *(f for other in context.overlapping if (f := overlap(resource, other))),
+                *_circle_of_outputs(resource, context),
                 *_fixed(resource, before),
             )
     return ()
 
 
 def _circle(source: DataSource, near: Iterable[Resource]) -> tuple[Finding, ...]:
-    """The circle of virtual sources that it closes; told about it, wherever the circle begins."""
+    """The cycle of virtual sources that it closes, reported at this source."""
     sources = {item.name: item for item in near if isinstance(item, DataSource)}
     if not _reaches_itself(source, sources):
         return ()
@@ -89,16 +87,16 @@ def _reaches_itself(source: DataSource, sources: Mapping[str, DataSource]) -> bo
     return False
 
 
-def _circle_of_outputs(output: OutputDataset, around: Surroundings) -> tuple[Finding, ...]:
-    """The circle that it closes of outputs that read what each other publishes."""
-    outputs = {each.name: each for each in (*around.upstream, output)}
-    sources = {item.name: item for item in around.near if isinstance(item, DataSource)}
-    sources |= {source.name: source for source in around.upstream_sources}
+def _circle_of_outputs(output: OutputDataset, context: ReviewContext) -> tuple[Finding, ...]:
+    """The cycle of outputs that read each other's publications."""
+    outputs = {each.name: each for each in (*context.upstream, output)}
+    sources = {item.name: item for item in context.near if isinstance(item, DataSource)}
+    sources |= {source.name: source for source in context.upstream_sources}
     return dependence_findings((output,), outputs, sources)
 
 
 def _fixed(output: OutputDataset, before: Resource | None) -> tuple[Finding, ...]:
-    """Settings that the folder has fixed, as the last run saw it (ruling D12)."""
+    """Changes of settings that are fixed in the folder's manifest (rule P15)."""
     manifest = manifest_of(output, before)
     if manifest is None:
         return ()
@@ -123,7 +121,7 @@ def _fixed(output: OutputDataset, before: Resource | None) -> tuple[Finding, ...
 
 
 def manifest_of(output: OutputDataset, before: Resource | None) -> ManifestPointer | None:
-    """What is known of the folder that an output publishes to; None of one that it never did to."""
+    """The manifest of an output's folder, from its status; None if it never published there."""
     if not isinstance(before, OutputDataset) or before.status is None:
         return None
     manifest = before.status.manifest

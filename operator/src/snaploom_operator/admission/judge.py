@@ -1,9 +1,10 @@
-"""From the body of a review to its answer: fast passes, what is known, the judgement."""
+"""Answers the body of an AdmissionReview: fast path, related resources, review."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,46 +25,50 @@ from snaploom_operator.admission.review import (
     review,
     review_deletion,
 )
-from snaploom_operator.admission.sharedthreads import SharedThreads
-from snaploom_operator.admission.surroundings import (
+from snaploom_operator.admission.reviewcontext import (
     Known,
-    Surroundings,
-    surroundings_of,
+    ReviewContext,
+    review_context,
     users_of,
 )
+from snaploom_operator.admission.sharedthreads import SharedThreads
+from snaploom_operator.admission.throttle import RefusalThrottle
 from snaploom_operator.errors import TooManyReviews
 from snaploom_operator.objects import JsonObject, Ref
-from snaploom_operator.settings import AdmissionSettings
-from snaploom_operator.sqlverdicts import Asked, SqlVerdicts
+from snaploom_operator.operatorsettings import AdmissionSettings
+from snaploom_operator.sqlverdicts import RecordingJudge, SqlVerdicts
 
 MOST_OF_A_NAMESPACE = 16
-"""Reviews of one namespace under way: a quarter of all (`server.MOST_AT_ONCE`)."""
+"""Concurrent reviews of one namespace: a quarter of all (`webhookserver.MOST_AT_ONCE`)."""
 THREADS_OF_A_NAMESPACE = 1
-"""Threads that judge for one namespace at a time: Python runs one of them at any moment, so that a
-second one would make that namespace no faster, and all others slower."""
+"""Threads of one namespace: because of Python's lock a second one would not make that namespace
+faster, and would slow down all others."""
+MOST_WAITING = 16
+"""Throttled reviews of all namespaces: a quarter of `webhookserver.MOST_AT_ONCE`, so that they do
+not take the slots of others. Further ones are not throttled."""
 SMALL_BODY = 16 * 1024
-"""Bytes of a review that is read in less time than a thread takes to begin."""
+"""Bytes of a review that is parsed faster than a thread starts."""
 
 
 class Outcome(StrEnum):
-    """What became of a request, for a metric."""
+    """The outcome of a request, for a metric."""
 
     PASSED = "passed"
-    """It was let through without a look."""
+    """Allowed without a review."""
     ALLOWED = "allowed"
-    """It was let through without a word."""
+    """Allowed without warnings."""
     WARNED = "warned"
-    """It was let through with warnings."""
+    """Allowed with warnings."""
     DENIED = "denied"
-    """It was refused."""
+    """Denied."""
     UNREADABLE = "unreadable"
-    """It was no review."""
+    """Not an AdmissionReview."""
     BUSY = "busy"
-    """There were too many at once."""
+    """Too many concurrent reviews."""
     LATE = "late"
-    """It took longer than the API server waits."""
+    """Past the deadline."""
     FAILED = "failed"
-    """Our own code failed."""
+    """Snaploom's own code failed."""
 
 
 @dataclass(frozen=True)
@@ -76,20 +81,17 @@ class Judgement:
 
     @property
     def document(self) -> JsonObject:
-        """The AdmissionReview that is sent back."""
+        """The AdmissionReview of the response."""
         return answer_document(self.request, self.answer)
 
 
 class Judge:
     """Answers reviews.
 
-    Args:
-        known: what is known of the cluster; read in the caller's loop only.
-        settings: how strict to be.
-        threads: where everything goes on that takes time.
-        verdicts: has SQL judged, in no thread.
-        allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
-        allow: what declarations may use beyond the built-in lists.
+    Args: known: the cached resources; read in the caller's event loop only. settings: the webhook's
+        settings. threads: executor of the reviews. verdicts: computes SQL verdicts, in processes.
+        allow_jdbc_url: whether the operator's settings allow whole JDBC URLs. allow: what
+        declarations may use beyond the built-in lists. sleep: sleeps for some seconds.
     """
 
     def __init__(
@@ -101,6 +103,7 @@ class Judge:
         *,
         allow_jdbc_url: bool = False,
         allow: Allowances = NO_ALLOWANCES,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._known = known
         self._passed_users = frozenset(settings.passed_users)
@@ -111,38 +114,67 @@ class Judge:
             allow=allow,
         )
         self._threads = SharedThreads(threads, THREADS_OF_A_NAMESPACE)
+        self.throttle = RefusalThrottle()
+        """Recent denials by namespace."""
+        self._waiting = 0
+        self._sleep = sleep
         self._verdicts = verdicts
         self._under_way: Counter[str] = Counter()
 
     def under_way(self, namespace: str) -> int:
-        """Reviews of a namespace under way."""
+        """Reviews of a namespace in progress."""
         return self._under_way[namespace]
 
     async def judge(self, body: bytes) -> Judgement:
-        """The answer to a review.
+        """Answer a review.
 
-        Raises:
-            ReviewUnreadable: the body is none.
-            TooManyReviews: its namespace has too many under way.
+        Raises: ReviewUnreadable: the body is not an AdmissionReview. TooManyReviews: its namespace
+            has too many reviews in progress.
         """
-        if len(body) <= SMALL_BODY:
-            request, submission = self._read(body)
-        else:
-            request, submission = await self._threads.run("", partial(self._read, body))
-        if isinstance(submission, Submission):
-            with self._turn(request.namespace):
-                around = surroundings_of(submission.resource, self._known)
-                return _judged(request, await self._reviewed(submission, around, request.namespace))
-        if submission is None:
+        is_small = len(body) <= SMALL_BODY
+        request = (
+            parse_review(body)
+            if is_small
+            else await self._threads.run("", partial(parse_review, body))
+        )
+        if passes_unread(request, self._passed_users):
+            return Judgement(request, PASSED, Outcome.PASSED)
+        if request.operation is Operation.DELETE:
             ref = Ref(request.kind.kind, request.namespace, request.name)
             return _judged(request, review_deletion(request, users_of(ref, self._known)))
-        if submission is PASSED:
-            return Judgement(request, PASSED, Outcome.PASSED)
-        return _judged(request, submission)
+        with self._slot(request.namespace):
+            await self._wait(request.namespace)
+            answer = await self._answered(request, is_small)
+        if not answer.is_allowed:
+            self.throttle.note(request.namespace)
+        return _judged(request, answer)
+
+    async def _wait(self, namespace: str) -> None:
+        """Delay the review of a namespace with many denials, while few reviews are delayed."""
+        seconds = self.throttle.wait(namespace)
+        if not seconds or self._waiting >= MOST_WAITING:
+            return
+        self._waiting += 1
+        try:
+            await self._sleep(seconds)
+        finally:
+            self._waiting -= 1
+
+    async def _answered(self, request: AdmissionRequest, is_small: bool) -> Answer:
+        """Answer the review of a create or an update."""
+        if is_small:
+            submission = read_submission(request)
+        else:
+            reading = partial(read_submission, request)
+            submission = await self._threads.run(request.namespace, reading)
+        if not isinstance(submission, Submission):
+            return submission
+        context = review_context(submission.resource, self._known)
+        return await self._reviewed(submission, context, request.namespace)
 
     @contextmanager
-    def _turn(self, namespace: str) -> Iterator[None]:
-        """One review of a namespace under way."""
+    def _slot(self, namespace: str) -> Iterator[None]:
+        """A slot for one review of a namespace."""
         if self._under_way[namespace] >= MOST_OF_A_NAMESPACE:
             raise TooManyReviews(f"too many reviews of namespace {namespace!r} at once")
         self._under_way[namespace] += 1
@@ -154,25 +186,16 @@ class Judge:
                 del self._under_way[namespace]
 
     async def _reviewed(
-        self, submission: Submission, around: Surroundings, namespace: str
+        self, submission: Submission, context: ReviewContext, namespace: str
     ) -> Answer:
-        """The answer once all SQL in sight is judged; the namespace waits for its own texts."""
-        asked = Asked(self._verdicts)
-        work = partial(self._review, submission, around, judge_sql=asked)
+        """Review, and repeat until all SQL verdicts of the object are known."""
+        judge_sql = RecordingJudge(self._verdicts)
+        work = partial(self._review, submission, context, judge_sql=judge_sql)
         answer = await self._threads.run(namespace, work)
-        while asked.missing:
-            await asked.learn(namespace)
+        while judge_sql.missing:
+            await judge_sql.fetch_missing(namespace)
             answer = await self._threads.run(namespace, work)
         return answer
-
-    def _read(self, body: bytes) -> tuple[AdmissionRequest, Submission | Answer | None]:
-        """The request, with its object, or the answer where that is settled; None to delete."""
-        request = parse_review(body)
-        if passes_unread(request, self._passed_users):
-            return request, PASSED
-        if request.operation is Operation.DELETE:
-            return request, None
-        return request, read_submission(request)
 
 
 def _judged(request: AdmissionRequest, answer: Answer) -> Judgement:

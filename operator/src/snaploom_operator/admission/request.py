@@ -1,7 +1,6 @@
-"""What the API server asks: one AdmissionReview, parsed once.
+"""The AdmissionReview request, parsed once.
 
-Fields that are not read here are passed over, as Kubernetes asks of every client: a newer API
-server may send more.
+Unknown fields are ignored, as Kubernetes requires: a newer API server may send more.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from snaploom.models.base import ApiModel
 from snaploom.models.common import GROUP
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom_operator.errors import ReviewUnreadable
-from snaploom_operator.metadata import metadata_of
+from snaploom_operator.objectmetadata import metadata_of
 from snaploom_operator.objects import JsonObject
 
 REVIEW_VERSION = "admission.k8s.io/v1"
@@ -24,12 +23,12 @@ LARGEST_BODY = 3 * 1024 * 1024
 """Bytes of a review. The API server takes objects up to 1.5 MiB, and an update sends two."""
 
 MOST_VALUES = 100_000
-"""Values of a review, counted by what parts them. So many take half a second to
-read; a body of nothing but `[],[],` would take ten, with everybody else waiting."""
+"""Values of a review, counted by their separators. So many take half a second to parse; a body of
+`[],[],` only would take ten, and block all other reviews."""
 
 
 class Operation(StrEnum):
-    """What is being done to the object."""
+    """The operation on the object."""
 
     CREATE = "CREATE"
     """It is new."""
@@ -38,7 +37,7 @@ class Operation(StrEnum):
     DELETE = "DELETE"
     """It is deleted."""
     CONNECT = "CONNECT"
-    """Somebody connects to it; our kinds have nothing to connect to."""
+    """A connection to it; our kinds have none."""
 
 
 class _Sent(ApiModel):
@@ -57,33 +56,33 @@ class GroupVersionKind(_Sent):
 
 
 class UserInfo(_Sent):
-    """Who asks."""
+    """The requesting user."""
 
     username: str = ""
     """Name of the user or service account."""
 
 
 class AdmissionRequest(_Sent):
-    """What is to be judged."""
+    """The request to review."""
 
     uid: Annotated[str, StringConstraints(min_length=1, max_length=256)]
     """Identity of the request; the answer repeats it."""
     kind: GroupVersionKind
     """Kind of the object."""
     operation: Operation
-    """What is being done."""
+    """The operation."""
     sub_resource: str = ""
     """Part of the object that is written, such as `status`; empty for the object."""
     name: str = ""
-    """Name; empty where the API server is yet to make one."""
+    """Name; empty if the API server generates it."""
     namespace: str = ""
     """Namespace."""
     user_info: UserInfo = UserInfo()
-    """Who asks."""
+    """The requesting user."""
     new: dict[str, JsonValue] | None = Field(default=None, alias="object")
-    """The object as it is to be; omitted for a deletion."""
+    """The submitted object; omitted for a deletion."""
     old: dict[str, JsonValue] | None = Field(default=None, alias="oldObject")
-    """The object as it is; omitted for a creation."""
+    """The stored object; omitted for a creation."""
 
     @property
     def is_about_ours(self) -> bool:
@@ -99,14 +98,13 @@ class AdmissionReview(_Sent):
     kind: Literal["AdmissionReview"]
     """Kind of the envelope."""
     request: AdmissionRequest
-    """What is to be judged."""
+    """The request to review."""
 
 
 def parse_review(body: bytes) -> AdmissionRequest:
-    """The request that a body carries.
+    """Parse the request of a body.
 
-    Raises:
-        ReviewUnreadable: it is no JSON, or no AdmissionReview of the one version that there is.
+    Raises: ReviewUnreadable: it is not a JSON AdmissionReview of the supported version.
     """
     values = sum(body.count(sign) for sign in (b",", b"[", b"{"))
     if values > MOST_VALUES:
@@ -120,7 +118,7 @@ def parse_review(body: bytes) -> AdmissionRequest:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         raise ReviewUnreadable(
-            "this is no review of one object",
+            "the request is not an AdmissionReview of one object",
             path=".".join(map(str, first["loc"])) or None,
             found=first["msg"],
             expected=f"an AdmissionReview of {REVIEW_VERSION}, as JSON",
@@ -129,11 +127,11 @@ def parse_review(body: bytes) -> AdmissionRequest:
 
 
 def passes_unread(request: AdmissionRequest, passed_users: Container[str]) -> bool:
-    """Whether a write is let through without a look.
+    """Whether a request is allowed without a review.
 
     A status is the controller's; an object that is being deleted must be able to lose its
-    finalizers, however wrong it is; and what does not touch the spec changes nothing that is
-    judged here.
+    finalizers even if it is invalid; and a write that leaves the spec unchanged changes nothing
+    that is reviewed.
     """
     if not request.is_about_ours or request.operation is Operation.CONNECT:
         return True

@@ -1,9 +1,9 @@
-"""The judgement on one object: what it is refused for, and what its author is warned of.
+"""The review of one object: errors that deny it, and warnings.
 
-Refused is what is wrong by itself, or contradicts what exists. What is missing, or does not fit
-what it refers to, may be put right by the next object of the same `kubectl apply`, and what would
-break others may be the first half of a change in two steps (ruling D13): both are warnings, and the
-resource concerned stalls with the reason.
+Denied is what is invalid by itself or conflicts with existing resources. Missing or mismatched
+references may be fixed by the next object of the same `kubectl apply`, and a breaking change may be
+the first of two steps (rule R15): both are warnings, and the affected resource stalls with the
+reason.
 """
 
 from __future__ import annotations
@@ -22,39 +22,39 @@ from snaploom.models.resource import Resource
 from snaploom.planning.sqlgate.facts import SqlJudge
 from snaploom.planning.validation.validator import validate
 from snaploom_operator.admission.answers import PASSED, Answer, Refusal, warning_text
-from snaploom_operator.admission.breaking import (
-    Neighbourhood,
+from snaploom_operator.admission.breakingchanges import (
+    ResourceSet,
     broken_by,
-    dragged_along,
-    restructured,
+    newly_stalled,
+    restructuring_findings,
 )
 from snaploom_operator.admission.contradictions import contradictions
 from snaploom_operator.admission.request import AdmissionRequest
-from snaploom_operator.admission.surroundings import Surroundings
-from snaploom_operator.knowledge.parsing import parse_resource
-from snaploom_operator.metadata import metadata_of, text_in
+from snaploom_operator.admission.reviewcontext import ReviewContext
+from snaploom_operator.gather.clusterrules import cluster_findings
+from snaploom_operator.objectmetadata import metadata_of, text_in
 from snaploom_operator.objects import JsonObject
-from snaploom_operator.observing.clusterrules import cluster_findings
-from snaploom_operator.settings import ProtectDependants
+from snaploom_operator.operatorsettings import ProtectDependants
+from snaploom_operator.store.resourceparser import parse_resource
 
 NAMES_SHOWN = 5
 """Names of dependants in one sentence."""
 _CONTRADICTIONS = frozenset({"SL155", "SL174", "SL181"})
-"""Findings of validation about what `contradictions` judges."""
+"""Findings of validation that `contradictions` reports itself."""
 
 
 @dataclass(frozen=True)
 class Submission:
-    """An object that is to be created or changed, and that can be read."""
+    """A parsed object that is to be created or changed."""
 
     resource: Resource
-    """As it is to be."""
+    """The submitted object."""
     before: Resource | None
-    """As it is; None for a new one, and for one that cannot be read."""
+    """The stored object; None for a new one, and for an unparsable one."""
 
 
 def read_submission(request: AdmissionRequest) -> Submission | Answer:
-    """The object of a request, or the refusal of one that cannot be read."""
+    """Parse the object of a request; a denial if that fails."""
     read = read_object(_declared(request.new or {}, request.namespace))
     if read.resource is None:
         return Answer(Refusal(read.findings))
@@ -62,7 +62,7 @@ def read_submission(request: AdmissionRequest) -> Submission | Answer:
 
 
 def _declared(sent: JsonObject, namespace: str) -> dict[str, JsonValue]:
-    """What its author declares: without a status, and without who manages which field."""
+    """The object without status and managed fields."""
     metadata = {key: value for key, value in metadata_of(sent).items() if key != "managedFields"}
     if namespace:
         metadata["namespace"] = namespace
@@ -79,56 +79,53 @@ def _before(old: JsonObject | None) -> Resource | None:
 
 def review(
     submission: Submission,
-    around: Surroundings,
+    context: ReviewContext,
     protect: ProtectDependants,
     *,
     judge_sql: SqlJudge,
     allow_jdbc_url: bool = False,
     allow: Allowances = NO_ALLOWANCES,
 ) -> Answer:
-    """The judgement on an object that is to be created or changed.
+    """Review a create or an update.
 
-    Args:
-        submission: the object.
-        around: what else there is.
-        protect: whether a change that breaks others is refused.
-        judge_sql: gives the facts of texts of SQL.
-        allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
-        allow: what declarations may use beyond the built-in lists.
+    Args: submission: the object. context: the related resources. protect: whether a breaking change
+        is denied. judge_sql: gives the facts of texts of SQL. allow_jdbc_url: whether the
+        operator's settings allow whole JDBC URLs. allow: what declarations may use beyond the
+        built-in lists.
     """
     resource, identity = submission.resource, submission.resource.identity
-    now = (*around.near, *_listed(submission.before))
-    before = Neighbourhood(now, around.broken, allow, judge_sql)
-    after = Neighbourhood((*around.near, resource), around.broken, allow, judge_sql)
+    now = (*context.near, *_listed(submission.before))
+    before = ResourceSet(now, context.broken, allow, judge_sql, context.others)
+    after = ResourceSet((*context.near, resource), context.broken, allow, judge_sql, context.others)
     findings = after.findings([identity])
     refused = (
         *_by_itself(resource, findings, allow, judge_sql),
         *cluster_findings(resource, allow_jdbc_url=allow_jdbc_url, allow=allow),
-        *contradictions(resource, submission.before, around),
+        *contradictions(resource, submission.before, context),
     )
-    told = {(finding.code, finding.path) for finding in refused}
+    refused_at = {(finding.code, finding.path) for finding in refused}
     doubtful = [
         finding
         for finding in findings
-        if finding.code not in _CONTRADICTIONS and (finding.code, finding.path) not in told
+        if finding.code not in _CONTRADICTIONS and (finding.code, finding.path) not in refused_at
     ]
     if refused:
         return Answer(Refusal(refused), _warnings(doubtful))
     broken = (
-        *broken_by(before, after, around.dependants),
-        *dragged_along(submission.before, before, doubtful, around.dependants),
+        *broken_by(before, after, context.dependants),
+        *newly_stalled(submission.before, before, doubtful, context.dependants),
     )
     if broken and protect is ProtectDependants.DENY:
         refusal = Refusal(broken, _breaking(broken), HTTPStatus.FORBIDDEN, "Forbidden")
         return Answer(refusal, _warnings(doubtful))
-    history = () if errors_of(doubtful) else restructured(before, after, [identity])
+    history = () if errors_of(doubtful) else restructuring_findings(before, after, [identity])
     return Answer(
         warnings=(
             *_warnings(doubtful),
             *_warnings(history),
             *((_breaking(broken),) if broken else ()),
             *_warnings(broken),
-            *_unjudged(around),
+            *_unjudged(context),
         )
     )
 
@@ -140,13 +137,15 @@ def _listed(resource: Resource | None) -> tuple[Resource, ...]:
 def _by_itself(
     resource: Resource, findings: Iterable[Finding], allow: Allowances, judge_sql: SqlJudge
 ) -> tuple[Finding, ...]:
-    """Errors that stay whatever else there is."""
+    """Errors that do not depend on other resources."""
     if not errors_of(findings):
         return ()
-    alone = validate(
+    own_findings = validate(
         [resource], missing_reference=Severity.WARNING, allow=allow, judge_sql=judge_sql
     )
-    return tuple(finding for finding in errors_of(alone) if finding.code not in _CONTRADICTIONS)
+    return tuple(
+        finding for finding in errors_of(own_findings) if finding.code not in _CONTRADICTIONS
+    )
 
 
 def _warnings(findings: Iterable[Finding]) -> tuple[str, ...]:
@@ -155,26 +154,24 @@ def _warnings(findings: Iterable[Finding]) -> tuple[str, ...]:
 
 def _breaking(findings: Iterable[Finding]) -> str:
     names = sorted({finding.resource for finding in findings})
-    them = "it stalls until that is mended" if len(names) == 1 else "they stall until it is mended"
+    them = "it stalls until that is fixed" if len(names) == 1 else "they stall until it is fixed"
     return f"this change breaks {named(names)}; {them}"
 
 
-def _unjudged(around: Surroundings) -> tuple[str, ...]:
-    if not around.unjudged:
+def _unjudged(context: ReviewContext) -> tuple[str, ...]:
+    if not context.unjudged:
         return ()
-    looked_at = len(around.dependants)
+    judged = len(context.dependants)
     return (
-        f"what this change means for others was looked at in {looked_at} of "
-        f"{looked_at + around.unjudged} resources that name this one",
+        f"the effect of this change on others was checked for {judged} of "
+        f"{judged + context.unjudged} resources that refer to this one",
     )
 
 
 def review_deletion(request: AdmissionRequest, users: Sequence[str]) -> Answer:
-    """The judgement on a deletion: always let through, with a warning where others need it.
+    """Review a deletion: always allowed, with a warning if other resources refer to the object.
 
-    Args:
-        request: the deletion.
-        users: identities of the resources that name it.
+    Args: request: the deletion. users: identities of the resources that refer to it.
     """
     if not users:
         return PASSED
@@ -186,7 +183,7 @@ def review_deletion(request: AdmissionRequest, users: Sequence[str]) -> Answer:
 
 
 def named(identities: Sequence[str]) -> str:
-    """The first of some resources, and how many more there are."""
+    """The first names of resources, and the number of the others."""
     shown = ", ".join(identities[:NAMES_SHOWN])
     more = len(identities) - NAMES_SHOWN
     return f"{shown} and {more} more" if more > 0 else shown

@@ -1,7 +1,7 @@
-"""Threads of which nobody has more than a share, for work that cannot be ended.
+"""A thread pool with a limit per name, for work that cannot be cancelled.
 
-Whoever waits for a thread can give up; the thread goes on all the same. A share is taken until the
-work has really ended, so that work nobody waits for cannot fill all threads either.
+A caller can stop waiting, but its thread continues. A slot is held until the work has really ended,
+so that abandoned work cannot fill the pool.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ _Result = TypeVar("_Result")
 class _Share:
     turns: asyncio.Semaphore
     users: int = 0
-    """Pieces of work that have a thread or wait for one."""
+    """Tasks that run or wait."""
 
 
 class SharedThreads:
-    """Runs work in threads, and shares them by name.
+    """Runs work in threads, with a limit per name.
 
-    Args:
-        threads: runs the work.
-        share: threads that one name may have at a time.
+    Args: threads: the executor. share: concurrent threads of one name.
     """
 
     def __init__(self, threads: Executor, share: int) -> None:
@@ -36,10 +34,9 @@ class SharedThreads:
         self._shares: dict[str, _Share] = {}
 
     async def run(self, name: str, work: Callable[[], _Result]) -> _Result:
-        """What some work returns, once the name has a thread for it.
+        """Run work as soon as the name has a free slot; its result.
 
-        Raises:
-            Exception: whatever the work raises.
+        Raises: Exception: any error of the work.
         """
         share = self._shares.setdefault(name, _Share(asyncio.Semaphore(self._share)))
         share.users += 1

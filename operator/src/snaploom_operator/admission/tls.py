@@ -1,8 +1,8 @@
-"""The webhook's side of TLS: a certificate in files that change under it.
+"""Hot reload of the webhook's certificate files.
 
-Kubernetes replaces the files of a mounted Secret by turning one symbolic link; others write in
-place. So it is the contents that are compared, and a pair counts only when certificate and key
-belong together. Connections that are open stay as they are; new ones get the new certificate.
+Kubernetes replaces the files of a mounted Secret by switching a symbolic link; other tools write in
+place. So contents are compared, and a pair is used only if certificate and key match. Open
+connections keep their certificate; new ones get the new one.
 """
 
 from __future__ import annotations
@@ -13,40 +13,39 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 
-from snaploom_operator.certificates.wanted import expiry
+from snaploom_operator.certificates.rotation import expiry
 
 CERTIFICATE, KEY = "tls.crt", "tls.key"
-"""Names of the files, as Secrets of the type `kubernetes.io/tls` have them."""
-LOOK_SECONDS = 2.0
-"""Time between two looks at the files. Kubernetes itself takes up to a minute to change them."""
+"""File names, as in Secrets of the type `kubernetes.io/tls`."""
+RELOAD_SECONDS = 2.0
+"""Interval of checking the files. Kubernetes itself takes up to a minute to update them."""
 
 _log = logging.getLogger(__name__)
 
 
 class ServedCertificate:
-    """The newest good certificate of a folder.
+    """The newest valid certificate of a folder.
 
-    Args:
-        folder: where the files are, or will be.
-        tell_expiry: told when it ends, in seconds since 1970; for a metric.
+    Args: folder: folder of the files; it may be empty at first. on_expiry: called with the expiry
+        in seconds since 1970, for a metric.
     """
 
-    def __init__(self, folder: Path, tell_expiry: Callable[[float], None]) -> None:
+    def __init__(self, folder: Path, on_expiry: Callable[[float], None]) -> None:
         self._folder = folder
-        self._tell_expiry = tell_expiry
+        self._on_expiry = on_expiry
         self._contents: tuple[bytes, bytes] | None = None
         self._current: ssl.SSLContext | None = None
         self.context = _context()
-        """For the server; it passes every handshake on to the newest certificate."""
+        """TLS context of the server; every handshake uses the newest certificate."""
         self.context.sni_callback = self._choose
 
     @property
     def is_there(self) -> bool:
-        """Whether there is any certificate yet."""
+        """Whether a certificate was loaded."""
         return self._current is not None
 
-    def look(self) -> None:
-        """Take the files as they are now, where they are new and good."""
+    def reload(self) -> None:
+        """Load the files if they changed and are valid."""
         contents = self._read()
         if contents is None or contents == self._contents:
             return
@@ -54,22 +53,22 @@ class ServedCertificate:
         try:
             context.load_cert_chain(self._folder / CERTIFICATE, self._folder / KEY)
         except (ssl.SSLError, OSError) as error:
-            # Caught between two files; the next look sees both.
-            _log.warning("the certificate in %s cannot be used: %s", self._folder, error)
+            # Read between two writes; the next check reads both.
+            _log.warning("cannot load the certificate in %s: %s", self._folder, error)
             return
         if contents != self._read():
             return
         self._contents, self._current = contents, context
         ends = expiry(contents[0])
         if ends is not None:
-            self._tell_expiry(ends.timestamp())
+            self._on_expiry(ends.timestamp())
         _log.info("certificate in use, until %s", ends)
 
     async def follow(self) -> None:
-        """Look again and again, until cancelled."""
+        """Reload periodically, until cancelled."""
         while True:
-            self.look()
-            await asyncio.sleep(LOOK_SECONDS)
+            self.reload()
+            await asyncio.sleep(RELOAD_SECONDS)
 
     def _read(self) -> tuple[bytes, bytes] | None:
         try:
@@ -78,7 +77,7 @@ class ServedCertificate:
             return None
 
     def _choose(self, connection: ssl.SSLObject, name: str | None, asked: ssl.SSLContext) -> None:
-        """OpenSSL asks at every handshake, with a name or without."""
+        """Callback of every handshake, with or without a server name."""
         if self._current is not None:
             connection.context = self._current
 

@@ -1,1 +1,4 @@
-"""The webhook's certificate: what it should be, how it is made, and who keeps it fresh."""
+"""Issuing and rotation of the webhook's certificate in its Secret.
+
+The webhook loads the mounted files in `admission.tls`.
+"""

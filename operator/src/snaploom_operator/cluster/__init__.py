@@ -1,1 +1,4 @@
-"""The cluster as the operator uses it: the port, and the one adapter that talks to it."""
+"""Access to the Kubernetes API: the port (`Cluster`) and its adapter, requests and errors.
+
+The only package that uses the Kubernetes client; which requests to make is decided elsewhere.
+"""

@@ -1,4 +1,4 @@
-"""The port over a real API server."""
+"""The adapter of the port `Cluster` for a real API server."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from snaploom_operator.cluster.connection import connect
-from snaploom_operator.cluster.failures import failure_of
+from snaploom_operator.cluster.apierrors import failure_of
+from snaploom_operator.cluster.connection import USER_AGENT, connect
 from snaploom_operator.cluster.port import ApiResource, Change, ChangeType, Listing, Page
 from snaploom_operator.cluster.requests import Observer, Request, Requests
 from snaploom_operator.errors import (
@@ -23,25 +23,25 @@ from snaploom_operator.errors import (
     ObjectMissing,
     WatchExpired,
 )
-from snaploom_operator.metadata import Metadata, mapping_in, text_in
+from snaploom_operator.objectmetadata import Metadata, managers_of, mapping_in, text_in
 from snaploom_operator.objects import JsonObject
 
 PAGE = 500
-"""Objects of a page, as kubectl and client-go ask for them."""
+"""Objects per page, as in kubectl and client-go."""
 PAGED_TRIES = 3
-"""Lists that expire between their pages, before one is asked for in one piece."""
+"""Expired paged lists before an unpaged one is requested."""
 WATCH_SECONDS = 290
-"""After which the API server ends a watch; kopf's watches end so too."""
-SILENCE_SECONDS = 320.0
-"""Without a word, after which a watch counts as dead: longer than it may last."""
-HASTE_SECONDS = 1.0
-"""Shortest time between two beginnings of a watch."""
+"""Server-side timeout of a watch, the same as kopf's."""
+READ_SECONDS = 320.0
+"""Read timeout of a watch: longer than its server-side timeout."""
+SHORTEST_WATCH_SECONDS = 1.0
+"""Shortest interval between two starts of a watch."""
 
 _log = logging.getLogger(__name__)
 
 
 class KubernetesCluster:
-    """The port over a real API server; made by `open_cluster`."""
+    """`Cluster` over a real API server; created by `open_cluster`."""
 
     def __init__(
         self,
@@ -93,6 +93,20 @@ class KubernetesCluster:
         """See `Cluster.get`."""
         return _read(resource, await self._requests.send(Request("get", resource, namespace, name)))
 
+    async def managers(
+        self, resource: ApiResource, namespace: str, name: str, path: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        """Names of the field managers of a field.
+
+        Args: resource: kind of the object. namespace: its namespace. name: its name. path: path of
+            the field.
+
+        Raises:
+            ObjectMissing: there is no such object.
+        """
+        stored = await self._requests.send(Request("get", resource, namespace, name))
+        return managers_of(stored, path)
+
     async def create(
         self, resource: ApiResource, namespace: str, manifest: JsonObject
     ) -> JsonObject:
@@ -132,7 +146,7 @@ class KubernetesCluster:
         try:
             await self._requests.send(Request("delete", resource, namespace, name, body=options))
         except (ObjectMissing, ObjectChanged):
-            return  # it is gone, and perhaps another one of its name is there
+            return  # it is gone, or was recreated
 
     async def watch(
         self, resource: ApiResource, *, namespace: str | None = None, since: str, selector: str = ""
@@ -143,16 +157,16 @@ class KubernetesCluster:
             request = Request(
                 "watch", resource, namespace, query=(*_selected(selector), *_watched(since))
             )
-            async with self._requests.lines(request, SILENCE_SECONDS) as lines:
+            async with self._requests.lines(request, READ_SECONDS) as lines:
                 try:
                     async for line in lines:
                         change = _change(request, line)
                         since = Metadata.of(change.object).resource_version
                         yield change
                 except ApiUnavailable as error:
-                    _log.info("a watch is begun again: %s", error)
-            # A server that ends watches as soon as they begin is not to be asked without pause.
-            await self._pause(max(0.0, started + HASTE_SECONDS - time.monotonic()))
+                    _log.info("restarting a watch: %s", error)
+            # A server that ends watches immediately must not be called in a busy loop.
+            await self._pause(max(0.0, started + SHORTEST_WATCH_SECONDS - time.monotonic()))
 
 
 @asynccontextmanager
@@ -160,18 +174,17 @@ async def open_cluster(
     kubeconfig: Path | None = None,
     observer: Observer = lambda exchange: None,
     context: str | None = None,
+    user_agent: str = USER_AGENT,
 ) -> AsyncIterator[KubernetesCluster]:
-    """The cluster, with its connections closed at the end.
+    """Connect to a cluster; connections are closed at the end of the context.
 
-    Args:
-        kubeconfig: see `connection.connect`.
-        observer: told of every request, for metrics.
-        context: which context of the kubeconfig; None for its current one.
+    Args: kubeconfig: see `connection.connect`. observer: called after every request, for metrics.
+        context: context of the kubeconfig; None for its current one. user_agent: the tool that
+        connects.
 
-    Raises:
-        SettingsInvalid: there is no way to a cluster.
+    Raises: SettingsInvalid: no cluster is configured.
     """
-    client = await connect(kubeconfig, context)
+    client = await connect(kubeconfig, context, user_agent)
     try:
         yield KubernetesCluster(Requests(client, observer))
     finally:
@@ -192,22 +205,20 @@ def _watched(since: str) -> tuple[tuple[str, str], ...]:
 
 
 def _change(request: Request, line: bytes) -> Change:
-    """One line of a watch.
+    """Parse one line of a watch.
 
-    Raises:
-        WatchExpired: the server says that it is too late for these changes.
-        ClusterError: it says something else.
+    Raises: WatchExpired: the resourceVersion is too old. ClusterError: another error of the server.
     """
     try:
         event: JsonValue = json.loads(line)
     except ValueError as error:
-        raise ApiUnavailable(f"{request.asked}: a line is no JSON") from error
+        raise ApiUnavailable(f"{request.target}: a line is no JSON") from error
     event = event if isinstance(event, dict) else {}
     stored = mapping_in(event, "object")
     if event.get("type") == "ERROR":
         code = stored.get("code")
         known = code if isinstance(code, int) else 500
-        raise failure_of(request.asked, known, json.dumps(stored).encode(), None)
+        raise failure_of(request.target, known, json.dumps(stored).encode(), None)
     return Change(ChangeType(text_in(event, "type")), _read(request.resource, stored))
 
 
@@ -222,9 +233,9 @@ def _page(resource: ApiResource, answer: JsonObject, *, is_first: bool) -> Page:
 
 
 def _read(resource: ApiResource, stored: JsonObject) -> JsonObject:
-    """An object as the port promises it: lists leave its kind out, and nobody reads who wrote it.
+    """Add the kind, which lists omit, and remove `managedFields`, which are never read.
 
-    Replacing an object without `managedFields` leaves them as they are.
+    Replacing an object without `managedFields` keeps the stored ones.
     """
     metadata = stored.get("metadata")
     if isinstance(metadata, dict):

@@ -1,4 +1,4 @@
-"""How the API server is found and who we are to it: a kubeconfig, or the pod's service account."""
+"""Connects to the API server by a kubeconfig or the pod's service account."""
 
 from __future__ import annotations
 
@@ -21,26 +21,31 @@ KUBECONFIG = "KUBECONFIG"
 SERVICE_HOST = "KUBERNETES_SERVICE_HOST"
 """Kubernetes sets it in every pod."""
 USER_AGENT = "snaploom-operator"
+"""User agent of the operator in audit logs, and the name of its field manager."""
+COMMAND_LINE = "snaploom-cli"
+"""User agent of the command line, so that its writes have another field manager."""
+WEBHOOK = "snaploom-webhook"
+"""User agent of the webhook, which writes nothing."""
 
 _UNREADABLE = (
     ConfigException, OSError, ValueError, yaml.YAMLError,
-    AttributeError, LookupError, TypeError,  # what a kubeconfig of another shape ends in
+    AttributeError, LookupError, TypeError,  # raised for a malformed kubeconfig
 )  # fmt: skip
 DEFAULT_FILE = str(Path.home() / ".kube" / "config")
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 """Kubernetes puts it into every pod that has a service account."""
 
 
-async def connect(kubeconfig: Path | None = None, context: str | None = None) -> ApiClient:
-    """A client; close it.
+async def connect(
+    kubeconfig: Path | None = None, context: str | None = None, user_agent: str = USER_AGENT
+) -> ApiClient:
+    """Create a client, which the caller closes.
 
-    Args:
-        kubeconfig: the file to use. None: the one that `KUBECONFIG` names; or else, in a pod, its
-            service account; or else `~/.kube/config`. Nothing is ever written into it.
-        context: which context of it; None for its current one.
+    Args: kubeconfig: the kubeconfig, which is never written. None: the file that `KUBECONFIG`
+        names; else, in a pod, its service account; else `~/.kube/config`. context: context of the
+        kubeconfig; None for its current one. user_agent: the tool that connects.
 
-    Raises:
-        SettingsInvalid: none of them is there, or it cannot be read.
+    Raises: SettingsInvalid: there is none of them, or it cannot be read.
     """
     configuration = Configuration()
     file = _file(kubeconfig)
@@ -54,21 +59,20 @@ async def connect(kubeconfig: Path | None = None, context: str | None = None) ->
                 client_configuration=configuration,
                 persist_config=False,
             )
-        # Looking for a proxy's password in ~/.netrc costs a thread, and a tenth of all time, each
-        # request; aiohttp does it whether there is a proxy or not.
+        # Reading a proxy's password from ~/.netrc costs a thread and a tenth of the time of each
+        # request; aiohttp does it even without a proxy.
         configuration.client_session_kwargs = {"trust_env": bool(getproxies_environment())}
         client = ApiClient(configuration)
     except _UNREADABLE as error:
-        raise _no_way(str(error)) from error
-    client.user_agent = USER_AGENT
+        raise _no_cluster(str(error)) from error
+    client.user_agent = user_agent
     return client
 
 
 def is_in_pod(kubeconfig: Path | None = None) -> bool:
-    """Whether the way to the API server is the service account of a pod.
+    """Whether `connect` uses the service account of a pod.
 
-    Args:
-        kubeconfig: as of `connect`.
+    Args: kubeconfig: as in `connect`.
     """
     return _file(kubeconfig) is None and SERVICE_HOST in os.environ
 
@@ -88,28 +92,28 @@ def default_namespace(kubeconfig: Path | None = None, context: str | None = None
     try:
         contexts, current = list_kube_config_contexts(_existing(_file(kubeconfig)))
     except _UNREADABLE as error:
-        raise _no_way(str(error)) from error
+        raise _no_cluster(str(error)) from error
     chosen = (
         current if context is None else next((c for c in contexts if c["name"] == context), None)
     )
     if chosen is None:
-        raise _no_way(
+        raise _no_cluster(
             f"no context {context!r}; there are: {', '.join(c['name'] for c in contexts)}"
         )
     return str(chosen["context"].get("namespace") or "default")
 
 
 def _existing(file: str | None) -> str:
-    """The kubeconfig, or several as `KUBECONFIG` lists them; the client library prints if none."""
+    """The path list of kubeconfigs; checked because the client library prints if none exists."""
     chosen = file or DEFAULT_FILE
     if not any(Path(part).is_file() for part in chosen.split(os.pathsep)):
         raise FileNotFoundError(f"there is no file {chosen}")
     return chosen
 
 
-def _no_way(found: str) -> SettingsInvalid:
+def _no_cluster(found: str) -> SettingsInvalid:
     return SettingsInvalid(
-        "there is no way to a Kubernetes cluster",
+        "no Kubernetes cluster is configured",
         found=found,
         expected="a kubeconfig, or a pod with a service account",
         hint="set KUBECONFIG to a kubeconfig that works with kubectl",

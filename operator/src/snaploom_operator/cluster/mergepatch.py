@@ -10,10 +10,10 @@ from snaploom_operator.objects import JsonObject
 
 
 def difference(before: JsonObject, after: JsonObject) -> dict[str, JsonValue]:
-    """The merge patch that makes one object of another; empty when they are equal.
+    """The merge patch from one object to another; empty if they are equal.
 
-    What is gone is an explicit null. A list that changed is written as a whole, and null members
-    of `after` count as not being there: a merge patch can say neither differently.
+    Removed members are null. A changed list is replaced as a whole, and null members of `after`
+    count as missing: merge patches cannot express more.
     """
     patch: dict[str, JsonValue] = {
         key: None for key, value in before.items() if value is not None and after.get(key) is None

@@ -1,4 +1,4 @@
-"""Logs of pods, line by line; only people's commands read them."""
+"""Streams pod logs line by line, for the command line."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from snaploom.models.times import EpochNanos
-from snaploom_operator.cluster.connection import connect
+from snaploom_operator.cluster.apiresources import PODS
+from snaploom_operator.cluster.connection import COMMAND_LINE, connect
 from snaploom_operator.cluster.requests import Request, Requests
-from snaploom_operator.cluster.resources import PODS
 from snaploom_operator.instants import known_instant
 
-_SILENCE = 24 * 3600.0
-"""Seconds without a line after which a log that is followed counts as dead."""
+_READ_SECONDS = 24 * 3600.0
+"""Read timeout of a followed log."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class LogLine:
     """A line of a log."""
 
     time: EpochNanos
-    """When the node took it in."""
+    """When the node received it."""
     text: str
 
 
@@ -34,26 +34,26 @@ async def pod_log(
     kubeconfig: Path | None = None,
     context: str | None = None,
 ) -> AsyncIterator[LogLine]:
-    """The lines that a pod's first container wrote, and those that it writes from now on.
+    """Stream the log of a pod's first container.
 
     Args:
-        namespace: where it is.
+        namespace: namespace of the pod.
         pod: its name.
-        is_followed: whether to wait for what it writes from now on.
-        since: earlier lines are left out, in ISO 8601; None for all.
-        kubeconfig: how the cluster is reached; None as kubectl finds it.
+        is_followed: whether to wait for new lines.
+        since: earliest time in ISO 8601; None for all lines.
+        kubeconfig: kubeconfig; None for kubectl's default.
         context: of the kubeconfig; None for its current one.
 
     Raises:
         ClusterError: there is no such pod, its container has not started, or it may not be read.
     """
-    client = await connect(kubeconfig, context)
+    client = await connect(kubeconfig, context, COMMAND_LINE)
     try:
         asked = {"follow": "true" if is_followed else None, "sinceTime": since}
         given = ((name, value) for name, value in asked.items() if value is not None)
         query = (("timestamps", "true"), *given)
         request = Request("get", PODS, namespace, pod, "log", query=query)
-        async with Requests(client, lambda exchange: None).lines(request, _SILENCE) as lines:
+        async with Requests(client, lambda exchange: None).lines(request, _READ_SECONDS) as lines:
             async for line in lines:
                 yield _timed(line.decode(errors="replace"))
     finally:
@@ -61,7 +61,7 @@ async def pod_log(
 
 
 def _timed(line: str) -> LogLine:
-    """A line with its time, which the API server puts in front; without one it is of no time."""
+    """Parse the timestamp that the API server puts in front of a line; 0 if it is missing."""
     time, _, text = line.partition(" ")
     instant = known_instant(time)
     return LogLine(EpochNanos(0), line) if instant is None else LogLine(instant, text)

@@ -1,11 +1,10 @@
-"""The port to the Kubernetes API: the few verbs that the operator uses, and what may go wrong.
+"""The port to the Kubernetes API: the verbs that the operator uses, and their errors.
 
-The controller's watches are kopf's; the webhook, which has no kopf, lists and then watches here.
-Every method raises `ClusterError` or one of its kinds, never the client library's errors, so that
-`decide` and `apply` know none of it. Any of them may raise `NotAllowed`, `TooManyRequests` and
-`ApiUnavailable`. Objects come with `apiVersion` and `kind`, in lists too, and without
-`metadata.managedFields`, which is half of their size and which nobody here reads. The namespace of
-what has none is empty.
+The controller's watches are kopf's; the webhook, which has no kopf, uses `watch` of this port.
+Every method raises subclasses of `ClusterError`, never errors of the client library. Any of them
+may raise `NotAllowed`, `TooManyRequests` and `ApiUnavailable`. Objects have `apiVersion` and
+`kind`, in lists too, and no `metadata.managedFields`, which are half of their size and are never
+read. Cluster-scoped objects have an empty namespace.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from snaploom_operator.objects import JsonObject
 
 @dataclass(frozen=True)
 class ApiResource:
-    """A kind of objects, as paths of the API name it."""
+    """A kind of objects, as in API paths."""
 
     group: str
     """Empty for the core group."""
@@ -30,13 +29,13 @@ class ApiResource:
 
     @property
     def api_version(self) -> str:
-        """As objects write it."""
+        """Its `apiVersion`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
 @dataclass(frozen=True)
 class Listing:
-    """Every object of a kind, as of one moment."""
+    """All objects of a kind at one resourceVersion."""
 
     items: tuple[JsonObject, ...]
     resource_version: str
@@ -44,41 +43,41 @@ class Listing:
 
 @dataclass(frozen=True)
 class Page(Listing):
-    """Some objects of a kind, as of the same moment as the others of its list."""
+    """A page of a list, of the same resourceVersion as its other pages."""
 
     is_first: bool
-    """Whether the list begins with it, or begins again: what came before is of another moment."""
+    """Whether it is the first page of a list; a list that expired starts again."""
 
 
 class ChangeType(StrEnum):
-    """What happened to an object, in the words of the API."""
+    """The type of a watch event, as the API names it."""
 
     ADDED = "ADDED"
-    """It is new."""
+    """The object was created."""
     MODIFIED = "MODIFIED"
-    """It is another than it was."""
+    """The object was changed."""
     DELETED = "DELETED"
-    """It is gone."""
+    """The object was deleted."""
     BOOKMARK = "BOOKMARK"
-    """Nothing happened: the watch is alive, and has got to the object's `resourceVersion`."""
+    """No change: the watch has reached the object's `resourceVersion`."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """Something that a watch saw."""
+    """An event of a watch."""
 
     type: ChangeType
     object: JsonObject
-    """As it is now, or was last; of a bookmark, its `resourceVersion` only."""
+    """The current or last state; of a bookmark, its `resourceVersion` only."""
 
 
 class Cluster(Protocol):
-    """What the operator asks of a cluster."""
+    """The Kubernetes API as the operator uses it."""
 
     async def list(
         self, resource: ApiResource, *, namespace: str | None = None, selector: str = ""
     ) -> Listing:
-        """Every object of a kind; None for all namespaces.
+        """List all objects of a kind; namespace None for all namespaces.
 
         Raises:
             ResourceUnknown: the cluster has no such kind.
@@ -88,7 +87,7 @@ class Cluster(Protocol):
     def pages(
         self, resource: ApiResource, *, namespace: str | None = None, selector: str = ""
     ) -> AsyncGenerator[Page, None]:
-        """The same page by page, so that the objects of a large kind are never held at once.
+        """List page by page, so that not all objects of a kind are in memory at once.
 
         Raises:
             ResourceUnknown: the cluster has no such kind.
@@ -96,22 +95,20 @@ class Cluster(Protocol):
         ...
 
     async def get(self, resource: ApiResource, namespace: str, name: str) -> JsonObject:
-        """One object.
+        """Read one object.
 
-        Raises:
-            ObjectMissing: there is none.
+        Raises: ObjectMissing: it does not exist.
         """
         ...
 
     async def create(
         self, resource: ApiResource, namespace: str, manifest: JsonObject
     ) -> JsonObject:
-        """Create an object; what the API server made of it.
+        """Create an object; the stored object.
 
-        Raises:
-            ObjectExists: there is one of this name.
-            ObjectRefused: the API server, or an admission webhook, refused it; or a quota did.
-            NamespaceTerminating: the namespace is going, or gone.
+        Raises: ObjectExists: an object of this name exists. ObjectRefused: schema, admission
+            webhook or quota refused it. NamespaceTerminating: the namespace is being deleted, or
+            deleted.
         """
         ...
 
@@ -121,8 +118,8 @@ class Cluster(Protocol):
         """Replace an object; its `metadata.resourceVersion` must be the current one.
 
         Raises:
-            ObjectChanged: somebody changed it meanwhile.
-            ObjectMissing: there is none.
+            ObjectChanged: it was changed since it was read.
+            ObjectMissing: it does not exist.
         """
         ...
 
@@ -139,32 +136,26 @@ class Cluster(Protocol):
 
         Of a status the API server checks the version only, which no two objects of a kind share.
 
-        Raises:
-            ObjectChanged: somebody changed it meanwhile, or it is another object by now.
-            ObjectMissing: there is none.
+        Raises: ObjectChanged: it was changed or recreated since it was read. ObjectMissing: it does
+            not exist.
         """
         ...
 
     async def delete(self, resource: ApiResource, namespace: str, name: str, *, uid: str) -> None:
-        """Delete an object in the background, if it still has this UID; nothing when it is gone."""
+        """Delete an object in the background if it has this UID; a missing object is ignored."""
         ...
 
     def watch(
         self, resource: ApiResource, *, namespace: str | None = None, since: str, selector: str = ""
     ) -> AsyncGenerator[Change, None]:
-        """Every change after a listing, without end; None for all namespaces.
+        """Stream all changes after a listing, endlessly.
 
-        A connection that ends, as all do after a time, is made anew from where it stood. After any
-        error the caller lists again and watches from there. Close it with `contextlib.aclosing`.
+        A connection that ends is reopened from the last event. After any error the caller lists
+        again and watches from there. Close it with `contextlib.aclosing`.
 
-        Args:
-            resource: the kind.
-            namespace: where; None for everywhere.
-            since: `resource_version` of the listing.
-            selector: labels that the objects have.
+        Args: resource: the kind. namespace: namespace; None for all. since: `resource_version` of
+            the listing. selector: label selector.
 
-        Raises:
-            WatchExpired: the cluster does not remember changes since then.
-            ResourceUnknown: the cluster has no such kind.
+        Raises: WatchExpired: `since` is too old. ResourceUnknown: the cluster has no such kind.
         """
         ...

@@ -1,9 +1,9 @@
-"""Requests to the API server: JSON in and out, time-outs, and repetition of what may be repeated.
+"""Sends requests to the API server: JSON, timeouts, and retries of what is safe to retry.
 
 Models of the client library are not used: parsing ten thousand objects into them takes minutes and
-gigabytes. Reads are repeated, and deletions, which name a UID. A create or a patch whose answer was
-lost is not: whoever asked looks again at what there is. It is repeated only where it certainly did
-nothing: no connection was made, or the server asked for patience.
+gigabytes. Reads and deletions, which name a UID, are retried. A create or a patch whose answer was
+lost is not: the caller reads the current state first. It is retried only if it certainly had no
+effect: no connection was made, or the server answered 429.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from kubernetes.aio.config import ConfigException
 from pydantic import JsonValue
 from pydantic_core import from_json
 
-from snaploom_operator.cluster.failures import Asked, failure_of
+from snaploom_operator.cluster.apierrors import RequestTarget, failure_of
 from snaploom_operator.cluster.port import ApiResource
 from snaploom_operator.errors import ApiUnavailable, TooManyRequests
 from snaploom_operator.objects import JsonObject
 
 REQUEST_SECONDS = 30.0
-"""Of one request; the API server itself gives up after 60."""
+"""Timeout of one request; the API server's own is 60."""
 CONNECT_SECONDS = 10.0
 ATTEMPTS = 4
-"""Tries of what may be repeated; the waits between add up to 3 seconds, and the caller's own
-backoff goes on from there."""
+"""Attempts of a retryable request; the waits between add up to 3 seconds, and the caller has a
+backoff of its own."""
 FIRST_WAIT = 0.25
 LONGEST_WAIT = 30.0
-"""Seconds for which a 429 may ask; longer waits are the caller's."""
+"""Longest `Retry-After` in seconds that is waited here; longer waits are left to the caller."""
 
 _Result = TypeVar("_Result")
 
@@ -60,13 +60,13 @@ class Request:
     body: JsonObject | None = None
 
     @property
-    def asked(self) -> Asked:
-        """What it is about, for errors."""
-        return Asked(self.verb, self.resource.plural, self.name)
+    def target(self) -> RequestTarget:
+        """Verb and object, for errors."""
+        return RequestTarget(self.verb, self.resource.plural, self.name)
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether doing it twice is as good as doing it once."""
+        """Whether it is idempotent."""
         return self.verb in ("list", "get", "watch", "delete")
 
     @property
@@ -95,15 +95,15 @@ class Request:
 
 @dataclass(frozen=True)
 class Exchange:
-    """One request and how it was answered; for metrics."""
+    """One request and its outcome, for metrics."""
 
     verb: str
     resource: str
     """Plural of the kind."""
     code: int
-    """HTTP status; 0 when no answer came."""
+    """HTTP status; 0 without an answer."""
     seconds: float
-    """Until the head of the answer."""
+    """Seconds until the response headers."""
 
 
 Observer = Callable[[Exchange], None]
@@ -116,10 +116,7 @@ class _NotConnected(ApiUnavailable):
 class Requests:
     """Sends requests.
 
-    Args:
-        client: how to reach the API server.
-        observer: told of every request.
-        pause: waits for seconds; tests do not.
+    Args: client: client of the API server. observer: called after every request. pause: sleeps.
     """
 
     def __init__(
@@ -133,27 +130,23 @@ class Requests:
         self._pause = pause
 
     async def send(self, request: Request) -> JsonObject:
-        """The answer.
+        """Send a request; the response body.
 
-        Raises:
-            ClusterError: the API server refuses it, or does not answer.
+        Raises: ClusterError: an error response, or none.
         """
         return await self._repeated(request, lambda: self._exchange(request))
 
     @asynccontextmanager
     async def lines(
-        self, request: Request, silence: float
+        self, request: Request, read_timeout: float
     ) -> AsyncGenerator[AsyncGenerator[bytes, None], None]:
-        """The lines of an answer that goes on.
+        """Stream the lines of a response.
 
-        Args:
-            request: the request.
-            silence: seconds without anything after which the connection counts as dead.
+        Args: request: the request. read_timeout: seconds without data after which it fails.
 
-        Raises:
-            ClusterError: the API server refuses it, does not answer, or falls silent.
+        Raises: ClusterError: an error response, none, or no data within the timeout.
         """
-        timeout = ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=silence)
+        timeout = ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=read_timeout)
         response = await self._repeated(request, lambda: self._open(request, timeout))
         lines = _lines(request, response)
         try:
@@ -181,20 +174,20 @@ class Requests:
 
     async def _exchange(self, request: Request) -> JsonObject:
         response = await self._open(request, ClientTimeout(REQUEST_SECONDS))
-        with _translating(request):
+        with _translate_errors(request):
             return _parsed(request, await response.read())
 
     async def _open(self, request: Request, timeout: ClientTimeout) -> RESTResponse:
-        """The answer once its head is there; failures are raised."""
+        """Wait for the response headers; error responses are raised."""
         started = time.monotonic()
         code = 0
         try:
-            with _translating(request):
+            with _translate_errors(request):
                 response = await self._request(request, timeout)
                 code = response.status
                 if code >= 400:
                     wait = response.headers.get("Retry-After")
-                    raise failure_of(request.asked, code, await response.read(), wait)
+                    raise failure_of(request.target, code, await response.read(), wait)
                 return response
         finally:
             seconds = time.monotonic() - started
@@ -203,7 +196,7 @@ class Requests:
     async def _request(self, request: Request, timeout: ClientTimeout) -> RESTResponse:
         client = self._client
         headers = {**client.default_headers, "Accept": JSON, "Content-Type": request.content_type}
-        # Looked up for every request: tokens of service accounts are renewed every hour.
+        # Read for every request: tokens of service accounts are renewed every hour.
         await client.update_params_for_auth(
             headers, [], ["BearerToken"], request.path, request.method, None
         )
@@ -218,9 +211,9 @@ class Requests:
 
 
 async def _lines(request: Request, response: RESTResponse) -> AsyncGenerator[bytes, None]:
-    """Lines of any length: those of aiohttp end at 4 MiB, and an object in JSON can be larger."""
+    """Split into lines of any length: aiohttp's limit is 4 MiB, and JSON objects can be larger."""
     begun = bytearray()
-    with _translating(request):
+    with _translate_errors(request):
         async for chunk in response.response.content.iter_any():
             *ended, rest = chunk.split(b"\n")
             for line in ended:
@@ -230,22 +223,22 @@ async def _lines(request: Request, response: RESTResponse) -> AsyncGenerator[byt
 
 
 @contextmanager
-def _translating(request: Request) -> Iterator[None]:
-    """Failures of the connection, in our words."""
+def _translate_errors(request: Request) -> Iterator[None]:
+    """Raise connection errors as `ClusterError`."""
     try:
         yield
     except (ClientConnectorError, ConnectionTimeoutError) as error:
-        raise _NotConnected(f"{request.asked}: {error}") from error
+        raise _NotConnected(f"{request.target}: {error}") from error
     except (ClientError, ConfigException, OSError, TimeoutError) as error:
-        told = str(error) or type(error).__name__
-        raise ApiUnavailable(f"{request.asked}: {told}") from error
+        message = str(error) or type(error).__name__
+        raise ApiUnavailable(f"{request.target}: {message}") from error
 
 
 def _parsed(request: Request, body: bytes) -> JsonObject:
     try:
-        result: JsonValue = from_json(body)  # in half of json's time; lists are most of a start
+        result: JsonValue = from_json(body)  # twice as fast as json; lists take most of the start
     except ValueError as error:
-        raise ApiUnavailable(f"{request.asked}: the answer is no JSON") from error
+        raise ApiUnavailable(f"{request.target}: the response is not JSON") from error
     if not isinstance(result, dict):
-        raise ApiUnavailable(f"{request.asked}: the answer is no object")
+        raise ApiUnavailable(f"{request.target}: the response is not an object")
     return result

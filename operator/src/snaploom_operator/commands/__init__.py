@@ -1,4 +1,8 @@
-"""Commands of `snaploom` that talk to a cluster, by name; light to import, for `--help`."""
+"""Commands of `snaploom` that use a cluster.
+
+This module only lists them, so that `--help` imports nothing heavy; commands without a cluster are
+in `snaploom.cli`.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +10,38 @@ COMMANDS = (
     (
         "status",
         "snaploom_operator.commands.status:status",
-        "Tell how outputs and indexes of a cluster stand.",
+        "Show the status of outputs and indexes in a cluster.",
     ),
     (
         "logs",
         "snaploom_operator.commands.logs:logs",
-        "Show what driver and operator wrote about a run.",
+        "Show the logs of a run: driver and operator.",
     ),
-    ("trigger", "snaploom_operator.commands.asking:trigger", "Ask a cluster for a run now."),
-    ("suspend", "snaploom_operator.commands.asking:suspend", "Start no further run."),
-    ("resume", "snaploom_operator.commands.asking:resume", "Start runs again."),
+    ("trigger", "snaploom_operator.commands.runcontrol:trigger", "Start a run now."),
+    (
+        "suspend",
+        "snaploom_operator.commands.runcontrol:suspend",
+        "Suspend the runs of an output or index.",
+    ),
+    (
+        "resume",
+        "snaploom_operator.commands.runcontrol:resume",
+        "Resume the runs of an output or index.",
+    ),
     (
         "operator run",
         "snaploom_operator.commands.run:run",
-        "Make the declarations of a cluster live.",
+        "Run the operator.",
     ),
     (
         "operator webhook",
         "snaploom_operator.commands.webhook:webhook",
-        "Check resources before the API server stores them.",
+        "Run the admission webhook.",
     ),
     (
         "operator settings",
         "snaploom_operator.commands.settings:settings",
-        "Show the settings in force, and what their lists allow.",
+        "Show the effective operator settings and allow lists.",
     ),
 )
-GROUPS = {"operator": "What runs in a cluster: the operator and its webhook."}
+GROUPS = {"operator": "Run the operator and its webhook."}

@@ -1,10 +1,13 @@
-"""Lines of several logs as one: read, filtered and brought into the order of time; pure."""
+"""Log lines of driver and operator: parsed, filtered, and merged by time."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from pydantic import JsonValue
 
@@ -13,19 +16,21 @@ from snaploom_operator.cluster.podlogs import LogLine
 from snaploom_operator.objects import Ref
 
 DRIVER, OPERATOR = "driver", "operator"
+MERGE_SECONDS = 0.5
+"""Seconds that lines of followed logs are held, so that earlier lines of other logs can arrive."""
 _FIELDS = ("run", "reason")
-"""What is shown of an object's fields besides its level and its message."""
+"""Fields of a JSON log entry that are shown besides level and message."""
 _TEXT = re.compile(r"\S+Z (?P<level>[A-Z]+) ++(?P<message>.*)")
-"""The operator's lines in its form for people: they begin with their time."""
+"""A line of the operator's text format, which begins with its time."""
 
 
 @dataclass(frozen=True, order=True)
 class Line:
-    """A line for people."""
+    """A displayed line."""
 
     time: EpochNanos
     source: str
-    """Who wrote it: `driver` or `operator`."""
+    """`driver`, `operator` or `event`."""
     text: str
 
     def __str__(self) -> str:
@@ -34,22 +39,20 @@ class Line:
 
 
 def driver_line(line: LogLine) -> Line:
-    """A line of a driver: ours as people read it, Spark's as it is."""
-    told = _object(line.text)
-    return Line(line.time, DRIVER, line.text if told is None else _shown(told, ("reason",)))
+    """A line of a driver: Snaploom's JSON as text, Spark's lines unchanged."""
+    entry = _object(line.text)
+    return Line(line.time, DRIVER, line.text if entry is None else _shown(entry, ("reason",)))
 
 
 def operator_line(line: LogLine, resource: Ref) -> Line | None:
-    """A line of the operator about a resource; None for one about something else.
+    """A line of the operator about a resource; None for other lines.
 
-    Args:
-        line: as it was logged, in either form.
-        resource: what the line has to be about.
+    Args: line: the logged line, JSON or text. resource: the resource.
     """
-    told = _object(line.text)
-    if told is not None:
-        is_meant = told.get("resource") == str(resource)
-        return Line(line.time, OPERATOR, _shown(told, _FIELDS)) if is_meant else None
+    entry = _object(line.text)
+    if entry is not None:
+        is_meant = entry.get("resource") == str(resource)
+        return Line(line.time, OPERATOR, _shown(entry, _FIELDS)) if is_meant else None
     if f" resource={resource} " not in f"{line.text} ":
         return None
     match = _TEXT.fullmatch(line.text.replace(f" resource={resource}", "", 1))
@@ -58,7 +61,7 @@ def operator_line(line: LogLine, resource: Ref) -> Line | None:
 
 
 def _object(text: str) -> dict[str, JsonValue] | None:
-    """The object that a line is, if it is one of a log."""
+    """The JSON log entry of a line; None for other lines."""
     if not text.startswith("{"):
         return None
     try:
@@ -68,8 +71,33 @@ def _object(text: str) -> dict[str, JsonValue] | None:
     return found if isinstance(found, dict) and "message" in found else None
 
 
-def _shown(told: dict[str, JsonValue], fields: tuple[str, ...]) -> str:
-    shown = "".join(f" {name}={told[name]}" for name in fields if told.get(name))
-    text = f"{str(told.get('level', '')).upper():<7} {told['message']}{shown}"
-    exception = told.get("exception")
+def _shown(entry: dict[str, JsonValue], fields: tuple[str, ...]) -> str:
+    shown = "".join(f" {name}={entry[name]}" for name in fields if entry.get(name))
+    text = f"{str(entry.get('level', '')).upper():<7} {entry['message']}{shown}"
+    exception = entry.get("exception")
     return f"{text}\n{exception}" if exception else text
+
+
+async def merged(logs: Sequence[AsyncIterator[Line]], *, is_followed: bool) -> AsyncIterator[Line]:
+    """Merge logs by the time of their lines.
+
+    Followed logs are in order as far as their lines arrive within half a second.
+
+    Raises: ClusterError: a log failed; its earlier lines were returned.
+    """
+    waiting: list[Line] = []
+    feeding = asyncio.gather(*(_feed(log, waiting) for log in logs))
+    try:
+        while not feeding.done():
+            await asyncio.wait([feeding], timeout=MERGE_SECONDS if is_followed else None)
+            while waiting:
+                yield heappop(waiting)
+        feeding.result()
+    finally:
+        feeding.cancel()
+        await asyncio.wait([feeding])
+
+
+async def _feed(log: AsyncIterator[Line], waiting: list[Line]) -> None:
+    async for line in log:
+        heappush(waiting, line)

@@ -1,4 +1,4 @@
-"""`snaploom logs`: what driver and operator wrote about a run, in the order of time."""
+"""`snaploom logs`: the log lines of driver and operator about a run, by time."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import CurrentRun, LastRun
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import now
+from snaploom_operator.cluster.apiresources import PODS
 from snaploom_operator.cluster.podlogs import LogLine, pod_log
 from snaploom_operator.cluster.port import Cluster
-from snaploom_operator.cluster.resources import PODS
-from snaploom_operator.commands.asking import Runnable
-from snaploom_operator.commands.loglines import Line, driver_line, operator_line
-from snaploom_operator.commands.logmerging import merged
-from snaploom_operator.commands.naming import Named, parse_runnable
-from snaploom_operator.commands.options import ClusterOptions
-from snaploom_operator.commands.reading import not_there, read_view
+from snaploom_operator.commands.clusteroptions import ClusterOptions
+from snaploom_operator.commands.localruns import local_lines
+from snaploom_operator.commands.loglines import Line, driver_line, merged, operator_line
+from snaploom_operator.commands.namespaceview import not_found_error, read_view
+from snaploom_operator.commands.pastevents import past_events
+from snaploom_operator.commands.resourcenames import Named, parse_runnable
+from snaploom_operator.commands.runcontrol import Runnable
 from snaploom_operator.errors import ClusterError
-from snaploom_operator.metadata import Metadata
+from snaploom_operator.objectmetadata import Metadata
 from snaploom_operator.objects import LABEL_RUN, Ref
 
 OPERATOR_SELECTOR = "app.kubernetes.io/component=operator"
-"""Labels of the chart's operator."""
+"""Labels of the operator's pods."""
 
 
 def logs(
@@ -39,22 +40,20 @@ def logs(
     /,
     *,
     run: Annotated[
-        str | None, Parameter(help="Name of the run; omitted, the one in flight, or the last.")
+        str | None, Parameter(help="Name of the run; default: the current or last one.")
     ] = None,
-    follow: Annotated[
-        bool, Parameter(name=["--follow", "-f"], help="Go on with what is written from now on.")
-    ] = False,
+    follow: Annotated[bool, Parameter(name=["--follow", "-f"], help="Stream new lines.")] = False,
     operator_namespace: Annotated[
         str,
         Parameter(
             show_default=True,
-            help="Where the operator is, whose lines about the resource come in between; empty to "
-            "leave them out.",
+            help="Namespace of the operator, whose log lines about the resource are "
+            "included; empty to exclude them.",
         ),
     ] = "snaploom-system",
     cluster: ClusterOptions = ClusterOptions(),  # noqa: B008 - frozen
 ) -> int:
-    """Show what driver and operator wrote about a run, in the order of time."""
+    """Show the log lines of driver and operator about a run, by time."""
     asyncio.run(_show(parse_runnable(name), run, cluster, operator_namespace, is_followed=follow))
     return 0
 
@@ -69,15 +68,22 @@ async def _show(
 ) -> None:
     place = options.place
     async with options.connected() as cluster:
-        told = await _runs_of(cluster, place, named)
-        chosen = run or _latest_run(named, told)
-        since = next((each.started_at for each in told if each.id == chosen), None)
+        resource = Ref(named.kind.name, place, named.name)
+        view = await read_view(cluster, place, now())
+        if str(named) not in view.resources:
+            await _print_past_events(cluster, resource, not_found_error(named, view))
+            return
+        runs = _runs_in(view.resources[str(named)])
+        chosen = run or _latest_run(named, runs)
+        since = next((each.started_at for each in runs if each.id == chosen), None)
         driver = await _driver_of(cluster, place, chosen)
+        if driver is None and (here := await local_lines(cluster, place, chosen)):
+            print("\n".join(here))  # noqa: T201 - the result
+            return
         operators = await _operators_in(cluster, operator_namespace)
     if driver is None and not operators:
         hint = (
-            "its pod is not there yet, or not any more; runs of the submitter Local have none, and "
-            "their lines are in the log of the operator that runs them"
+            "its pod does not exist yet, or was deleted; `snaploom status` shows how the run ended"
         )
         raise _nothing(named, f"the run {chosen} has no driver pod", hint)
 
@@ -91,7 +97,6 @@ async def _show(
             context=options.context,
         )
 
-    resource = Ref(named.kind.name, place, named.name)
     logs = [_of_operator(lines(operator_namespace, pod, since), resource) for pod in operators]
     if driver is not None:
         logs.append(_of_driver(lines(place, driver)))
@@ -112,31 +117,34 @@ async def _of_operator(log: AsyncIterator[LogLine], resource: Ref) -> AsyncItera
 
 
 async def _operators_in(cluster: Cluster, namespace: str) -> list[str]:
-    """Names of the operator's pods; none where they may not be seen, and whoever asks is told."""
+    """Names of the operator's pods; empty, with a note on stderr, if they cannot be listed."""
     if not namespace:
         return []
     try:
         pods = await cluster.list(PODS, namespace=namespace, selector=OPERATOR_SELECTOR)
     except ClusterError as error:
-        sys.stderr.write(f"without the operator's lines: {error.message}\n")
+        sys.stderr.write(f"operator log not available: {error.message}\n")
         return []
     if not pods.items:
         sys.stderr.write(
-            f"without the operator's lines: it is not in the namespace {namespace}; "
-            "name its own with --operator-namespace\n"
+            f"operator log not available: no operator in the namespace {namespace}; "
+            "set --operator-namespace\n"
         )
     return [Metadata.of(pod).name for pod in pods.items]
 
 
-async def _runs_of(cluster: Cluster, place: str, named: Named) -> tuple[CurrentRun | LastRun, ...]:
-    """The run in flight, if its application was seen, and the last one."""
-    view = await read_view(cluster, place, now())
-    if str(named) not in view.resources:
-        raise not_there(named, view)
-    return _runs_in(view.resources[str(named)])
+async def _print_past_events(cluster: Cluster, resource: Ref, missing: SnaploomError) -> None:
+    """Print the events of a deleted resource; an error if there are none."""
+    lines = await past_events(cluster, resource)
+    if not lines:
+        raise missing
+    sys.stderr.write(f"{resource.kind}/{resource.name} was deleted; its events:\n")
+    for line in lines:
+        print(line)  # noqa: T201 - the result
 
 
 def _runs_in(resource: AnyResource) -> tuple[CurrentRun | LastRun, ...]:
+    """The current run, if its application was observed, and the last run."""
     status = resource.status if isinstance(resource, OutputDataset | SkippingIndex) else None
     if status is None:
         return ()
@@ -145,14 +153,14 @@ def _runs_in(resource: AnyResource) -> tuple[CurrentRun | LastRun, ...]:
     return tuple(each for each in (current if is_seen else None, last) if each is not None)
 
 
-def _latest_run(named: Named, told: tuple[CurrentRun | LastRun, ...]) -> str:
-    if not told:
-        raise _nothing(named, "it has not run yet", "`snaploom status` tells what it waits for")
-    return told[0].id
+def _latest_run(named: Named, runs: tuple[CurrentRun | LastRun, ...]) -> str:
+    if not runs:
+        raise _nothing(named, "it has not run yet", "`snaploom status` shows what it waits for")
+    return runs[0].id
 
 
 async def _driver_of(cluster: Cluster, place: str, run: str) -> str | None:
-    """Name of the driver's pod; None when it is not there any more, or not yet."""
+    """Name of the driver's pod; None if it does not exist."""
     selector = f"{LABEL_RUN}={run},spark-role=driver"
     pods = await cluster.list(PODS, namespace=place, selector=selector)
     return Metadata.of(pods.items[-1]).name if pods.items else None

@@ -1,7 +1,7 @@
-"""`snaploom operator run`: makes the declarations in a cluster live.
+"""`snaploom operator run`: runs the operator.
 
-Exit codes: 0 stopped by SIGTERM; 1 the cluster does not answer, lacks something or refuses it; 2
-the settings, or the way to the cluster, are wrong; 130 stopped by Ctrl-C.
+Exit codes: 0 stopped by SIGTERM; 1 a request to the cluster failed; 2 the settings or the
+kubeconfig are invalid; 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -15,67 +15,71 @@ from typing import Annotated
 
 from cyclopts import Parameter, validators
 
-from snaploom_operator.process.logs import set_up_logs
-from snaploom_operator.process.running import Place, running_operator
+from snaploom.models.run import Submitter
+from snaploom_operator.errors import SettingsInvalid
+from snaploom_operator.operatorsettings import OperatorSettings
+from snaploom_operator.process.logformat import set_up_logs
+from snaploom_operator.process.operator import allowed_submitters
+from snaploom_operator.process.operatorprocess import RunOptions, running_operator
 from snaploom_operator.process.settingsfile import read_settings
-from snaploom_operator.settings import OperatorSettings
 
 INTERRUPTED = 130
 NEW_OBJECTS = 10_000
-"""After which Python looks for circles among new objects; with its default of 700, listing ten
-thousand resources takes a tenth longer."""
+"""Threshold of Python's garbage collection; with the default of 700, listing ten thousand resources
+takes a tenth longer."""
 
 
 def run(
     *,
     settings: Annotated[
-        Path | None, Parameter(help="The settings, a YAML file; omitted, the defaults.")
+        Path | None, Parameter(help="Settings file (YAML); default: built-in defaults.")
     ] = None,
     kubeconfig: Annotated[
         Path | None,
-        Parameter(help="How to reach the cluster; omitted, as kubectl does, or as a pod."),
+        Parameter(help="Kubeconfig; default as in kubectl, or the pod's service account."),
     ] = None,
     context: Annotated[
-        str | None, Parameter(help="Context of the kubeconfig; omitted, its current one.")
+        str | None, Parameter(help="Context of the kubeconfig; default: its current one.")
     ] = None,
     namespace: Annotated[
         list[str] | None,
         Parameter(
             name=["--namespace", "-n"],
             consume_multiple=True,
-            help="Namespaces to look after, instead of those of the settings.",
+            help="Namespaces to watch, instead of those in the settings.",
         ),
     ] = None,
     local: Annotated[
         bool,
         Parameter(
-            help="On a developer's machine: run jobs of the submitter `Local` as processes, and "
-            "need nothing in the cluster but the CustomResourceDefinitions."
+            help="For development: run jobs of the submitter `Local` as processes; the cluster "
+            "needs only the CustomResourceDefinitions."
         ),
     ] = False,
     local_workers: Annotated[
         int,
         Parameter(
-            help="Jobs to run at once with --local.",
+            help="Concurrent jobs with --local.",
             validator=validators.Number(gte=1, lte=64),
             show_default=True,
         ),
     ] = 1,
 ) -> int:
-    """Look after resources until SIGTERM or Ctrl-C."""
+    """Run the operator until SIGTERM or Ctrl-C."""
     read = _with_options(read_settings(settings), settings, namespace, local)
+    _require_submitter(read, settings, is_local=local)
     set_up_logs(read.log_format, read.log_level)
     gc.set_threshold(NEW_OBJECTS)
-    return asyncio.run(_run(read, Place(kubeconfig, context, local, local_workers)))
+    return asyncio.run(_run(read, RunOptions(kubeconfig, context, local, local_workers)))
 
 
 def _with_options(
     read: OperatorSettings, file: Path | None, namespaces: list[str] | None, is_local: bool
 ) -> OperatorSettings:
-    """What the command line says, over what the settings say.
+    """The settings with the options of the command line.
 
-    Without settings nobody reads the logs but a person, and on a developer's machine the usual
-    ports may be taken.
+    Without a settings file logs are text, and with `--local` ports are free ones, since the default
+    ports may be in use on a developer's machine.
     """
     changes: dict[str, object] = {}
     if namespaces:
@@ -87,11 +91,26 @@ def _with_options(
     return read.model_copy(update=changes)
 
 
-async def _run(settings: OperatorSettings, place: Place) -> int:
-    """Work until a signal comes; the exit code.
+def _require_submitter(read: OperatorSettings, file: Path | None, *, is_local: bool) -> None:
+    """Check that at least one submitter is usable.
 
-    Raises:
-        SnaploomError: it cannot begin, or cannot go on.
+    Raises: SettingsInvalid: no submitter may start jobs.
+    """
+    if allowed_submitters(read.submitters, is_local=is_local):
+        return
+    raise SettingsInvalid(
+        f"{file}: no submitter may start jobs",
+        path="submitters",
+        found=", ".join(read.submitters) or "an empty list",
+        expected=f"{Submitter.SPARK_OPERATOR}, {Submitter.APACHE_SPARK}, or both",
+        hint="name one, or leave the field out; `--local` lets the operator run jobs itself",
+    )
+
+
+async def _run(settings: OperatorSettings, options: RunOptions) -> int:
+    """Run until a signal; the exit code.
+
+    Raises: SnaploomError: it cannot start or continue.
     """
     loop = asyncio.get_running_loop()
     ending: asyncio.Future[int] = loop.create_future()
@@ -100,17 +119,17 @@ async def _run(settings: OperatorSettings, place: Place) -> int:
         if not ending.done():
             ending.set_result(code)
 
-    def give_up(error: Exception) -> None:
+    def on_failure(error: Exception) -> None:
         if not ending.done():
             ending.set_exception(error)
 
     loop.add_signal_handler(signal.SIGTERM, end, 0)
     loop.add_signal_handler(signal.SIGINT, end, INTERRUPTED)
     has_begun = asyncio.Event()
-    working = asyncio.create_task(_work(settings, place, give_up, ending, has_begun))
+    working = asyncio.create_task(_work(settings, options, on_failure, ending, has_begun))
     await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
     if not has_begun.is_set():
-        working.cancel()  # it waits for the Lease, or for an answer: nothing is in hand
+        working.cancel()  # it waits for the Lease or a response: no work is in progress
     try:
         return await working
     except asyncio.CancelledError:
@@ -119,14 +138,14 @@ async def _run(settings: OperatorSettings, place: Place) -> int:
 
 async def _work(
     settings: OperatorSettings,
-    place: Place,
-    give_up: Callable[[Exception], None],
+    options: RunOptions,
+    on_failure: Callable[[Exception], None],
     ending: asyncio.Future[int],
     has_begun: asyncio.Event,
 ) -> int:
-    async with running_operator(settings, place, give_up):
+    async with running_operator(settings, options, on_failure):
         has_begun.set()
-        # What was listed stays: to look through ten thousand resources takes 0.3 s each time.
+        # Listed objects are permanent: collecting ten thousand resources takes 0.3 s each time.
         gc.collect()
         gc.freeze()
         return await asyncio.shield(ending)

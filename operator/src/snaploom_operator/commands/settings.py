@@ -1,4 +1,4 @@
-"""`snaploom operator settings`: what an operator goes by, and what its lists allow."""
+"""`snaploom operator settings`: shows the effective settings and allow lists."""
 
 from __future__ import annotations
 
@@ -13,29 +13,28 @@ from cyclopts import Parameter
 from pydantic import JsonValue
 
 from snaploom.planning.builtinlists import BUILT_IN_LISTS
-from snaploom_operator.commands.options import Form, OutputForm
+from snaploom_operator.commands.clusteroptions import Form, OutputForm
+from snaploom_operator.operatorsettings import OperatorSettings
 from snaploom_operator.process.settingsfile import read_settings
-from snaploom_operator.settings import OperatorSettings
 
 HIDDEN = "(hidden)"
-"""What stands in place of a value that may be a secret."""
+"""Replaces values that may be secret."""
 _TEXT_WIDTH = 98
 
 
 def settings(
     *,
     settings: Annotated[
-        Path | None, Parameter(help="The settings, a YAML file; omitted, the defaults.")
+        Path | None, Parameter(help="Settings file (YAML); default: built-in defaults.")
     ] = None,
     entries: Annotated[
-        bool, Parameter(help="Show every entry of the built-in lists, not only how many.")
+        bool, Parameter(help="Show every entry of the built-in lists, not only their number.")
     ] = False,
     output: Form = OutputForm.TEXT,
 ) -> int:
-    """Show the settings that are in force, and the lists of what declarations may use.
+    """Show the effective settings, and the allow lists of declarations.
 
-    Values of environment variables, and of Spark settings that are not on the built-in list, are
-    hidden.
+    Values of environment variables, and of Spark settings outside the built-in list, are hidden.
     """
     shown = shown_settings(read_settings(settings), is_long=entries)
     if output is OutputForm.JSON:
@@ -47,11 +46,9 @@ def settings(
 
 
 def shown_settings(settings: OperatorSettings, *, is_long: bool) -> dict[str, JsonValue]:
-    """Settings without secrets, and every list with its two parts.
+    """Settings without secrets, and each allow list with its built-in and added entries.
 
-    Args:
-        settings: the settings.
-        is_long: whether built-in entries are named, not counted.
+    Args: settings: the settings. is_long: whether built-in entries are listed instead of counted.
     """
     dumped = settings.dump()
     added = dumped.pop("allow")

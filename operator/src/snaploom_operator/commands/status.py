@@ -1,4 +1,4 @@
-"""`snaploom status`: how outputs and indexes stand, as a tree."""
+"""`snaploom status`: the status of outputs and indexes, as a tree."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from rich.tree import Tree
 
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.times import now
-from snaploom_operator.commands.naming import Named, parse_name
-from snaploom_operator.commands.options import ClusterOptions, Form, OutputForm
-from snaploom_operator.commands.reading import not_there, read_view
-from snaploom_operator.commands.rebuilding import output_named, rebuild_status
-from snaploom_operator.commands.statustree import View, forest_of, tree_of
+from snaploom_operator.commands.clusteroptions import ClusterOptions, Form, OutputForm
+from snaploom_operator.commands.namespaceview import not_found_error, read_view
+from snaploom_operator.commands.resourcenames import Named, parse_name
+from snaploom_operator.commands.statusrebuild import output_named, rebuild_status
+from snaploom_operator.commands.statustree import NamespaceView, forest_of, tree_of
 
 _WATCH_SECONDS = 2.0
-"""Between two looks; a person is watching, and six lists of one namespace cost milliseconds."""
+"""Refresh interval; six lists of one namespace take milliseconds."""
 _PIPE_WIDTH = 400
-"""Columns of what is not on a terminal: lines are not cut there."""
+"""Columns without a terminal, so that lines are not truncated."""
 
 
 def status(
@@ -31,25 +31,25 @@ def status(
         str | None,
         Parameter(
             name="KIND/NAME",
-            help="One resource, such as `ods/flights`; a name alone is an OutputDataset. Omitted, "
+            help="One resource, such as `ods/flights`; without a kind, an OutputDataset. Default: "
             "all of the namespace.",
         ),
     ] = None,
     /,
     *,
-    watch: Annotated[bool, Parameter(help="Go on, and show what changes.")] = False,
+    watch: Annotated[bool, Parameter(help="Refresh continuously.")] = False,
     rebuild: Annotated[
         bool,
         Parameter(
-            help="First write into the status of one OutputDataset what its folder says is "
-            "published, where the report of a run was lost. It takes the right to read the folder, "
-            "and to patch `outputdatasets/status`."
+            help="First restore the published snapshots in the status of one OutputDataset from "
+            "its folder, after the report of a run was lost. Needs the permissions to read the "
+            "folder and to patch `outputdatasets/status`."
         ),
     ] = False,
     output: Form = OutputForm.TEXT,
     cluster: ClusterOptions = ClusterOptions(),  # noqa: B008 - frozen
 ) -> int:
-    """Tell how outputs and indexes stand: sources, runs, snapshots, and what they wait for."""
+    """Show the status of outputs and indexes: sources, runs, snapshots, and what they wait for."""
     named = None if name is None else parse_name(name)
     if rebuild:
         asyncio.run(_rebuild(output_named(named), cluster))
@@ -64,7 +64,7 @@ def status(
     return 0
 
 
-async def _look(options: ClusterOptions) -> View:
+async def _look(options: ClusterOptions) -> NamespaceView:
     place = options.place
     async with options.connected() as cluster:
         return await read_view(cluster, place, now())
@@ -76,12 +76,12 @@ async def _rebuild(named: Named, options: ClusterOptions) -> None:
         view = await read_view(cluster, place, now())
         found = view.resources.get(str(named))
         if not isinstance(found, OutputDataset):
-            raise not_there(named, view)
+            raise not_found_error(named, view)
         await rebuild_status(found, cluster)
 
 
 async def _watch(named: Named | None, options: ClusterOptions) -> None:
-    """Show the tree anew whenever it changed, until somebody stops it."""
+    """Refresh the tree until interrupted."""
     console, place = _console(), options.place
     async with options.connected() as cluster:
         with Live(console=console, auto_refresh=False) as live:
@@ -91,26 +91,26 @@ async def _watch(named: Named | None, options: ClusterOptions) -> None:
                 await asyncio.sleep(_WATCH_SECONDS)
 
 
-def _shown(view: View, named: Named | None) -> RenderableType:
+def _shown(view: NamespaceView, named: Named | None) -> RenderableType:
     if named is None:
         trees = list(forest_of(view))
         return (
             Group(*trees)
             if trees
-            else f"Nothing is declared in the namespace {view.namespace}; `-n` names another."
+            else f"No Snaploom resources in the namespace {view.namespace}; use `-n` for another."
         )
     return _tree(view, named)
 
 
-def _tree(view: View, named: Named) -> Tree:
+def _tree(view: NamespaceView, named: Named) -> Tree:
     if str(named) not in view.resources:
-        raise not_there(named, view)
+        raise not_found_error(named, view)
     return tree_of(view, str(named))
 
 
-def _print_json(view: View, named: Named | None) -> None:
+def _print_json(view: NamespaceView, named: Named | None) -> None:
     if named is not None and str(named) not in view.resources:
-        raise not_there(named, view)
+        raise not_found_error(named, view)
     chosen = sorted(view.resources) if named is None else [str(named)]
     document = {
         "namespace": view.namespace,

@@ -1,7 +1,6 @@
-"""The tree of `snaploom status`: what an output is made of, what runs, and what it published.
+"""The tree of `snaploom status`: sources, runs and snapshots of an output.
 
-Pure: resources as the cluster holds them in, a tree of text out. It repeats what the operator wrote
-into statuses and decides nothing itself.
+Pure: it renders resources and their statuses, and derives nothing itself.
 """
 
 from __future__ import annotations
@@ -22,34 +21,35 @@ from snaploom.models.outputdataset import OutputDataset, OutputDatasetStatus
 from snaploom.models.run import CurrentRun, LastPhase, LastRun
 from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
 from snaploom.models.times import EpochNanos
-from snaploom_operator.commands.ages import ago, lasting
-from snaploom_operator.knowledge.references import references_of
+from snaploom_operator.attempts import has_attempts
+from snaploom_operator.commands.durations import ago, elapsed
 from snaploom_operator.remedies import EVERY_REMEDY
+from snaploom_operator.store.references import references_of
 
 _SHOWN_SNAPSHOTS = 5
-"""Snapshots listed by time; the rest is a count."""
+"""Snapshots that are listed; the others are counted."""
 _WAITING = ("Ready", "Reconciling", "Stalled", "Suspended", "SnapshotFresh", "IndexFresh")
-"""Conditions that tell how it stands; those that are as they should be are left out."""
+"""Conditions that are shown; those that report success are left out."""
 
 Configuration = DataSource | DataRelationship | MetadataApplicator | FieldTransformer
 
 
 @dataclass(frozen=True)
-class View:
-    """The resources of one namespace, by `Kind/name`, and the time of looking."""
+class NamespaceView:
+    """The resources of one namespace, by `Kind/name`, and when they were read."""
 
     resources: Mapping[str, AnyResource]
     now: EpochNanos
     namespace: str
     unread: Mapping[str, str] = field(default_factory=dict)
-    """Why a resource cannot be shown, by `Kind/name`."""
+    """Why a resource cannot be parsed, by `Kind/name`."""
 
 
-def tree_of(view: View, identity: str) -> Tree:
-    """One resource and all below it; the resource must be in the view."""
+def tree_of(view: NamespaceView, identity: str) -> Tree:
+    """The tree of one resource, which must be in the view."""
     resource = view.resources[identity]
     tree = Tree(_heading(view, identity), highlight=False)
-    for condition in _telling(resource.status):
+    for condition in _notable_conditions(resource.status):
         tree.add(_condition_line(condition, view.now))
     if isinstance(resource, OutputDataset):
         _add_output(tree, view, resource)
@@ -60,8 +60,8 @@ def tree_of(view: View, identity: str) -> Tree:
     return tree
 
 
-def forest_of(view: View) -> Iterator[Tree]:
-    """Every output with the indexes about it, then what none of them uses."""
+def forest_of(view: NamespaceView) -> Iterator[Tree]:
+    """The trees of all outputs with their indexes, then of resources that no tree shows."""
     shown: set[str] = set()
     for identity in _order(view):
         if identity not in shown:
@@ -71,9 +71,9 @@ def forest_of(view: View) -> Iterator[Tree]:
         yield Tree(Text.assemble((identity, "bold"), (f"  cannot be shown: {why}", "red")))
 
 
-def _order(view: View) -> list[str]:
-    """What is shown within another tree has its turn after that tree."""
-    read = {name for each in view.resources.values() for name in _below(view, each)}
+def _order(view: NamespaceView) -> list[str]:
+    """Roots first: resources that other trees show come last."""
+    read = {name for each in view.resources.values() for name in _children(view, each)}
     ranks = {OutputDataset: 0, SkippingIndex: 1}
     return sorted(
         view.resources,
@@ -81,53 +81,53 @@ def _order(view: View) -> list[str]:
     )
 
 
-def _reach(view: View, identity: str) -> frozenset[str]:
-    """A resource, and those that its tree shows."""
+def _reach(view: NamespaceView, identity: str) -> frozenset[str]:
+    """The resources that a tree shows."""
     found: set[str] = set()
     waiting = [identity]
     while waiting:
         name = waiting.pop()
         if name in view.resources and name not in found:
             found.add(name)
-            waiting.extend(_below(view, view.resources[name]))
+            waiting.extend(_children(view, view.resources[name]))
     return frozenset(found)
 
 
-def _below(view: View, resource: AnyResource) -> Iterator[str]:
-    """What a tree shows beneath a resource."""
+def _children(view: NamespaceView, resource: AnyResource) -> Iterator[str]:
+    """The resources that a tree shows below a resource."""
     if isinstance(resource, OutputDataset | DataSource):
         yield from (f"{ref.kind}/{ref.name}" for ref in sorted(references_of(resource)))
     if isinstance(resource, OutputDataset):
         yield from (index.identity for index in _indexes_about(view, resource))
 
 
-def _indexes_about(view: View, output: OutputDataset) -> Iterator[SkippingIndex]:
+def _indexes_about(view: NamespaceView, output: OutputDataset) -> Iterator[SkippingIndex]:
     listed = (view.resources[identity] for identity in sorted(view.resources))
     indexes = (each for each in listed if isinstance(each, SkippingIndex))
     yield from (each for each in indexes if each.spec.target.output_dataset == output.name)
 
 
-def _add_output(tree: Tree, view: View, output: OutputDataset) -> None:
+def _add_output(tree: Tree, view: NamespaceView, output: OutputDataset) -> None:
     status = output.status or OutputDatasetStatus()
     _add_sources(tree, view, output, status)
-    _add_runs(tree, view, status)
+    _add_runs(tree, view, output)
     _add_snapshots(tree, view, status)
     for index in _indexes_about(view, output):
         branch = tree.add(_heading(view, index.identity))
-        for condition in _telling(index.status):
+        for condition in _notable_conditions(index.status):
             branch.add(_condition_line(condition, view.now))
         _add_index(branch, view, index)
 
 
 def _add_sources(
-    tree: Tree, view: View, output: OutputDataset, status: OutputDatasetStatus
+    tree: Tree, view: NamespaceView, output: OutputDataset, status: OutputDatasetStatus
 ) -> None:
     model = output.spec.data_model
     plan = status.plan
-    told = f"sources: {1 + len(model.other_data_sources)}"
+    shown_text = f"sources: {1 + len(model.other_data_sources)}"
     if plan is not None:
-        told += f", joined to a depth of {plan.max_depth}"
-    branch = tree.add(Text(told))
+        shown_text += f", joined to a depth of {plan.max_depth}"
+    branch = tree.add(Text(shown_text))
     _add_source(branch, view, f"DataSource/{model.root_data_source.data_source}", "  root")
     joins = {join.field_name: join for join in plan.joins} if plan else {}
     for other in model.other_data_sources:
@@ -143,17 +143,24 @@ def _add_sources(
 
 
 def _add_source(
-    branch: Tree, view: View, identity: str, where: str = "", above: frozenset[str] = frozenset()
+    branch: Tree,
+    view: NamespaceView,
+    identity: str,
+    where: str = "",
+    above: frozenset[str] = frozenset(),
 ) -> None:
-    """A source with what it reads and what is applied to it; a circle ends where it closes."""
+    """Add a source with what it reads and what is applied to it; cycles are cut."""
     node = branch.add(_heading(view, identity, where))
     resource = view.resources.get(identity)
     if isinstance(resource, DataSource) and identity not in above:
-        for name in _below(view, resource):
+        for name in _children(view, resource):
             _add_source(node, view, name, above=above | {identity})
 
 
-def _add_runs(tree: Tree, view: View, status: OutputDatasetStatus | SkippingIndexStatus) -> None:
+def _add_runs(tree: Tree, view: NamespaceView, resource: OutputDataset | SkippingIndex) -> None:
+    status, retry = resource.status, resource.spec.run.retry
+    if status is None:
+        return
     if status.current_run is not None:
         tree.add(_current_line(status.current_run, view.now))
     if status.last_run is not None:
@@ -161,20 +168,25 @@ def _add_runs(tree: Tree, view: View, status: OutputDatasetStatus | SkippingInde
         ended = tree.add(_last_line(status.last_run, view.now, publishes=publishes))
         remedy = EVERY_REMEDY.get(status.last_run.reason)
         if status.last_run.phase in (LastPhase.FAILED, LastPhase.LOST) and remedy is not None:
-            ended.add(Text(f"what to do: {remedy.fix}"))
+            further = "" if has_attempts(status.last_run, retry) else _NO_ATTEMPT
+            ended.add(Text(f"what to do: {remedy.fix}{further}"))
     if status.next_run_time is not None:
         tree.add(Text(f"next run: {status.next_run_time} ({ago(status.next_run_time, view.now)})"))
 
 
+_NO_ATTEMPT = " It is not retried automatically: `snaploom trigger` starts a run."
+"""Added to the remedy of a failed run that is not retried."""
+
+
 def _current_line(run: CurrentRun, now: EpochNanos) -> Text:
     line = Text.assemble(
-        "run in flight: ", run.id, "  ", (run.phase, "cyan"), f" for {lasting(run.since, now)}"
+        "run in flight: ", run.id, "  ", (run.phase, "cyan"), f" for {elapsed(run.since, now)}"
     )
     if run.attempt:
         line.append(f", attempt {run.attempt + 1}")
-    for told in (run.progress, run.waiting_for and f"waits for {run.waiting_for}"):
-        if told:
-            line.append(f": {told}")
+    for shown_text in (run.progress, run.waiting_for and f"waits for {run.waiting_for}"):
+        if shown_text:
+            line.append(f": {shown_text}")
     return line
 
 
@@ -193,7 +205,7 @@ def _last_line(run: LastRun, now: EpochNanos, *, publishes: bool) -> Text:
     return line
 
 
-def _add_snapshots(tree: Tree, view: View, status: OutputDatasetStatus) -> None:
+def _add_snapshots(tree: Tree, view: NamespaceView, status: OutputDatasetStatus) -> None:
     if status.snapshot_count is None:
         return
     branch = tree.add(Text(f"snapshots: {status.snapshot_count}"))
@@ -214,7 +226,7 @@ def _add_snapshots(tree: Tree, view: View, status: OutputDatasetStatus) -> None:
         branch.add(Text(f"and {status.snapshot_count - len(newest)} older"))
 
 
-def _add_index(tree: Tree, view: View, index: SkippingIndex) -> None:
+def _add_index(tree: Tree, view: NamespaceView, index: SkippingIndex) -> None:
     status = index.status or SkippingIndexStatus()
     if status.state is not None:
         tree.add(Text(f"state: {status.state}"))
@@ -222,13 +234,13 @@ def _add_index(tree: Tree, view: View, index: SkippingIndex) -> None:
         files = status.files
         tree.add(Text(f"files: {files.indexed:,} indexed, {files.stale:,} stale, "
                       f"{files.missing:,} not known"))  # fmt: skip
-    _add_runs(tree, view, status)
+    _add_runs(tree, view, index)
 
 
-def _add_configuration(tree: Tree, view: View, resource: Configuration) -> None:
+def _add_configuration(tree: Tree, view: NamespaceView, resource: Configuration) -> None:
     status = resource.status
     if isinstance(resource, DataSource):
-        for name in _below(view, resource):
+        for name in _children(view, resource):
             _add_source(tree, view, name, above=frozenset({resource.identity}))
     if isinstance(status, DataSourceStatus) and status.last_seen is not None:
         seen = status.last_seen
@@ -241,7 +253,7 @@ def _add_configuration(tree: Tree, view: View, resource: Configuration) -> None:
         tree.add(Text(f"used by {names}"))
 
 
-def _heading(view: View, identity: str, where: str = "") -> Text:
+def _heading(view: NamespaceView, identity: str, where: str = "") -> Text:
     resource = view.resources.get(identity)
     if resource is None:
         trouble = f"cannot be shown: {view.unread[identity]}" if identity in view.unread else (
@@ -250,9 +262,7 @@ def _heading(view: View, identity: str, where: str = "") -> Text:
         return Text.assemble((identity, "bold"), where, (f"  {trouble}", "red"))
     ready = _condition(resource.status, "Ready")
     if ready is None:
-        return Text.assemble(
-            (identity, "bold"), where, ("  not seen by the operator yet", "yellow")
-        )
+        return Text.assemble((identity, "bold"), where, ("  not reconciled yet", "yellow"))
     is_ready = ready.status is ConditionStatus.TRUE
     outdated = ready.observed_generation not in (None, resource.metadata.generation)
     return Text.assemble(
@@ -270,21 +280,21 @@ def _condition(status: ResourceStatus | None, type_: str) -> Condition | None:
     return next((each for each in conditions if each.type == type_), None)
 
 
-def _telling(status: ResourceStatus | None) -> Iterator[Condition]:
-    """Conditions that say more than the heading, those about Ready itself first."""
-    told: set[str] = set()
+def _notable_conditions(status: ResourceStatus | None) -> Iterator[Condition]:
+    """Conditions with information beyond the heading, Ready first."""
+    shown_text: set[str] = set()
     for type_ in _WAITING:
         condition = _condition(status, type_)
-        if condition is None or condition.message in told or not condition.message:
+        if condition is None or condition.message in shown_text or not condition.message:
             continue
         is_as_it_should_be = condition.type.endswith("Fresh") and condition.status == "True"
         if not is_as_it_should_be:
-            told.add(condition.message)
+            shown_text.add(condition.message)
             yield condition
 
 
 def _condition_line(condition: Condition, now: EpochNanos) -> Text:
     style = "red" if condition.type == "Stalled" else ""
-    length = lasting(condition.last_transition_time, now)
+    length = elapsed(condition.last_transition_time, now)
     return Text.assemble((f"{condition.type}={condition.status}", style),
                          f" for {length}: {condition.message}")  # fmt: skip

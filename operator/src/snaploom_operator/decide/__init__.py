@@ -1,1 +1,4 @@
-"""Decisions: pure functions from what was observed to what is to be done, one file a subject."""
+"""Decisions: pure functions from observations to actions, status and events.
+
+No I/O here: `gather` observes and `apply` performs.
+"""

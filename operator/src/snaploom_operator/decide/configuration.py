@@ -1,4 +1,4 @@
-"""The four kinds that run nothing: is what they declare right, and who uses it?"""
+"""Decisions of the four kinds without runs: validity, and the resources that use them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from snaploom.models.datarelationship import DataRelationship, DataRelationshipS
 from snaploom.models.datasource import DataSource, DataSourceStatus
 from snaploom.models.fieldtransformer import FieldTransformer, FieldTransformerStatus
 from snaploom.models.metadataapplicator import MetadataApplicator, MetadataApplicatorStatus
-from snaploom_operator.conditions import ConditionType, Reason, Told, follow
+from snaploom_operator.conditions import ConditionType, ConditionValue, Reason, next_conditions
+from snaploom_operator.decide.conditionevents import stalled_notes
 from snaploom_operator.decide.faults import Fault, fault_of, stalls_at, validated
-from snaploom_operator.decide.noting import stalled_notes
 from snaploom_operator.decision import Decision
 from snaploom_operator.instants import seconds_until
 from snaploom_operator.observed import ObservedResource
@@ -18,26 +18,28 @@ Configuration = DataSource | DataRelationship | MetadataApplicator | FieldTransf
 
 
 def decide_configuration(observed: ObservedResource, resource: Configuration) -> Decision:
-    """What is to be said about a DataSource or another resource that others refer to."""
+    """Decide the status of a DataSource or another kind without runs."""
     fault = fault_of(observed)
     before = resource.status.conditions if resource.status is not None else ()
     stalls = stalls_at(fault, before, observed.now)
-    told = (*_readiness(fault, is_stalled=stalls is None), validated(observed, fault))
-    conditions = follow(before, told, resource.metadata.generation, observed.now)
-    said = ResourceStatus(observed_generation=resource.metadata.generation, conditions=conditions)
+    values = (*_readiness(fault, is_stalled=stalls is None), validated(observed, fault))
+    conditions = next_conditions(before, values, resource.metadata.generation, observed.now)
+    common = ResourceStatus(observed_generation=resource.metadata.generation, conditions=conditions)
     return Decision(
-        status=_status(observed, resource, said),
+        status=_status(observed, resource, common),
         notes=stalled_notes(before, conditions),
         requeue_after=seconds_until((stalls,), observed.now),
     )
 
 
-def _readiness(fault: Fault | None, *, is_stalled: bool) -> tuple[Told, ...]:
+def _readiness(fault: Fault | None, *, is_stalled: bool) -> tuple[ConditionValue, ...]:
     if fault is None:
-        return (Told(ConditionType.READY, True, Reason.VALID, "the declarations are valid"),)
+        return (
+            ConditionValue(ConditionType.READY, True, Reason.VALID, "the declarations are valid"),
+        )
     return (
-        Told(ConditionType.READY, False, fault.reason, fault.message),
-        Told(
+        ConditionValue(ConditionType.READY, False, fault.reason, fault.message),
+        ConditionValue(
             ConditionType.STALLED if is_stalled else ConditionType.RECONCILING,
             True,
             fault.reason,
@@ -47,9 +49,9 @@ def _readiness(fault: Fault | None, *, is_stalled: bool) -> tuple[Told, ...]:
 
 
 def _status(
-    observed: ObservedResource, resource: Configuration, said: ResourceStatus
+    observed: ObservedResource, resource: Configuration, common: ResourceStatus
 ) -> ResourceStatus:
-    generation, conditions = said.observed_generation, said.conditions
+    generation, conditions = common.observed_generation, common.conditions
     used_by = observed.used_by
     match resource:
         case DataSource():

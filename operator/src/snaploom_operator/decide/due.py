@@ -1,9 +1,9 @@
-"""Is a run due, what for, and when is the next?
+"""Whether a run is due, why, and when the next one is.
 
-A run answers everything that asks for one at the moment when it is decided: today's declarations,
-what the outputs that it reads have published, the annotation, and the schedule up to now. It is due
-when one of these is no longer what the last run answered, or when a failed one is to be tried
-again. So nothing is answered twice, and nothing is forgotten while another run is at work.
+A run's trigger records everything that can start one when it is decided: the current declarations,
+what its upstream outputs have published, the annotation, and the latest schedule tick. A run is due
+if one of these differs from the last run's trigger, or if a failed run is to be retried. So no
+trigger is handled twice, and none is lost while another run is in flight.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 from snaploom.models.run import LastPhase, LastRun, RunAction, Trigger
 from snaploom.models.times import EpochNanos
+from snaploom_operator.attempts import has_attempts
 from snaploom_operator.conditions import Reason
-from snaploom_operator.decide.view import RunView
+from snaploom_operator.decide.runview import RunView
 from snaploom_operator.instants import known_instant, later
 
 DECLARED = frozenset({"Invalid", "NoUniqueJoinTree", "NotSupported", "IndexNotPossible"})
-"""Reasons that lie in the declarations alone: neither time nor data mends them."""
+"""Reasons of failures that only a change of the declarations can fix."""
 
 
 @dataclass(frozen=True)
@@ -27,17 +28,17 @@ class Due:
     trigger: Trigger
     attempt: int
     why: str
-    """For people."""
+    """Text for messages."""
 
 
 def due(view: RunView) -> Due | None:
     """The run that is due now, whether or not one is in flight; None when none is."""
-    last = _last_weaving(view)
+    last = _last_run(view)
     if last is None:
         may = not view.unpublished or view.token
         return Due(view.trigger, 0, "it has never run") if may else None
     changes = changed(view, last.trigger, last.started_at)
-    if not is_worth_a_tick(last):
+    if not may_run_on_schedule(last):
         changes = [why for why in changes if why in (DECLARATIONS_CHANGED, ASKED_FOR)]
     if changes:
         return Due(view.trigger, 0, " and ".join(changes))
@@ -45,7 +46,7 @@ def due(view: RunView) -> Due | None:
     if at is not None and at <= view.now:
         return Due(view.trigger, last.attempt + 1, "the last attempt failed")
     if last.phase is LastPhase.STOPPED and last.reason == Reason.RUN_STOPPED:
-        # What it made room for is not asked for any more, and what it was for was never answered.
+        # The run that replaced it is not due any more, and its own trigger was not handled.
         return Due(view.trigger, 0, "the last run was stopped, and none took its place")
     return None
 
@@ -57,12 +58,10 @@ TICKED = "the schedule says so"
 
 
 def changed(view: RunView, answered: Trigger, started_at: str) -> list[str]:
-    """What asks for a run, and was not answered by one.
+    """Triggers that no run has handled.
 
-    Args:
-        view: the resource.
-        answered: what that run was for.
-        started_at: when it was decided.
+    Args: view: the resource. answered: the trigger of the last run. started_at: when that run was
+        decided.
     """
     asks = {
         DECLARATIONS_CHANGED: view.declarations not in ("", answered.declarations),
@@ -73,15 +72,15 @@ def changed(view: RunView, answered: Trigger, started_at: str) -> list[str]:
     return [why for why, holds in asks.items() if holds]
 
 
-def is_worth_a_tick(last: LastRun) -> bool:
-    """Whether the schedule may bring a run although nothing changed since the last one."""
+def may_run_on_schedule(last: LastRun) -> bool:
+    """Whether the schedule may start a run although nothing changed since the last one."""
     has_failed = last.phase is not LastPhase.SUCCEEDED and not last.retryable
     return not (has_failed and last.reason in DECLARED)
 
 
 def retry_at(view: RunView, last: LastRun) -> EpochNanos | None:
-    """When a failed run is tried again; None when it is not."""
-    if not may_retry(view, last):
+    """When a failed run is retried; None if it is not."""
+    if not has_attempts(last, view.settings.retry):
         return None
     retry = view.settings.retry
     ended = known_instant(last.finished_at)
@@ -92,14 +91,8 @@ def retry_at(view: RunView, last: LastRun) -> EpochNanos | None:
     return later(ended, wait)
 
 
-def may_retry(view: RunView, last: LastRun) -> bool:
-    """Whether the last run failed, and is tried again with nothing changed."""
-    failed = last.phase is not LastPhase.SUCCEEDED and last.retryable
-    return failed and last.attempt < view.settings.retry.limit
-
-
-def _last_weaving(view: RunView) -> LastRun | None:
-    """The last run that was no deletion; a resource outlives one only when a person says so."""
+def _last_run(view: RunView) -> LastRun | None:
+    """The last run that was no deletion."""
     last = view.last
     return last if last is not None and last.action is RunAction.RUN else None
 
@@ -112,5 +105,5 @@ def _has_ticked(view: RunView, answered: Trigger, started_at: str) -> bool:
     if deadline is not None and view.now > later(tick, deadline):
         return False
     before = (known_instant(answered.scheduled), known_instant(started_at))
-    # A time ahead of now was written before a clock was set back: nothing is known by it.
+    # A time in the future was written before a clock was set back: ignore it.
     return all(tick > instant for instant in before if instant is not None and instant <= view.now)

@@ -1,4 +1,4 @@
-"""What is wrong with declarations, as one reason and a message that says how to mend it."""
+"""The most severe fault of declarations, as a reason and a message with the fix."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from dataclasses import dataclass
 from snaploom.models.common import Condition
 from snaploom.models.finding import Finding, errors_of
 from snaploom.models.times import EpochNanos, format_instant
-from snaploom_operator.conditions import ConditionType, Reason, Told
+from snaploom_operator.conditions import ConditionType, ConditionValue, Reason
 from snaploom_operator.instants import is_past, known_instant, later
 from snaploom_operator.observed import ObservedResource
 
 MISSING = "SL130"
-"""A reference to nothing."""
+"""A missing reference."""
 AMBIGUOUS = "SL301"
 UNREACHABLE = "SL302"
 LISTED = 5
-"""Findings that a message shows before it says how many more there are."""
+"""Findings in a message; the others are counted."""
 GRACE_SECONDS = 10.0
-"""How long what is referred to may be missing before that is a fault: a folder of declarations
-is applied one by one, in the order of file names, and takes seconds."""
+"""How long a reference may be missing before the resource stalls: a folder of declarations is
+applied one by one, in the order of file names, and takes seconds."""
 _ARRIVING = frozenset({Reason.REFERENCE_MISSING, Reason.REFERENCE_NOT_READY})
-"""Reasons that another resource can mend, which may be on its way."""
+"""Reasons that a resource which is being applied may fix."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a resource cannot be worked with."""
+    """Why a resource cannot be used."""
 
     reason: Reason
     message: str
@@ -36,7 +36,7 @@ class Fault:
 
 
 def fault_of(observed: ObservedResource) -> Fault | None:
-    """The gravest fault of a resource; None when nothing stops the work."""
+    """The most severe fault of a resource; None without one."""
     errors = errors_of(observed.findings)
     groups = {
         Reason.REFERENCE_MISSING: [f for f in errors if f.code == MISSING],
@@ -60,12 +60,12 @@ def fault_of(observed: ObservedResource) -> Fault | None:
 def stalls_at(
     fault: Fault | None, before: Iterable[Condition], now: EpochNanos
 ) -> EpochNanos | None:
-    """When a fault makes a resource stall; None when it does so at once, or there is none.
+    """When a fault makes a resource stall; None if it does so immediately, or there is none.
 
-    Until then the resource is Reconciling, for the same reason, and no event is told.
+    Until then the resource is Reconciling, with the same reason, and no event is posted.
 
     Args:
-        fault: why it cannot be worked with.
+        fault: why it cannot be used.
         before: the conditions of the status observed.
         now: the present.
     """
@@ -80,17 +80,17 @@ def stalls_at(
     return later(known_instant(start) or now, GRACE_SECONDS)
 
 
-def validated(observed: ObservedResource, fault: Fault | None) -> Told:
+def validated(observed: ObservedResource, fault: Fault | None) -> ConditionValue:
     """The condition Validated."""
     if fault is not None and not fault.is_about_tree:
-        return Told(ConditionType.VALIDATED, False, fault.reason, fault.message)
+        return ConditionValue(ConditionType.VALIDATED, False, fault.reason, fault.message)
     warnings = [finding for finding in observed.findings if not finding.is_error]
     text = f"{_counted(len(warnings), 'warning')}: {findings_text(warnings)}" if warnings else ""
-    return Told(ConditionType.VALIDATED, True, Reason.VALID, text)
+    return ConditionValue(ConditionType.VALIDATED, True, Reason.VALID, text)
 
 
 def findings_text(findings: Iterable[Finding]) -> str:
-    """Findings for people, one a line: where, what, and what to do."""
+    """Findings as text, one per line: field path, message and fix."""
     listed = tuple(findings)
     lines = [_line(finding) for finding in listed[:LISTED]]
     if len(listed) > LISTED:
@@ -108,7 +108,7 @@ def _line(finding: Finding) -> str:
 def _faulty_text(names: tuple[str, ...]) -> str:
     shown = ", ".join(names[:LISTED])
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return f"{shown}{more} cannot be used; their own conditions say why"
+    return f"{shown}{more} cannot be used; see their conditions"
 
 
 def _counted(number: int, noun: str) -> str:

@@ -1,7 +1,7 @@
-"""How a run ended: what its report and its application say, put together.
+"""The outcome of a run, from its report and its application.
 
-The report counts for what was published. The run failed if either of the two says so: a job that
-reported success and died afterwards may have died of something that matters.
+The report decides what was published. The run failed if either of the two failed: a job that
+reported success may have crashed afterwards for a relevant reason.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from snaploom.models.finding import errors_of
 from snaploom.models.report import Report, RunPhase, Unpublished
 from snaploom.models.run import CurrentRun, LastPhase, LastRun, RunAction
+from snaploom.models.runfacts import Removed
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom_operator.conditions import Reason
 from snaploom_operator.decision import EventType, Note
 from snaploom_operator.instants import known_instant
-from snaploom_operator.sizes import fit_text, fit_texts
+from snaploom_operator.statuslimits import fit_text, fit_texts
 
 _MESSAGE_BYTES = 1_000
 _LIST_BYTES = 500
@@ -27,7 +28,7 @@ _LISTED = 20
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a run ended, in the words of a status."""
+    """The outcome of a run, as in a status."""
 
     phase: LastPhase
     reason: str = ""
@@ -35,36 +36,47 @@ class Verdict:
     message: str = ""
 
 
-def verdict(has_succeeded: bool | None, said: str, report: Report | None, trouble: str) -> Verdict:
-    """How a run ended.
+def verdict(
+    has_succeeded: bool | None, failure: str, report: Report | None, trouble: str
+) -> Verdict:
+    """The outcome of a run.
 
-    Args:
-        has_succeeded: what its application says; None when there is none any more.
-        said: the message of the application, or of its driver's pod.
-        report: the report, if the job came to write one.
-        trouble: why a report that is there does not count.
+    Args: has_succeeded: whether its application succeeded; None if it is gone. failure: the message
+        of the application, or of its driver's pod. report: the report, if there is one. trouble:
+        why an existing report is ignored.
     """
     if report is not None and report.phase is not RunPhase.SUCCEEDED:
         return _reported_failure(report)
     if has_succeeded is False:
-        told = "the job reported success, and its application failed" if report else ""
-        message = _joined(told, said or "its application failed", trouble)
+        text = "the job reported success, and its application failed" if report else ""
+        message = _joined(text, failure or "its application failed", trouble)
         return Verdict(LastPhase.FAILED, Reason.RUN_FAILED, True, message)
     if report is not None:
-        return Verdict(LastPhase.SUCCEEDED)
-    if has_succeeded:
-        message = trouble or "the job left no report; what it published is not known"
+        message = removed_text(report.removed) if report.removed is not None else ""
         return Verdict(LastPhase.SUCCEEDED, message=message)
-    gone = "its application went away before it was seen to end"
+    if has_succeeded:
+        message = trouble or "the job wrote no report; what it published is unknown"
+        return Verdict(LastPhase.SUCCEEDED, message=message)
+    gone = "its application was deleted before its end was observed"
     return Verdict(LastPhase.LOST, Reason.RUN_LOST, True, _joined(gone, trouble))
 
 
-def stopped(reason: str, trouble: str) -> Verdict:
-    """A run that was stopped by us.
+def removed_text(removed: Removed) -> str:
+    """What a deletion removed and left, with the names in its Report."""
+    files = f"{removed.files:,} file{'' if removed.files == 1 else 's'}"
+    text = f"{files} of {removed.bytes:,} bytes removed"
+    if not removed.left:
+        return f"{text}, and nothing else was there"
+    one = removed.left == 1
+    stay = f"{removed.left:,} file{'' if one else 's'} that Snaploom did not write stay{'s' * one}"
+    names = ", ".join(fit_texts(removed.left_names, _LIST_BYTES, _ITEM_BYTES))
+    return f"{text}; {stay}{': ' * bool(names)}{names}"
 
-    Args:
-        reason: why, as it was written down.
-        trouble: what it was waiting for when that was decided.
+
+def stopped(reason: str, trouble: str) -> Verdict:
+    """The outcome of a run that the operator stopped.
+
+    Args: reason: the recorded reason. trouble: what it was waiting for then.
     """
     phase, message, retryable = _STOPPED.get(reason, _STOPPED[Reason.RUN_STOPPED])
     return Verdict(phase, reason, retryable, _joined(message, trouble))
@@ -85,9 +97,9 @@ _STOPPED = {
 def last_run(
     current: CurrentRun, found: Verdict, report: Report | None, now: EpochNanos
 ) -> LastRun:
-    """What a status keeps of a run that has ended; bounded, whatever the job wrote."""
-    told = report.finished_at if report is not None else None
-    finished = known_instant(told)
+    """An ended run as in a status, with bounded texts and lists."""
+    text = report.finished_at if report is not None else None
+    finished_at_nanos = known_instant(text)
     snapshots = report.snapshots if report is not None else ()
     collected = report.collected if report is not None else None
     return LastRun(
@@ -100,7 +112,7 @@ def last_run(
         attempt=current.attempt,
         trigger=current.trigger,
         started_at=current.started_at,
-        finished_at=format_instant(now if finished is None else finished),
+        finished_at=format_instant(now if finished_at_nanos is None else finished_at_nanos),
         published=len(snapshots),
         rows=sum(snapshot.rows for snapshot in snapshots),
         bytes=sum(snapshot.bytes for snapshot in snapshots),
@@ -112,10 +124,10 @@ def last_run(
 
 
 def ending_note(last: LastRun, report: Report | None) -> Note:
-    """The event that tells how a run ended, and what it came to."""
+    """The event about the outcome of a run."""
     run = f"run {last.id}"
     if last.phase is LastPhase.SUCCEEDED:
-        text = _joined(f"{run} ended well", last.message or _came_to(last, report))
+        text = _joined(f"{run} succeeded", last.message or _result_text(last, report))
         return Note(EventType.NORMAL, Reason.RUN_SUCCEEDED, text)
     if last.phase is LastPhase.FAILED and last.reason != Reason.START_TIMEOUT:
         text = _joined(f"{run} failed", last.reason, last.message)
@@ -127,24 +139,24 @@ def ending_note(last: LastRun, report: Report | None) -> Note:
 _ASKED_FOR = (Reason.RUN_STOPPED, Reason.DELETING)
 
 
-def _came_to(last: LastRun, report: Report | None) -> str:
+def _result_text(last: LastRun, report: Report | None) -> str:
     if last.action is RunAction.DELETE:
-        return ""  # the event of what became of the data tells more
+        return ""  # the event about the deleted data has the details
     if report is not None and report.index is not None:
         return ", ".join(report.index.done) or "the index was up to date"
     count = last.published
-    told = f"{count} snapshot{'' if count == 1 else 's'} published"
-    return f"{told}, {last.rows:,} rows" if count else told
+    text = f"{count} snapshot{'' if count == 1 else 's'} published"
+    return f"{text}, {last.rows:,} rows" if count else text
 
 
 def _reported_failure(report: Report) -> Verdict:
     errors = errors_of(report.findings)
     retryable = report.retryable if report.retryable is not None else not errors
     if report.phase is RunPhase.INTERRUPTED:
-        message = report.message or "the job was told to stop, as by an eviction of its pod"
+        message = report.message or "the job was interrupted, for example by an eviction of its pod"
         return Verdict(LastPhase.FAILED, report.reason or "Interrupted", True, message)
-    said = report.message or "; ".join(finding.message for finding in errors[:5])
-    failed = report.failed[0].message if report.failed and not said else said
+    failure = report.message or "; ".join(finding.message for finding in errors[:5])
+    failed = report.failed[0].message if report.failed and not failure else failure
     reason = report.reason or Reason.RUN_FAILED
     return Verdict(LastPhase.FAILED, reason, retryable, failed or "the job reported a failure")
 

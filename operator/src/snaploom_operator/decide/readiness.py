@@ -1,8 +1,8 @@
 """Ready, Reconciling, Stalled and Suspended of a resource that runs jobs.
 
-Ready asks one thing: is what there is what today's declarations ask for, and young enough? So
-`kubectl apply` and `kubectl wait --for=condition=Ready` wait for the right run, and a failed run
-beside a fresh snapshot takes nothing away.
+Ready means that the published state matches the current declarations and is fresh. So `kubectl
+apply` and `kubectl wait --for=condition=Ready` wait for the right run, and a failed run beside a
+fresh snapshot does not change it.
 """
 
 from __future__ import annotations
@@ -11,122 +11,143 @@ from dataclasses import dataclass
 
 from snaploom.models.run import CurrentPhase, CurrentRun, LastPhase, LastRun
 from snaploom.models.times import format_instant
-from snaploom_operator.conditions import ConditionType, Reason, Told
-from snaploom_operator.decide.departing import is_stuck
-from snaploom_operator.decide.due import is_worth_a_tick, retry_at
+from snaploom_operator.conditions import ConditionType, ConditionValue, Reason
+from snaploom_operator.decide.deletion import is_stuck
+from snaploom_operator.decide.due import may_run_on_schedule, retry_at
 from snaploom_operator.decide.faults import Fault, stalls_at
-from snaploom_operator.decide.running import next_run_at
-from snaploom_operator.decide.view import RunView
+from snaploom_operator.decide.runlifecycle import next_run_at
+from snaploom_operator.decide.runview import RunView
+from snaploom_operator.objects import ANNOTATION_PAUSED
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How what was published, or built, stands."""
+class DataState:
+    """The state of what was published or built."""
 
     reason: Reason
-    """Why the resource is Ready when nothing else is to be said."""
+    """Reason of Ready without a problem."""
     message: str
     overdue: str = ""
-    """Why it is too old; empty while it is not."""
+    """Why it is stale; empty if it is fresh."""
 
 
-def readiness(view: RunView, standing: Standing, fault: Fault | None) -> tuple[Told, ...]:
+def readiness(view: RunView, data: DataState, fault: Fault | None) -> tuple[ConditionValue, ...]:
     """The conditions that runs decide.
 
     Args:
-        view: the resource with the status that is about to be written; its conditions are those
-            observed.
-        standing: of what was published or built.
+        view: the resource with the new status; its conditions are the observed ones.
+        data: the state of what was published or built.
         fault: why no run can be started.
     """
-    return (*_ready(view, standing, fault), *_suspended(view))
+    return (*_ready(view, data, fault), *_suspended(view))
 
 
-def _ready(view: RunView, standing: Standing, fault: Fault | None) -> tuple[Told, ...]:
+def _ready(view: RunView, data: DataState, fault: Fault | None) -> tuple[ConditionValue, ...]:
     if view.is_deleting:
-        return _departing(view)
+        return _deleting(view)
     fault = fault or _name_taken(view)
     if fault is not None:
         before = view.owner.status.conditions if view.owner.status is not None else ()
-        tell = _stalls if stalls_at(fault, before, view.now) is None else _reconciles
-        return tell(fault.reason, fault.message)
+        make = _stalls if stalls_at(fault, before, view.now) is None else _reconciles
+        return make(fault.reason, fault.message)
     if view.is_realised:
-        return _realised(view, standing)
+        return _realised(view, data)
     return _unrealised(view)
 
 
-def _realised(view: RunView, standing: Standing) -> tuple[Told, ...]:
+def _realised(view: RunView, data: DataState) -> tuple[ConditionValue, ...]:
     last, current = view.last, view.current
     trouble = _failure(last) if last is not None and _has_failed(last) else ""
-    if standing.overdue:
-        message = "; ".join(text for text in (standing.overdue, trouble) if text)
+    if data.overdue:
+        message = "; ".join(text for text in (data.overdue, trouble) if text)
         goes_on = current is not None or next_run_at(view, current) is not None
-        tell = _reconciles if goes_on and not view.is_paused else _stalls
-        return tell(Reason.STALE, message)
-    if trouble:
-        return (Told(ConditionType.READY, True, Reason.LAST_RUN_FAILED, trouble),)
-    return (Told(ConditionType.READY, True, standing.reason, standing.message),)
+        make = _reconciles if goes_on and not view.is_paused else _stalls
+        return make(Reason.STALE, message)
+    if last is not None and trouble:
+        reason, outlook = _outlook(view, last)
+        return (ConditionValue(ConditionType.READY, True, reason, f"{trouble}; {outlook}"),)
+    return (ConditionValue(ConditionType.READY, True, data.reason, data.message),)
 
 
-def _unrealised(view: RunView) -> tuple[Told, ...]:
+def _unrealised(view: RunView) -> tuple[ConditionValue, ...]:
     last, current = view.last, view.current
     if current is not None:
         return _reconciles(*_in_flight(view, current))
     if view.is_paused:
-        return _rests(Reason.PAUSED, "the annotation snaploom.io/paused is set")
+        return _not_ready(Reason.PAUSED, "the annotation snaploom.io/paused is set")
     if view.settings.suspend:
-        return _rests(Reason.SUSPENDED, "run.suspend is set")
+        return _not_ready(Reason.SUSPENDED, "run.suspend is set")
     is_about_today = last is not None and last.trigger.declarations == view.declarations
     if last is not None and is_about_today and last.phase is not LastPhase.SUCCEEDED:
         return _failed(view, last)
     if view.unpublished:
         names = ", ".join(f"OutputDataset/{name}" for name in view.unpublished[:5])
         return _reconciles(Reason.WAITING, f"waits for the first snapshot of {names}")
-    return _reconciles(Reason.WAITING, "a run is about to be decided")
+    return _reconciles(Reason.WAITING, "a run is about to start")
 
 
-def _failed(view: RunView, last: LastRun) -> tuple[Told, ...]:
-    again = retry_at(view, last)
-    if again is not None:
-        attempt = f"attempt {last.attempt + 2} of {view.settings.retry.limit + 1}"
-        text = f"{_failure(last)}; {attempt} follows at {format_instant(again)}"
-        return _reconciles(Reason.RUN_WILL_BE_RETRIED, text)
-    if last.retryable:
-        text = (
-            f"{_failure(last)}; it was the last of {last.attempt + 1} attempts{_hope(view, last)}"
+def _failed(view: RunView, last: LastRun) -> tuple[ConditionValue, ...]:
+    reason, outlook = _outlook(view, last)
+    if reason is Reason.LAST_RUN_FAILED:
+        is_stopped = last.phase is LastPhase.STOPPED and not last.retryable
+        reason = Reason.WAITING if is_stopped else Reason.RUN_WILL_BE_RETRIED
+        return _reconciles(reason, f"{_failure(last)}; {outlook}")
+    return _stalls(reason, f"{_failure(last)}; {outlook}")
+
+
+def _outlook(view: RunView, last: LastRun) -> tuple[Reason, str]:
+    """What follows a failed run; the reason is `LastRunFailed` if it is retried."""
+    if view.current is not None:
+        return Reason.LAST_RUN_FAILED, _text(view.current)
+    if view.is_paused or view.settings.suspend:
+        why = (
+            f"the annotation {ANNOTATION_PAUSED} is set" if view.is_paused else "run.suspend is set"
         )
-        return _stalls(Reason.RETRIES_EXHAUSTED, text)
-    if last.phase is LastPhase.STOPPED:
-        return _reconciles(Reason.WAITING, _failure(last))
-    return _stalls(Reason.RUN_REFUSED, f"{_failure(last)}{_hope(view, last)}")
+        return Reason.LAST_RUN_FAILED, f"no retry while {why}"
+    again = retry_at(view, last)
+    limit = view.settings.retry.limit
+    if again is not None:
+        attempt = f"attempt {last.attempt + 2} of {limit + 1} follows at {format_instant(again)}"
+        return Reason.LAST_RUN_FAILED, attempt
+    if last.phase is LastPhase.STOPPED and not last.retryable:
+        return Reason.LAST_RUN_FAILED, "a run is about to start"
+    if not last.retryable:
+        return (
+            Reason.RUN_REFUSED,
+            f"a retry would fail again, so there is none{_next_chance(view, last)}",
+        )
+    count = last.attempt + 1
+    which = f"the last of {count} attempts" if count > 1 else "the only attempt"
+    return Reason.RETRIES_EXHAUSTED, f"it was {which}, and none follows{_next_chance(view, last)}"
 
 
-def _hope(view: RunView, last: LastRun) -> str:
-    """What will try again although nobody changes anything."""
+def _next_chance(view: RunView, last: LastRun) -> str:
+    """The next scheduled run, or how to start one."""
     tick = view.ticks.next
-    if tick is None or not is_worth_a_tick(last):
-        return ""
-    return f"; the schedule tries again at {format_instant(tick)}"
+    if tick is not None and may_run_on_schedule(last):
+        return f" before the scheduled run at {format_instant(tick)}"
+    short = view.owner.name if view.owner.kind == "OutputDataset" else str(view.owner.identity)
+    return f" until the declarations change or a run is requested: `snaploom trigger {short}`"
 
 
-def _departing(view: RunView) -> tuple[Told, ...]:
+def _deleting(view: RunView) -> tuple[ConditionValue, ...]:
     last, current = view.last, view.current
     if last is not None and is_stuck(view, current, last):
         reason = Reason.RETRIES_EXHAUSTED if last.retryable else Reason.RUN_REFUSED
-        way_out = "set run.deletionPolicy to Retain to keep the data and let the resource go"
+        way_out = "set run.deletionPolicy to Retain to delete the resource and keep the data"
         return _stalls(reason, f"{_failure(last)}; {way_out}")
     if current is None:
         return _reconciles(Reason.DELETING, "the resource is being deleted")
     return _reconciles(Reason.DELETING, f"the resource is being deleted; {_text(current)}")
 
 
-def _suspended(view: RunView) -> tuple[Told, ...]:
+def _suspended(view: RunView) -> tuple[ConditionValue, ...]:
     if view.is_paused:
-        text = "the annotation snaploom.io/paused is set: nothing is done"
-        return (Told(ConditionType.SUSPENDED, True, Reason.PAUSED, text),)
+        text = "the annotation snaploom.io/paused is set: only the status is updated"
+        return (ConditionValue(ConditionType.SUSPENDED, True, Reason.PAUSED, text),)
     if view.settings.suspend:
         text = "run.suspend is set: no run is started"
-        return (Told(ConditionType.SUSPENDED, True, Reason.SUSPENDED, text),)
+        return (ConditionValue(ConditionType.SUSPENDED, True, Reason.SUSPENDED, text),)
     return ()
 
 
@@ -144,7 +165,7 @@ def _text(current: CurrentRun) -> str:
         CurrentPhase.QUEUED: "is queued",
         CurrentPhase.SUBMITTING: "is being submitted",
         CurrentPhase.SUBMITTED: "has not started",
-        CurrentPhase.RUNNING: "is at work",
+        CurrentPhase.RUNNING: "is running",
         CurrentPhase.ENDING: "is ending",
     }[current.phase]
     if current.stopping is not None:
@@ -154,7 +175,7 @@ def _text(current: CurrentRun) -> str:
 
 
 def _has_failed(last: LastRun) -> bool:
-    """Whether a run failed; one that made room for another did not."""
+    """Whether a run failed; a replaced run did not."""
     is_replaced = last.phase is LastPhase.STOPPED and not last.retryable
     return last.phase is not LastPhase.SUCCEEDED and not is_replaced
 
@@ -172,19 +193,19 @@ def _name_taken(view: RunView) -> Fault | None:
     return Fault(Reason.NAME_TAKEN, refusal.message)
 
 
-def _reconciles(reason: Reason, message: str) -> tuple[Told, ...]:
+def _reconciles(reason: Reason, message: str) -> tuple[ConditionValue, ...]:
     return (
-        Told(ConditionType.READY, False, reason, message),
-        Told(ConditionType.RECONCILING, True, reason, message),
+        ConditionValue(ConditionType.READY, False, reason, message),
+        ConditionValue(ConditionType.RECONCILING, True, reason, message),
     )
 
 
-def _stalls(reason: Reason, message: str) -> tuple[Told, ...]:
+def _stalls(reason: Reason, message: str) -> tuple[ConditionValue, ...]:
     return (
-        Told(ConditionType.READY, False, reason, message),
-        Told(ConditionType.STALLED, True, reason, message),
+        ConditionValue(ConditionType.READY, False, reason, message),
+        ConditionValue(ConditionType.STALLED, True, reason, message),
     )
 
 
-def _rests(reason: Reason, message: str) -> tuple[Told, ...]:
-    return (Told(ConditionType.READY, False, reason, message),)
+def _not_ready(reason: Reason, message: str) -> tuple[ConditionValue, ...]:
+    return (ConditionValue(ConditionType.READY, False, reason, message),)

@@ -9,16 +9,16 @@ from snaploom.models.skippingindex import (
     SkippingIndex,
     SkippingIndexStatus,
 )
-from snaploom_operator.conditions import ConditionType, Reason, Told
-from snaploom_operator.decide.ageing import overdue_text
-from snaploom_operator.decide.concluding import Standings, conclude
+from snaploom_operator.conditions import ConditionType, ConditionValue, Reason
+from snaploom_operator.decide.conclusion import KindState, conclude
+from snaploom_operator.decide.decisionsettings import DecideSettings
 from snaploom_operator.decide.faults import fault_of, validated
-from snaploom_operator.decide.following import Step
+from snaploom_operator.decide.freshness import overdue_text
 from snaploom_operator.decide.outputdataset import realised
-from snaploom_operator.decide.readiness import Standing
-from snaploom_operator.decide.running import is_at_work, live, view_of
-from snaploom_operator.decide.settings import DecideSettings
-from snaploom_operator.decide.view import RunView
+from snaploom_operator.decide.readiness import DataState
+from snaploom_operator.decide.runlifecycle import advance_runs, has_application, run_view
+from snaploom_operator.decide.runsteps import Step
+from snaploom_operator.decide.runview import RunView
 from snaploom_operator.decision import Decision
 from snaploom_operator.observed import ObservedIndex
 
@@ -26,25 +26,25 @@ _REFRESHED = "the index was last refreshed"
 
 
 def decide_index(observed: ObservedIndex, settings: DecideSettings) -> Decision:
-    """What is to be done and said about a SkippingIndex."""
+    """Decide about a SkippingIndex."""
     resource = observed.resource
     broken = fault_of(observed)
-    view = view_of(
+    view = run_view(
         observed,
         broken,
         settings,
         upstream=_upstream(observed),
         schedule=_schedule(resource),
     )
-    step = live(view, settings)
+    step = advance_runs(view, settings)
     status = _status(view, resource.status or SkippingIndexStatus(), step)
-    told = (validated(observed, broken), _fresh(observed, status))
-    said = Standings(_standing(view, resource, status), told, status.last_refreshed)
-    return conclude(view, step, status, said)
+    reported = (validated(observed, broken), _fresh(observed, status))
+    state = KindState(_data_state(view, resource, status), reported, status.last_refreshed)
+    return conclude(view, step, status, state)
 
 
 def _schedule(resource: SkippingIndex) -> Schedule | None:
-    """Its schedule, where it is what refreshes: the trigger decides, not that there is one."""
+    """Its schedule, if the refresh trigger is `SCHEDULE`."""
     is_scheduled = resource.spec.refresh.trigger is RefreshTrigger.SCHEDULE
     return resource.spec.run.schedule if is_scheduled else None
 
@@ -72,22 +72,22 @@ def _status(view: RunView, before: SkippingIndexStatus, step: Step) -> SkippingI
                 "last_refreshed": facts.last_refreshed or status.last_refreshed,
             }
         )
-    told = facts.state if facts is not None else None
-    return status.model_copy(update={"state": _state(view, before, step, told)})
+    reported = facts.state if facts is not None else None
+    return status.model_copy(update={"state": _state(view, before, step, reported)})
 
 
 def _state(
-    view: RunView, before: SkippingIndexStatus, step: Step, told: IndexState | None
+    view: RunView, before: SkippingIndexStatus, step: Step, reported: IndexState | None
 ) -> IndexState:
-    """The state of the index: what its job says, else what the run that is at work does."""
+    """The state of the index: as its job reported, else by its current run."""
     if step.ended is not None:
-        return _after(step.ended, told)
+        return _after(step.ended, reported)
     known = before.state or IndexState.EMPTY
     current = step.current
-    if current is None or not is_at_work(current):
+    if current is None or not has_application(current):
         return known
-    if told is not None:
-        return told
+    if reported is not None:
+        return reported
     if current.action is RunAction.DELETE:
         return IndexState.DELETING
     if current.phase is CurrentPhase.ENDING and known not in _RESTING:
@@ -104,40 +104,42 @@ def _state(
 _RESTING = (IndexState.EMPTY, IndexState.ACTIVE, IndexState.FAILED, IndexState.DELETED)
 
 
-def _after(ended: LastRun, told: IndexState | None) -> IndexState:
-    """The state that a run leaves."""
+def _after(ended: LastRun, reported: IndexState | None) -> IndexState:
+    """The state after a run."""
     if ended.phase is not LastPhase.SUCCEEDED:
         return IndexState.FAILED
     if ended.action is RunAction.DELETE:
-        return told or IndexState.DELETED
-    return told or IndexState.ACTIVE
+        return reported or IndexState.DELETED
+    return reported or IndexState.ACTIVE
 
 
-def _standing(view: RunView, resource: SkippingIndex, status: SkippingIndexStatus) -> Standing:
+def _data_state(view: RunView, resource: SkippingIndex, status: SkippingIndexStatus) -> DataState:
     overdue = overdue_text(_REFRESHED, view.settings, status.last_refreshed, view.now)
     covered = f"{status.files.indexed:,} files are indexed" if status.files else "it is built"
     if not resource.spec.enabled:
-        return Standing(
-            Reason.DISABLED, f"{covered}; enabled is false: queries pass it by", overdue
+        return DataState(
+            Reason.DISABLED, f"{covered}; enabled is false: queries do not use it", overdue
         )
-    return Standing(Reason.INDEX_ACTIVE, covered, overdue)
+    return DataState(Reason.INDEX_ACTIVE, covered, overdue)
 
 
-def _fresh(observed: ObservedIndex, status: SkippingIndexStatus) -> Told:
-    """Whether the index covers its target as it was last seen."""
+def _fresh(observed: ObservedIndex, status: SkippingIndexStatus) -> ConditionValue:
+    """The condition IndexFresh: whether the index covers its target as last observed."""
     files = status.files
     if files is None or status.last_refreshed is None:
-        return Told(ConditionType.INDEX_FRESH, False, Reason.NEVER_BUILT, "there is no index yet")
+        return ConditionValue(
+            ConditionType.INDEX_FRESH, False, Reason.NEVER_BUILT, "there is no index yet"
+        )
     if files.stale or files.missing:
-        text = f"{files.stale:,} files changed and {files.missing:,} files came since"
-        return Told(ConditionType.INDEX_FRESH, False, Reason.STALE, text)
+        text = f"{files.stale:,} files changed and {files.missing:,} files were added since"
+        return ConditionValue(ConditionType.INDEX_FRESH, False, Reason.STALE, text)
     if observed.is_overdue:
         text = "the output that is indexed has published since the last refresh"
-        return Told(ConditionType.INDEX_FRESH, False, Reason.STALE, text)
+        return ConditionValue(ConditionType.INDEX_FRESH, False, Reason.STALE, text)
     overdue = overdue_text(
         _REFRESHED, observed.resource.spec.run, status.last_refreshed, observed.now
     )
     if overdue:
-        return Told(ConditionType.INDEX_FRESH, False, Reason.STALE, overdue)
+        return ConditionValue(ConditionType.INDEX_FRESH, False, Reason.STALE, overdue)
     text = f"{files.indexed:,} files are indexed"
-    return Told(ConditionType.INDEX_FRESH, True, Reason.FRESH, text)
+    return ConditionValue(ConditionType.INDEX_FRESH, True, Reason.FRESH, text)

@@ -1,1 +1,4 @@
-"""Jobs as processes of this machine, for `snaploom operator run --local`."""
+"""Runs jobs as local processes, for `snaploom operator run --local`.
+
+The form of a local run's ConfigMap is in `submitters.local`.
+"""

@@ -1,8 +1,8 @@
-"""Waits for permission on its standard input, then becomes the program that it was called with.
+"""Waits for permission on stdin, then executes the program of its arguments.
 
-A local run must stand in the cluster, with its process, before it does anything: else an operator
-that dies in between leaves a job that nobody knows of, and its successor starts a second one. When
-the operator dies before it gave permission, standard input ends, and nothing was done.
+A local run and its process are recorded in the cluster before the job starts: otherwise an operator
+that crashes in between would leave an unknown job, and its successor would start a second one. If
+the operator dies before it gave permission, stdin is closed and nothing was started.
 """
 
 import os
@@ -10,7 +10,7 @@ import sys
 
 
 def main(program: list[str]) -> None:
-    """Wait, and become the program; exit code 1 when there will be no permission."""
+    """Wait, then execute the program; exit code 1 without permission."""
     if not os.read(sys.stdin.fileno(), 1):
         sys.exit(1)
     nothing = os.open(os.devnull, os.O_RDONLY)

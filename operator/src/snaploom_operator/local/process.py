@@ -1,4 +1,4 @@
-"""A job as a process of this machine: started behind a gate, known by its start, ended in order."""
+"""A job as a local process: started behind a gate, identified by its start time, and stopped."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from pathlib import Path
 
 from snaploom_operator.local import gate as gate_program
 
-LOOK = 0.1
-"""Seconds between two looks at whether a process that is no child of ours has ended."""
+POLL_SECONDS = 0.1
+"""Interval of checking whether a process that is not our child has ended."""
 _LINES = 20
-"""Lines of standard error that are kept; the last ones tell why a job ended."""
+"""Last lines of standard error that are kept."""
 _LONGEST_LINE = 2000
 _CHUNK = 65_536
-_LAST_WORDS = 1.0
-"""Seconds to wait for the end of standard error after that of the process."""
+_STDERR_SECONDS = 1.0
+"""Timeout of reading the rest of standard error after the process ended."""
 _STAT_START = 19
-"""Place of the start time in `/proc/PID/stat`, counted behind the program's name."""
+"""Index of the start time in `/proc/PID/stat`, after the program's name."""
 
 
 @dataclass(frozen=True)
 class ProcessName:
-    """A process of this machine, now and for ever: numbers come again, with another start."""
+    """A unique process of this machine: PIDs are reused, with another start time."""
 
     pid: int
     start: str
-    """When it started, in the words of the system."""
+    """Its start time, as the system writes it."""
 
     def __str__(self) -> str:
         return f"{self.pid} {self.start}"
 
     @classmethod
     def parse(cls, text: str) -> ProcessName | None:
-        """What `str` wrote; None for anything else."""
+        """Parse the output of `str`; None for anything else."""
         pid, _, start = text.partition(" ")
         return cls(int(pid), start) if pid.isdecimal() and start else None
 
     @classmethod
     def of_this(cls) -> ProcessName:
-        """The process that asks."""
+        """The current process."""
         return cls(os.getpid(), _start_of(os.getpid()))
 
     @property
@@ -56,8 +56,8 @@ class ProcessName:
         return _start_of(self.pid) == self.start
 
     @property
-    def leads_a_session(self) -> bool:
-        """Whether it leads a session of its own, as every job does."""
+    def is_session_leader(self) -> bool:
+        """Whether it is a session leader, as every job is."""
         try:
             return os.getsid(self.pid) == self.pid
         except OSError:
@@ -65,22 +65,20 @@ class ProcessName:
 
 
 class LocalProcess:
-    """A process of ours, and what it says.
+    """A child process and the end of its standard error.
 
-    Args:
-        process: a child that leads a session of its own.
-        gate: where it reads its permission from; ours to write to.
-        said: takes what it writes to standard error.
+    Args: process: a child that is a session leader. gate: write end of its gate. stderr: the end of
+        its standard error.
     """
 
-    def __init__(self, process: Process, gate: int, said: _Said) -> None:
+    def __init__(self, process: Process, gate: int, stderr: _StderrTail) -> None:
         self._process = process
         self._gate: int | None = gate
-        self._said = said
+        self._stderr = stderr
         self.name = ProcessName(process.pid, _start_of(process.pid))
 
     def permit(self) -> None:
-        """Let it begin."""
+        """Open its gate."""
         if self._gate is not None:
             with suppress(BrokenPipeError):
                 os.write(self._gate, b"\n")
@@ -90,12 +88,12 @@ class LocalProcess:
         """Wait for its end; the exit code, negative for a signal."""
         code = await self._process.wait()
         self._shut()
-        _signal_group(self._process.pid, signal.SIGKILL)  # whom it started, it left behind
-        await self._said.wait()
+        _signal_group(self._process.pid, signal.SIGKILL)  # processes that it left behind
+        await self._stderr.wait()
         return code
 
     async def stop(self, grace: float) -> None:
-        """Ask it to end, and end it when it takes too long, with all that it started."""
+        """Terminate it, and kill its process group after a grace period."""
         self._shut()
         with suppress(ProcessLookupError):
             self._process.terminate()
@@ -106,9 +104,9 @@ class LocalProcess:
             await self.wait()
 
     @property
-    def said(self) -> str:
+    def stderr_tail(self) -> str:
         """The last lines that it wrote to standard error."""
-        return "\n".join(self._said.lines)
+        return "\n".join(self._stderr.lines)
 
     def _shut(self) -> None:
         if self._gate is not None:
@@ -116,19 +114,19 @@ class LocalProcess:
             self._gate = None
 
 
-class _Said:
+class _StderrTail:
     """Standard error of a process, by lines; the last ones are kept."""
 
-    def __init__(self, stream: asyncio.StreamReader, hear: Callable[[str], None]) -> None:
+    def __init__(self, stream: asyncio.StreamReader, on_line: Callable[[str], None]) -> None:
         self.lines: deque[str] = deque(maxlen=_LINES)
         self._stream = stream
-        self._hear = hear
+        self._on_line = on_line
         self._reading = asyncio.create_task(self._read())
 
     async def wait(self) -> None:
-        """Wait for its end, which does not come while somebody holds it open."""
+        """Wait for its end, which does not come while another process holds it open."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._reading, _LAST_WORDS)
+            await asyncio.wait_for(self._reading, _STDERR_SECONDS)
 
     async def _read(self) -> None:
         rest = b""
@@ -143,54 +141,55 @@ class _Said:
         line = raw[-_LONGEST_LINE:].decode(errors="replace").strip()
         if line:
             self.lines.append(line)
-            self._hear(line)
+            self._on_line(line)
 
 
 async def start_process(
     arguments: Sequence[str],
     environment: Mapping[str, str],
     folder: Path,
-    hear: Callable[[str], None],
+    on_line: Callable[[str], None],
 ) -> LocalProcess:
-    """Start a program that waits until it is permitted to begin.
+    """Start a program behind a closed gate.
 
     Args:
         arguments: the program, by its path, and its arguments; no shell reads them.
         environment: its environment, whole.
         folder: where it works.
-        hear: takes every line that it writes to standard error.
+        on_line: takes every line that it writes to standard error.
     """
-    # Pipes of our own: asyncio's would make its end wait for everybody who holds one of them.
-    gate_end, gate = os.pipe()
-    ear, mouth = os.pipe()
+    # Own pipes: with asyncio's, waiting for its end would wait for all that hold them open.
+    gate_read_end, gate = os.pipe()
+    read_end, write_end = os.pipe()
     try:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-I", gate_program.__file__, *arguments,
-            stdin=gate_end, stdout=DEVNULL, stderr=mouth, env=dict(environment), cwd=folder,
+            stdin=gate_read_end, stdout=DEVNULL, stderr=write_end,
+            env=dict(environment), cwd=folder,
             start_new_session=True,  # Ctrl-C is for the operator, which then ends its jobs
         )  # fmt: skip
     except BaseException:
         os.close(gate)
-        os.close(ear)
+        os.close(read_end)
         raise
     finally:
-        os.close(gate_end)
-        os.close(mouth)
+        os.close(gate_read_end)
+        os.close(write_end)
     stream = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(ear, "rb", 0)
+        lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(read_end, "rb", 0)
     )
-    return LocalProcess(process, gate, _Said(stream, hear))
+    return LocalProcess(process, gate, _StderrTail(stream, on_line))
 
 
-async def stop_stranger(name: ProcessName, grace: float) -> None:
-    """End a job that an earlier operator started, with all that it started."""
+async def stop_orphan(name: ProcessName, grace: float) -> None:
+    """Stop a job that an earlier operator started, with its process group."""
     with suppress(ProcessLookupError, PermissionError):
         os.kill(name.pid, signal.SIGTERM)
-    for _ in range(int(grace / LOOK)):
+    for _ in range(int(grace / POLL_SECONDS)):
         if not name.is_alive:
             break
-        await asyncio.sleep(LOOK)
+        await asyncio.sleep(POLL_SECONDS)
     _signal_group(name.pid, signal.SIGKILL)
 
 
@@ -200,7 +199,7 @@ def _signal_group(pid: int, number: signal.Signals) -> None:
 
 
 def _start_of(pid: int) -> str:
-    """When a process started; empty when there is none. The end of a child counts when we know."""
+    """The start time of a process; empty if it has ended, zombies included."""
     stat = Path(f"/proc/{pid}/stat")
     if Path("/proc/self/stat").exists():
         try:

@@ -1,12 +1,12 @@
 """Runs Local applications as processes of this machine, for `snaploom operator run --local`.
 
-The ConfigMap of a run (`submitters/local.py`) is all that counts: what happens is written into it,
-and deleting it stops the run. A job is written down together with its process before it may begin,
-so that an operator which was killed leaves nothing that its successor does not find: what still
-runs is then stopped, and what is gone has failed.
+The ConfigMap of a run (`submitters/local.py`) is the source of truth: its state is written there,
+and deleting it stops the run; it is removed when the process has ended. A job is recorded with its
+process before it may start, so that the successor of a killed operator finds every job: running
+ones are stopped, and ended ones have failed unless their report shows success.
 
-Jobs have the operator's own environment, credentials included, and its rights: whoever may create
-resources in the namespaces that are looked after decides what runs here.
+Jobs have the operator's own environment and permissions, credentials included: anyone who may
+create resources in the watched namespaces decides what runs here.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import socket
 import sys
 import zlib
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -33,46 +34,47 @@ from tempfile import TemporaryDirectory
 from pydantic import JsonValue
 
 from snaploom.models.times import format_instant, now
+from snaploom_operator.cluster.apiresources import CONFIG_MAPS
 from snaploom_operator.cluster.connection import DEFAULT_FILE, KUBECONFIG, SERVICE_HOST
 from snaploom_operator.cluster.port import Cluster
-from snaploom_operator.cluster.resources import CONFIG_MAPS
 from snaploom_operator.errors import ClusterError, ObjectChanged, ObjectMissing
+from snaploom_operator.local.orphanedrun import final_state
 from snaploom_operator.local.process import (
     LocalProcess,
     ProcessName,
     start_process,
-    stop_stranger,
+    stop_orphan,
 )
 from snaploom_operator.manifests.configmaps import BUNDLE_KEY, COMPRESSED
-from snaploom_operator.metadata import Metadata, mapping_in, text_in
+from snaploom_operator.objectmetadata import Metadata, mapping_in, text_in
 from snaploom_operator.objects import Application, ApplicationState, JsonObject
 from snaploom_operator.submitters import local
 from snaploom_operator.submitters.arguments import local_arguments
 
 JOB = (sys.executable, "-m", "snaploom.jobs.clusterjob")
-"""The program that carries a run out, as the image has it too."""
+"""The program of a run, the same as in the image."""
 MOST_UNPACKED = 128 * 1024 * 1024
-"""Bytes of a Bundle: what the operator writes shrinks to a tenth, of at most 900,000 bytes."""
+"""Bytes of an unpacked Bundle: the operator's are compressed to a tenth, at most 900,000 bytes."""
 _LONGEST_MESSAGE = 1000
 _PRIVATE = 0o600
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Pace:
+class Intervals:
     """Seconds."""
 
-    between_looks: float = 1.0
-    """Between two looks at what is to be done."""
-    grace: float = 25.0
-    """That a job has to end by itself; less than the thirty of a pod."""
-    farewell: float = 5.0
-    """That the cluster has to take in what became of the jobs when the operator ends."""
+    poll_seconds: float = 1.0
+    """Interval of polling for runs."""
+    stop_seconds: float = 25.0
+    """Grace period of a stopped job; less than the thirty seconds of a pod."""
+    report_seconds: float = 5.0
+    """Time limit of recording the state of stopped jobs at shutdown."""
 
 
 @dataclass(frozen=True)
 class _Found:
-    """A local run as it was last listed."""
+    """A listed local run."""
 
     application: Application
     metadata: Metadata
@@ -80,7 +82,7 @@ class _Found:
 
     @property
     def process(self) -> ProcessName | None:
-        """The process that it is, as it was written down."""
+        """Its recorded process."""
         return ProcessName.parse(text_in(self.data, local.PROCESS))
 
     @property
@@ -89,16 +91,11 @@ class _Found:
 
 
 class LocalRunner:
-    """Runs what is there to run, so many at once, until it is cancelled.
+    """Runs local applications until it is cancelled.
 
-    Args:
-        cluster: where the runs are.
-        environment: environment of the jobs, whole.
-        namespaces: where to look; empty for everywhere.
-        workers: how many jobs run at once.
-        program: what carries a run out; arguments follow.
-        pace: how long things take.
-        host: name of this machine.
+    Args: cluster: the cluster. environment: the complete environment of the jobs. namespaces:
+        namespaces of the runs; empty for all. workers: concurrent jobs. program: the command of a
+        job; arguments follow. intervals: intervals and time limits. host: name of this machine.
     """
 
     def __init__(
@@ -108,7 +105,7 @@ class LocalRunner:
         namespaces: Sequence[str] = (),
         workers: int = 1,
         program: Sequence[str] = JOB,
-        pace: Pace | None = None,
+        intervals: Intervals | None = None,
         host: str | None = None,
     ) -> None:
         self._cluster = cluster
@@ -116,7 +113,7 @@ class LocalRunner:
         self._namespaces: Sequence[str | None] = tuple(namespaces) or (None,)
         self._workers = workers
         self._program = program
-        self._pace = pace or Pace()
+        self._intervals = intervals or Intervals()
         self._host = host or socket.gethostname()
         self._operator = ProcessName.of_this()
         self._jobs: dict[str, asyncio.Task[None]] = {}
@@ -124,36 +121,37 @@ class LocalRunner:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a job of ours runs, or is being seen to."""
+        """Whether a job is running or being cleaned up."""
         return bool(self._jobs)
 
     async def run(self) -> None:
-        """Look again and again; on cancellation every job is stopped first."""
+        """Poll until cancelled; every job is stopped then."""
         try:
             while True:
-                with suppress(ClusterError):  # the metrics of the port tell; the next look helps
-                    await self.look()
-                await asyncio.sleep(self._pace.between_looks)
+                with suppress(
+                    ClusterError
+                ):  # counted in the metrics of requests; the next poll retries
+                    await self.poll()
+                await asyncio.sleep(self._intervals.poll_seconds)
         finally:
             await self._stop(list(self._jobs))
 
-    async def look(self) -> None:
-        """Begin what is new, as far as there is room, and stop what is not wanted any more.
+    async def poll(self) -> None:
+        """Start new runs within the limit, and stop deleted ones.
 
-        Raises:
-            ClusterError: the cluster does not answer.
+        Raises: ClusterError: the request failed.
         """
         found = {one.application.uid: one for one in await self._listed()}
         wanted = {uid for uid, one in found.items() if not one.application.is_deleting}
         await self._stop([uid for uid in self._jobs if uid not in wanted])
         for uid in sorted(
-            wanted - self._jobs.keys(), key=lambda u: found[u].application.started_at
+            found.keys() - self._jobs.keys(), key=lambda u: found[u].application.started_at
         ):
             one = found[uid]
-            if self._is_left_behind(one):
-                self._begin(uid, self._clear_up(one))
-            elif self._is_new(one) and len(self._jobs) < self._workers:
-                self._begin(uid, self._carry_out(one))
+            if self._is_orphaned(one):
+                self._begin(uid, self._finish_orphan(one))
+            elif uid in wanted and self._is_new(one) and len(self._jobs) < self._workers:
+                self._begin(uid, self._run_job(one))
 
     async def _listed(self) -> list[_Found]:
         listings = [
@@ -170,11 +168,13 @@ class LocalRunner:
     def _is_new(self, one: _Found) -> bool:
         return one.application.state is ApplicationState.NEW
 
-    def _is_left_behind(self, one: _Found) -> bool:
-        """Whether an operator of this machine began it, and does not see to it any more."""
+    def _is_orphaned(self, one: _Found) -> bool:
+        """Whether an operator of this machine started it and has ended."""
         is_here = text_in(one.data, local.HOST) == self._host
         if not is_here or one.application.state is not ApplicationState.RUNNING:
             return False
+        if one.application.is_deleting and local.FINALIZER not in one.metadata.finalizers:
+            return False  # it is cleaned up; other finalizers hold it
         operator = ProcessName.parse(text_in(one.data, local.OPERATOR))
         return operator is None or operator == self._operator or not operator.is_alive
 
@@ -187,7 +187,7 @@ class LocalRunner:
         self._jobs.pop(uid, None)
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            _log.error("a local run could not be carried out", exc_info=error)
+            _log.error("a local run failed unexpectedly", exc_info=error)
 
     async def _stop(self, uids: Sequence[str]) -> None:
         tasks = [self._jobs[uid] for uid in uids if uid in self._jobs]
@@ -195,21 +195,28 @@ class LocalRunner:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _clear_up(self, one: _Found) -> None:
+    async def _finish_orphan(self, one: _Found) -> None:
         name = one.process
-        # Whoever may write ConfigMaps may have written this one, and name any process.
-        if name is not None and name != self._operator and name.is_alive and name.leads_a_session:
-            _log.warning("%s: its job outlived an operator, and is stopped", one.shown)
-            await stop_stranger(name, self._pace.grace)
-        await self._tell_end(one, ApplicationState.FAILED, "the operator was stopped while it ran")
+        # ConfigMaps are writable by users, who could name any process.
+        if name is not None and name != self._operator and name.is_alive and name.is_session_leader:
+            _log.warning("%s: stopping its job, which an earlier operator started", one.shown)
+            await stop_orphan(name, self._intervals.stop_seconds)
+        with suppress(ClusterError):  # the next poll retries
+            report = text_in(one.data, local.REPORT)
+            state, message = await final_state(
+                one.application, one.metadata.namespace, report, self._cluster
+            )
+            await self._record_end(one, state, message)
 
-    async def _carry_out(self, one: _Found) -> None:
+    async def _run_job(self, one: _Found) -> None:
         with TemporaryDirectory(prefix="snaploom-run-") as name:
             folder = Path(name)
             try:
                 await self._unpack(one, folder)
             except (ObjectMissing, ValueError) as error:
-                await self._tell_end(one, ApplicationState.FAILED, f"no Bundle to work on: {error}")
+                await self._record_end(
+                    one, ApplicationState.FAILED, f"no Bundle to work on: {error}"
+                )
                 return
             process = await start_process(
                 [*self._program, *self._arguments(one, folder)],
@@ -217,39 +224,39 @@ class LocalRunner:
                 folder,
                 partial(_log.info, "%s: %s", one.shown),
             )
-            await self._see_through(one, process)
+            await self._supervise(one, process)
 
-    async def _see_through(self, one: _Found, process: LocalProcess) -> None:
-        """From the start of a process to its end, whatever ends it."""
+    async def _supervise(self, one: _Found, process: LocalProcess) -> None:
+        """Record a process, start its job, and record its end."""
         try:
             if not await self._is_claimed(one, process.name):
                 return
             process.permit()
             code = await process.wait()
         except asyncio.CancelledError:
-            await process.stop(self._pace.grace)
+            await process.stop(self._intervals.stop_seconds)
             with suppress(ClusterError, TimeoutError):
-                async with asyncio.timeout(self._pace.farewell):
+                async with asyncio.timeout(self._intervals.report_seconds):
                     stopped = "it was stopped together with the operator"
-                    await self._tell(one, ApplicationState.FAILED, stopped)
+                    await self._write_end(one, ApplicationState.FAILED, stopped)
             raise
         finally:
-            await process.stop(self._pace.grace)
+            await process.stop(self._intervals.stop_seconds)
         if code == 0:
-            await self._tell_end(one, ApplicationState.COMPLETED, "")
+            await self._record_end(one, ApplicationState.COMPLETED, "")
         else:
-            await self._tell_end(one, ApplicationState.FAILED, _failure(code, process.said))
+            await self._record_end(
+                one, ApplicationState.FAILED, _failure(code, process.stderr_tail)
+            )
 
     def _arguments(self, one: _Found, folder: Path) -> list[str]:
         bundle, report = str(folder / BUNDLE_KEY), text_in(one.data, local.REPORT)
         return local_arguments(one.application, bundle, one.metadata.namespace, report)
 
     async def _unpack(self, one: _Found, folder: Path) -> None:
-        """Write the Bundle into a file that only we may read.
+        """Write the Bundle into a private file.
 
-        Raises:
-            ObjectMissing: there is no such ConfigMap.
-            ValueError: it holds no Bundle.
+        Raises: ObjectMissing: the ConfigMap does not exist. ValueError: it has no valid Bundle.
         """
         name = text_in(one.data, local.BUNDLE)
         stored = await self._cluster.get(CONFIG_MAPS, one.metadata.namespace, name)
@@ -258,7 +265,10 @@ class LocalRunner:
         file.write_bytes(await asyncio.to_thread(_content, stored))
 
     async def _is_claimed(self, one: _Found, process: ProcessName) -> bool:
-        """Write down that it runs here; not when somebody else was quicker, or it is gone."""
+        """Record that it runs here; False if another operator did, or it was deleted.
+
+        From then on a finalizer keeps the ConfigMap until its process has ended.
+        """
         data: dict[str, JsonValue] = {
             local.STATE: ApplicationState.RUNNING.value,
             local.STARTED_AT: format_instant(now()),
@@ -267,53 +277,75 @@ class LocalRunner:
             local.OPERATOR: str(self._operator),
         }
         try:
-            await self._patch(one, data, version=one.metadata.resource_version)
+            await self._patch(one.metadata, data, {*one.metadata.finalizers, local.FINALIZER})
         except (ObjectChanged, ObjectMissing):
             return False
         return True
 
-    async def _tell_end(self, one: _Found, state: ApplicationState, message: str) -> None:
-        """Write down how it ended, however long the cluster takes to listen."""
+    async def _record_end(self, one: _Found, state: ApplicationState, message: str) -> None:
+        """Record how it ended; retried until it succeeds."""
         while True:
             try:
-                await self._tell(one, state, message)
+                await self._write_end(one, state, message)
             except ClusterError as error:
                 if not error.retryable:
                     raise
-                await asyncio.sleep(self._pace.between_looks)
+                await asyncio.sleep(self._intervals.poll_seconds)
             else:
                 return
 
-    async def _tell(self, one: _Found, state: ApplicationState, message: str) -> None:
+    async def _write_end(self, one: _Found, state: ApplicationState, message: str) -> None:
+        """Record how it ended, and remove the finalizer: none of its processes is left.
+
+        The state of a run that is being deleted is not changed: its Report counts.
+        """
         data: dict[str, JsonValue] = {
             local.STATE: state.value,
             local.MESSAGE: message,
             local.FINISHED_AT: format_instant(now()),
         }
-        with suppress(ObjectMissing, ObjectChanged):  # it was deleted: nobody wants to know
-            await self._patch(one, data)
+        while True:
+            try:
+                stored = await self._cluster.get(
+                    CONFIG_MAPS, one.metadata.namespace, one.metadata.name
+                )
+                held = Metadata.of(stored)
+                if held.uid == one.metadata.uid:
+                    kept = {*held.finalizers} - {local.FINALIZER}
+                    await self._patch(held, {} if held.is_deleting else data, kept)
+            except ObjectMissing:  # it was deleted: nothing to record
+                return
+            except ObjectChanged:
+                await asyncio.sleep(self._intervals.poll_seconds)
+            else:
+                return
 
     async def _patch(
-        self, one: _Found, data: dict[str, JsonValue], version: str | None = None
+        self, held: Metadata, data: dict[str, JsonValue], finalizers: AbstractSet[str]
     ) -> None:
-        metadata: dict[str, JsonValue] = {"uid": one.metadata.uid}
-        if version is not None:
-            metadata["resourceVersion"] = version
+        """Patch the version that was read, since merge patches replace the list of finalizers."""
+        kept: list[JsonValue] = [*sorted(finalizers)]
+        metadata: dict[str, JsonValue] = {
+            "uid": held.uid,
+            "resourceVersion": held.resource_version,
+            "finalizers": kept or None,
+        }
         patch: JsonObject = {"metadata": metadata, "data": data}
-        await self._cluster.patch(CONFIG_MAPS, one.metadata.namespace, one.metadata.name, patch)
+        await self._cluster.patch(CONFIG_MAPS, held.namespace, held.name, patch)
 
 
 @contextmanager
 def job_environment(kubeconfig: Path | None, context: str | None) -> Iterator[dict[str, str]]:
-    """The operator's own environment, with the way to its cluster.
+    """The operator's own environment, with its kubeconfig and context.
 
-    Args:
-        kubeconfig: the file that it was started with; None for the usual ones.
-        context: the context that it was started with; None for the current one.
+    Args: kubeconfig: the operator's kubeconfig; None for the default. context: the operator's
+        context; None for the current one.
     """
     environment = dict(os.environ)
     file = str(kubeconfig.absolute()) if kubeconfig is not None else environment.get(KUBECONFIG)
-    if file is None and SERVICE_HOST in environment:  # a pod: the job finds its way as we do
+    if (
+        file is None and SERVICE_HOST in environment
+    ):  # in a pod the job uses the service account too
         yield environment
         return
     environment[KUBECONFIG] = file or DEFAULT_FILE
@@ -321,16 +353,15 @@ def job_environment(kubeconfig: Path | None, context: str | None) -> Iterator[di
         if context is not None:
             chosen = Path(folder) / "context"
             chosen.write_text(json.dumps({"kind": "Config", "current-context": context}))
-            # Of several files the last one that names a context is right for the job's client.
+            # The job's client uses the current context of the last file that has one.
             environment[KUBECONFIG] += f"{os.pathsep}{chosen}"
         yield environment
 
 
 def _content(stored: JsonObject) -> bytes:
-    """What a ConfigMap with a Bundle holds.
+    """The Bundle of a ConfigMap.
 
-    Raises:
-        ValueError: there is nothing in it, or it cannot be unpacked.
+    Raises: ValueError: it is missing, or cannot be unpacked.
     """
     text = text_in(mapping_in(stored, "data"), BUNDLE_KEY)
     if text:
@@ -348,7 +379,7 @@ def _content(stored: JsonObject) -> bytes:
     return content
 
 
-def _failure(code: int, said: str) -> str:
-    """Why a job ended; its last words are the ones that count."""
+def _failure(code: int, stderr_tail: str) -> str:
+    """Why a job failed: the end of its standard error, and its exit code."""
     how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-    return f"{said[-_LONGEST_MESSAGE:]}\n{how}" if said else how
+    return f"{stderr_tail[-_LONGEST_MESSAGE:]}\n{how}" if stderr_tail else how

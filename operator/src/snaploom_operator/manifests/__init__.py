@@ -1,1 +1,4 @@
-"""Builders of child objects: pure, owner references and labels included."""
+"""Pure builders of ConfigMaps, labels and owner references of child objects.
+
+Applications are built in `submitters`; requests are made in `apply`.
+"""

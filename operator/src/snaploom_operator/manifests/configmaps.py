@@ -1,7 +1,7 @@
 """The ConfigMaps that the operator writes: the Bundle of a run, and the plan of an output.
 
-A ConfigMap may hold a mebibyte. JSON of declarations shrinks to a tenth, so that what is too long
-as text is written compressed, and a run has one ConfigMap whatever it declares.
+A ConfigMap may hold a mebibyte. JSON of declarations is compressed to a tenth, so that a Bundle
+which is too long as text is written compressed, and every run has one ConfigMap.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from snaploom.planning.bundle import Bundle
 from snaploom.planning.explain import plan_json
 from snaploom.planning.plan import RunPlan
 from snaploom_operator.errors import BundleTooLarge, SecretInBundle
-from snaploom_operator.manifests.metadata import child_metadata
+from snaploom_operator.manifests.childmetadata import child_metadata
 from snaploom_operator.objects import JsonObject
 
 BUNDLE_KEY = "bundle.json"
 PLAN_KEY = "plan.json"
 COMPRESSED = ".gz"
-"""What the key ends in when its value is compressed."""
+"""Suffix of the key of a compressed value."""
 MOST_BYTES = 900_000
 """Bytes of content that a ConfigMap is given: a mebibyte is refused, and metadata counts too."""
 _LONGEST_NAME = 253
 _KEPT_METADATA = ("name", "namespace", "uid", "generation")
-"""What a job may know of a resource's metadata; the rest changes without a declaration doing so,
-and the annotation of `kubectl apply` repeats what a spec said once."""
+"""Metadata in a Bundle; other fields change without a change of the declaration, and the annotation
+of `kubectl apply` repeats an earlier spec."""
 
 
 def bundle_name(run: str, text: str) -> str:
     """Name of the ConfigMap with the Bundle of a run.
 
-    It follows from the content, so that what an operator left that died before the application was
-    created is found again where it is the same, and is never taken for what it is not.
+    It contains a hash of the content, so that the ConfigMap of a crashed operator is reused only if
+    its content is the same.
     """
     return f"{run}-bundle-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
@@ -50,30 +50,29 @@ def report_name(run: str) -> str:
 
 
 def plan_name(output: str) -> str:
-    """Name of the ConfigMap with the whole plan of an output (ruling D18)."""
+    """Name of the ConfigMap with the whole plan of an output (rule R13)."""
     return f"{output[: _LONGEST_NAME - len('-plan')]}-plan"
 
 
 def bundle_config_map(owner: Resource, run: str, bundle: Bundle) -> JsonObject:
-    """The immutable ConfigMap with what a run works on.
+    """The immutable ConfigMap with the Bundle of a run.
 
     Args:
         owner: the resource that runs, as it is stored.
         run: name of the run.
-        bundle: it and all that it refers to.
+        bundle: the resource and everything it refers to.
 
-    Raises:
-        SecretInBundle: a password stands in a spec (ruling D41).
-        BundleTooLarge: it does not fit, even compressed.
+    Raises: SecretInBundle: a spec has a plaintext password (rule R16). BundleTooLarge: it does not
+        fit, even compressed.
     """
     document = bundle.dump()
     secret = next(_plaintext(document, ""), None)
     if secret is not None:
         raise SecretInBundle(
-            "a password stands in the spec itself",
+            "the spec has a plaintext password",
             resource=owner.identity,
             path=secret,
-            expected="fromSecret or fromEnvironment: nothing secret is written into a ConfigMap",
+            expected="fromSecret or fromEnvironment: secrets are never written into a ConfigMap",
             hint="put user name and password into a Secret, and name it in fromSecret",
         )
     text = _compact({key: _bare(value) for key, value in document.items()})
@@ -91,10 +90,9 @@ def bundle_config_map(owner: Resource, run: str, bundle: Bundle) -> JsonObject:
 
 
 def plan_config_map(output: OutputDataset, plan: RunPlan) -> JsonObject:
-    """The ConfigMap with the whole plan of an output, of which its status has the start.
+    """The ConfigMap with the whole plan of an output, of which the status has the first joins.
 
-    People and programs read it as text. Of a plan that does not fit the last joins are left out,
-    and `leftOut` counts them.
+    It is plain JSON. If a plan does not fit, its last joins are omitted, and `leftOut` counts them.
     """
     document = plan_json(plan)
     metadata = child_metadata(output, plan_name(output.name), role="plan")
@@ -121,7 +119,7 @@ def _bundled(text: str) -> dict[str, JsonValue] | None:
     raw = text.encode()
     if len(raw) <= MOST_BYTES:
         return {"data": {BUNDLE_KEY: text}}
-    packed = gzip.compress(raw, mtime=0)  # what is stored, and counted, is not Base64
+    packed = gzip.compress(raw, mtime=0)  # the limit applies to the decoded Base64
     if len(packed) > MOST_BYTES:
         return None
     return {"binaryData": {BUNDLE_KEY + COMPRESSED: base64.b64encode(packed).decode()}}
@@ -132,7 +130,7 @@ def _compact(document: JsonValue) -> str:
 
 
 def _bare(part: JsonValue) -> JsonValue:
-    """Resources without what the cluster and its tools add to their metadata."""
+    """Resources without metadata that the cluster and tools add."""
     if isinstance(part, list):
         return [_bare(one) for one in part]
     metadata = part.get("metadata") if isinstance(part, dict) else None
@@ -145,7 +143,7 @@ def _bare(part: JsonValue) -> JsonValue:
 
 
 def _plaintext(value: JsonValue, path: str) -> Iterator[str]:
-    """Paths of passwords, wherever a model may have a place for them."""
+    """Paths of plaintext passwords."""
     if isinstance(value, dict):
         for key, inner in value.items():
             below = f"{path}.{key}" if path else key

@@ -1,1 +1,4 @@
-"""The operator as a process: loop, queue, endpoints, logs and figures."""
+"""The operator process: reconcile loop, leader election, endpoints and logs.
+
+Rules are in `decide`, watches in `watch`, the webhook's process in `admission`.
+"""

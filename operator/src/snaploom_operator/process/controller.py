@@ -1,12 +1,12 @@
-"""The loop: key -> gather -> decide -> apply -> status -> notes, one step of one resource a pass.
+"""The reconcile loop: key -> gather -> decide -> apply -> status -> events.
 
-It is level-based: a key says which resource to look at, never what happened. Each pass makes one
-step and, when it changed anything, has the resource looked at again at once. So a process that dies
-anywhere has left a cluster from which the next one goes on.
+It is level-based: a key names the resource to reconcile, never what happened. Each pass makes one
+step and requeues the resource if it changed anything. So after a crash at any point the next
+process continues from the state of the cluster.
 
-A pass that fails never ends the loop. What the API server cannot do now is tried again later and
-later; what it refuses becomes part of what the next decision knows (`Refusal`), so that the status
-says it, and is tried again rarely, or as soon as the resource is changed.
+A failed pass never ends the loop. Temporary errors of the API server are retried with exponential
+backoff; a refused action becomes part of the next observation (`Refusal`), so that the status shows
+it, and is retried rarely, or as soon as the resource is changed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from snaploom.errors import SnaploomError
 from snaploom.models.common import ResourceStatus
 from snaploom.models.kinds import AnyResource
 from snaploom.models.resource import Resource
-from snaploom_operator.acting.apply import apply
-from snaploom_operator.acting.statuswriting import write_status
 from snaploom_operator.actions import Action, Delete
+from snaploom_operator.apply.apply import apply
+from snaploom_operator.apply.statuswriter import write_status
+from snaploom_operator.cluster.apiresources import OURS
 from snaploom_operator.cluster.port import Cluster
-from snaploom_operator.cluster.resources import OURS
 from snaploom_operator.decision import Decision, EventType, Note
 from snaploom_operator.errors import (
     ApiUnavailable,
@@ -34,27 +34,27 @@ from snaploom_operator.errors import (
     ObjectMissing,
     TooManyRequests,
 )
-from snaploom_operator.knowledge.parsing import parse_resource
-from snaploom_operator.knowledge.references import ref_of
-from snaploom_operator.knowledge.store import Store
-from snaploom_operator.metadata import metadata_of, text_in
-from snaploom_operator.metrics import Metrics, Outcome
+from snaploom_operator.gather.gatherer import Gatherer, Unjudged
+from snaploom_operator.objectmetadata import metadata_of, text_in
 from snaploom_operator.objects import JsonObject, Ref
 from snaploom_operator.observed import ObservedResource, Refusal, Unparsable
-from snaploom_operator.observing.gather import Gatherer, Unjudged
+from snaploom_operator.operatormetrics import Metrics, Outcome
 from snaploom_operator.process.endedruns import ended_run
-from snaploom_operator.process.logs import about
+from snaploom_operator.process.logformat import about
+from snaploom_operator.store.references import ref_of
+from snaploom_operator.store.resourceparser import parse_resource
+from snaploom_operator.store.store import Store
 from snaploom_operator.workqueue import LONGEST_BACKOFF, WorkQueue
 
 SENTINEL = Ref("Sentinel", "", "")
-"""A key that stands for no resource: that it is worked off shows that the loop is alive."""
+"""A key without a resource: processing it is the loop's heartbeat."""
 HEARTBEAT = 15.0
-"""Seconds between two times that the sentinel is due; liveness fails after sixty without it."""
+"""Interval of the heartbeat; liveness fails after sixty seconds without one."""
 DELETED_SOON = 5.0
-"""Seconds after which a resource is looked at again whose child was deleted, if no event comes."""
+"""Seconds until a resource whose child was deleted is reconciled again without an event."""
 
-_PASSING = (ApiUnavailable, ObjectChanged, TooManyRequests)
-"""Failures that are over before anybody could read of them in a status."""
+_TRANSIENT = (ApiUnavailable, ObjectChanged, TooManyRequests)
+"""Temporary failures, which are not shown in the status."""
 _log = logging.getLogger(__name__)
 
 Decide = Callable[[ObservedResource | Unparsable], Decision]
@@ -64,16 +64,16 @@ class Recorder(Protocol):
     """Posts events about resources."""
 
     async def record(self, resource: Ref, uid: str, note: Note) -> None:
-        """Post one; it never raises for what the cluster says."""
+        """Post one event; errors of the cluster are not raised."""
         ...
 
 
 @dataclass(frozen=True)
 class _Held:
-    """Why actions of a resource wait."""
+    """Why actions of a resource are in backoff."""
 
     refusal: Refusal | None
-    """None for a failure that the status does not tell of."""
+    """None for a temporary failure."""
     generation: int
     until: float
     """Time of the loop's clock; a changed spec ends the wait earlier."""
@@ -81,31 +81,25 @@ class _Held:
 
 @dataclass(frozen=True)
 class _Done:
-    """What the actions of a pass came to."""
+    """The result of the actions of a pass."""
 
     is_news: bool = False
-    """Whether one changed something that the store did not know."""
+    """Whether an action changed an object in the store."""
     has_deleted: bool = False
     owner: Resource | None = None
-    """The resource itself, where its finalizers were changed."""
+    """The resource, if its finalizers were changed."""
     is_gone: bool = False
-    """Whether the resource was let go."""
+    """Whether the resource was removed."""
     failure: SnaploomError | None = None
     """Why the last of them failed."""
 
 
 class Controller:
-    """Works off keys.
+    """Reconciles resources.
 
-    Args:
-        store: what was last seen of the cluster.
-        cluster: where actions are performed.
-        gatherer: observes resources.
-        decide: makes a decision of an observation.
-        queue: the keys.
-        recorder: posts events.
-        clock: seconds that never go back; the queue's.
-        metrics: what is counted.
+    Args: store: the observed objects. cluster: the cluster. gatherer: observes resources. decide:
+        decides about an observation. queue: the work queue. recorder: posts events. clock:
+        monotonic seconds, the same as the queue's. metrics: the operator's metrics.
     """
 
     def __init__(
@@ -134,29 +128,29 @@ class Controller:
         self._last_beat = clock()
 
     @property
-    def silence(self) -> float:
-        """Seconds since the loop last showed that it is alive."""
+    def seconds_since_heartbeat(self) -> float:
+        """Seconds since the last heartbeat of the loop."""
         return self._clock() - self._last_beat
 
     def start(self, workers: int) -> None:
-        """Begin to work off keys."""
+        """Start the workers."""
         self._last_beat = self._clock()
         self._queue.add(SENTINEL)
         for number in range(workers):
             task = asyncio.create_task(self._work(), name=f"worker {number}")
             self._workers.add(task)
 
-    async def stop(self, patience: float) -> None:
-        """Finish the passes in hand, and begin no other.
+    async def stop(self, timeout: float) -> None:
+        """Finish the current passes, and start no others.
 
         Args:
-            patience: seconds after which a pass is broken off: every step can be taken up again.
+            timeout: seconds after which passes are cancelled; every step can be resumed.
         """
         self._is_stopping = True
         for task in self._idle:
             task.cancel()
         if self._workers:
-            _, late = await asyncio.wait(self._workers, timeout=patience)
+            _, late = await asyncio.wait(self._workers, timeout=timeout)
             for task in late:
                 task.cancel()
             await asyncio.gather(*self._workers, return_exceptions=True)
@@ -172,14 +166,14 @@ class Controller:
             finally:
                 self._idle.discard(task)
             try:
-                await self.work_off(key)
+                await self.reconcile(key)
             finally:
                 self._queue.done(key)
-            # A pass without a request never waits; probes and the Lease must get their turn.
+            # A pass without a request never awaits; probes and the Lease need their turn.
             await asyncio.sleep(0)
 
-    async def work_off(self, key: Ref) -> None:
-        """One pass; it never raises but for being cancelled."""
+    async def reconcile(self, key: Ref) -> None:
+        """One pass; raises only CancelledError."""
         if key == SENTINEL:
             self._last_beat = self._clock()
             self._queue.add_after(SENTINEL, HEARTBEAT)
@@ -190,10 +184,10 @@ class Controller:
         except SnaploomError as error:
             outcome = Outcome.FAILED
             await self._failed(key, error, is_action=False)
-        except Exception:  # noqa: BLE001 - whatever one resource does to us, the others go on
+        except Exception:  # noqa: BLE001 - a crash with one resource must not stop the others
             outcome = Outcome.CRASHED
             delay = self._queue.fail(key)
-            _log.exception("a pass failed unexpectedly; again in %.0f s", delay, extra=about(key))
+            _log.exception("reconciling crashed; retry in %.0f s", delay, extra=about(key))
         self._metrics.passed(key.kind, outcome, time.perf_counter() - started)
 
     async def _pass(self, key: Ref) -> Outcome:
@@ -217,11 +211,11 @@ class Controller:
         if not self._must_wait(held):
             self._held.pop(key, None)
         if done.is_gone:
-            await self._tell(key, observed, decision.notes)
+            await self._record_notes(key, observed, decision.notes)
             self._forget(key)
             return Outcome.CHANGED
         written = None
-        if decision.status != _status_of(observed):  # most are as they should be
+        if decision.status != _status_of(observed):  # most are unchanged
             written = await write_status(done.owner or observed, decision.status, self._cluster)
         if written is not None:
             self._take_in(written)
@@ -230,34 +224,34 @@ class Controller:
                 self._metrics.run_ended(key.kind, ended.phase, ended.reason, ended.seconds)
                 if ended.published:
                     self._metrics.published(key, ended.published, ended.rows, ended.bytes)
-        await self._tell(key, observed, decision.notes)
+        await self._record_notes(key, observed, decision.notes)
         if key not in self._held:
             self._queue.forget(key)
-        return self._schedule(key, decision, done, is_told_anew=written is not None)
+        return self._schedule(key, decision, done, is_status_written=written is not None)
 
-    async def _tell(
+    async def _record_notes(
         self, key: Ref, observed: ObservedResource | Unparsable, notes: tuple[Note, ...]
     ) -> None:
-        """Log what was decided, and post it as events."""
+        """Log the notes of a decision, and post them as events."""
         for note in notes:
             level = logging.WARNING if note.type is EventType.WARNING else logging.INFO
             _log.log(level, "%s", note.message, extra=about(key, reason=note.reason))
             await self._recorder.record(key, _uid(observed), note)
 
     def _schedule(
-        self, key: Ref, decision: Decision, done: _Done, *, is_told_anew: bool
+        self, key: Ref, decision: Decision, done: _Done, *, is_status_written: bool
     ) -> Outcome:
-        """Have the resource looked at again: at once after a step, else when the decision says."""
-        if done.is_news or is_told_anew:
+        """Requeue the resource: immediately after a step, else as the decision says."""
+        if done.is_news or is_status_written:
             self._queue.add(key)
         elif done.has_deleted:
-            # The event of the deletion wakes the resource; this is for one that is never seen.
+            # The watch event of the deletion requeues the resource; this covers a missed one.
             self._queue.add_after(key, DELETED_SOON)
         if decision.requeue_after is not None:
             self._queue.add_after(key, decision.requeue_after)
         if key in self._held:
             self._queue.add_after(key, self._held[key].until - self._clock())
-        is_changed = done.is_news or done.has_deleted or is_told_anew
+        is_changed = done.is_news or done.has_deleted or is_status_written
         return Outcome.CHANGED if is_changed else Outcome.UNCHANGED
 
     async def _perform(
@@ -275,7 +269,7 @@ class Controller:
             if stored is None:
                 continue
             is_owner = ref_of(stored) == key
-            if is_owner and _is_let_go(stored):
+            if is_owner and _is_ready_for_removal(stored):
                 self._queue.add_all(self._store.remove(key, _uid_of(stored)))
                 return replace(done, is_gone=True)
             done = replace(done, is_news=self._take_in(stored) or done.is_news)
@@ -286,7 +280,7 @@ class Controller:
         return done
 
     def _take_in(self, stored: JsonObject) -> bool:
-        """Put our own write into the store; whether it is news."""
+        """Put our own write into the store; whether it was new."""
         if self._store.is_known(stored):
             return False
         self._queue.add_all(self._store.put(stored))
@@ -295,7 +289,7 @@ class Controller:
     # Failures
 
     def _held_back(self, key: Ref) -> _Held | None:
-        """Why its actions wait; another spec is tried at once."""
+        """Why its actions are in backoff; a changed spec is tried immediately."""
         held, entry = self._held.get(key), self._store.entry(key)
         if held is not None and entry is not None and held.generation != entry.generation:
             del self._held[key]
@@ -307,26 +301,28 @@ class Controller:
         return held is not None and self._clock() < held.until
 
     async def _failed(self, key: Ref, error: SnaploomError, *, is_action: bool) -> None:
-        """Try again later; what is worth reading goes into the status at once."""
+        """Requeue with backoff; a refusal is written to the status immediately."""
         delay = self._delay(key, error)
         entry = self._store.entry(key)
         if is_action and entry is not None:
-            told = None if isinstance(error, _PASSING) else Refusal(error.reason, error.message)
-            self._held[key] = _Held(told, entry.generation, self._clock() + delay)
-            if told is not None:
+            refusal = (
+                None if isinstance(error, _TRANSIENT) else Refusal(error.reason, error.message)
+            )
+            self._held[key] = _Held(refusal, entry.generation, self._clock() + delay)
+            if refusal is not None:
                 self._queue.add(key)
         self._metrics.failed(error.reason)
         is_usual = isinstance(error, ObjectChanged | ObjectMissing)
         level = logging.INFO if is_usual else logging.WARNING
         _log.log(
             level,
-            "%s; again in %.0f s",
+            "%s; retry in %.0f s",
             error.message,
             delay,
             extra=about(key, reason=error.reason),
         )
         if is_usual:
-            await self._look_afresh(key)
+            await self._refresh(key)
 
     def _delay(self, key: Ref, error: SnaploomError) -> float:
         if isinstance(error, TooManyRequests):
@@ -336,14 +332,14 @@ class Controller:
         self._queue.add_after(key, LONGEST_BACKOFF)
         return LONGEST_BACKOFF
 
-    async def _look_afresh(self, key: Ref) -> None:
-        """Read a resource of which we know an old state: its watch may be late, or dead."""
+    async def _refresh(self, key: Ref) -> None:
+        """Read an outdated resource from the API server: its watch may be late or broken."""
         try:
             stored = await self._cluster.get(OURS[key.kind], key.namespace, key.name)
         except ObjectMissing:
             self._queue.add_all(self._store.remove(key))
         except SnaploomError as error:
-            _log.info("not read afresh: %s", error.message, extra=about(key))
+            _log.info("cannot refresh: %s", error.message, extra=about(key))
         else:
             self._take_in(stored)
 
@@ -370,7 +366,7 @@ def _uid_of(stored: JsonObject) -> str:
     return text_in(metadata_of(stored), "uid")
 
 
-def _is_let_go(stored: JsonObject) -> bool:
-    """Whether the API server removes a resource now that nobody holds it any more."""
+def _is_ready_for_removal(stored: JsonObject) -> bool:
+    """Whether the API server removes a resource: it is being deleted and has no finalizers."""
     metadata = metadata_of(stored)
     return bool(metadata.get("deletionTimestamp")) and not metadata.get("finalizers")

@@ -1,4 +1,4 @@
-"""Which run a status tells of as ended that the one before did not: for metrics."""
+"""The run that ended between two statuses, for metrics."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class EndedRun:
     reason: str
     """Of a failure; empty for none."""
     seconds: float | None
-    """How long it took; None where its end was not seen."""
+    """Its duration; None if its end was not observed."""
     published: int = 0
     """Snapshots."""
     rows: int = 0
-    """Rows of them."""
+    """Their rows."""
     bytes: int = 0
     """Their size."""
 
@@ -32,8 +32,8 @@ def ended_run(before: ResourceStatus | None, after: ResourceStatus) -> EndedRun 
     """The run that ended between two statuses of one resource.
 
     Args:
-        before: the status that was there; None for none.
-        after: the one that takes its place.
+        before: the previous status; None for none.
+        after: the new status.
     """
     was, now = _last(before), _last(after)
     if now is None or (was is not None and (was.id, was.attempt) == (now.id, now.attempt)):

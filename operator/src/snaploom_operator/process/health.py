@@ -8,19 +8,19 @@ from http import HTTPStatus
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-LONGEST_SILENCE = 60.0
-"""Seconds without a heartbeat of the loop after which it counts as dead."""
+HEARTBEAT_TIMEOUT = 60.0
+"""Seconds without a heartbeat of the loop after which liveness fails."""
 
 Trouble = Callable[[], str]
-"""Says what is wrong, for people; empty while all is well."""
+"""Returns the problem; empty without one."""
 
 
 def health_application(dead: Trouble, unready: Trouble) -> web.Application:
     """`/healthz` and `/readyz`.
 
     Args:
-        dead: why the process should be started anew.
-        unready: why it does not work yet.
+        dead: returns why the process should be restarted.
+        unready: returns why it is not ready.
     """
     application = web.Application()
     application.router.add_get("/healthz", _probe(dead))
@@ -31,12 +31,12 @@ def health_application(dead: Trouble, unready: Trouble) -> web.Application:
 def metrics_application(registry: CollectorRegistry) -> web.Application:
     """`/metrics`."""
 
-    async def tell(_: web.Request) -> web.Response:
+    async def page(_: web.Request) -> web.Response:
         body = generate_latest(registry)
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     application = web.Application()
-    application.router.add_get("/metrics", tell)
+    application.router.add_get("/metrics", page)
     return application
 
 

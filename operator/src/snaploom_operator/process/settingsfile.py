@@ -1,4 +1,4 @@
-"""The operator's settings from their file, with every fault at its line."""
+"""Reads the operator's settings file, with the line of a fault."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from pydantic import ValidationError
 
 from snaploom.loading.composer import Composed, compose
 from snaploom.loading.nodes import plain, position_of, split_path
-from snaploom.loading.translate import findings_of
+from snaploom.loading.pydanticerrors import findings_of
 from snaploom_operator.errors import SettingsInvalid
-from snaploom_operator.settings import OperatorSettings
+from snaploom_operator.operatorsettings import OperatorSettings
 
 
 def read_settings(path: Path | None) -> OperatorSettings:
-    """The settings that a file holds; the defaults without a file, and for an empty one.
+    """Read the settings of a file; the defaults without a file, and for an empty one.
 
-    Raises:
-        SettingsInvalid: it cannot be read, or something in it is wrong.
+    Raises: SettingsInvalid: it cannot be read, or is invalid.
     """
     if path is None:
         return OperatorSettings()

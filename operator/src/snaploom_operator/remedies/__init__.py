@@ -1,4 +1,7 @@
-"""What an operator is told of every reason of a condition, and of errors of the cluster."""
+"""Remedies: cause and fix of every condition reason and of cluster errors.
+
+Reasons of jobs have theirs in `snaploom.models.remedies`.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,16 @@ from collections.abc import Mapping
 from snaploom.models.remedies import REMEDY_BY_REASON
 from snaploom.models.remedies.remedy import Remedy
 from snaploom_operator.conditions import Reason
-from snaploom_operator.remedies.cluster import CLUSTER
-from snaploom_operator.remedies.conditions import CONDITIONS
-from snaploom_operator.remedies.events import EVENTS
+from snaploom_operator.remedies.conditionremedies import CONDITIONS
+from snaploom_operator.remedies.errorremedies import CLUSTER
+from snaploom_operator.remedies.eventremedies import EVENTS
 
 REMEDIES: Mapping[Reason, Remedy] = {**CONDITIONS, **EVENTS}
-"""Of every `Reason`."""
+"""Remedy of every `Reason`."""
 
 EVERY_REMEDY: Mapping[str, Remedy] = {
     **REMEDY_BY_REASON,
     **CLUSTER,
     **{reason.value: remedy for reason, remedy in REMEDIES.items()},
 }
-"""Of every word that a condition, an event, a run in a status, or a line of the log may name."""
+"""Remedy of every reason of conditions, events, runs and log lines."""

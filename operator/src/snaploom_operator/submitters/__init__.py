@@ -1,1 +1,4 @@
-"""Submitters: how a run becomes an application object, and how that is read back."""
+"""Submitters: build the application object of a run, and parse it back.
+
+Pure; requests are made in `apply`, and local jobs run in `local`.
+"""

@@ -1,8 +1,8 @@
 """The Apache Spark Kubernetes operator: `spark.apache.org/v1`.
 
-It takes nearly everything as Spark configuration. Its own patience with slow starts is set beyond
-any run's: `run.startTimeoutSeconds` decides here, and a run that was given up must never start
-later. Pods stay until the application is deleted, so that logs can be read.
+It takes nearly everything as Spark configuration. Its own start timeouts are set beyond any run's:
+`run.startTimeoutSeconds` decides, and a run that timed out must never start later. Pods are kept
+until the application is deleted, so that logs can be read.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pydantic import JsonValue
 
 from snaploom.models.run import SparkSettings, Submitter
 from snaploom.planning.podsettings import BUNDLE_FOLDER
+from snaploom_operator.cluster.apiresources import APACHE_SPARK_APPLICATIONS
 from snaploom_operator.cluster.port import ApiResource
-from snaploom_operator.cluster.resources import APACHE_SPARK_APPLICATIONS
-from snaploom_operator.metadata import Metadata, mapping_in, text_in
+from snaploom_operator.objectmetadata import Metadata, mapping_in, text_in
 from snaploom_operator.objects import Application, ApplicationState, JsonObject
 from snaploom_operator.submitters.applications import (
     application_metadata,
@@ -28,7 +28,7 @@ from snaploom_operator.submitters.arguments import JOB_FILE, job_arguments
 from snaploom_operator.submitters.base import RunRequest
 from snaploom_operator.submitters.pods import driver_template, executor_template
 from snaploom_operator.submitters.protection import PROTECTION
-from snaploom_operator.submitters.sizes import Sizes, sizes
+from snaploom_operator.submitters.sparksizes import Sizes, sizes
 
 _PYTHON = "org.apache.spark.deploy.PythonRunner"
 _PATIENCE_MILLIS = 366 * 24 * 3_600_000
@@ -41,7 +41,7 @@ _TIMEOUTS = (
 
 SUCCEEDED = "Succeeded"
 _ENDED = ("ResourceReleased", "TerminatedWithoutReleaseResources")
-"""Words that say that it is over, and not how."""
+"""States that mean that it has ended, but not how."""
 _STATES: Mapping[str, ApplicationState] = {
     "": ApplicationState.NEW,
     "Submitted": ApplicationState.SUBMITTED,
@@ -65,7 +65,7 @@ _STATES: Mapping[str, ApplicationState] = {
 
 @dataclass(frozen=True)
 class ApacheSparkForm:
-    """How runs are written for it, and how what it says of them is read."""
+    """Builds and parses its applications."""
 
     submitter: Submitter = Submitter.APACHE_SPARK
     resource: ApiResource = APACHE_SPARK_APPLICATIONS
@@ -98,14 +98,14 @@ class ApacheSparkForm:
         }
 
     def read(self, stored: JsonObject) -> Application | None:
-        """The run behind a SparkApplication; None when it is not one of ours."""
+        """The run of a SparkApplication; None if it is not ours."""
         status = mapping_in(stored, "status")
         current = mapping_in(status, "currentState")
-        word, said = text_in(current, "currentStateSummary"), text_in(current, "message")
+        word, message = text_in(current, "currentStateSummary"), text_in(current, "message")
         if word in _ENDED:
-            state, message = _ending(status, said)
+            state, message = _ending(status, message)
         else:
-            state, message = known_state(word, _STATES, said)
+            state, message = known_state(word, _STATES, message)
         has_driver = word not in ("", "Submitted", "ScheduledToRestart")
         pod = _driver_pod(Metadata.of(stored).name) if has_driver else ""
         return read_application(stored, self.submitter, state, message, pod)
@@ -153,18 +153,18 @@ def _driver_pod(run: str) -> str:
     return f"{run}-driver"
 
 
-def _ending(status: JsonObject, said: str) -> tuple[ApplicationState, str]:
-    """How an application ended: what it was before it was over."""
+def _ending(status: JsonObject, message: str) -> tuple[ApplicationState, str]:
+    """The outcome of an ended application: its state before the end."""
     history = mapping_in(status, "stateTransitionHistory")
     states = [history[key] for key in sorted(history, key=_number)]
     before = [state for state in states if _word(state) not in ("", *_ENDED)]
     word = _word(before[-1]) if before else ""
     if word == SUCCEEDED:
-        return ApplicationState.COMPLETED, said
+        return ApplicationState.COMPLETED, message
     if not word:
-        return ApplicationState.FAILED, said or "it ended, and does not say how"
-    message = text_in(before[-1], "message") if isinstance(before[-1], Mapping) else ""
-    return ApplicationState.FAILED, ": ".join(part for part in (word, message or said) if part)
+        return ApplicationState.FAILED, message or "it ended without a reason"
+    cause = text_in(before[-1], "message") if isinstance(before[-1], Mapping) else ""
+    return ApplicationState.FAILED, ": ".join(part for part in (word, cause or message) if part)
 
 
 def _word(state: JsonValue) -> str:

@@ -1,4 +1,4 @@
-"""What applications of every submitter have in common: metadata, and how it is read back."""
+"""The common part of all submitters: metadata of applications, and checks of Spark settings."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from snaploom.models.times import EpochNanos, format_instant, parse_instant
 from snaploom.planning.podsettings import Refusal, template_refusals
 from snaploom.planning.sparksettings import hint_of, refusals
 from snaploom_operator.errors import SparkSettingsRefused
-from snaploom_operator.manifests.metadata import child_metadata
-from snaploom_operator.metadata import Metadata, mapping_in, text_in
+from snaploom_operator.manifests.childmetadata import child_metadata
+from snaploom_operator.objectmetadata import Metadata, mapping_in, text_in
 from snaploom_operator.objects import (
     ANNOTATION_TRIGGER,
     LABEL_OWNER,
@@ -33,16 +33,16 @@ _SHOWN = 5
 
 
 class RunNote(ApiModel):
-    """What an application says of its run, in an annotation; enough to adopt it."""
+    """The annotation of an application with the data that is needed to adopt it."""
 
     action: RunAction = RunAction.RUN
-    """What it does."""
+    """Its action."""
     attempt: int = 0
     """Which attempt it is."""
     started_at: TimestampText
-    """When the operator decided on it."""
+    """When the operator decided it."""
     trigger: Trigger = Trigger()
-    """What it was started for."""
+    """What started it."""
 
 
 def application_metadata(request: RunRequest, role: str | None = None) -> dict[str, JsonValue]:
@@ -64,10 +64,9 @@ def read_application(
     message: str,
     driver_pod: str = "",
 ) -> Application | None:
-    """The run behind an object; None when it carries no owner's UID, or is another run's.
+    """The run of an object; None without an owner's UID, or if it belongs to another run.
 
-    A note that cannot be read does not make it somebody else's: it runs, whatever it was started
-    for.
+    Without a valid annotation it still is ours: it runs, with an unknown trigger.
     """
     metadata = Metadata.of(stored)
     owner = metadata.labels.get(LABEL_OWNER, "")
@@ -95,22 +94,21 @@ def read_application(
 def known_state(
     text: str, names: Mapping[str, ApplicationState], message: str
 ) -> tuple[ApplicationState, str]:
-    """The state behind a submitter's word, and its message; a new word is told, not guessed."""
+    """State and message from a submitter's state; unknown states become UNKNOWN with a message."""
     state = names.get(text)
     if state is not None:
         return state, message
-    told = f"its submitter reports a state that is not known here: {text}"
-    return ApplicationState.UNKNOWN, f"{told}; {message}" if message else told
+    unknown = f"its submitter reports an unknown state: {text}"
+    return ApplicationState.UNKNOWN, f"{unknown}; {message}" if message else unknown
 
 
 def checked_settings(request: RunRequest) -> SparkSettings:
-    """The settings of a run, complete.
+    """The complete settings of a run.
 
-    What the operator's settings say is its administrator's; what the resource says is looked at
-    again here, whoever validated it.
+    The operator's settings are trusted; those of the resource are checked again here, whether they
+    were validated or not.
 
-    Raises:
-        SparkSettingsRefused: they reach beyond the run's own pods, or contradict each other.
+    Raises: SparkSettingsRefused: they reach beyond the run's own pods, or contradict each other.
     """
     spark = request.spark
     own = request.owner.spec.run.spark
@@ -118,7 +116,7 @@ def checked_settings(request: RunRequest) -> SparkSettings:
     if refused:
         shown = [f"{one.found} ({one.reason})" for one in refused[:_SHOWN]]
         raise SparkSettingsRefused(
-            "settings of the Spark application that a resource may not make",
+            "Spark settings that a resource may not have",
             resource=request.owner.identity,
             path=refused[0].path,
             found="; ".join(shown),
@@ -129,7 +127,7 @@ def checked_settings(request: RunRequest) -> SparkSettings:
         allocation.max_executors or allocation.min_executors or 0
     ):
         raise SparkSettingsRefused(
-            "more executors at least than at most, together with the operator's settings",
+            "minExecutors is greater than maxExecutors, after merging the operator's settings",
             resource=request.owner.identity,
             path="spec.run.spark.dynamicAllocation",
             found=f"{allocation.min_executors} and {allocation.max_executors}",
@@ -141,9 +139,9 @@ def checked_settings(request: RunRequest) -> SparkSettings:
 def _shown_elsewhere(
     own: SparkSettings | None, merged: SparkSettings, allow: Allowances
 ) -> Iterator[Refusal]:
-    """Volumes of a resource that mounts of the operator's settings put where it may mount none.
+    """Volumes of a resource that the operator's mounts would mount at forbidden paths.
 
-    A volume takes the place of the operator's volume of the same name.
+    A volume of the resource replaces the operator's volume of the same name.
     """
     if own is None or own.pod_template is None or merged.pod_template is None:
         return

@@ -1,16 +1,16 @@
-"""What the job is called with: names and numbers only, never anything that a spec says."""
+"""Command-line arguments of jobs: names and numbers only, never content of a spec."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from snaploom.models.run import RunAction
-from snaploom_operator.manifests.metadata import namespace_of, uid_of
+from snaploom_operator.manifests.childmetadata import namespace_of, uid_of
 from snaploom_operator.objects import Application
 from snaploom_operator.submitters.base import RunRequest
 
 JOB_FILE = "local:///opt/snaploom/clusterjob.py"
-"""The job in the image: a file there that is `snaploom.jobs.clusterjob`, wherever Python has it."""
+"""The job's file in the image, which runs `snaploom.jobs.clusterjob`."""
 
 
 def job_arguments(request: RunRequest, bundle: str) -> list[str]:
@@ -27,12 +27,12 @@ def job_arguments(request: RunRequest, bundle: str) -> list[str]:
 def local_arguments(
     application: Application, bundle: str, namespace: str, report: str
 ) -> list[str]:
-    """The same for a run that stands in the cluster.
+    """The same for a run that is stored in the cluster.
 
     Args:
         application: the run.
         bundle: file with its Bundle.
-        namespace: where it is.
+        namespace: its namespace.
         report: name of the ConfigMap for its Report.
     """
     names = _Names(application.owner_uid, application.name, application.attempt, application.action)

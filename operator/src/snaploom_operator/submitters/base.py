@@ -1,4 +1,4 @@
-"""The port of submitters, and what a run is when it is handed to one."""
+"""The port of submitters, and the request to submit a run."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from snaploom.models.times import EpochNanos
 from snaploom.planning.secretvariables import SecretKey
 from snaploom_operator.cluster.port import ApiResource
 from snaploom_operator.objects import Application, JsonObject
-from snaploom_operator.settings import NO_LINEAGE, LineageSettings, LogFormat
+from snaploom_operator.operatorsettings import NO_LINEAGE, LineageSettings, LogFormat
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """One run, before it is an object."""
+    """A run to submit."""
 
     owner: OutputDataset | SkippingIndex
     """The resource, as it is stored."""
@@ -29,7 +29,7 @@ class RunRequest:
     trigger: Trigger
     started_at: EpochNanos
     spark: SparkSettings
-    """What the resource says, over what the operator's settings say; complete."""
+    """The resource's settings, merged over the operator's; complete."""
     bundle: str
     """Name of the ConfigMap with the Bundle."""
     report: str
@@ -41,17 +41,17 @@ class RunRequest:
     allow: Allowances = NO_ALLOWANCES
     """What its declarations may use beyond the built-in lists."""
     log_format: LogFormat = "text"
-    """Form of its driver's lines."""
+    """Log format of its driver."""
     lineage: LineageSettings = NO_LINEAGE
-    """Where its driver tells what it makes of what."""
+    """Where its driver sends lineage."""
 
 
 class ApplicationForm(Protocol):
-    """How one submitter writes a run down, and how what it says of it is read."""
+    """Builds and parses the applications of one submitter."""
 
     @property
     def submitter(self) -> Submitter:
-        """Which one it is."""
+        """The submitter."""
         ...
 
     @property
@@ -60,9 +60,9 @@ class ApplicationForm(Protocol):
         ...
 
     def manifest(self, request: RunRequest) -> JsonObject:
-        """The object that runs the job: complete, so that no webhook has anything to add."""
+        """The object that runs the job, complete, so that no webhook changes it."""
         ...
 
     def read(self, stored: JsonObject) -> Application | None:
-        """The run behind an object; None when it is not one of ours."""
+        """The run of an object; None if it is not ours."""
         ...

@@ -13,4 +13,4 @@ from snaploom_operator.submitters.sparkoperator import SparkOperatorForm
 FORMS: Mapping[Submitter, ApplicationForm] = {
     form.submitter: form for form in (SparkOperatorForm(), ApacheSparkForm(), LocalForm())
 }
-"""How each of them writes runs down."""
+"""The application form of each submitter."""

@@ -1,7 +1,7 @@
-"""The operator itself as submitter, for laptops (ruling D45): a run is a ConfigMap.
+"""The operator itself as submitter, for laptops (rule R10): a run is a ConfigMap.
 
-It is treated like every other application: created once, listed, watched, and deleted to stop it.
-Whoever runs it (`local/runner.py`) writes what becomes of it into the same ConfigMap.
+It is handled like every other application: created once, listed, watched, and deleted to stop it.
+The runner (`local/runner.py`) writes its state into the same ConfigMap.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from snaploom.models.run import Submitter
+from snaploom_operator.cluster.apiresources import CONFIG_MAPS
 from snaploom_operator.cluster.port import ApiResource
-from snaploom_operator.cluster.resources import CONFIG_MAPS
-from snaploom_operator.metadata import Metadata, mapping_in, text_in
+from snaploom_operator.objectmetadata import Metadata, mapping_in, text_in
 from snaploom_operator.objects import LABEL_ROLE, Application, ApplicationState, JsonObject
 from snaploom_operator.submitters.applications import (
     application_metadata,
@@ -36,8 +36,11 @@ STARTED_AT = "startedAt"
 FINISHED_AT = "finishedAt"
 HOST = "host"
 """Key of the machine that runs it."""
+FINALIZER = "snaploom.io/local-process"
+"""Set from the start of the process until its end: deleting a run stops it, and the ConfigMap
+exists until nothing of it can publish any more."""
 PROCESS = "process"
-"""Key of the process: its number, and when it started, since numbers come again."""
+"""Key of the process: its PID and start time, since PIDs are reused."""
 OPERATOR = "operator"
 """Key of the operator's own process, in the same form."""
 
@@ -46,13 +49,13 @@ _STATES: Mapping[str, ApplicationState] = {state.value: state for state in Appli
 
 @dataclass(frozen=True)
 class LocalForm:
-    """How runs are written for the operator's own machine, and how they are read back."""
+    """Builds and parses the ConfigMaps of local runs."""
 
     submitter: Submitter = Submitter.LOCAL
     resource: ApiResource = CONFIG_MAPS
 
     def manifest(self, request: RunRequest) -> JsonObject:
-        """The ConfigMap of a run; Spark's settings stand in the Bundle."""
+        """The ConfigMap of a run; Spark's settings are in the Bundle."""
         data: dict[str, JsonValue] = {
             BUNDLE: request.bundle,
             REPORT: request.report,
@@ -66,7 +69,7 @@ class LocalForm:
         }
 
     def read(self, stored: JsonObject) -> Application | None:
-        """The run behind a ConfigMap; None when it is none."""
+        """The run of a ConfigMap; None if it is not a local run."""
         if Metadata.of(stored).labels.get(LABEL_ROLE) != ROLE:
             return None
         data = mapping_in(stored, "data")

@@ -1,10 +1,10 @@
-"""Templates of driver and executor pods: what the user adds, inside restricted pod security.
+"""Templates of driver and executor pods: the user's additions within restricted pod security.
 
-Everything is in the templates, so that nothing depends on a webhook that changes pods. Both kinds
-of pods pass the Pod Security Standard `restricted`: no root, no capabilities, the runtime's seccomp
-profile, and a root file system that cannot be written, with empty folders where Spark writes. Only
-the driver gets the token of its service account, and the keys of Secrets that sources name:
-executors need neither, and Spark hands them what a connection needs.
+The templates are complete, so that nothing depends on a mutating webhook. All pods pass the Pod
+Security Standard `restricted`: no root, no capabilities, the runtime's seccomp profile, and a
+read-only root file system, with empty folders where Spark writes. Only the driver gets the token of
+its service account, and the Secret keys of sources: executors need neither, and Spark passes them
+the connection properties.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from snaploom.planning.jobvariables import (
 )
 from snaploom.planning.podsettings import BUNDLE_FOLDER, OUR_VOLUMES, normal_path
 from snaploom.planning.podvariables import PINNED
-from snaploom_operator.manifests.metadata import child_labels
-from snaploom_operator.settings import LineageSettings
+from snaploom_operator.manifests.childmetadata import child_labels
+from snaploom_operator.operatorsettings import LineageSettings
 from snaploom_operator.submitters.base import RunRequest
 
 DRIVER = "driver"
@@ -34,11 +34,11 @@ EXECUTOR = "executor"
 """Values of the label `snaploom.io/role` of pods."""
 
 _CONTAINERS = {DRIVER: "spark-kubernetes-driver", EXECUTOR: "spark-kubernetes-executor"}
-"""Names by which Spark finds its own container in a template."""
+"""Names of Spark's containers in a template."""
 _SPARK_USER = 185
-"""The user of Spark's images; a number, since the kubelet cannot tell who a name is."""
+"""The user of Spark's images; a number, since the kubelet cannot check a name for root."""
 _FOLDERS = {f"{OUR_VOLUMES}tmp": "/tmp", f"{OUR_VOLUMES}work": "/opt/spark/work-dir"}
-"""Volumes of ours that are written to, besides Spark's own for shuffle files."""
+"""Writable volumes, besides Spark's own for shuffle files."""
 _BUNDLE_VOLUME = f"{OUR_VOLUMES}bundle"
 
 
@@ -63,7 +63,7 @@ def driver_template(request: RunRequest) -> dict[str, JsonValue]:
 
 
 def _lineage(lineage: LineageSettings) -> Iterator[JsonValue]:
-    """Variables that say where the driver tells of lineage; none where it is to be quiet."""
+    """Variables of the lineage server; none without one."""
     if not lineage.url:
         return
     yield {"name": URL_VARIABLE, "value": lineage.url}
@@ -139,10 +139,10 @@ def _template(
 
 
 def _allowed(request: RunRequest, role: str) -> Iterator[JsonValue]:
-    """Variables that say what a job may use.
+    """Variables with the allow lists of a job.
 
-    Always written, whatever they say, and last: of two in `env` the later one counts, and `env`
-    counts before `envFrom`.
+    They are always set, as the last ones: of two in `env` the later one counts, and `env` takes
+    precedence over `envFrom`.
     """
     yield {"name": ALLOW_VARIABLE, "value": request.allow.dump_json()}
     reads_urls = request.allow_jdbc_url and role == DRIVER
@@ -150,7 +150,7 @@ def _allowed(request: RunRequest, role: str) -> Iterator[JsonValue]:
 
 
 def _pinned(asked: PodTemplate, variables: Iterable[JsonValue]) -> Iterator[JsonValue]:
-    """Variables that `envFrom` must not bring; what somebody gave a value keeps it."""
+    """Variables that `envFrom` must not set; explicit values are kept."""
     if not asked.env_from:
         return
     given = {entry["name"] for entry in variables if isinstance(entry, dict)}
@@ -164,7 +164,7 @@ def _dumped(models: Iterable[ApiModel]) -> list[JsonValue]:
 
 
 def _without_defaults(value: JsonValue) -> JsonValue:
-    """Without what Kubernetes' own types leave out when they write it."""
+    """Without default values, which Kubernetes' own types omit."""
     if not isinstance(value, dict):
         return value
     kept = {key: inner for key, inner in value.items() if inner not in (False, "")}

@@ -1,7 +1,7 @@
-"""What keeps others out of a job while it runs: settings of Spark that every run has.
+"""Spark settings of every run that protect its connections and temporary files.
 
-Spark makes the secret of a run itself, where it runs on Kubernetes, and hands it to executors. An
-administrator's own settings count before these; a resource may not name them.
+On Kubernetes Spark generates the secret of a run, and passes it to executors. An administrator's
+settings take precedence over these; a resource may not set them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 PROTECTION: Mapping[str, str] = {
-    # Whoever reaches a port of driver or executors gets no further without the run's secret.
+    # Connections to ports of driver and executors need the run's secret.
     "spark.authenticate": "true",
     # Messages and blocks between the pods; this version and cipher also notice changed bytes.
     "spark.network.crypto.enabled": "true",
@@ -17,7 +17,7 @@ PROTECTION: Mapping[str, str] = {
     "spark.network.crypto.cipher": "AES/GCM/NoPadding",
     # What is spilled to the disks of nodes.
     "spark.io.encryption.enabled": "true",
-    # The web page knows no password, and shows settings, plans and samples of data.
+    # The web UI has no authentication, and shows settings, plans and samples of data.
     "spark.ui.enabled": "false",
 }
 """Settings by name."""

@@ -1,7 +1,7 @@
-"""The Kubeflow Spark operator: `sparkoperator.k8s.io/v1beta2` (`operator.md` section 4).
+"""The Kubeflow Spark operator: `sparkoperator.k8s.io/v1beta2` (rule R9).
 
-The manifest has every field that its webhooks would add, so that what is stored is what was
-written, and it runs the same where they are switched off.
+The manifest has every field that its webhooks would add, so that they change nothing, and it runs
+the same if they are disabled.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pydantic import JsonValue
 
 from snaploom.models.run import DynamicAllocation, SparkSettings, Submitter
 from snaploom.planning.podsettings import BUNDLE_FOLDER
+from snaploom_operator.cluster.apiresources import SPARK_APPLICATIONS
 from snaploom_operator.cluster.port import ApiResource
-from snaploom_operator.cluster.resources import SPARK_APPLICATIONS
-from snaploom_operator.metadata import mapping_in, text_in
+from snaploom_operator.objectmetadata import mapping_in, text_in
 from snaploom_operator.objects import Application, ApplicationState, JsonObject
 from snaploom_operator.submitters.applications import (
     application_metadata,
@@ -27,14 +27,14 @@ from snaploom_operator.submitters.arguments import JOB_FILE, job_arguments
 from snaploom_operator.submitters.base import RunRequest
 from snaploom_operator.submitters.pods import driver_template, executor_template
 from snaploom_operator.submitters.protection import PROTECTION
-from snaploom_operator.submitters.sizes import Sizes, sizes
+from snaploom_operator.submitters.sparksizes import Sizes, sizes
 
 _STATES: Mapping[str, ApplicationState] = {state.value: state for state in ApplicationState}
 
 
 @dataclass(frozen=True)
 class SparkOperatorForm:
-    """How runs are written for it, and how what it says of them is read."""
+    """Builds and parses its applications."""
 
     submitter: Submitter = Submitter.SPARK_OPERATOR
     resource: ApiResource = SPARK_APPLICATIONS
@@ -54,10 +54,12 @@ class SparkOperatorForm:
         }
 
     def read(self, stored: JsonObject) -> Application | None:
-        """The run behind a SparkApplication; None when it is not one of ours."""
+        """The run of a SparkApplication; None if it is not ours."""
         status = mapping_in(stored, "status")
-        told = mapping_in(status, "applicationState")
-        state, message = known_state(text_in(told, "state"), _STATES, text_in(told, "errorMessage"))
+        reported = mapping_in(status, "applicationState")
+        state, message = known_state(
+            text_in(reported, "state"), _STATES, text_in(reported, "errorMessage")
+        )
         pod = text_in(mapping_in(status, "driverInfo"), "podName")
         return read_application(stored, self.submitter, state, message, pod)
 
@@ -73,7 +75,7 @@ def _spec(request: RunRequest, spark: SparkSettings, sized: Sizes) -> dict[str, 
         "mainApplicationFile": JOB_FILE,
         "arguments": [*job_arguments(request, BUNDLE_FOLDER)],
         "deps": {},
-        # Whether and when a run is tried again is decided here, under another name.
+        # Retries are decided by the operator, as applications of other names.
         "restartPolicy": {"type": "Never"},
         "driver": {
             "cores": sized.driver_cores,
@@ -85,7 +87,7 @@ def _spec(request: RunRequest, spark: SparkSettings, sized: Sizes) -> dict[str, 
         "executor": {
             "cores": sized.executor_cores,
             "memory": sized.executor_memory,
-            # One is the least that the schema takes; nobody asks for it without a cluster master.
+            # The schema requires at least one; in local mode it is not requested.
             **({"instances": max(1, sized.executors)} if sized.allocation is None else {}),
             "template": executor_template(request),
         },

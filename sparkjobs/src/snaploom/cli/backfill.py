@@ -6,7 +6,7 @@ from typing import Annotated, Protocol, cast
 
 from cyclopts import Parameter
 
-from snaploom import lazy
+from snaploom import lazyimport
 from snaploom.cli.console import OutputForm, print_json, result_console
 from snaploom.cli.options import (
     Allow,
@@ -15,15 +15,16 @@ from snaploom.cli.options import (
     KeepGoing,
     Limit,
     Now,
+    Strict,
     allowed_by,
     instant_of,
     time_of,
 )
-from snaploom.cli.weaving import weave_and_show
-from snaploom.jobs.declarations.files import read_declarations, runnable_bundles
-from snaploom.jobs.interruption import hearing_signals
-from snaploom.jobs.published.estimating import Estimate
-from snaploom.jobs.weaving.options import RunOptions
+from snaploom.cli.outputruns import weave_and_show
+from snaploom.jobs.declarations.declarationfiles import read_declarations, runnable_bundles
+from snaploom.jobs.interruption import signal_handlers
+from snaploom.jobs.published.runestimate import Estimate
+from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
@@ -59,8 +60,9 @@ def backfill(
     to: Annotated[str, Parameter(help="Snapshot times are before it.")],
     limit: Limit = None,
     keep_going: KeepGoing = False,
+    strict: Strict = False,
     estimate: Annotated[
-        bool, Parameter(help="Say about what it would take, and publish nothing.")
+        bool, Parameter(help="Estimate time and bytes, and publish nothing.")
     ] = False,
     now: Now = None,
     allow: Allow = (),
@@ -68,7 +70,7 @@ def backfill(
 ) -> int:
     """Publish what is due in a span of snapshot times, and nothing else.
 
-    Says first how much that is, judged by what is published. What is published stays so whenever it
+    Prints an estimate first, from what is published. What is published stays so whenever it
     is stopped; the same command goes on where it ended.
     """
     moment = instant_of(now)
@@ -76,15 +78,15 @@ def backfill(
     if estimate:
         declarations = read_declarations(file, allowed_by(allow))
         (bundle,), _ = runnable_bundles(declarations, [name])
-        look = cast(EstimateRun, lazy.resolve(lazy.ESTIMATE))
-        found = look(bundle, moment, limit, selection, declarations.allow)
+        estimate_run = cast(EstimateRun, lazyimport.resolve(lazyimport.ESTIMATE))
+        found = estimate_run(bundle, moment, limit, selection, declarations.allow)
         if output is OutputForm.JSON:
             print_json(found.document)
         else:
             result_console().print(f"{name}: {found}", markup=False)
         return 0
-    options = RunOptions(selection=selection, keep_going=keep_going)
-    with hearing_signals() as interruption:
+    options = RunOptions(selection=selection, keep_going=keep_going, is_strict=strict)
+    with signal_handlers() as interruption:
         declarations = read_declarations(file, allowed_by(allow))
         return weave_and_show(declarations, [name], moment, limit, interruption, output, options)
 
@@ -101,6 +103,7 @@ def _span(first: str, end: str) -> Selection:
             path="--to",
             found=f"from {first} to {end}",
             expected="a time after that of --from",
+            hint="give a later --to, or an earlier --from",
         )
         raise InvalidDeclarations([finding])
     return selection

@@ -1,4 +1,4 @@
-"""`snaploom check`: is what is published whole? For people, and for monitoring."""
+"""`snaploom check`: verifies published data against the manifest, for people and monitoring."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Annotated, Protocol, cast
 from cyclopts import Parameter
 from pydantic import JsonValue
 
-from snaploom import lazy
+from snaploom import lazyimport
 from snaploom.cli.console import OutputForm, message_console, print_json, result_console
 from snaploom.cli.options import Allow, Files, Form, allowed_by, time_of
-from snaploom.cli.places import Place, published_state
+from snaploom.cli.outputfolders import Place, published_state
 from snaploom.errors import ManifestCorrupt
-from snaploom.jobs.declarations.files import read_declarations
-from snaploom.jobs.interruption import Interruption, hearing_signals
+from snaploom.jobs.declarations.declarationfiles import read_declarations
+from snaploom.jobs.interruption import Interruption, signal_handlers
 from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.run import RunSettings
 from snaploom.models.times import EpochNanos, format_instant
-from snaploom.storage.checking import Fault, FaultKind, check_files, check_log, check_table
+from snaploom.storage.foldercheck import Fault, FaultKind, check_files, check_log, check_table
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.state import FolderState
 
@@ -37,7 +37,7 @@ class CheckContent(Protocol):
         state: FolderState,
         root_key: Sequence[str],
         times: Sequence[EpochNanos],
-        tell: Callable[[str], None],
+        emit: Callable[[str], None],
         interruption: Interruption,
         allow: Allowances,
     ) -> tuple[Fault, ...]:
@@ -63,12 +63,12 @@ def check(
 ) -> int:
     """Compare what is in an output's folder with what was published; nothing is changed.
 
-    The manifest log must have no gap, and give what its checkpoints tell. Every file must be there
+    The manifest log must have no gap, and agree with its checkpoints. Every file must be there
     in its size, readable, with the rows and the schema that were published, and (with `-f`) with
     keys of the root that are unique, where the output has a `rootKey`.
     """
     asked = tuple(time_of(text, "--snapshot", _TIME_HINT) for text in snapshot)
-    with hearing_signals() as interruption:
+    with signal_handlers() as interruption:
         try:
             store, state = published_state(place, file)
         except ManifestCorrupt as error:
@@ -84,9 +84,9 @@ def check(
             broken |= _without_schema(state, faults)
             readable = [time for time in times if time not in broken]
             run, key = _declared(place, file)
-            read = cast(CheckContent, lazy.resolve(lazy.CHECK_CONTENT))
+            read = cast(CheckContent, lazyimport.resolve(lazyimport.CHECK_CONTENT))
             faults.extend(
-                read(run, store, state, key, readable, _tell, interruption, allowed_by(allow))
+                read(run, store, state, key, readable, _print, interruption, allowed_by(allow))
             )
     return _show(faults, store.uri, state.seq, len(times), output)
 
@@ -115,7 +115,7 @@ def _chosen(state: FolderState, asked: Sequence[EpochNanos]) -> tuple[EpochNanos
 
 
 def _without_schema(state: FolderState, faults: Sequence[Fault]) -> set[EpochNanos]:
-    """Snapshots that cannot be read, since nothing tells their schema."""
+    """Snapshots that cannot be read, since their schema is unknown."""
     gone = {each.place for each in faults if each.kind is FaultKind.DOCUMENT}
     return {
         version.time
@@ -124,7 +124,7 @@ def _without_schema(state: FolderState, faults: Sequence[Fault]) -> set[EpochNan
     }
 
 
-def _tell(line: str) -> None:
+def _print(line: str) -> None:
     message_console().print(line, markup=False)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 from cyclopts import Parameter
 
+from snaploom import lazyimport
 from snaploom.cli.console import (
     OutputForm,
     message_console,
@@ -15,8 +17,13 @@ from snaploom.cli.console import (
     result_console,
 )
 from snaploom.cli.options import Allow, Files, Form, Now, allowed_by, instant_of
-from snaploom.jobs.declarations.files import read_declarations, runnable_bundles
-from snaploom.jobs.published.comparing import compare
+from snaploom.cli.planview import Preview
+from snaploom.jobs.declarations.declarationfiles import read_declarations, runnable_bundles
+from snaploom.jobs.published.declarationdiff import compare
+from snaploom.models.allowances import Allowances
+from snaploom.models.times import EpochNanos
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.plan import RunPlan
 
 
 def diff(
@@ -28,15 +35,22 @@ def diff(
         list[Path] | None,
         Parameter(
             consume_multiple=True,
-            help="YAML files and folders with the declarations as they are; omitted, what is "
-            "published is compared alone.",
+            help="YAML files and folders with the declarations as they are; omitted, "
+            "only published data is compared.",
         ),
     ] = None,
+    offline: Annotated[
+        bool,
+        Parameter(help="Do not look at the sources for what retention deletes; without Spark."),
+    ] = False,
     now: Now = None,
     allow: Allow = (),
     output: Form = OutputForm.TEXT,
 ) -> int:
-    """Tell what the declarations would change in plan, schema and history; nothing is run.
+    """Show what the declarations would change in plan, schema and history; nothing is run.
+
+    What retention would delete depends on what the next run publishes: where snapshotAutoDelete has
+    rules, the sources are listed for it, as `plan` does.
 
     Ends with 0 where all stays the same and with 1 where something differs, as `kubectl diff` does.
     What a run would refuse is marked with `!`.
@@ -48,7 +62,9 @@ def diff(
         # What is replaced may be at fault; all that matters is that it can be read.
         before = read_declarations(against, allowed).bundle(name)
     print_findings(warnings, message_console())
-    comparison = compare(after, before, instant_of(now))
+    moment = instant_of(now)
+    preview = None if offline else partial(_looked_at, after, moment, allowed)
+    comparison = compare(after, before, moment, preview)
     for warning in comparison.warnings:
         message_console().print(f"warning {warning}", style="yellow", markup=False)
     if output is OutputForm.JSON:
@@ -62,3 +78,9 @@ def diff(
             where = " in the declarations" if comparison.warnings else ""
             console.print(f"{name}: nothing would change{where}.", markup=False)
     return int(bool(comparison.differences))
+
+
+def _looked_at(bundle: Bundle, moment: EpochNanos, allowed: Allowances) -> RunPlan:
+    """The plan of the next run; Spark is started for it."""
+    preview = cast(Preview, lazyimport.resolve(lazyimport.PREVIEW))
+    return preview(bundle, moment, None, allowed, False)

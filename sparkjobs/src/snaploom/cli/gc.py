@@ -26,7 +26,7 @@ from snaploom.storage.gc import (
     promised_grace,
 )
 from snaploom.storage.layout import new_run_id
-from snaploom.storage.run import Run
+from snaploom.storage.writeridentity import Run
 from snaploom.visibletext import visible
 
 

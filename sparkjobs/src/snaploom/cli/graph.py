@@ -12,8 +12,13 @@ from cyclopts import Parameter
 
 from snaploom.cli.console import message_console, print_findings, result_console
 from snaploom.cli.options import Allow, Files, allowed_by, time_of
-from snaploom.cli.places import Place, published_state
-from snaploom.jobs.declarations.files import TREE_CODES, exit_code_of, read_declarations, refuse
+from snaploom.cli.outputfolders import Place, published_state
+from snaploom.jobs.declarations.declarationfiles import (
+    TREE_CODES,
+    exit_code_of,
+    read_declarations,
+    refuse,
+)
 from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
@@ -98,7 +103,7 @@ def _refuse_confusion(file: Files | None, at: str | None, diff: tuple[str, str] 
     if at is not None and diff is not None:
         message, found, hint = "one time and two are asked for at once", "--at and --diff", ""
     elif at is None and diff is None and not file:
-        message, found = "what is to be drawn is not said", "no files and no time"
+        message, found = "nothing to draw is given", "no files and no time"
         hint = "add where the output is declared (-f PATH), or a time (--at TIME)"
     else:
         return

@@ -1,7 +1,7 @@
 """`snaploom`: finds the command, runs it, and turns every outcome into an exit code.
 
 Commands are named by dotted path and imported when called, so that `--help` stays light. Other
-packages add theirs through the entry-point group `snaploom.commands` (ruling D21): a module with
+packages add theirs through the entry-point group `snaploom.commands`: a module with
 tables like the two below, which is light to import.
 
 Exit codes: 0 done, or nothing to do; 1 failed; 2 not valid; 3 every error is an ambiguous or
@@ -21,38 +21,43 @@ from typing import Protocol, cast
 from cyclopts import App, Parameter
 
 import snaploom
-from snaploom import lazy
+from snaploom import lazyimport
 from snaploom.confidential import remember_environment
 
 COMMANDS = (
     ("init", "snaploom.cli.init:init", "Write a small model to start from."),
     ("validate", "snaploom.cli.validate:validate", "Check declarations, without touching data."),
     ("plan", "snaploom.cli.plan:plan", "Show the join tree, and what a run would publish."),
-    ("diff", "snaploom.cli.diff:diff", "Tell what changed declarations would do."),
+    ("diff", "snaploom.cli.diff:diff", "Show what changed declarations would do."),
     ("run", "snaploom.cli.run:run", "Weave and publish every snapshot that is due."),
     ("restate", "snaploom.cli.restate:restate", "Publish a corrected version of a snapshot."),
     ("backfill", "snaploom.cli.backfill:backfill", "Publish what is due in a span of history."),
-    ("check", "snaploom.cli.check:check", "Tell whether what is published is whole."),
+    ("check", "snaploom.cli.check:check", "Verify published data against the manifest."),
     ("snapshots", "snaploom.cli.snapshots:snapshots", "List what an output has published."),
+    ("files", "snaploom.cli.files:files", "List exactly the files that are published."),
     ("graph", "snaploom.cli.graph:graph", "Draw sources, relationships and the join tree."),
     ("gc", "snaploom.cli.gc:gc", "Remove what crashed runs and deleted snapshots left behind."),
-    ("repair", "snaploom.cli.repair:repair", "Make a lost manifest anew from the data."),
-    ("index create", "snaploom.cli.index.declaring:create", "Create a skipping index."),
-    ("index build", "snaploom.cli.index.declaring:build", "Create it and index all files."),
-    ("index refresh", "snaploom.cli.index.keeping:refresh", "Index what is new or changed."),
-    ("index apply", "snaploom.cli.index.applying:apply", "Make indexes what files declare."),
-    ("index describe", "snaploom.cli.index.looking:describe", "Tell what is kept, and how much."),
-    ("index list", "snaploom.cli.index.looking:list_", "List the indexes below a folder."),
-    ("index stats", "snaploom.cli.index.usage:stats", "Tell what queries made of indexes."),
-    ("index explain", "snaploom.cli.index.looking:explain", "Tell which files a query reads."),
-    ("index advise", "snaploom.cli.index.advising:advise", "Tell which indexes would help."),
-    ("index sort", "snaploom.cli.index.sorting:sort", "Rewrite files so that more are skipped."),
-    ("index drop", "snaploom.cli.index.keeping:drop", "Delete a skipping index."),
-    ("index vacuum", "snaploom.cli.index.keeping:vacuum", "Remove files that nothing needs."),
-    ("index recover", "snaploom.cli.index.keeping:recover", "Clean up after a failure."),
-    ("index export", "snaploom.cli.index.exchanging:export", "Write it as others read it."),
-    ("index import", "snaploom.cli.index.exchanging:import_", "Make one of what others wrote."),
-    ("index compact", "snaploom.cli.index.keeping:compact", "Rewrite small pieces as one."),
+    ("repair", "snaploom.cli.repair:repair", "Rebuild a lost manifest from the data."),
+    ("index create", "snaploom.cli.index.create:create", "Create a skipping index."),
+    ("index build", "snaploom.cli.index.create:build", "Create it and index all files."),
+    ("index refresh", "snaploom.cli.index.lifecycle:refresh", "Index what is new or changed."),
+    ("index apply", "snaploom.cli.index.apply:apply", "Apply SkippingIndex declarations."),
+    ("index describe", "snaploom.cli.index.describe:describe", "Show what is kept, and how much."),
+    ("index list", "snaploom.cli.index.describe:list_", "List the indexes below a folder."),
+    ("index stats", "snaploom.cli.index.stats:stats", "Show index usage statistics."),
+    ("index explain", "snaploom.cli.index.describe:explain", "Show which files a query reads."),
+    ("index advise", "snaploom.cli.index.advise:advise", "Recommend indexes and sort orders."),
+    ("index sort", "snaploom.cli.index.sort:sort", "Rewrite files so that more are skipped."),
+    ("index drop", "snaploom.cli.index.lifecycle:drop", "Delete a skipping index."),
+    ("index vacuum", "snaploom.cli.index.lifecycle:vacuum", "Remove files that nothing needs."),
+    ("index recover", "snaploom.cli.index.lifecycle:recover", "Clean up after a failure."),
+    ("index export", "snaploom.cli.index.interchange:export", "Export an Xskipper metadata store."),
+    (
+        "index import",
+        "snaploom.cli.index.interchange:import_",
+        "Import an Xskipper metadata store.",
+    ),
+    ("index compact", "snaploom.cli.index.lifecycle:compact", "Merge small index segments."),
     ("schema", "snaploom.cli.schema:schema", "Show what is published; JSON Schemas for editors."),
     ("crds", "snaploom.cli.crds:crds", "Write or check the Kubernetes resource definitions."),
 )
@@ -71,11 +76,11 @@ class CommandModule(Protocol):
     """Groups that its commands are in, with their summaries."""
 
 
-class TellFailure(Protocol):
-    """`snaploom.cli.failures.tell_failure`, which brings the models along."""
+class ShowFailure(Protocol):
+    """`snaploom.cli.errordisplay.show_failure`, which brings the models along."""
 
     def __call__(self, error: Exception, arguments: Sequence[str]) -> int:
-        """Tell what went wrong; the exit code."""
+        """Print what went wrong; returns the exit code."""
         ...
 
 
@@ -113,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _end_as_by_key(_signal: int, _frame: FrameType | None) -> None:
-    """SIGTERM ends a command as Ctrl-C does; `run` hears both in its own way, once it is up."""
+    """SIGTERM ends a command as Ctrl-C does; `run` handles both itself, once it is up."""
     raise KeyboardInterrupt
 
 
@@ -131,11 +136,11 @@ def run_command(arguments: Sequence[str]) -> int:
         print("interrupted", file=sys.stderr)  # noqa: T201 - nothing else is needed any more
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output went away, as `head` does; there is nobody left to tell.
+        # The reader of our output went away, as `head` does; no reader is left.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:  # noqa: BLE001 - the last resort: no traceback reaches a user
-        return cast(TellFailure, lazy.resolve(lazy.FAILURES))(error, arguments)
+        return cast(ShowFailure, lazyimport.resolve(lazyimport.FAILURES))(error, arguments)
     return outcome if isinstance(outcome, int) else 0
 
 

@@ -13,8 +13,8 @@ from cyclopts.validators import Number
 
 from snaploom.cli.console import OutputForm
 from snaploom.errors import FolderNotWritable
-from snaploom.jobs.declarations.allowed import allowances_of
-from snaploom.lazy import OPEN_PLACE, resolve
+from snaploom.jobs.declarations.allowlists import allowances_of
+from snaploom.lazyimport import OPEN_PLACE, resolve
 from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
@@ -47,7 +47,15 @@ Limit = Annotated[
 ]
 KeepGoing = Annotated[
     bool,
-    Parameter(help="Go on with the next snapshot when one fails; the exit code tells anyway."),
+    Parameter(help="Go on with the next snapshot when one fails; the exit code reports it."),
+]
+Strict = Annotated[
+    bool,
+    Parameter(
+        negative="",
+        help="Fail where the root has no snapshot at all, as with `run.onEmptyRoot: Fail`; "
+        "otherwise that is a warning.",
+    ),
 ]
 Acknowledged = Annotated[
     bool,

@@ -7,9 +7,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from snaploom.cli.console import OutputForm
-from snaploom.cli.options import Allow, Files, Form, Now, allowed_by, instant_of
-from snaploom.cli.planned import plan_output, show_plans
-from snaploom.jobs.declarations.files import read_declarations
+from snaploom.cli.options import Allow, Files, Form, Now, Strict, allowed_by, instant_of
+from snaploom.cli.planview import plan_output, show_plans
+from snaploom.jobs.declarations.declarationfiles import read_declarations
 
 
 def plan(
@@ -21,12 +21,13 @@ def plan(
     offline: Annotated[
         bool, Parameter(help="Plan the join tree only; data is not looked at, Spark not started.")
     ] = False,
+    strict: Strict = False,
     allow: Allow = (),
     output: Form = OutputForm.TEXT,
 ) -> int:
     """Show how an output is joined together, and what a run would publish now."""
     moment = instant_of(now)
     declarations = read_declarations(file, allowed_by(allow))
-    planned = plan_output(declarations, name, moment, offline=offline)
+    planned = plan_output(declarations, name, moment, offline=offline, strict=strict)
     show_plans([planned], declarations, output)
     return planned.exit_code

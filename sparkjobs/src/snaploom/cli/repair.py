@@ -1,4 +1,4 @@
-"""`snaploom repair`: makes the manifest of an output anew from its data, when it is lost."""
+"""`snaploom repair`: rebuilds the lost manifest of an output from its data."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rich.table import Table
 import snaploom
 from snaploom.cli.console import OutputForm, print_json, result_console
 from snaploom.cli.options import Files, Form, open_named
-from snaploom.jobs.declarations.files import read_declarations, refuse
+from snaploom.jobs.declarations.declarationfiles import read_declarations, refuse
 from snaploom.models.times import format_instant, now
 from snaploom.planning.plan import plan_offline
-from snaploom.storage.documents import model_nodes
 from snaploom.storage.fixedsettings import folder_identity, folder_settings
 from snaploom.storage.layout import new_run_id
 from snaploom.storage.repair import Findings, find_snapshots, restore
-from snaploom.storage.run import Run
+from snaploom.storage.schemadocuments import model_nodes
+from snaploom.storage.writeridentity import Run
 from snaploom.visibletext import visible
 
 

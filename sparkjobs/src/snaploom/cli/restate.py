@@ -17,10 +17,10 @@ from snaploom.cli.options import (
     instant_of,
     time_of,
 )
-from snaploom.cli.weaving import weave_and_show
-from snaploom.jobs.declarations.files import read_declarations
-from snaploom.jobs.interruption import hearing_signals
-from snaploom.jobs.weaving.options import RunOptions
+from snaploom.cli.outputruns import weave_and_show
+from snaploom.jobs.declarations.declarationfiles import read_declarations
+from snaploom.jobs.interruption import signal_handlers
+from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.planning.selection import Selection
@@ -63,6 +63,6 @@ def restate(
         )
         raise InvalidDeclarations([finding])
     options = RunOptions(selection=Selection(restated=wanted), reason=reason)
-    with hearing_signals() as interruption:
+    with signal_handlers() as interruption:
         declarations = read_declarations(file, allowed_by(allow))
         return weave_and_show(declarations, [name], moment, None, interruption, output, options)

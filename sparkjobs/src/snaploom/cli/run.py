@@ -16,16 +16,17 @@ from snaploom.cli.options import (
     KeepGoing,
     Limit,
     Now,
+    Strict,
     allowed_by,
     instant_of,
 )
-from snaploom.cli.planned import plan_output, show_plans
-from snaploom.cli.sampling import sampling_elsewhere
-from snaploom.cli.weaving import weave_and_show
-from snaploom.jobs.declarations.files import Declarations, read_declarations
-from snaploom.jobs.interruption import hearing_signals
+from snaploom.cli.outputruns import weave_and_show
+from snaploom.cli.planview import plan_output, show_plans
+from snaploom.cli.sample import sampling_elsewhere
+from snaploom.jobs.declarations.declarationfiles import Declarations, read_declarations
+from snaploom.jobs.interruption import signal_handlers
 from snaploom.jobs.reports.exitcodes import combined_exit_code
-from snaploom.jobs.weaving.options import RunOptions
+from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 
@@ -62,6 +63,7 @@ def run(
             help="Outputs to weave at a time, in one Spark session that serves them alike.",
         ),
     ] = 1,
+    strict: Strict = False,
     dry_run: Annotated[bool, Parameter(help="Show the plan instead of running it.")] = False,
     allow: Allow = (),
     output: Form = OutputForm.TEXT,
@@ -71,14 +73,16 @@ def run(
     An output that reads what another one publishes is woven after it.
     """
     moment = instant_of(now)
-    options = RunOptions(keep_going=keep_going, sample=sample, parallel=parallel)
+    options = RunOptions(keep_going=keep_going, sample=sample, parallel=parallel, is_strict=strict)
     if dry_run:
         declarations = read_declarations(file, allowed_by(allow))
         chosen = _chosen(declarations, names, all_outputs)
-        plans = [plan_output(declarations, name, moment, limit=limit) for name in chosen]
+        plans = [
+            plan_output(declarations, name, moment, limit=limit, strict=strict) for name in chosen
+        ]
         show_plans(plans, declarations, output)
         return combined_exit_code([planned.exit_code for planned in plans])
-    with hearing_signals() as interruption:
+    with signal_handlers() as interruption:
         declarations = read_declarations(file, allowed_by(allow))
         chosen = _chosen(declarations, names, all_outputs)
         elsewhere = sampling_elsewhere(declarations, chosen, sample, to)

@@ -1,4 +1,4 @@
-"""`snaploom schema`: what published rows look like; and JSON Schemas for editors."""
+"""`snaploom schema`: the schema of published rows, and JSON Schemas for editors."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from snaploom.cli.console import OutputForm, print_json, result_console
-from snaploom.cli.options import Files, Form, time_of, writing_to
-from snaploom.cli.places import PLACE, AtManifest, published_state
-from snaploom.models.codes import make_finding
+from snaploom.cli.options import Files, Form, writing_to
+from snaploom.cli.outputfolders import (
+    PLACE,
+    AtManifest,
+    chosen_snapshots,
+    published_state,
+    refuse_both,
+)
 from snaploom.models.editor import schema_text, write_schemas
-from snaploom.models.finding import InvalidDeclarations
 from snaploom.planning import schemas, schematree
 from snaploom.storage import history
-from snaploom.storage.entries import SnapshotRecord
-from snaploom.storage.state import FolderState
-
-_HINT = "leave it out for all snapshots"
 
 
 def schema(
@@ -53,10 +53,10 @@ def schema(
     """
     console = result_console()
     if place is not None:
-        _refuse_both(at, from_, to)
+        refuse_both(at, from_, to)
         store, state = published_state(place, file, manifest)
         settings = history.refuse_empty(state, store.uri)
-        records = _chosen(state, at, from_, to)
+        records = chosen_snapshots(state, at, from_, to)
         documents = history.SchemaDocuments(store)
         merged = history.merged_schema(state, documents, records)
         found = schemas.parse_schema(history.with_partition(merged, settings), "")
@@ -73,31 +73,3 @@ def schema(
     for path in written:
         console.print(f"wrote {path}", markup=False)
     return 0
-
-
-def _chosen(
-    state: FolderState, at: str | None, from_: str | None, to: str | None
-) -> tuple[SnapshotRecord, ...]:
-    if at is not None:
-        return (history.snapshot_at(state, time_of(at, "--at", _HINT)),)
-    first = None if from_ is None else time_of(from_, "--from", _HINT)
-    last = None if to is None else time_of(to, "--to", _HINT)
-    found = history.snapshots_between(state, first, last)
-    if not found:
-        raise history.NothingPublished(
-            "there is no snapshot in this range", hint="'snaploom snapshots' lists those there are"
-        )
-    return found
-
-
-def _refuse_both(at: str | None, from_: str | None, to: str | None) -> None:
-    if at is not None and (from_ is not None or to is not None):
-        finding = make_finding(
-            "SL191",
-            "a snapshot and a range are asked for at once",
-            path="--at",
-            found="--at with --from or --to",
-            expected="one of the two",
-            hint="leave out --at, or --from and --to",
-        )
-        raise InvalidDeclarations([finding])

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from snaploom.cli.console import OutputForm, print_json, result_console
 from snaploom.cli.options import Files, Form
-from snaploom.cli.places import AtManifest, Place, published_state
+from snaploom.cli.outputfolders import AtManifest, Place, published_state
 from snaploom.models.times import format_instant
 from snaploom.storage.entries import SnapshotRecord
 from snaploom.storage.state import FolderState
@@ -77,8 +77,8 @@ def _print(console: Console, state: FolderState) -> None:
     for record in state.snapshots:
         if record.replaces is not None:
             why = f": {visible(record.reason)}" if record.reason else ""
-            told = f"restated {format_instant(record.time)} (read manifest {record.seq - 1} for the"
-            console.print(f"{told} version before){why}", markup=False)
+            line = f"restated {format_instant(record.time)} (read manifest {record.seq - 1} for the"
+            console.print(f"{line} version before){why}", markup=False)
     gone = len(state.tombstoned_times)
     deleted = f", {gone} deleted" if gone else ""
     console.print(f"{len(state.snapshots)} snapshots{deleted}; manifest {state.changed_at}.")

@@ -16,7 +16,7 @@ from snaploom.cli.console import (
     summary_of,
 )
 from snaploom.cli.options import Allow, Form, allowed_by
-from snaploom.jobs.declarations.files import exit_code_of, read_declarations
+from snaploom.jobs.declarations.declarationfiles import exit_code_of, read_declarations
 from snaploom.models.finding import errors_of
 
 

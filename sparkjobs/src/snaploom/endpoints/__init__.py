@@ -1,1 +1,4 @@
-"""Connections to servers that are named in declarations and settings: one gate for all of them."""
+"""Connections to servers that declarations and settings name; each address is checked first.
+
+Knows sockets, TLS and HTTP; not what is asked of a server.
+"""

@@ -12,7 +12,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 from urllib3.response import HTTPResponse
 
-from snaploom.endpoints.connecting import Deadline, bounded_body, connect
+from snaploom.endpoints.connections import Deadline, bounded_body, connect
 from snaploom.planning.addresses import EndpointRules
 
 

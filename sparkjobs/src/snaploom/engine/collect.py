@@ -2,8 +2,8 @@
 
 Rows are grouped by the *evaluated* join key, not by the raw fields: two raw keys that evaluate to
 one (`lower(code)`) would otherwise give the parent two matches, and the one shuffle by this key
-serves grouping and join alike. Rows with a NULL in it can never match and are dropped first (ruling
-D31). Spark collects in the order in which tasks end; sorting makes equal data give equal files.
+serves grouping and join alike. Rows with a NULL in it can never match and are dropped first (rule
+W26). Spark collects in the order in which tasks end; sorting makes equal data give equal files.
 """
 
 from __future__ import annotations

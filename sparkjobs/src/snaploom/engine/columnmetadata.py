@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark
 
-from snaploom.engine.fields import quote
+from snaploom.planning.fieldpaths import quote
 
 Metadata = dict[str, object]
 MetadataChange = Callable[[str, Metadata], Metadata]
@@ -49,7 +49,7 @@ def changed(schema: spark.StructType, change: MetadataChange) -> spark.StructTyp
 
 
 def below(coordinate: str, name: str) -> str:
-    """The coordinate of a field inside another (`join.md` section 1.2): names joined by `:`.
+    """The coordinate of a field inside another (rule W20): names joined by `:`.
 
     Arrays add no name of their own, `list:field` is a field of the list's elements; maps add `key`
     or `value`.

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark
 
-from snaploom.engine.fields import quote
+from snaploom.planning.fieldpaths import quote
 
 
 def conform_frame(frame: DataFrame, schema: spark.StructType) -> DataFrame:

@@ -1,7 +1,7 @@
-"""Data types as declarations write them, and as Spark has them (`join.md` section 1.0).
+"""Data types as declarations write them, and as Spark has them.
 
-Spark knows types that a declaration cannot name (intervals of days, timestamps without zone, text
-with a collation, variants); they pass through the engine untouched and match no declaration.
+Spark knows types that a declaration cannot name (intervals of days, text with a collation,
+variants); they pass through the engine untouched and match no declaration.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ _SIMPLE: dict[str, spark.DataType] = {
     "short": spark.ShortType(),
     "string": spark.StringType(),
     "timestamp": spark.TimestampType(),
+    "timestampNtz": spark.TimestampNTZType(),
 }
 
 

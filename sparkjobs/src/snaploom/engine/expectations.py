@@ -5,7 +5,7 @@ every row. NULL is not true: an average over no rows meets no expectation, while
 that is about each.
 
 What can be is measured by an observation in the job that writes. A task that ran twice adds to an
-observation twice (ruling D30), an observation cannot hold every aggregate (DISTINCT, FILTER), and
+observation twice (rule W25), an observation cannot hold every aggregate (DISTINCT, FILTER), and
 nobody shall be refused by a number that is wrong: all of that is measured once more, exactly, on
 the staged files, which are what would be published.
 """
@@ -23,7 +23,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as spark_types
 from sqlglot import exp
 
-from snaploom.engine.fields import find_field, quote
+from snaploom.engine.fields import find_field
 from snaploom.engine.fold import DATA
 from snaploom.engine.probes import Observing, Point
 from snaploom.engine.retries import await_listeners, ran_exactly_once
@@ -32,10 +32,12 @@ from snaploom.errors import CheckFailed, CheckInvalid
 from snaploom.models.common import CheckMode
 from snaploom.models.outputdataset import Check, OutputDataset
 from snaploom.models.report import CheckResult
+from snaploom.planning.fieldpaths import quote
 from snaploom.planning.sqlgate.bounded import parse_expression
 from snaploom.planning.sqlgate.lexer import SqlRefused, scan
+from snaploom.planning.sqlgate.varying import CHANGES_VERDICTS
 from snaploom.sparkgate.gate import SqlPlace, check_resolved, checked_expression
-from snaploom.sparkgate.judging import AGGREGATES
+from snaploom.sparkgate.treerules import AGGREGATES
 
 ROOT_KEY = "rootKey"
 """Name of the result about the uniqueness of the root's key."""
@@ -44,7 +46,7 @@ SAMPLES = 5
 _MOST_VALUES = 5
 """Aggregates whose values a message shows."""
 _TOP = Point(0, is_out=True)
-"""The whole woven frame: an observation there always completes (`join.md` section 4)."""
+"""The whole woven frame: an observation there always completes (rule W25)."""
 
 
 @dataclass(frozen=True)
@@ -134,8 +136,9 @@ class Expectations:
 
     def _measure(self, shape: DataFrame, check: Check, path: str) -> _Measure:
         place = SqlPlace(
-            self._output.identity, path, CheckInvalid, "an expression of listed functions"
-        )
+            self._output.identity, path, CheckInvalid, "an expression of listed functions",
+            varying=CHANGES_VERDICTS,
+        )  # fmt: skip
         session = shape.sparkSession
         expression = checked_expression(session, check.expression, place, AGGREGATES).column
         try:
@@ -220,7 +223,7 @@ class Expectations:
             else "spec.dataModel.rootDataSource.rootKey",
             found="; ".join(f"{one.name}: {one.measured}" for one in failed),
             expected="; ".join(self._expected(one.name) for one in failed),
-            hint="correct the source, or the expectation; mode: WARN publishes with a warning",
+            hint=_how_to_pass(failed),
         )
 
     def _expected(self, name: str) -> str:
@@ -228,6 +231,19 @@ class Expectations:
             if check.name == name:
                 return check.expression
         return "every key of the root once, and no NULL in it"
+
+
+def _how_to_pass(failed: Sequence[CheckResult]) -> str:
+    """What to do about expectations that do not hold; `rootKey` has no mode."""
+    ways = []
+    if any(one.name == ROOT_KEY for one in failed):
+        ways.append(
+            "remove the rows that repeat a key from the root's source, or name columns in rootKey "
+            "that identify a row; without rootKey nothing is checked"
+        )
+    if any(one.name != ROOT_KEY for one in failed):
+        ways.append("correct the source, or the expectation; mode: WARN publishes with a warning")
+    return "; ".join(ways)
 
 
 def check_warnings(results: Sequence[CheckResult]) -> tuple[str, ...]:

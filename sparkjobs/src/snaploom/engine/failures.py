@@ -71,6 +71,11 @@ _HEADER_HINT = (
     "give schemaFields, if they are declared, the names and the order of the header, and write "
     'files with one header; formatOptions enforceSchema: "true" takes columns by their place'
 )
+_TYPE_HINT = (
+    "the file's type differs from the declared or inferred one: correct schemaFields, or rewrite "
+    "the file"
+)
+_OTHER_TYPE = "a column of a file has a type that cannot be read as the declared one"
 
 _RULES = (
     _rule(
@@ -104,9 +109,30 @@ _RULES = (
     _rule(
         r"\[FAILED_READ_FILE\.PARQUET_COLUMN_DATA_TYPE_MISMATCH\]",
         SourceSchemaInvalid,
-        "the file's type differs from the declared or inferred one: correct schemaFields, or "
-        "rewrite the file",
+        _TYPE_HINT,
         "files whose columns have the declared types",
+    ),
+    _rule(
+        r"Cannot convert Avro (?P<found>field '[^']{0,300}' to SQL field "
+        r"[^(]{1,300}\(avroType = .{1,300}\))",
+        SourceSchemaInvalid,
+        _TYPE_HINT,
+        "files whose columns have the declared types",
+        _OTHER_TYPE,
+    ),
+    _rule(
+        r"ORC does not support type conversion from file type (?P<found>.+) \(\d+\) "
+        r"to reader type (?P<expected>.+) \(\d+\)",
+        SourceSchemaInvalid,
+        _TYPE_HINT,
+        message=_OTHER_TYPE,
+    ),
+    _rule(
+        r"ClassCastException: (?P<found>\S.*) is not a group",
+        SourceSchemaInvalid,
+        _TYPE_HINT,
+        "files whose columns have the declared types",
+        _OTHER_TYPE,
     ),
     _rule(
         r"CSV header does not conform to the schema.*\n\s*Header: (?P<found>.*)\n"
@@ -126,7 +152,8 @@ _RULES = (
         r"\[MALFORMED_RECORD_IN_PARSING\b(?s:.*)\n(?P<found>.+)",
         SourceNotReadable,
         "correct the file, or format, formatOptions or schemaFields; formatOptions mode: "
-        "PERMISSIVE gives NULL for what does not fit",
+        'PERMISSIVE gives NULL for what does not fit; of CSV, nullValue: "" takes an empty value '
+        "in quotes for NULL",
         "records that fit the format and the schema",
         "a record cannot be read",
     ),
@@ -138,6 +165,13 @@ _RULES = (
         "the file is missing, truncated or not of the declared format: write it again, or take it "
         "out of sourceUriGlobs",
         "whole files of the declared format",
+    ),
+    _rule(
+        r"\[MALFORMED_CHARACTER_CODING\]",
+        SourceNotReadable,
+        "give formatOptions encoding the character set of the files, or write them in UTF-8",
+        "files in the character set of formatOptions encoding",
+        "a file is not text of the character set that is declared for it",
     ),
     _rule(
         r"\[PATH_NOT_FOUND\]|FileNotFoundException|NoSuchFileException",
@@ -158,6 +192,13 @@ _RULES = (
         "rename one of the columns; names are compared ignoring case",
         "names that differ in more than case",
         "two columns have the same name",
+    ),
+    _rule(
+        r"\[CANNOT_MERGE_",
+        SourceSchemaInvalid,
+        "write the files with one type, or declare them as two sources",
+        "types of which one holds all values of the other",
+        "files give one column types that have nothing in common",
     ),
     _rule(
         r"\[AMBIGUOUS_",

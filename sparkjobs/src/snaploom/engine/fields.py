@@ -1,21 +1,19 @@
 """Fields of a Spark schema, found by a path and compared with a declared type.
 
 Names are compared ignoring case, as Spark does with `caseSensitive=false`; what is found keeps the
-case that it has in the data (ruling K22). A field of another type than declared counts as missing
-(`join.md` section 1.3), whatever its nullability and metadata.
+case that it has in the data (rule W3). A field of another type than declared counts as missing
+(rule W28), whatever its nullability and metadata.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from pyspark.sql import types as spark
 
 from snaploom.engine.datatypes import to_spark
 from snaploom.models.common import DataType
-
-_PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
+from snaploom.planning.fieldpaths import path_text, quote, split_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,35 +30,12 @@ class Found:
     @property
     def path(self) -> str:
         """The names joined by `.`, as people write them."""
-        return ".".join(part if _is_plain(part) else quote(part) for part in self.parts)
+        return path_text(self.parts)
 
     @property
     def expression(self) -> str:
         """The field as Spark's parser reads it, every name quoted."""
         return ".".join(quote(part) for part in self.parts)
-
-
-def quote(name: str) -> str:
-    """A name in backticks, so that Spark takes dots, spaces and backticks in it literally."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def split_path(path: str) -> tuple[str, ...] | None:
-    """The names of a path such as `a.b` or `` `a.b`.c ``; None when it is not one."""
-    parts: list[str] = []
-    position = 0
-    while True:
-        match = _PART.match(path, position)
-        if match is None:
-            return None
-        quoted, plain = match.groups()
-        parts.append(plain if quoted is None else quoted.replace("``", "`"))
-        position = match.end()
-        if position == len(path):
-            return tuple(parts)
-        if path[position] != ".":
-            return None
-        position += 1
 
 
 def find_field(schema: spark.DataType, path: str) -> Found | None:
@@ -116,7 +91,3 @@ def _bare(data_type: spark.DataType) -> spark.DataType:
     if isinstance(data_type, spark.MapType):
         return spark.MapType(_bare(data_type.keyType), _bare(data_type.valueType))
     return data_type
-
-
-def _is_plain(name: str) -> bool:
-    return re.fullmatch(r"\w+", name) is not None

@@ -1,10 +1,10 @@
-"""Folding: a join tree and one frame a node become one nested frame (`join.md` sections 2.3, 2.4).
+"""Folding: a join tree and one frame a node become one nested frame (rules W13, W23).
 
 Internal nodes are processed in descending number, so that every child is folded before its parent;
 all children of a node are joined and packed with one select, because plans that grow by a call a
 column take seconds to analyse. The left side stays flat until it is packed, so that a bare key is a
 column by itself and bucketed sources are not shuffled. The right side is packed *before* the join:
-no match then is NULL, not a struct of NULLs (ruling K7).
+no match then is NULL, not a struct of NULLs (rule W23).
 
 Columns get names of our own on the way (`c<node>_<i>` data, `k<node>_<i>` keys, `n<node>` packed),
 unique in the whole tree: nothing can clash with a source's names, and none needs qualifying.
@@ -21,21 +21,20 @@ from typing import Protocol
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql import types as spark
 
 from snaploom.engine.collect import collect_groups
-from snaploom.engine.fields import quote
 from snaploom.engine.keys import JoinKey, KeyPart, check_keys, join_keys, refuse_broken_keys
 from snaploom.engine.probes import Point, Probe, rows_counter
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.datarelationship import DataRelationship
+from snaploom.planning.fieldpaths import quote
 from snaploom.planning.tree import JoinNode, JoinTree
 
 JoinListener = Callable[[int, int, JoinNode], None]
 """Told of every join as it enters the plan: its number from 1, how many there are, its child."""
 
 DATA = "data"
-"""Field that holds a source's own columns (ruling K17: they never clash with children)."""
+"""Field that holds a source's own columns; they never clash with children (rule W23)."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +171,7 @@ class Side:
         self.flat = [f"c{node.number}_{i}" for i in range(len(self.schema.fields))]
         self.packed_name = f"n{node.number}"
         self._weave = weave
-        self._names: dict[tuple[str, spark.DataType | None], str] = {}
+        self._names: dict[tuple[str, str, str], str] = {}
         for child in self.children:
             self.left_keys(child)
         self.own_keys = self._own_keys()
@@ -188,10 +187,9 @@ class Side:
         return [self._key_name(part) for part in self._weave.keys[self.node.number].right]
 
     def _key_name(self, part: KeyPart) -> str:
-        if self.children and part.cast is None and part.field and len(part.field.parts) == 1:
+        if self.children and part.is_bare and part.field and len(part.field.parts) == 1:
             return self.flat[self.schema.names.index(part.field.parts[0])]
-        identity = (part.expression, part.cast)
-        return self._names.setdefault(identity, f"k{self.node.number}_{len(self._names)}")
+        return self._names.setdefault(part.identity, f"k{self.node.number}_{len(self._names)}")
 
     def base(self) -> DataFrame:
         """The source's columns, flat for a left side and packed for a leaf, with the keys."""
@@ -264,7 +262,7 @@ class Side:
         columns: dict[str, Column] = {}
         for relationship, ones in parts.items():
             for part in ones:
-                name = self._names.get((part.expression, part.cast))
+                name = self._names.get(part.identity)
                 if name is not None and name not in columns:
                     column = part.column(self.source.sparkSession, relationship)
                     columns[name] = column.alias(name)

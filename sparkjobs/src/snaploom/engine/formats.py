@@ -1,4 +1,4 @@
-"""Names of formats as Spark's reader and writer take them (ruling D22)."""
+"""Names of formats as Spark's reader and writer take them (rule W7)."""
 
 from __future__ import annotations
 
@@ -39,9 +39,8 @@ READ_OPTIONS: Mapping[DataFormat, Mapping[str, str]] = {
 
 
 SOURCE_OPTIONS: Mapping[str, Mapping[str, str]] = {
-    "csv": {"mode": "FAILFAST", "enforceSchema": "false"},
     "json": {"mode": "FAILFAST"},
     "xml": {"mode": "FAILFAST"},
 }
 """With which files of others are read, unless a source says otherwise: Spark by itself gives NULL
-for what does not fit the schema, and takes columns of CSV by their place whatever the header is."""
+for what does not fit the schema. Those of CSV are in `snaploom.engine.sources.csvdialect`."""

@@ -23,9 +23,9 @@ from snaploom.engine.icebergschema import iceberg_schema, renamed
 from snaploom.engine.schemadocument import struct_from
 from snaploom.errors import HistoryIncompatible, PublicationError
 from snaploom.hadoop.jvm import jvm_of
+from snaploom.storage.documentparser import corrupt
 from snaploom.storage.entries import FileRecord
 from snaploom.storage.icebergtable import TABLE, TableChange, is_below, version_key
-from snaploom.storage.parsing import corrupt
 
 RUNTIME = "iceberg-spark-runtime-4.1_2.13"
 """Iceberg's library, as its coordinates name the one for the oldest Spark that is supported."""

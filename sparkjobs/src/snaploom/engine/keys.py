@@ -1,10 +1,11 @@
 """Join keys: from a relationship's declaration to expressions over the columns of one source.
 
 Both sides of a join are compared in `castDataType`, and what cannot be cast is NULL, which matches
-nothing (`join.md` section 1.3). The cast is left out where it cannot change which rows match: both
-sides are bare fields of one plain type, so that text of equal values is equal and of different ones
-different. It is worth leaving out: a bucketed source is shuffled again once its key is cast
-(`join.md` section 4, "Keys").
+nothing (rule W27). Data of a type that the declared one holds without loss is cast to the declared
+one before that, where its keys would be others (`snaploom.engine.keytypes`). The cast is left out
+where it cannot change which rows match: both sides are bare fields of one plain type, so that text
+of equal values is equal and of different ones different. It is worth leaving out: a bucketed source
+is shuffled again once its key is cast.
 """
 
 from __future__ import annotations
@@ -19,23 +20,29 @@ from pyspark.sql import types as spark
 
 from snaploom.engine.datatypes import to_spark
 from snaploom.engine.fields import Found, find_field
+from snaploom.engine.keytypes import first_cast
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.common import STRING
 from snaploom.models.datarelationship import DataRelationship, KeyComponent
+from snaploom.planning.sqlgate.varying import CHANGES_ROWS
 from snaploom.planning.tree import JoinNode, JoinTree
 from snaploom.sparkgate.gate import SqlPlace, check_resolved, checked_expression
 
-PLAIN_TYPES = (
+_PLAIN_TYPES = (
     spark.BooleanType(),
     spark.ByteType(),
     spark.ShortType(),
     spark.IntegerType(),
     spark.LongType(),
+    spark.FloatType(),
+    spark.DoubleType(),
     spark.DateType(),
     spark.StringType(),
 )
-"""Types whose values are equal exactly when their text is. Not so floating point numbers (two
-zeros, many NaN), timestamps (two instants of an autumn night have one text) and collated text."""
+"""Types that need no text to be compared: their values are equal exactly when their text is, but
+for the two zeros of floating point numbers, which are equal and have two texts. Decimals of one
+precision and scale are such a type too. Not so timestamps (two instants of an autumn night have one
+text) and collated text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,19 @@ class KeyPart:
     """The field, where the expression is nothing but a field."""
     cast: spark.DataType | None
     """Type to cast to; None when the cast is left out."""
+    first_cast: spark.DataType | None = None
+    """Declared type that the data is cast to before; None where the data is taken as it is."""
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether the component is a field as it stands in the data."""
+        return self.field is not None and self.cast is None and self.first_cast is None
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """Equal for two parts over one source exactly when they are computed in one way."""
+        first, last = ("" if one is None else one.json() for one in (self.first_cast, self.cast))
+        return self.expression, first, last
 
     def column(self, session: SparkSession, relationship: str) -> Column:
         """The expression as Spark's.
@@ -67,6 +87,9 @@ class KeyPart:
         else:
             place = _place(relationship)
             value = sf.coalesce(checked_expression(session, self.expression, place).column)
+        if self.first_cast is not None:
+            # It loses nothing, so that what fails is beyond the type's range: an error, not a NULL.
+            value = value.cast(self.first_cast)
         return value if self.cast is None else value.try_cast(self.cast)
 
 
@@ -122,16 +145,28 @@ def _pair(
     left_field, right_field = _bare_field(left, left_schema), _bare_field(right, right_schema)
     wanted = to_spark(left.cast_data_type)
     if left_field is not None and right_field is not None:
-        same = left_field.data_type == right_field.data_type
-        if same and left.cast_data_type == STRING and left_field.data_type in PLAIN_TYPES:
-            wanted = left_field.data_type
+        taken_as = _taken_as(left, left_field)
+        same = taken_as == _taken_as(right, right_field)
+        if same and left.cast_data_type == STRING and _is_plain(taken_as):
+            wanted = taken_as
     return _part(left, left_field, wanted), _part(right, right_field, wanted)
+
+
+def _taken_as(component: KeyComponent, field: Found) -> spark.DataType:
+    """The type of a field before it is compared."""
+    return first_cast(component.fields_[0], field.data_type, component) or field.data_type
+
+
+def _is_plain(data_type: spark.DataType) -> bool:
+    return data_type in _PLAIN_TYPES or isinstance(data_type, spark.DecimalType)
 
 
 def _part(component: KeyComponent, field: Found | None, wanted: spark.DataType) -> KeyPart:
     if field is None:
         return KeyPart(component.query or "", None, wanted)
-    return KeyPart(field.expression, field, None if field.data_type == wanted else wanted)
+    first = first_cast(component.fields_[0], field.data_type, component)
+    has_type = wanted == (first or field.data_type)
+    return KeyPart(field.expression, field, None if has_type else wanted, first)
 
 
 def _bare_field(component: KeyComponent, schema: spark.StructType) -> Found | None:
@@ -160,6 +195,7 @@ def _place(relationship: str) -> SqlPlace:
         "spec.representations[].joinKey[].query",
         SourceSchemaInvalid,
         "an expression of one value a row, of listed functions",
+        varying=CHANGES_ROWS,
     )
 
 

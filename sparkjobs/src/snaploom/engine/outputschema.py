@@ -2,7 +2,7 @@
 
 Spark writes a struct with `a` and `A` and then refuses to read it; Parquet fails on columns of type
 void halfway through a job; Avro and JSON have rules about names and map keys that show only once a
-file is written or read (`join.md` section 4, "Wide structs"). All of it is found here, by path.
+file is written or read (rule W22). All of it is found here, by path.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 from pyspark.sql import types as spark
 
-from snaploom.engine.fields import fold_case, quote
+from snaploom.engine.fields import fold_case
 from snaploom.engine.icebergschema import has_type
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.outputfolder import DataFormat
+from snaploom.planning.fieldpaths import quote
 
 _FIELD_ID = "parquet.field.id"
 """Metadata of a column that Spark writes into Parquet's schema."""

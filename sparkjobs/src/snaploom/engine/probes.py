@@ -2,7 +2,7 @@
 
 `fold` hands every frame worth counting to a probe and goes on with what it gets back. `Observing`
 attaches Spark observations, which count in the same job; `Recording` keeps the frames, for exact
-counts by queries of their own when the observed ones are missing or suspect (`join.md` section 4).
+counts by queries of their own when the observed ones are missing or suspect (rule W25).
 
 Two points a node suffice, because a left join never loses rows: *in*, the rows of an internal node
 before its first join, and *out*, its packed rows after the last one. If both are equal, no join in

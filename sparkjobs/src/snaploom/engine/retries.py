@@ -1,7 +1,7 @@
 """Did everything in a job group run exactly once?
 
 A task that ran twice may have added to an observation twice; counts of such a run are confirmed by
-counting again (ruling D30). Spark's status store knows, with or without its web pages. It is asked
+counting again (rule W25). Spark's status store knows, with or without its web pages. It is asked
 through py4j; when it does not know (an old job was evicted) the answer is the careful one.
 """
 

@@ -1,9 +1,9 @@
 """The row-count rule: a left join that returns more rows than it received fails the snapshot.
 
-out = in proves that every left row met at most one right row (`join.md` section 2.5). Counts come
+out = in proves that every left row met at most one right row (rule W24). Counts come
 from the job itself, by `snaploom.engine.probes.Observing`; they are believed when they are complete
 and every task ran once. Otherwise (optimised away, retried, or a mismatch) exact queries decide, so
-that neither a lost nor a doubled metric can publish multiplied rows or refuse good ones (D30).
+that neither a lost nor a doubled metric can publish multiplied rows or refuse good ones (rule W25).
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Which sources one snapshot can do with, given the schemas that its source snapshots really have.
 
-A field that is absent, or of another type than the relationship declares, is missing (`join.md`
-section 1.3), and the *child's* configuration says what then, whichever side lacks it (section 1.4).
-The groupBy fields of a child are looked at before its join: they are the fields of its key (ruling
-K5), so that after it `groupByFieldMissingMode` would never be asked. Nodes are visited in
+A field that is absent, or of a type that does not give the declared key, is missing (rule W28,
+`snaploom.engine.keytypes`), and the *child's* configuration says what then, whichever
+side lacks it.
+The groupBy fields of a child are looked at before its join: they are the fields of its key (rule
+W9), so that after it `groupByFieldMissingMode` would never be asked. Nodes are visited in
 breadth-first order, and the first one that fails or skips the snapshot decides.
 """
 
@@ -14,14 +15,16 @@ from dataclasses import dataclass
 
 from pyspark.sql import types as spark
 
-from snaploom.engine.datatypes import to_spark
-from snaploom.engine.fields import find_field, matches
+from snaploom.engine.datatypes import from_spark, to_spark
+from snaploom.engine.fields import Found, find_field
 from snaploom.engine.keys import components
+from snaploom.engine.keytypes import is_of_declared_type
 from snaploom.errors import FieldMissing
 from snaploom.models.common import MissingMode
-from snaploom.models.datarelationship import DataRelationship
+from snaploom.models.datarelationship import DataRelationship, KeyComponent, KeyField
 from snaploom.models.outputdataset import OtherDataSource
 from snaploom.models.report import Exclusion, ExclusionReason
+from snaploom.planning.keytexts import what_helps
 from snaploom.planning.tree import JoinNode, JoinTree
 
 
@@ -43,32 +46,53 @@ class MissingField:
     """What the data has instead."""
     expected: str
     """What was declared."""
+    helps: str = ""
+    """Where the field is there, of another type: what to declare for it."""
 
     @property
     def message(self) -> str:
         """One sentence for people."""
         need = "its join" if self.reason is ExclusionReason.JOIN_FIELD_MISSING else "its groupBy"
-        place = "the root" if self.side.number == 0 else f"`{self.side.field_name}`"
+        if self.helps:
+            return (
+                f"`{self.child.field_name}`: {need} needs {self.field} of type {self.expected}, "
+                f"which has type {self.found} in DataSource/{self.side.source} ({self._place}): "
+                f"{self.helps}"
+            )
         return (
             f"`{self.child.field_name}`: {need} needs {self.field} ({self.expected}) in "
-            f"DataSource/{self.side.source} ({place}), which has {self.found}"
+            f"DataSource/{self.side.source} ({self._place}), which has {self.found}"
         )
+
+    @property
+    def _place(self) -> str:
+        return "the root" if self.side.number == 0 else f"`{self.side.field_name}`"
 
     def error(self) -> FieldMissing:
         """The error of mode ERROR."""
+        mode = (
+            "joinFieldMissingMode"
+            if self.reason is ExclusionReason.JOIN_FIELD_MISSING
+            else "groupByFieldMissingMode"
+        )
+        other_mode = f"choose another {mode} for `{self.child.field_name}`"
+        if self.helps:
+            return FieldMissing(
+                f"a field that `{self.child.field_name}` needs has another type in this snapshot",
+                resource=f"DataSource/{self.side.source}",
+                path=self.field,
+                found=f"type {self.found}",
+                expected=f"type {self.expected}, or one that it holds without loss",
+                hint=f"{self.helps}; otherwise convert the column by a fieldTransformer, or "
+                f"{other_mode}",
+            )
         return FieldMissing(
             f"a field that `{self.child.field_name}` needs is missing in this snapshot",
             resource=f"DataSource/{self.side.source}",
             path=self.field,
             found=self.found,
             expected=self.expected,
-            hint="correct the data or the declared type, or choose another "
-            + (
-                "joinFieldMissingMode"
-                if self.reason is ExclusionReason.JOIN_FIELD_MISSING
-                else "groupByFieldMissingMode"
-            )
-            + f" for `{self.child.field_name}`",
+            hint=f"correct the data or the declared name, or {other_mode}",
         )
 
 
@@ -166,7 +190,7 @@ def _missing_fields(
         for component in components(relationship, side):
             for field in component.fields_:
                 found = find_field(schema, field.field_name)
-                if found is None or not matches(field.data_type, found.data_type):
+                if found is None or not is_of_declared_type(field, found.data_type, component):
                     yield MissingField(
                         child,
                         side,
@@ -175,7 +199,13 @@ def _missing_fields(
                         field.field_name,
                         _names(schema) if found is None else found.data_type.simpleString(),
                         to_spark(field.data_type).simpleString(),
+                        "" if found is None else _helps(side.source, field, found, component),
                     )
+
+
+def _helps(source: str, field: KeyField, found: Found, component: KeyComponent) -> str:
+    actual, in_query = from_spark(found.data_type), component.query is not None
+    return what_helps(source, field.field_name, field.data_type, actual, in_query)
 
 
 NAMES_SHOWN = 12

@@ -8,14 +8,19 @@ becomes PySpark's types before `planning.schemas` has read it, which knows the h
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as spark
 
+from snaploom.engine.fields import fold_case
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.planning.schemas import parse_schema
 
+HIVE_PLACE = "_col"
+"""What Hive calls columns of ORC files, by their place: Spark reads a file that has only such names
+by the places of its columns."""
 _FAILURES = (
     ValueError, TypeError, LookupError, AttributeError, AssertionError, PySparkException,
     RecursionError,
@@ -48,15 +53,29 @@ def struct_from(document: str, resource: str = "", path: str = "") -> spark.Stru
         ) from None
 
 
-def schema_of(frame: DataFrame, resource: str = "", path: str = "") -> spark.StructType:
+def schema_of(
+    frame: DataFrame, resource: str = "", path: str = "", columns: Collection[str] | None = None
+) -> spark.StructType:
     """The schema of a frame whose files told it.
 
     Args:
         frame: as it was read.
         resource: `Kind/name` of what is read, for messages.
         path: field path in it.
+        columns: names, ignoring case, of the columns that are asked for; None for all. The types
+            of others are not looked at. Names that Hive gives by place are always asked for.
 
     Raises:
         SourceSchemaInvalid: as `struct_from`.
     """
-    return struct_from(str(frame._jdf.schema().json()), resource, path)
+    document = str(frame._jdf.schema().json())
+    if columns is not None:
+        wanted = {fold_case(name) for name in columns}
+        told = json.loads(document)
+        told["fields"] = [
+            field
+            for field in told["fields"]
+            if fold_case(field["name"]) in wanted or field["name"].startswith(HIVE_PLACE)
+        ]
+        document = json.dumps(told)
+    return struct_from(document, resource, path)

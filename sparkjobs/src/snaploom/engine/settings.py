@@ -1,4 +1,4 @@
-"""Settings that the engine needs in the session it is given, each with its reason.
+"""Settings that the engine needs in the session it is given, each with its reason (rule W4).
 
 The engine never builds a session; `snaploom.jobs.session.spark` and the tests apply this list. What
 can be set per write is set there (`snaploom.engine.write`), so that a session stays usable for
@@ -23,7 +23,7 @@ SESSION_SETTINGS: tuple[SessionSetting, ...] = (
     SessionSetting(
         "spark.sql.caseSensitive",
         "false",
-        "names are matched ignoring case everywhere (ruling D10, K22)",
+        "names are matched ignoring case everywhere",
     ),
     SessionSetting(
         "spark.sql.ansi.enabled",
@@ -33,12 +33,12 @@ SESSION_SETTINGS: tuple[SessionSetting, ...] = (
     SessionSetting(
         "spark.sql.cbo.enabled",
         "true",
-        "statistics choose join strategies; reordering touches inner joins only (ruling D10)",
+        "statistics choose join strategies; reordering touches inner joins only",
     ),
     SessionSetting(
         "spark.sql.runSQLOnFiles",
         "false",
-        "a query of a virtual source reads its declared sources and nothing else (ruling D10)",
+        "a query of a virtual source reads its declared sources and nothing else",
     ),
     SessionSetting(
         "spark.sql.variable.substitute",

@@ -21,7 +21,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from snaploom.engine.fold import Weave
-from snaploom.engine.keys import KeyPart
 from snaploom.engine.probes import Counts, Point
 from snaploom.storage.layout import content_hash
 
@@ -198,14 +197,10 @@ def subtree_signature(
             list(node.group_by),
             fingerprints[node.field_name],
             weave.frames[node.field_name].schema.json(),
-            [] if node.number == top else [_identity(p) for p in weave.keys[node.number].left],
-            [_identity(part) for part in weave.keys[node.number].right],
+            [] if node.number == top else [one.identity for one in weave.keys[node.number].left],
+            [one.identity for one in weave.keys[node.number].right],
         ]
         for node in weave.nodes
         if node.number in inside
     ]
     return content_hash(json.dumps([plan_hash, nodes], separators=(",", ":")).encode())
-
-
-def _identity(part: KeyPart) -> list[str]:
-    return [part.expression, "" if part.cast is None else part.cast.json()]

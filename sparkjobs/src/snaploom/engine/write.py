@@ -56,7 +56,7 @@ class WriteOptions:
 
 
 def write_options(data_format: DataFormat, compression: DataCompression) -> WriteOptions:
-    """How a format is written with a compression; validation refuses what is not here (D44).
+    """How a format is written with a compression; validation refuses what is not here (rule W32).
 
     Raises:
         KeyError: for a pair that Spark cannot write.
@@ -83,7 +83,7 @@ def write_frame(
     """Write a frame into a folder of its own; returns the schema with which to read it.
 
     The folder must not exist yet, unless `into_existing` says that it does. With `column_metadata`
-    MANIFEST the files hold no metadata of columns, the schema that is returned does (ruling D9).
+    MANIFEST the files hold no metadata of columns, the schema that is returned does (rule W31).
 
     Errors of the job itself (a broken source file, a full disk) pass through.
 

@@ -1,1 +1,4 @@
-"""File systems as Hadoop's client in Spark's JVM knows them: HDFS, and whatever else it reaches."""
+"""Object stores and file listings through Hadoop's client in Spark's JVM.
+
+HDFS and every other scheme that the client reaches. Buckets that obstore knows are in `storage`.
+"""

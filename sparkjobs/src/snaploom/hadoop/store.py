@@ -2,7 +2,7 @@
 
 Put-if-absent is a finished temporary file that is renamed without overwriting: one operation of
 HDFS's name node, which refuses it when the name is taken. `FileSystem.rename` will not do, for it
-moves *into* a directory of that name; `FileContext.rename` does what it says. On other systems it
+moves *into* a directory of that name; `FileContext.rename` renames. On other systems it
 is as atomic as their own rename is: the self-test sees that they refuse, not that they always do.
 
 Everything goes through the JVM of the Spark session, with its configuration, credentials included.
@@ -29,7 +29,7 @@ from snaploom.errors import (
     SnaploomError,
     StorageError,
 )
-from snaploom.hadoop.files import ListedFile, describe
+from snaploom.hadoop.filestatus import ListedFile, describe
 from snaploom.hadoop.jvm import jvm_of
 from snaploom.models.times import NANOS_PER_MICROSECOND, EpochNanos
 from snaploom.planning.hadoopuris import hadoop_uri
@@ -47,7 +47,7 @@ RACES_WITH_PRUNING = 20
 collide need one or two rounds."""
 
 _CLOSING = ("dfs.client.block.write.locateFollowingBlock.initial.delay.ms", "20")
-"""A file is closed when the name node has heard of its last block, which takes a few milliseconds;
+"""A file is closed when the name node knows of its last block, which takes a few milliseconds;
 by default the client waits 400 before it asks again: at every entry of the log."""
 
 _NANOS_PER_MILLI = 1000 * NANOS_PER_MICROSECOND
@@ -59,7 +59,7 @@ _REFUSALS = (
     "org.apache.hadoop.hdfs.protocol.NSQuotaExceededException",
     "org.apache.hadoop.hdfs.server.namenode.SafeModeException",
 )
-"""Exceptions by which a file system says that it will not take a write."""
+"""Exceptions by which a file system refuses a write."""
 
 
 def hadoop_stores(spark: SparkSession | None = None) -> StoreOpener:
@@ -110,7 +110,7 @@ class HadoopObjectStore:
                 expected="a scheme that Spark can read and write",
                 hint="add the jar of its client to the classpath of Spark",
             ) from None
-        except PySparkException as error:  # what PySpark makes of an IllegalArgumentException
+        except PySparkException as error:  # PySpark's form of an IllegalArgumentException
             raise StorageError(
                 f"{uri} cannot be reached",
                 found=str(error).splitlines()[0],
@@ -118,7 +118,7 @@ class HadoopObjectStore:
                 hint="check host and port, and Hadoop's configuration where it names them",
             ) from None
         self._uri = str(self._root.toString()).rstrip("/") + "/"
-        with self._told("", writing=create):
+        with self._translated("", writing=create):
             if self._files.exists(self._root) and self._files.getFileStatus(self._root).isFile():
                 raise FolderNotOurs(
                     "a file is where the folder should be",
@@ -137,13 +137,13 @@ class HadoopObjectStore:
     def put_if_absent(self, key: str, data: bytes) -> None:
         """Write a temporary file and rename it, which fails when the name is taken."""
         target = self._path(key)
-        with self._temporary(data) as temporary, self._told(key, writing=True):
+        with self._temporary(data) as temporary, self._translated(key, writing=True):
             self._in_directory(target, lambda: self._rename(temporary, target, "NONE"))
 
     def put(self, key: str, data: bytes) -> None:
         """Write a temporary file and rename it over its name."""
         target = self._path(key)
-        with self._temporary(data) as temporary, self._told(key, writing=True):
+        with self._temporary(data) as temporary, self._translated(key, writing=True):
             self._in_directory(target, lambda: self._rename(temporary, target, "OVERWRITE"))
 
     def get(self, key: str, limit: int | None = None) -> bytes:
@@ -161,7 +161,7 @@ class HadoopObjectStore:
         """Ask the name node."""
         path = self._path(key)
         try:
-            with self._told(key, writing=False):
+            with self._translated(key, writing=False):
                 status = self._files.getFileStatus(path)
                 if status.isDirectory():
                     return None
@@ -186,7 +186,7 @@ class HadoopObjectStore:
         parents: set[str] = set()
         for key in keys:
             path = self._path(key)
-            with suppress(ObjectNotFound), self._told(key, writing=True):
+            with suppress(ObjectNotFound), self._translated(key, writing=True):
                 self._files.delete(path, False)
             parents.add(key.rpartition("/")[0])
         for parent in parents:
@@ -197,7 +197,7 @@ class HadoopObjectStore:
         origin, path = self._path(source), self._path(target)
         if self.head(source) is None:
             raise ObjectNotFound(f"{self._uri}{source} does not exist")
-        with self._told(target, writing=True):
+        with self._translated(target, writing=True):
             self._in_directory(path, lambda: self._rename(origin, path, "NONE"))
         self._remove_empty(source.rpartition("/")[0])
 
@@ -222,7 +222,7 @@ class HadoopObjectStore:
     def _read(self, key: str, start: int, length: int | None) -> bytes:
         path = self._path(key)
         io = self._jvm.org.apache.commons.io
-        with self._told(key, writing=False):
+        with self._translated(key, writing=False):
             stream = self._files.open(path)
             try:
                 if start:
@@ -237,7 +237,7 @@ class HadoopObjectStore:
         key = f"{TEMPORARY_PREFIX}{secrets.token_hex(16)}"
         path = self._path(key)
         try:
-            with self._told(key, writing=True):
+            with self._translated(key, writing=True):
                 self._in_directory(path, lambda: self._write_new(path, data))
             yield path
         finally:
@@ -274,7 +274,7 @@ class HadoopObjectStore:
     def _listed(self, folder: str) -> Sequence[ListedFile]:
         path = self._root if folder == self._uri else self._path(folder[len(self._uri) : -1])
         try:
-            with self._told(folder.removeprefix(self._uri), writing=False):
+            with self._translated(folder.removeprefix(self._uri), writing=False):
                 listed = list(describe(self._spark, self._files.listStatus(path)))
         except ObjectNotFound:
             return []
@@ -300,12 +300,12 @@ class HadoopObjectStore:
             return False
 
     @contextmanager
-    def _told(self, key: str, *, writing: bool) -> Iterator[None]:
+    def _translated(self, key: str, *, writing: bool) -> Iterator[None]:
         try:
             yield
         except Py4JJavaError as error:
             raise _failure(error, f"{self._uri}{key}", writing) from None
-        except PySparkException as error:  # what PySpark makes of an IllegalArgumentException
+        except PySparkException as error:  # PySpark's form of an IllegalArgumentException
             reason = str(error).splitlines()[0]
             raise StorageError(f"{self._uri}{key} cannot be used", found=reason) from None
         except Py4JError as error:

@@ -1,8 +1,8 @@
-"""The entry point of a run in a cluster: what the operator submits, and what it hears of it.
+"""The entry point of a run in a cluster: what the operator submits; it writes a Report.
 
 `python -m snaploom.jobs.clusterjob`, or this file as the application of `spark-submit`. Arguments
 name things only; what is to be done stands in the Bundle. Lines for people go to standard error.
-Exit codes are those of `snaploom run`; the Report tells more, and the manifest is authoritative.
+Exit codes are those of `snaploom run`; the Report has more, and the manifest is authoritative.
 
 Asked to end by SIGTERM it stops cleanly, reports INTERRUPTED and ends with 130.
 """
@@ -22,18 +22,18 @@ from snaploom.confidential import remember_environment, without_secrets
 from snaploom.errors import SnaploomError
 from snaploom.jobs.clusterlease import ClusterLease
 from snaploom.jobs.clusterwork import Work, delete_index, delete_output, refresh_index, weave
-from snaploom.jobs.declarations.allowed import allowances_of
+from snaploom.jobs.declarations.allowlists import allowances_of
 from snaploom.jobs.declarations.bundlefile import BundleFile, read_bundle_file, refuse_invalid
-from snaploom.jobs.interruption import hearing_signals
+from snaploom.jobs.interruption import signal_handlers
 from snaploom.jobs.job import OpenLease
+from snaploom.jobs.joblog import JobLog
 from snaploom.jobs.reports.configmap import ConfigMapPlace, ConfigMapReport, connect
 from snaploom.jobs.reports.exitcodes import report_exit_code, unstarted_report
-from snaploom.jobs.reports.file import FileReport
 from snaploom.jobs.reports.identity import Owner, RunIdentity
-from snaploom.jobs.reports.lines import error_lines, finding_lines
-from snaploom.jobs.reports.running import RunningReport
+from snaploom.jobs.reports.progressreport import RunningReport
+from snaploom.jobs.reports.reportfile import FileReport
+from snaploom.jobs.reports.textlines import error_lines, finding_lines
 from snaploom.jobs.reports.writer import ReportSink, ReportWriter
-from snaploom.jobs.voice import Voice
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.outputdataset import OutputDataset
@@ -43,7 +43,7 @@ from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import EpochNanos, format_instant, now
 from snaploom.planning.bundle import Bundle
 from snaploom.storage.folder import Folder
-from snaploom.storage.run import Run
+from snaploom.storage.writeridentity import Run
 
 CONFIG_MAP, FILE = "configmap:", "file:"
 
@@ -64,24 +64,24 @@ class UnexpectedFault(SnaploomError):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what a Bundle says, and report; the exit code."""
+    """Carry out a Bundle and write its Report; returns the exit code."""
     asked = _parser().parse_args(arguments)
     remember_environment(os.environ)
     started = now()
     identity = RunIdentity(asked.run_id, asked.uid, asked.attempt)
-    voice = Voice.of(os.environ, asked.run_id)
-    with hearing_signals() as interruption:
+    log = JobLog.of(os.environ, asked.run_id)
+    with signal_handlers() as interruption:
         try:
             bundle_file = read_bundle_file(asked.bundle)
             owner = bundle_file.owner
-            voice = Voice.of(os.environ, asked.run_id, owner)
+            log = JobLog.of(os.environ, asked.run_id, owner)
             sink = _sink(asked.report, owner, identity)
             allow = allowances_of(os.environ)
         except SnaploomError as error:
-            voice.say("\n".join(error_lines(error)), reason=error.reason)
+            log.write("\n".join(error_lines(error)), reason=error.reason)
             return error.exit_code
         start = identity.sign(_started(owner, started))
-        writer = ReportWriter(sink, voice.say)
+        writer = ReportWriter(sink, log.write)
         writer.offer(start)
         running = RunningReport(start)
         work = Work(
@@ -89,14 +89,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             interruption,
             running,
             lambda: writer.offer(running.report),
-            voice.say,
+            log.write,
             allow=allow,
         )
         if isinstance(sink, ConfigMapReport):
             work = replace(work, lease=_in_cluster(owner, identity))
         report = identity.sign(_carried_out(bundle_file, asked.uid, asked.action, work, owner))
         if report.message:
-            voice.say(f"error {report.output}: {report.message}", reason=report.reason)
+            log.write(f"error {report.output}: {report.message}", reason=report.reason)
         writer.finish(report)
     return report_exit_code(report)
 
@@ -176,27 +176,29 @@ def _carried_out(
         bundle = bundle_file.parse(uid)
         if action is RunAction.RUN:
             for finding in refuse_invalid(bundle, work.allow):
-                work.say("\n".join(finding_lines([finding])))
+                work.log("\n".join(finding_lines([finding])))
         return DOINGS[action, owner.kind](bundle, work)
     except SnaploomError as error:
         return _ended_by(error, work)
-    except Exception as fault:  # noqa: BLE001 - the operator must hear of it; nothing is hidden
-        work.say(without_secrets(traceback.format_exc()))
+    except Exception as fault:  # noqa: BLE001 - reported to the operator; nothing is hidden
+        work.log(without_secrets(traceback.format_exc()))
         unexpected = UnexpectedFault(
             "a fault of Snaploom itself ended the run",
-            found=type(fault).__name__,  # its text may hold anything, so that the log alone has it
-            hint="look at the driver's log, and tell the authors",
+            found=type(fault).__name__,  # its text may hold anything, so that only the log has it
+            hint="look at the driver's log, and report it to the authors",
         )
         return _ended_by(unexpected, work)
 
 
 def _ended_by(error: SnaploomError, work: Work) -> Report:
-    """What was told so far, and why there is no more."""
-    told = work.running.report
-    end = unstarted_report(told.output, work.started, error)
+    """The Report so far, ended by an error."""
+    running = work.running.report
+    end = unstarted_report(running.output, work.started, error)
     names = ("phase", "findings", "message", "reason", "retryable")
     update = {name: getattr(end, name) for name in names}
-    return told.model_copy(update=update | {"finished_at": format_instant(now()), "progress": None})
+    return running.model_copy(
+        update=update | {"finished_at": format_instant(now()), "progress": None}
+    )
 
 
 if __name__ == "__main__":

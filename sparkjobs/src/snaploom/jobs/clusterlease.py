@@ -26,15 +26,15 @@ from urllib3.exceptions import HTTPError
 
 from snaploom.jobs.reports.configmap import (
     TIMEOUT,
+    api_message,
     connect,
     labels_of,
     owner_reference,
-    told_by,
 )
 from snaploom.jobs.reports.identity import Owner, RunIdentity
 from snaploom.models.common import GROUP
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
-from snaploom.storage.leases import LeaseUnavailable, Sighting
+from snaploom.storage.leases import LeaseState, LeaseUnavailable
 
 FOLDER: Final = f"{GROUP}/folder"
 """Annotation with the URI of the folder, which the name of the Lease does not show."""
@@ -65,8 +65,8 @@ class _Stored:
     spec: V1LeaseSpec
 
     @property
-    def sighting(self) -> Sighting:
-        return Sighting(
+    def state(self) -> LeaseState:
+        return LeaseState(
             holder=self.spec.holder_identity or "",
             seconds=self.spec.lease_duration_seconds or 0,
             mark=self.metadata.resource_version or "",
@@ -87,7 +87,7 @@ class ClusterLease:
         """Nothing is asked of the cluster yet.
 
         Args:
-            folder_uri: as its store tells it.
+            folder_uri: as its store gives it.
             owner: the OutputDataset; its namespace has the Lease.
             identity: the run as its submitter knows it, for people.
             clock: the time that is written, for people too.
@@ -103,16 +103,16 @@ class ClusterLease:
         self._stored: _Stored | None = None
         """As it was seen or written last."""
 
-    def look(self) -> Sighting:
+    def read(self) -> LeaseState:
         """The Lease as it is."""
         self._stored = self._asked(
             lambda api: api.read_namespaced_lease(
                 self._name, self._owner.namespace, _request_timeout=TIMEOUT
             )
         )
-        return self._stored.sighting if self._stored else Sighting("", 0, "")
+        return self._stored.state if self._stored else LeaseState("", 0, "")
 
-    def take(self, seen: Sighting, holder: str, seconds: int) -> Sighting | None:
+    def take(self, seen: LeaseState, holder: str, seconds: int) -> LeaseState | None:
         """Create the Lease, or put our name into the one that was seen."""
         stored, now = self._stored, self._now()
         spec = V1LeaseSpec(
@@ -132,28 +132,28 @@ class ClusterLease:
         )
         if not seen.mark:
             return self._created(_Stored(metadata, spec))
-        if stored is None or stored.sighting != seen:
+        if stored is None or stored.state != seen:
             return None
         metadata.resource_version = seen.mark
         spec.lease_transitions = (stored.spec.lease_transitions or 0) + (seen.holder != holder)
         return self._replaced(_Stored(metadata, spec))
 
-    def renew(self, held: Sighting) -> Sighting | None:
+    def renew(self, held: LeaseState) -> LeaseState | None:
         """Write the time into what is held."""
         stored = self._stored
-        if stored is None or stored.sighting != held:
+        if stored is None or stored.state != held:
             return None
         stored.spec.renew_time = self._now()
         return self._replaced(stored)
 
     def release(self, holder: str) -> None:
         """Write that nobody holds it; again, where a renewal of ours came in between."""
-        while self.look().holder == holder and self._stored is not None:
+        while self.read().holder == holder and self._stored is not None:
             self._stored.spec.holder_identity = None
             if self._replaced(self._stored) is not None:
                 return
 
-    def _created(self, lease: _Stored) -> Sighting | None:
+    def _created(self, lease: _Stored) -> LeaseState | None:
         body = V1Lease(
             api_version="coordination.k8s.io/v1",
             kind="Lease",
@@ -165,17 +165,17 @@ class ClusterLease:
                 self._owner.namespace, body, _request_timeout=TIMEOUT
             )
         )
-        return self._stored.sighting if self._stored else None
+        return self._stored.state if self._stored else None
 
-    def _replaced(self, lease: _Stored) -> Sighting | None:
-        """Replace the Lease unless it was changed since, as its resourceVersion tells."""
+    def _replaced(self, lease: _Stored) -> LeaseState | None:
+        """Replace the Lease unless its resourceVersion shows that it was changed since."""
         body = V1Lease(metadata=lease.metadata, spec=lease.spec)
         self._stored = self._asked(
             lambda api: api.replace_namespaced_lease(
                 self._name, self._owner.namespace, body, _request_timeout=TIMEOUT
             )
         )
-        return self._stored.sighting if self._stored else None
+        return self._stored.state if self._stored else None
 
     def _asked(self, request: Callable[[CoordinationV1Api], V1Lease]) -> _Stored | None:
         """The Lease that a request gives; None when there is none, or another one.
@@ -189,7 +189,7 @@ class ClusterLease:
         except ApiException as error:
             if error.status in _CHANGED:
                 return None
-            raise self._unavailable(told_by(error)) from error
+            raise self._unavailable(api_message(error)) from error
         except ConfigException as error:
             raise self._unavailable(str(error)) from error
         except (HTTPError, OSError) as error:

@@ -9,19 +9,19 @@ from queue import SimpleQueue
 
 import snaploom
 from snaploom.errors import Interrupted, SnaploomError
-from snaploom.jobs.events import Event
-from snaploom.jobs.indexes.indexing import carry_out
-from snaploom.jobs.indexes.requests import IndexAction, IndexedPlace, IndexReport, IndexRequest
+from snaploom.jobs.indexes.indexjobs import carry_out
+from snaploom.jobs.indexes.indexrequests import IndexAction, IndexedPlace, IndexReport, IndexRequest
 from snaploom.jobs.indexes.targets import place_of_bundle
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.job import OpenLease
 from snaploom.jobs.published.deletion import remove_output
 from snaploom.jobs.reports.exitcodes import unstarted_report
-from snaploom.jobs.reports.lines import EventLines
-from snaploom.jobs.reports.record import clipped
-from snaploom.jobs.reports.running import RunningReport
-from snaploom.jobs.weaving.options import RunOptions
+from snaploom.jobs.reports.progressreport import RunningReport
+from snaploom.jobs.reports.runrecord import clipped
+from snaploom.jobs.reports.textlines import EventLines
+from snaploom.jobs.runevents import Event
 from snaploom.jobs.weaving.outputs import weave_outputs
+from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.runfacts import IndexFacts
@@ -48,7 +48,7 @@ class Work:
     """Takes what happens."""
     changed: Callable[[], None]
     """Called when there may be more to report; returns at once."""
-    say: Callable[[str], None]
+    log: Callable[[str], None]
     """Takes lines for people."""
     lease: OpenLease = ClaimLease
     """Where runs of one folder learn of each other."""
@@ -66,15 +66,15 @@ def weave(bundle: Bundle, work: Work) -> Report:
     events: SimpleQueue[Event] = SimpleQueue()
     lines = EventLines()
 
-    def tell(event: Event) -> None:
+    def emit(event: Event) -> None:
         events.put(event)
 
-    def look() -> None:
+    def tick() -> None:
         while not events.empty():
             event = events.get()
             line = lines.line(event)
             if line is not None:
-                work.say(line)
+                work.log(line)
             work.running.take(event)
         work.changed()
 
@@ -83,14 +83,14 @@ def weave(bundle: Bundle, work: Work) -> Report:
             [bundle],
             work.started,
             None,
-            tell,
-            look,
+            emit,
+            tick,
             work.interruption,
             options=RunOptions(allow=work.allow),
             lease=work.lease,
         )
     finally:
-        look()
+        tick()
     return report
 
 
@@ -103,12 +103,12 @@ def delete_output(bundle: Bundle, work: Work) -> Report:
         Interrupted: somebody asked to stop; running again goes on.
     """
     removed = remove_output(bundle.output, now, work.interruption.check, work.allow)
-    work.say(f"removed {removed.files} files, {removed.bytes} bytes; left {removed.left}")
+    work.log(f"removed {removed.files} files, {removed.bytes} bytes; left {removed.left}")
     table = removed.table
     if table is not None and table.left:
-        work.say(f"warning: the table {table.name} stays: it is not this output's ({table.left})")
+        work.log(f"warning: the table {table.name} stays: it is not this output's ({table.left})")
     elif table is not None and table.is_dropped:
-        work.say(f"dropped the table {table.name}")
+        work.log(f"dropped the table {table.name}")
     return Report(
         output=bundle.output.name,
         run_id="",
@@ -148,12 +148,12 @@ def delete_index(bundle: Bundle, work: Work) -> Report:
     """
     place = place_of_bundle(bundle, allow=work.allow)
     (done,) = _carry_out([IndexRequest(IndexAction.DELETE, place)], work)
-    facts = IndexFacts(state=IndexState.DELETED, done=_told(done.done), bytes=0)
+    facts = IndexFacts(state=IndexState.DELETED, done=_bounded(done.done), bytes=0)
     return _index_report(place, facts, work)
 
 
 def facts_of(description: Description, report: IndexReport | None = None) -> IndexFacts:
-    """What a description tells to a status.
+    """The facts of a description for a status.
 
     Args:
         description: of the index.
@@ -168,21 +168,21 @@ def facts_of(description: Description, report: IndexReport | None = None) -> Ind
         else IndexedFiles(indexed=coverage.indexed, stale=coverage.stale, missing=coverage.missing),
         bytes=description.bytes,
         last_refreshed=None if newest == NEVER else format_instant(newest),
-        done=() if report is None else _told(report.done),
-        warnings=() if report is None else _told(report.warnings),
+        done=() if report is None else _bounded(report.done),
+        warnings=() if report is None else _bounded(report.warnings),
     )
 
 
 def _carry_out(requests: Sequence[IndexRequest], work: Work) -> tuple[IndexReport, ...]:
     counts: SimpleQueue[tuple[int, int]] = SimpleQueue()
 
-    def look() -> None:
+    def tick() -> None:
         while not counts.empty():
             work.running.take_files(*counts.get())
         work.changed()
 
     return carry_out(
-        requests, lambda _, done, files: counts.put((done, files)), look, work.interruption
+        requests, lambda _, done, files: counts.put((done, files)), tick, work.interruption
     )
 
 
@@ -198,9 +198,9 @@ def _found(place: IndexedPlace, error: SnaploomError, work: Work) -> IndexFacts 
 
 def _index_report(place: IndexedPlace, facts: IndexFacts, work: Work) -> Report:
     for line in facts.warnings:
-        work.say(f"warning {place.owner}: {line}")
+        work.log(f"warning {place.owner}: {line}")
     for line in facts.done or ("nothing to do",):
-        work.say(f"{place.owner}: {line}")
+        work.log(f"{place.owner}: {line}")
     return Report(
         output=place.owner,
         run_id="",
@@ -212,5 +212,5 @@ def _index_report(place: IndexedPlace, facts: IndexFacts, work: Work) -> Report:
     )
 
 
-def _told(lines: Sequence[str]) -> tuple[str, ...]:
+def _bounded(lines: Sequence[str]) -> tuple[str, ...]:
     return tuple(clipped(line) for line in lines[:MOST_LINES])

@@ -1,7 +1,7 @@
 """Ctrl-C and SIGTERM: stop soon, and leave nothing half done.
 
 Python runs signal handlers in the main thread between bytecodes, and a call into the JVM does not
-return to bytecodes until it is done (`join.md` section 6). So the work runs in a thread of its own
+return to bytecodes until it is done (rule P19). So the work runs in a thread of its own
 while the main thread waits, looks up several times a second, and cancels Spark's jobs, upon which
 the work ends by itself and cleans up. A handler only takes note: it may come in the middle of a
 call into the JVM, on whose connection a second call would read the first one's answer.
@@ -70,7 +70,7 @@ class Interruption:
 
 
 @contextmanager
-def hearing_signals() -> Iterator[Interruption]:
+def signal_handlers() -> Iterator[Interruption]:
     """Ctrl-C and SIGTERM are requests to stop, as long as the block lasts; main thread only."""
     interruption = Interruption()
 
@@ -116,7 +116,7 @@ def run_interruptibly(
 
     Args:
         work: must end soon once an interruption is requested and `cancel` was called.
-        interruption: from `hearing_signals`.
+        interruption: from `signal_handlers`.
         cancel: ends what `work` waits for; called at every tick from a request on, since the next
             thing that is started must end as well.
         on_tick: called at every tick.

@@ -1,4 +1,4 @@
-"""What the caller of a job decides: time, limits, who is told, and how to stop it."""
+"""Settings that the caller of a job decides: time, limits, event callback, interruption."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from snaploom.engine.retries import TaskProgress, task_progress
-from snaploom.jobs.events import Tell
 from snaploom.jobs.interruption import Interruption
-from snaploom.jobs.session.failures import SPARK_FAILURES, translated
-from snaploom.jobs.weaving.options import AS_DECLARED, RunOptions
+from snaploom.jobs.runevents import EmitEvent
+from snaploom.jobs.session.errortranslation import SPARK_FAILURES, translated
+from snaploom.jobs.weaving.runoptions import AS_DECLARED, RunOptions
 from snaploom.models.times import EpochNanos
 from snaploom.storage.folder import Folder
-from snaploom.storage.leasekeeping import TERMS, LeaseTerms
+from snaploom.storage.leaseholder import TERMS, LeaseTerms
 from snaploom.storage.leases import Lease
-from snaploom.storage.run import CrashPoint, Run
+from snaploom.storage.writeridentity import CrashPoint, Run
 
 OpenLease = Callable[[Folder, Run], Lease]
 """Gives the lease of a folder, for a run."""
@@ -77,8 +77,8 @@ class Job:
     now: EpochNanos
     """The instant of planning."""
     clock: Callable[[], EpochNanos]
-    """The wall clock, for what is told."""
-    tell: Tell
+    """The wall clock, for reports."""
+    emit: EmitEvent
     """Takes the events."""
     interruption: Interruption = field(default_factory=Interruption)
     """Whether somebody asked to stop."""

@@ -1,4 +1,4 @@
-"""The seed's way: `spark-submit .../snaploom/jobs/submit.py --config a.yaml b.yaml` (ruling D23).
+"""Runs by `spark-submit .../snaploom/jobs/submit.py --config a.yaml b.yaml` (rule W33).
 
 Weaves every OutputDataset that the files declare, with the indexes that follow its publications;
 then makes every other SkippingIndex of the files what it declares. Lines for people go to standard
@@ -18,22 +18,26 @@ from pathlib import Path
 
 from snaploom.confidential import remember_environment
 from snaploom.errors import SnaploomError
-from snaploom.jobs.declarations.allowed import allowances_of
-from snaploom.jobs.declarations.files import Declarations, read_declarations, runnable_bundles
-from snaploom.jobs.events import Event
-from snaploom.jobs.indexes.indexing import carry_out
-from snaploom.jobs.indexes.requests import IndexAction, IndexedPlace, IndexRequest
+from snaploom.jobs.declarations.allowlists import allowances_of
+from snaploom.jobs.declarations.declarationfiles import (
+    Declarations,
+    read_declarations,
+    runnable_bundles,
+)
+from snaploom.jobs.indexes.indexjobs import carry_out
+from snaploom.jobs.indexes.indexrequests import IndexAction, IndexedPlace, IndexRequest
 from snaploom.jobs.indexes.targets import (
     index_names,
     indexes_on_publish,
     place_of_resource,
     places_on_publish,
 )
-from snaploom.jobs.interruption import Interruption, hearing_signals
+from snaploom.jobs.interruption import Interruption, signal_handlers
 from snaploom.jobs.reports.exitcodes import combined_exit_code, report_exit_code, unstarted_report
-from snaploom.jobs.reports.lines import EventLines, error_lines, finding_lines
-from snaploom.jobs.weaving.options import RunOptions
+from snaploom.jobs.reports.textlines import EventLines, error_lines, finding_lines
+from snaploom.jobs.runevents import Event
 from snaploom.jobs.weaving.outputs import weave_outputs
+from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.times import EpochNanos, format_instant, now, parse_instant
 
@@ -43,11 +47,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     remember_environment(os.environ)
     moment = now() if asked.now is None else asked.now
-    with hearing_signals() as interruption:
+    with signal_handlers() as interruption:
         try:
             allow = allowances_of(os.environ, asked.allow)
         except SnaploomError as error:
-            _say(error_lines(error))
+            _print(error_lines(error))
             return error.exit_code
         declarations = read_declarations(asked.config, allow)
         followed = _followed(declarations)
@@ -56,15 +60,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             places = [place_of_resource(declarations, name) for name in others]
             reports = _weave(declarations, moment, asked.limit, interruption, bool(places))
         except SnaploomError as error:
-            _say(error_lines(error))
+            _print(error_lines(error))
             names = [*declarations.output_names, *(f"SkippingIndex/{name}" for name in others)]
             _print_reports(unstarted_report(name, moment, error) for name in names)
             return error.exit_code
         reports = (*reports, *(_apply(place, interruption) for place in places))
     for report in reports:
-        _say(finding_lines(declarations.placed(report.findings)))
+        _print(finding_lines(declarations.placed(report.findings)))
         if report.message:
-            _say([f"error {report.output}: {report.message}"])
+            _print([f"error {report.output}: {report.message}"])
     _print_reports(reports)
     return combined_exit_code([report_exit_code(report) for report in reports])
 
@@ -112,8 +116,8 @@ def _apply(place: IndexedPlace, interruption: Interruption) -> Report:
         (done,) = carry_out([request], lambda *_: None, lambda: None, interruption)
     except SnaploomError as error:
         return unstarted_report(place.owner, started, error)
-    _say(f"warning {place.owner}: {warning}" for warning in done.warnings)
-    _say(f"{place.owner}: {step}" for step in done.done or ("nothing to do",))
+    _print(f"warning {place.owner}: {warning}" for warning in done.warnings)
+    _print(f"{place.owner}: {step}" for step in done.done or ("nothing to do",))
     return Report(
         output=place.owner,
         run_id="",
@@ -134,22 +138,22 @@ def _weave(
         return ()
     bundles, warnings = runnable_bundles(declarations, declarations.output_names)
     indexes = {
-        name: places_on_publish(declarations, name, lambda text: _say([f"warning {text}"]))
+        name: places_on_publish(declarations, name, lambda text: _print([f"warning {text}"]))
         for name in declarations.output_names
     }
-    _say(finding_lines(warnings))
+    _print(finding_lines(warnings))
     lines = EventLines()
 
-    def tell(event: Event) -> None:
+    def emit(event: Event) -> None:
         line = lines.line(event)
         if line is not None:
-            _say([line])
+            _print([line])
 
     options = RunOptions(allow=declarations.allow)
-    return weave_outputs(bundles, moment, limit, tell, lambda: None, interruption, indexes, options)
+    return weave_outputs(bundles, moment, limit, emit, lambda: None, interruption, indexes, options)
 
 
-def _say(lines: Iterable[str]) -> None:
+def _print(lines: Iterable[str]) -> None:
     for line in lines:
         sys.stderr.write(f"{line}\n")
     sys.stderr.flush()

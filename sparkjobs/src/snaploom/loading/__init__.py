@@ -1,1 +1,4 @@
-"""YAML and JSON files to typed resources, with the position of every key and value kept."""
+"""Loads YAML and JSON files as typed resources, with the position of every key and value.
+
+Rules between resources are in `planning.validation`.
+"""

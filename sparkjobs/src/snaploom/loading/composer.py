@@ -1,4 +1,4 @@
-"""YAML text to nodes with positions, within bounds, every fault told.
+"""Composes YAML text to nodes with positions, within bounds; reports every fault.
 
 PyYAML's events are composed here and not by PyYAML, because its composer forgets where keys stand,
 lets the last of two equal keys win, and expands aliases without bound. Events come from libyaml
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import yaml
 
-from snaploom.loading.names import did_you_mean
+from snaploom.loading.nearmisses import did_you_mean
 from snaploom.loading.nodes import (
     Entry,
     Item,
@@ -116,6 +116,7 @@ class _Composer:
             raise self._unreadable(
                 "SL102", "this is nested too deeply", event,
                 found=f"more than {MAX_DEPTH} levels", expected=f"at most {MAX_DEPTH} levels",
+                hint="nest less deeply; check brackets and indentation above this place",
             )  # fmt: skip
         anchor: str | None = getattr(event, "anchor", None)
         if anchor is not None:
@@ -235,6 +236,7 @@ class _Composer:
                 "SL102", "the aliases of this file expand to too many values", event,
                 found=f"{self._aliased:,} values, and more to come",
                 expected=f"at most {MAX_ALIASED_NODES:,}",
+                hint="write repeated parts once, in a resource that others name",
             )  # fmt: skip
         return node
 

@@ -1,4 +1,4 @@
-"""Documents to resources: lists unpacked, foreign ones passed over, kinds and versions told."""
+"""Turns documents to resources: unpacks lists, skips other tools' kinds, checks versions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 
 from pydantic import JsonValue, ValidationError
 
-from snaploom.loading.names import did_you_mean, nearest
+from snaploom.loading.nearmisses import did_you_mean, nearest
 from snaploom.loading.nodes import (
     Item,
     Mapping,
@@ -19,8 +19,8 @@ from snaploom.loading.nodes import (
     node_of,
     plain,
 )
-from snaploom.loading.swapped import swapped_finding
-from snaploom.loading.translate import display, findings_of
+from snaploom.loading.pydanticerrors import display, findings_of
+from snaploom.loading.swappedkinds import swapped_finding
 from snaploom.models.codes import make_finding
 from snaploom.models.common import API_VERSION, GROUP
 from snaploom.models.finding import Finding
@@ -114,7 +114,9 @@ def _not_a_mapping(node: Node) -> Finding:
         "a document must be a mapping",
         found=display(plain(node)) if isinstance(node, Scalar) else "a list",
         expected=f"apiVersion: {API_VERSION}, kind, metadata and spec",
-        hint="separate documents by a line `---`",
+        hint="write each item as a document of its own, and a line `---` between them"
+        if isinstance(node, Sequence)
+        else "begin the document with `apiVersion`, `kind`, `metadata` and `spec`",
     )
 
 

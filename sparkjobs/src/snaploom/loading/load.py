@@ -9,7 +9,7 @@ from pathlib import Path
 
 from snaploom.loading.composer import Document, Fault, compose
 from snaploom.loading.documents import Read, members, read_resource
-from snaploom.loading.files import SourceText, read_files
+from snaploom.loading.filetexts import SourceText, read_files
 from snaploom.loading.nodes import Node, Position, position_of, split_path
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding, errors_of

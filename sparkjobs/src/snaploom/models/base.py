@@ -3,7 +3,7 @@
 All models are frozen and reject unknown keys; outside they are camelCase, inside snake_case. Each
 field is followed by a string that becomes its description in CRDs, editor schemas and reference.
 Kubernetes needs three things that JSON Schema lacks: the merge behaviour of lists (`ListType`),
-rules that span fields (`CelRule`) and a bound on every string and list (ruling D46). They live on
+rules that span fields (`CelRule`) and a bound on every string and list (rule R17). They live on
 the models, so that the generated CRDs never say something the parser does not.
 """
 
@@ -38,6 +38,19 @@ CONTRADICTION: Final = "contradiction"
 
 ONE_OF_KEYWORD = "x-snaploom-one-of"
 """Keyword of the models' JSON Schemas that names the fields of which exactly one must be given."""
+
+
+def contradiction(message: str, *, found: str, expected: str, hint: str) -> PydanticCustomError:
+    """The error of a rule between fields, with all that a finding says.
+
+    Args:
+        message: what is wrong, one sentence.
+        found: what was found; never a secret.
+        expected: what would have been right.
+        hint: what to do.
+    """
+    words = {"message": message, "found": found, "expected": expected, "hint": hint}
+    return PydanticCustomError(CONTRADICTION, "{message}; found {found}", words)
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,14 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import Field, StringConstraints, model_validator
-from pydantic_core import PydanticCustomError
 
-from snaploom.models.base import CONTRADICTION, ApiModel, CelRule, ListType
+from snaploom.models.base import ApiModel, CelRule, ListType, contradiction
 
 GROUP = "snaploom.io"
 VERSION = "v1alpha1"
 API_VERSION: Literal["snaploom.io/v1alpha1"] = "snaploom.io/v1alpha1"
 
-# Bounds (ruling D46). They are generous for people and small enough for the API server's CEL cost
+# Bounds (rule R17). They are generous for people and small enough for the API server's CEL cost
 # estimate, which multiplies the bounds of every list that a rule stands under.
 ResourceName = Annotated[
     str,
@@ -25,7 +24,8 @@ ResourceName = Annotated[
     ),
 ]
 """Name of a resource. Kubernetes allows lower case, digits, `-` and `.` only; on a laptop `_` and
-upper case work too (with a warning), because the seed's own examples use them."""
+upper case work too (with a warning), because examples of an early design use
+them."""
 ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 """A column, or a path into structs such as `address.country`; matched ignoring case."""
 FieldName = Annotated[
@@ -162,10 +162,11 @@ def refuse_nothing(field: str, offset: TimeOffset) -> None:
         PydanticCustomError: it is zero.
     """
     if offset.is_zero:
-        raise PydanticCustomError(
-            CONTRADICTION,
-            "{field} must be longer than nothing; every part is 0",
-            {"field": field},
+        raise contradiction(
+            f"{field} must be longer than nothing; every part is 0",
+            found=f"{field} of length 0",
+            expected="a part that is more than 0",
+            hint=f"write a length, such as `{field}: {{day: 1}}`",
         )
 
 
@@ -188,10 +189,12 @@ class DecimalType(ApiModel):
     @model_validator(mode="after")
     def _scale_within_precision(self) -> Self:
         if self.scale > self.precision:
-            raise PydanticCustomError(
-                CONTRADICTION,
-                "scale must not exceed precision; found scale {scale} and precision {precision}",
-                {"scale": self.scale, "precision": self.precision},
+            raise contradiction(
+                "scale must not exceed precision",
+                found=f"scale {self.scale} and precision {self.precision}",
+                expected=f"a scale of at most {self.precision}",
+                hint="precision counts all digits, scale those after the point: raise precision "
+                "or lower scale",
             )
         return self
 
@@ -245,6 +248,7 @@ class DataType(ApiModel):
     one_of: ClassVar[tuple[str, ...]] = (
         "array", "binary", "boolean", "byte", "calendarInterval", "date", "decimal", "double",
         "float", "integer", "long", "map", "null", "short", "string", "struct", "timestamp",
+        "timestampNtz",
     )  # fmt: skip
 
     array: ArrayType | None = None
@@ -281,6 +285,8 @@ class DataType(ApiModel):
     """Named fields."""
     timestamp: Empty | None = None
     """An instant, to microseconds."""
+    timestamp_ntz: Empty | None = None
+    """A date and a time of day without a time zone, to microseconds (Spark's `timestamp_ntz`)."""
 
 
 STRING = DataType(string=Empty())

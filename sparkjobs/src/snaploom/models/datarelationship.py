@@ -6,9 +6,8 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from annotated_types import MaxLen, MinLen
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
-from snaploom.models.base import CONTRADICTION, ApiModel, CelRule
+from snaploom.models.base import ApiModel, CelRule, contradiction
 from snaploom.models.common import (
     STRING,
     Atomic,
@@ -27,9 +26,12 @@ class KeyField(ApiModel):
     """A column that a key is made of."""
 
     field_name: ColumnName
-    """The column, or a path into structs such as `address.country`."""
+    """The column, or a path into structs such as `address.country`. Names with dots, blanks or
+    other signs stand in backticks, here and in `query`."""
     data_type: DataType
-    """Its type; where the data has another one, the field counts as missing."""
+    """Its type. Data of another one is taken where its values give the same keys, such as `int` for
+    `long`, or where this type holds them without loss, such as a date for a timestamp: they are
+    cast to it before they are compared. Otherwise `joinFieldMissingMode` says what to do."""
 
 
 class KeyComponent(ApiModel):
@@ -53,10 +55,12 @@ class KeyComponent(ApiModel):
     @model_validator(mode="after")
     def _query_for_several_fields(self) -> Self:
         if self.query is None and len(self.fields_) != 1:
-            raise PydanticCustomError(
-                CONTRADICTION,
-                "a component of several fields needs a query; found {count} fields and no query",
-                {"count": len(self.fields_)},
+            raise contradiction(
+                "a component of several fields needs a query",
+                found=f"{len(self.fields_)} fields and no query",
+                expected="one field, or a query over all of them",
+                hint="add a query, such as `query: concat_ws('|', a, b)`; for a key of several "
+                "columns, give each column a component of its own in joinKey",
             )
         return self
 

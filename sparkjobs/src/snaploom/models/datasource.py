@@ -7,9 +7,8 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import Field, SecretStr, StringConstraints, model_validator
-from pydantic_core import PydanticCustomError
 
-from snaploom.models.base import CONTRADICTION, ApiModel, CelRule, ListType
+from snaploom.models.base import ApiModel, CelRule, ListType, contradiction
 from snaploom.models.common import (
     Alias,
     Atomic,
@@ -38,7 +37,7 @@ class TimeFormat(StrEnum):
     ISO8601_DATE_TIME = "ISO8601_DATE_TIME"
     """Text such as `2020-01-31T12:00:00Z`; without an offset it is in `defaultTimezone`."""
     TIMESTAMP = "TIMESTAMP"
-    """A timestamp; one without time zone is in `defaultTimezone`."""
+    """A timestamp; one without time zone is in `defaultTimezone`, where a date is its midnight."""
     UNIX_MILLISECONDS = "UNIX_MILLISECONDS"
     """Whole milliseconds since 1970."""
     UNIX_SECONDS = "UNIX_SECONDS"
@@ -83,7 +82,8 @@ class HdfsLike(ApiModel):
     format_options: StringMap = Field(default_factory=dict)
     """Options of the format, as Spark's reader takes them; those of a list. Unless `mode` (of csv,
     json and xml) and `enforceSchema` (of csv) say otherwise, a record that does not fit the schema
-    fails the snapshot, and so does a header of other columns than the schema's."""
+    fails the snapshot, and so does a header of other columns than the schema's. CSV is read by
+    RFC 4180 (doubled quotes, values over several lines), unless options say otherwise."""
     source_uri_globs: Annotated[tuple[UriText, ...], MinLen(1), MaxLen(256), Atomic]
     """Hadoop globs of the files; folders that match are passed over. For a table: its place."""
     source_uri_prefix: UriText | None = None
@@ -134,7 +134,7 @@ class IsolationLevel(StrEnum):
 
 
 class FromPlaintext(ApiModel):
-    """Credentials in the spec itself: for a laptop only, refused by a cluster (ruling D41)."""
+    """Credentials in the spec itself: for a laptop only, refused by a cluster (rule R16)."""
 
     user: ShortText
     """User name."""
@@ -176,7 +176,7 @@ class Credentials(ApiModel):
 
 
 class Jdbc(ApiModel):
-    """A table of a database (ruling D1)."""
+    """A table of a database (rule W6)."""
 
     cel_rules: ClassVar[tuple[CelRule, ...]] = (
         CelRule(
@@ -233,9 +233,19 @@ class Jdbc(ApiModel):
     def _one_way_to_connect(self) -> Self:
         parts = (self.host, self.port, self.database)
         if self.url is not None and any(part is not None for part in parts):
-            raise PydanticCustomError(CONTRADICTION, "give either url or host, port and database")
+            raise contradiction(
+                "give either url or host, port and database",
+                found="url and parts of an address",
+                expected="one of the two",
+                hint="remove url: host, port and database are what clusters accept",
+            )
         if self.url is None and self.database is None:
-            raise PydanticCustomError(CONTRADICTION, "give database (or url, where allowed)")
+            raise contradiction(
+                "give database (or url, where allowed)",
+                found="no database",
+                expected="the name of the database",
+                hint="add `database`",
+            )
         return self
 
 

@@ -29,11 +29,11 @@ def member_docs(enum: type[Enum]) -> dict[str, str]:
     }
 
 
-_CITATION = re.compile(r" \((?:(?:rulings? )?[DK]\d|`\w+\.md`)[^)]*\)")
+_CITATION = re.compile(r" \((?:rules? [WSRP]|decisions? )\d[^)]*\)")
 
 
 def one_line(text: str) -> str:
-    """A docstring as users read it: on one line, and without citations of the design."""
+    """A docstring as users read it: on one line, and without citations of rules and decisions."""
     return _CITATION.sub("", " ".join(text.split()))
 
 

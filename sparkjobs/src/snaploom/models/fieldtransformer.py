@@ -1,4 +1,4 @@
-"""FieldTransformer: renames, casts, expressions and drops, reusable by many sources (ruling D5)."""
+"""FieldTransformer: renames, casts, expressions and drops, reusable by many sources (rule W20)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from annotated_types import MaxLen, MinLen
 from pydantic import Field, StringConstraints, model_validator
-from pydantic_core import PydanticCustomError
 
-from snaploom.models.base import CONTRADICTION, ApiModel, CelRule
+from snaploom.models.base import ApiModel, CelRule, contradiction
 from snaploom.models.common import (
     Atomic,
     DataType,
@@ -45,9 +44,11 @@ class TransformerSelector(ApiModel):
     def _selects_something(self) -> Self:
         given = (self.coordinate_include_regex, self.coordinate_exclude_regex, self.metadata)
         if all(part is None for part in given):
-            raise PydanticCustomError(
-                CONTRADICTION,
+            raise contradiction(
                 "give coordinateIncludeRegex, coordinateExcludeRegex or metadata",
+                found="a selector without any of them",
+                expected="at least one",
+                hint="for all fields, write `coordinateIncludeRegex: ''`",
             )
         return self
 
@@ -74,7 +75,14 @@ class Rename(ApiModel):
     def _one_way(self) -> Self:
         by_pattern = (self.pattern is not None, self.replacement is not None)
         if by_pattern not in ((True, True), (False, False)) or (self.to is None) != all(by_pattern):
-            raise PydanticCustomError(CONTRADICTION, "give either to, or pattern and replacement")
+            given = {"to": self.to, "pattern": self.pattern, "replacement": self.replacement}
+            raise contradiction(
+                "give either to, or pattern and replacement",
+                found=", ".join(name for name, value in given.items() if value is not None)
+                or "none of them",
+                expected="to alone, or pattern and replacement together",
+                hint="write `to` for one name, `pattern` and `replacement` to change a part of it",
+            )
         return self
 
 

@@ -63,6 +63,7 @@ _PROGRESS = PrinterColumn("Progress", ".status.currentRun.progress", priority=1)
 _LAST_RUN = PrinterColumn("Last-Run", ".status.lastRun.phase", priority=1)
 _LAST_REASON = PrinterColumn("Last-Reason", ".status.lastRun.reason", priority=1)
 _LATEST = ".status.latestSnapshot.time"
+_PUBLISHED = ".status.latestSnapshot.publishedAt"
 _SUSPENDED = PrinterColumn("Suspended", ".spec.run.suspend", type="boolean", priority=1)
 _NEXT_RUN = PrinterColumn("Next-Run", ".status.nextRunTime", priority=1)
 _MESSAGE = PrinterColumn("Message", '.status.conditions[?(@.type=="Ready")].message', priority=1)
@@ -91,8 +92,8 @@ KINDS = (
     Kind(
         "OutputDataset", "outputdatasets", "ods", OutputDataset,
         (
-            _READY, _REASON, PrinterColumn("Snapshot", _LATEST, type="date"), _WIDE_AGE,
-            PrinterColumn("Snapshot-Time", _LATEST, priority=1),
+            _READY, _REASON, PrinterColumn("Published", _PUBLISHED, type="date"), _WIDE_AGE,
+            PrinterColumn("Snapshot", _LATEST, priority=1),
             PrinterColumn("Rows", ".status.latestSnapshot.rows", type="integer", priority=1),
             _SUSPENDED, _RUN, _PROGRESS, _LAST_RUN, _LAST_REASON, _NEXT_RUN, _MESSAGE,
         ),

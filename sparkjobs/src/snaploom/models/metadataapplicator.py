@@ -7,9 +7,8 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from annotated_types import MaxLen, MinLen
 from pydantic import model_validator
-from pydantic_core import PydanticCustomError
 
-from snaploom.models.base import CONTRADICTION, ApiModel, CelRule
+from snaploom.models.base import ApiModel, CelRule, contradiction
 from snaploom.models.common import Atomic, RegexText, ResourceStatus, StringMap
 from snaploom.models.datasource import UsedBy
 from snaploom.models.resource import Resource
@@ -48,8 +47,11 @@ class CoordinateSelector(ApiModel):
     @model_validator(mode="after")
     def _selects_something(self) -> Self:
         if self.coordinate_include_regex is None and self.coordinate_exclude_regex is None:
-            raise PydanticCustomError(
-                CONTRADICTION, "give coordinateIncludeRegex or coordinateExcludeRegex"
+            raise contradiction(
+                "give coordinateIncludeRegex or coordinateExcludeRegex",
+                found="a selector without any of them",
+                expected="at least one",
+                hint="for all fields, write `coordinateIncludeRegex: ''`",
             )
         return self
 

@@ -7,9 +7,8 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import Field, StringConstraints, model_validator
-from pydantic_core import PydanticCustomError
 
-from snaploom.models.base import CONTRADICTION, ApiModel, CelRule, ListType
+from snaploom.models.base import ApiModel, CelRule, ListType, contradiction
 from snaploom.models.common import (
     Atomic,
     CheckMode,
@@ -70,10 +69,12 @@ class LocalDateTime(ApiModel):
     def _day_exists(self) -> Self:
         days = monthrange(self.year, self.month)[1]
         if self.day > days:
-            raise PydanticCustomError(
-                CONTRADICTION,
-                "the month has no such day; found {day}, and {year}-{month} has {days}",
-                {"day": self.day, "year": self.year, "month": f"{self.month:02d}", "days": days},
+            month = f"{self.year}-{self.month:02d}"
+            raise contradiction(
+                "the month has no such day",
+                found=f"{self.day}, and {month} has {days}",
+                expected=f"a day of {month}",
+                hint=f"write a day from 1 to {days}",
             )
         return self
 
@@ -208,6 +209,9 @@ class OtherDataSource(ApiModel):
     """Which of its snapshots goes with one of the root."""
     warn_null_key_ratio: Annotated[float, Ge(0), Le(1)] | None = None
     """Share of left rows with a NULL key from which the run warns."""
+    warn_no_match: bool | None = None
+    """Whether the run warns when no row of a snapshot finds a match although both sides have keys;
+    omitted, it does."""
 
     @property
     def group_by(self) -> tuple[str, ...]:
@@ -285,7 +289,7 @@ class PlannedJoin(ApiModel):
     source: ShortText
     """The DataSource."""
     parent: ShortText
-    """Field name of the node it is joined to; empty for the root (ruling D6)."""
+    """Field name of the node it is joined to; empty for the root (rule W12)."""
     relationship: ShortText
     """The DataRelationship that joins it."""
     depth: Annotated[int, Ge(1)]
@@ -295,7 +299,7 @@ class PlannedJoin(ApiModel):
 
 
 class PlanStatus(ApiModel):
-    """The join tree, as far as it fits (ruling D18)."""
+    """The join tree, as far as it fits (rule R13)."""
 
     hash: ShortText
     """Hash of the join tree."""

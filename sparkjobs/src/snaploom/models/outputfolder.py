@@ -1,4 +1,4 @@
-"""Where and how snapshots are published: `OutputDataset.spec.outputFolder` (ruling D4)."""
+"""Where and how snapshots are published: `OutputDataset.spec.outputFolder`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Annotated, ClassVar, Self
 
 from annotated_types import Ge, Le, MaxLen
 from pydantic import Field, StringConstraints, model_validator
-from pydantic_core import PydanticCustomError
 
-from snaploom.models.base import CONTRADICTION, ApiModel, CelRule
+from snaploom.models.base import ApiModel, CelRule, contradiction
 from snaploom.models.common import (
     Atomic,
     CheckMode,
@@ -57,11 +56,11 @@ class DataCompression(StrEnum):
 UNWRITABLE = frozenset(
     {(DataFormat.JSONL, DataCompression.ZSTD), (DataFormat.AVRO, DataCompression.GZIP)}
 )
-"""Pairs that Spark cannot write (ruling D44)."""
+"""Pairs that Spark cannot write (rule W32)."""
 
 
 class ColumnMetadata(StrEnum):
-    """Where metadata of columns is kept (ruling D9)."""
+    """Where metadata of columns is kept (rule W31)."""
 
     BOTH = "BOTH"
     """In files and manifest."""
@@ -110,7 +109,7 @@ class SnapshotFormat(ApiModel):
 
 
 class Tier(ApiModel):
-    """Keeps fewer snapshots of what is long past (ruling D8)."""
+    """Keeps fewer snapshots of what is long past (rule P21)."""
 
     cel_rules: ClassVar[tuple[CelRule, ...]] = (longer_than_nothing("keepOneEvery"),)
 
@@ -186,7 +185,7 @@ class OutputFolder(ApiModel):
     snapshot_auto_delete: SnapshotAutoDelete = SnapshotAutoDelete()
     """Which published snapshots are deleted."""
     incompatible_schema: CheckMode = CheckMode.FAIL
-    """What happens when structure or types contradict what is published (ruling D7)."""
+    """What happens when structure or types contradict what is published (rule P27)."""
     reader_grace: TimeOffset = TimeOffset(hour=1)
     """How long files of deleted snapshots stay for readers that still use them; omitted, 1 hour."""
     register_table: RegisterTable | None = None
@@ -195,19 +194,24 @@ class OutputFolder(ApiModel):
     @model_validator(mode="after")
     def _folder_uri(self) -> Self:
         if not self.folder_uri.endswith("/"):
-            raise PydanticCustomError(
-                CONTRADICTION,
-                "folderUri must end with '/'; found {found}",
-                {"found": self.folder_uri},
+            raise contradiction(
+                "folderUri must end with '/'",
+                found=self.folder_uri,
+                expected="the URI of a folder",
+                hint=f"write `folderUri: {self.folder_uri}/`",
             )
         return self
 
     @model_validator(mode="after")
     def _writable(self) -> Self:
         if (self.data_format, self.data_compression) in UNWRITABLE:
-            raise PydanticCustomError(
-                CONTRADICTION,
-                "Spark cannot write {format} with {compression}",
-                {"format": self.data_format.value, "compression": self.data_compression.value},
+            possible = ", ".join(
+                each for each in DataCompression if (self.data_format, each) not in UNWRITABLE
+            )
+            raise contradiction(
+                f"Spark cannot write {self.data_format} with {self.data_compression}",
+                found=f"dataFormat {self.data_format}, dataCompression {self.data_compression}",
+                expected=f"with {self.data_format}, one of {possible}",
+                hint="change dataCompression, or dataFormat",
             )
         return self

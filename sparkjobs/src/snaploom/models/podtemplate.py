@@ -1,6 +1,6 @@
 """What users may add to the pods of driver and executors: bounded, and free of host access.
 
-Volumes are claims, ConfigMaps, Secrets and empty folders; a hostPath is refused (ruling D16).
+Volumes are claims, ConfigMaps, Secrets and empty folders; a hostPath is refused (rule R9).
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from annotated_types import Ge, Le, MaxLen
 from pydantic import Field, StringConstraints, model_validator
-from pydantic_core import PydanticCustomError
 
-from snaploom.models.base import CONTRADICTION, ApiModel, CelRule, ListType
+from snaploom.models.base import ApiModel, CelRule, ListType, contradiction
 from snaploom.models.common import ResourceName, ShortText, StringMap, UriText
 
 _Key = Annotated[str, StringConstraints(min_length=1, max_length=253)]
@@ -56,7 +55,12 @@ class EnvironmentVariable(ApiModel):
     @model_validator(mode="after")
     def _one_value(self) -> Self:
         if self.value is not None and self.value_from is not None:
-            raise PydanticCustomError(CONTRADICTION, "give value or valueFrom, not both")
+            raise contradiction(
+                "give value or valueFrom, not both",
+                found="value and valueFrom",
+                expected="one of the two",
+                hint="remove one of the two",
+            )
         return self
 
 
@@ -165,8 +169,11 @@ class Toleration(ApiModel):
     @model_validator(mode="after")
     def _key_or_every(self) -> Self:
         if self.key is None and self.operator != "Exists":
-            raise PydanticCustomError(
-                CONTRADICTION, "only the operator Exists may go without a key"
+            raise contradiction(
+                "only the operator Exists may go without a key",
+                found=f"operator {self.operator or 'Equal'}, and no key",
+                expected="a key, or the operator Exists",
+                hint="add `key`; to tolerate every taint, write `operator: Exists`",
             )
         return self
 

@@ -22,7 +22,7 @@ from snaploom.models.finding import Finding
 from snaploom.models.runfacts import CollectedFiles, IndexFacts, Removed, SeenSource
 
 REPORT_FORMAT = 1
-"""Format of the Report; a newer one is refused, older ones are read (ruling D19)."""
+"""Format of the Report; a newer one is refused, older ones are read (rule P8)."""
 
 Count = Annotated[int, Ge(0)]
 
@@ -98,7 +98,7 @@ class CheckResult(ApiModel):
 
 
 JoinMeasures = Annotated[tuple[JoinMeasure, ...], MaxLen(50), ListType("map", keys=("child",))]
-"""Joins as they stand in a status: at most 50 (ruling D18)."""
+"""Joins as they stand in a status: at most 50 (rule R13)."""
 
 
 class LatestSnapshot(ApiModel):
@@ -125,7 +125,8 @@ class LatestSnapshot(ApiModel):
     checks: Annotated[tuple[CheckResult, ...], MaxLen(50), Atomic] = ()
     """What became of each expectation."""
     warnings: Annotated[tuple[ShortText, ...], MaxLen(50), Atomic] = ()
-    """Joins of which many rows had a NULL key: at least the `warnNullKeyRatio`."""
+    """Joins of which many rows had a NULL key (at least the `warnNullKeyRatio`), or which matched
+    nothing although both sides have keys."""
 
 
 class PublishedSnapshot(ApiModel):
@@ -344,4 +345,4 @@ class Report(ApiModel):
     spark_version: ShortText = ""
     """Version of Spark."""
     session: StringMap = Field(default_factory=dict)
-    """Settings that the job made in its Spark session (ruling D10)."""
+    """Settings that the job made in its Spark session (rule W4)."""

@@ -1,4 +1,4 @@
-"""How jobs of a runnable kind are run: `spec.run` (`operator.md` section 2, ruling D4)."""
+"""How jobs of a runnable kind are run: `spec.run`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from annotated_types import Ge, Le, MaxLen
 from pydantic import Field, StringConstraints, model_validator
-from pydantic_core import PydanticCustomError
 
-from snaploom.models.base import CONTRADICTION, ApiModel, CelRule
+from snaploom.models.base import ApiModel, CelRule, contradiction
 from snaploom.models.common import (
     Atomic,
     ResourceName,
@@ -55,7 +54,7 @@ class Submitter(StrEnum):
     APACHE_SPARK = "ApacheSpark"
     """The Apache Spark Kubernetes operator."""
     LOCAL = "Local"
-    """The Snaploom operator itself, on a developer's machine only (ruling D45)."""
+    """The Snaploom operator itself, on a developer's machine only (rule R10)."""
 
 
 class Schedule(ApiModel):
@@ -116,6 +115,15 @@ def spark_memory(text: str) -> str:
     return f"{parts[1]}{parts[2].lower()}"
 
 
+class OnEmptyRoot(StrEnum):
+    """What a run does whose root has no snapshot at all."""
+
+    WARN = "Warn"
+    """It ends well, with a warning: nothing is there to publish."""
+    FAIL = "Fail"
+    """It fails with the reason RootEmpty, so that a scheduler sees it, and is tried again."""
+
+
 class DriverSettings(ApiModel):
     """The Spark driver."""
 
@@ -160,10 +168,11 @@ class DynamicAllocation(ApiModel):
     def _fewest_within_most(self) -> Self:
         fewest, most = self.min_executors, self.max_executors
         if fewest is not None and most is not None and fewest > most:
-            raise PydanticCustomError(
-                CONTRADICTION,
-                "minExecutors must not exceed maxExecutors; found {fewest} and {most}",
-                {"fewest": fewest, "most": most},
+            raise contradiction(
+                "minExecutors must not exceed maxExecutors",
+                found=f"minExecutors {fewest} and maxExecutors {most}",
+                expected=f"minExecutors of at most {most}",
+                hint="lower minExecutors, or raise maxExecutors",
             )
         return self
 
@@ -217,6 +226,8 @@ class RunSettings(ApiModel):
     """What happens to published data when the resource is deleted."""
     checkpoint_uri: UriText | None = None
     """Folder for subtrees that several snapshots share."""
+    on_empty_root: OnEmptyRoot = OnEmptyRoot.WARN
+    """What a run does whose root has no snapshot at all: no file matches, or no row has one."""
     accept_root_change: bool = False
     """Whether another root DataSource may continue an existing output."""
     adopt_folder: bool = False
@@ -257,7 +268,7 @@ class CurrentPhase(StrEnum):
     """It waits for other runs to end."""
     SUBMITTING = "Submitting"
     """Its application is about to be created; written down first, so that there is never a second
-    one (`operator.md` section 11)."""
+    one (rule R2)."""
     SUBMITTED = "Submitted"
     """The application exists and has not started."""
     RUNNING = "Running"
@@ -347,4 +358,4 @@ class LastRun(ApiModel):
     failed: RunList = ()
     """The first snapshots that failed."""
     message: Annotated[str, StringConstraints(max_length=4096)] = ""
-    """The reason of a failure."""
+    """The reason of a failure; of a deletion what it removed, and what it left."""

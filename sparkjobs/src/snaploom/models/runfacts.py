@@ -69,7 +69,7 @@ class UnregisteredTable(ApiModel):
 
 
 class Removed(ApiModel):
-    """What a run removed because its resource is being deleted (ruling D15)."""
+    """What a run removed because its resource is being deleted (rule R12)."""
 
     files: Annotated[int, Ge(0)]
     """Number of files, those of the folder's own record included."""

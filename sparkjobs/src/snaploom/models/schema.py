@@ -9,7 +9,7 @@ would write them into the stored object, which GitOps tools see as drift; the de
 them instead, and models fill them in. There is no `nullable`: the API server prunes nulls, which
 means the same as leaving the field out. And a data type inside a data type is an object with one
 property of any form, because a structural schema cannot refer to itself; the webhook and the
-parser look at every level (`operator.md` section 7).
+parser look at every level (rule R17).
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def _any_variant(source: Schema) -> Schema:
 
 
 def _refuse_unbounded(schema: Schema, path: str) -> None:
-    """Refuse what the API server could not cost or merge (ruling D46)."""
+    """Refuse what the API server could not cost or merge (rule R17)."""
     missing = None
     match schema.get("type"):
         case "string" if not {"maxLength", "enum"} & schema.keys():

@@ -7,9 +7,8 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import Field, StringConstraints, model_validator
-from pydantic_core import PydanticCustomError
 
-from snaploom.models.base import CONTRADICTION, ApiModel, CelRule
+from snaploom.models.base import ApiModel, CelRule, contradiction
 from snaploom.models.common import (
     Atomic,
     ColumnName,
@@ -127,7 +126,7 @@ class Refresh(ApiModel):
 
 
 class ParquetForm(StrEnum):
-    """Form of a Parquet metadata store (ruling D3)."""
+    """Form of a Parquet metadata store (rule S24)."""
 
     NATIVE = "NATIVE"
     """Snaploom's own files, which hold everything."""
@@ -184,11 +183,22 @@ class OpenSearchStore(ApiModel):
     @model_validator(mode="after")
     def _what_auth_needs(self) -> Self:
         if (self.auth is OpenSearchAuth.BASIC) != (self.credentials is not None):
-            raise PydanticCustomError(
-                CONTRADICTION, "credentials belong to auth BASIC, which needs them"
+            raise contradiction(
+                "credentials belong to auth BASIC, which needs them",
+                found=f"auth {self.auth} {'without' if self.credentials is None else 'with'} "
+                "credentials",
+                expected="auth BASIC with credentials, or another auth without",
+                hint="add `credentials: {fromEnvironment: ...}`"
+                if self.credentials is None
+                else "write `auth: BASIC`, or remove credentials",
             )
         if self.auth is OpenSearchAuth.SIGV4 and self.region is None:
-            raise PydanticCustomError(CONTRADICTION, "SIGV4 needs region")
+            raise contradiction(
+                "SIGV4 needs region",
+                found="auth SIGV4 without region",
+                expected="the region of the domain, which requests are signed for",
+                hint="add `region`, such as `region: eu-central-1`",
+            )
         return self
 
 
@@ -235,7 +245,7 @@ class SkippingIndexSpec(ApiModel):
     indexes: Annotated[tuple[Index, ...], MinLen(1), MaxLen(256), Atomic]
     """What is kept about each file."""
     where: SqlText | None = None
-    """Chooses files by partition columns or path; files outside are always read (ruling D33)."""
+    """Chooses files by partition columns or path; files outside are always read (rule S23)."""
     refresh: Refresh = Refresh()
     """How the index follows its files."""
     store: IndexStore
@@ -249,16 +259,25 @@ class SkippingIndexSpec(ApiModel):
     def _what_the_trigger_needs(self) -> Self:
         trigger = self.refresh.trigger
         if trigger is RefreshTrigger.SCHEDULE and self.run.schedule is None:
-            raise PydanticCustomError(CONTRADICTION, "the trigger SCHEDULE needs run.schedule")
+            raise contradiction(
+                "the trigger SCHEDULE needs run.schedule",
+                found="refresh.trigger SCHEDULE, and no run.schedule",
+                expected="a schedule, or another trigger",
+                hint="add `run: {schedule: {cron: '0 2 * * *'}}`, or write `trigger: MANUAL`",
+            )
         if trigger is RefreshTrigger.ON_PUBLISH and self.target.output_dataset is None:
-            raise PydanticCustomError(
-                CONTRADICTION, "the trigger ON_PUBLISH needs target.outputDataset"
+            raise contradiction(
+                "the trigger ON_PUBLISH needs target.outputDataset",
+                found="refresh.trigger ON_PUBLISH, and a target that no output publishes",
+                expected="target.outputDataset, or another trigger",
+                hint="name the output in `target.outputDataset`, or write `trigger: SCHEDULE` or "
+                "`trigger: MANUAL`",
             )
         return self
 
 
 class IndexState(StrEnum):
-    """State of an index (`skipping.md` section 5)."""
+    """State of an index (rule S25)."""
 
     EMPTY = "empty"
     """Declared, and nothing is indexed yet."""

@@ -1,7 +1,7 @@
 """Instants: integers of nanoseconds since 1970-01-01T00:00:00Z, and their ISO 8601 form.
 
 Python's `datetime` stops at microseconds and at year 1; sources may be finer, so instants are
-plain integers inside and ISO 8601 in UTC outside (`join.md` section 2.6).
+plain integers inside and ISO 8601 in UTC outside (rule W14).
 """
 
 from __future__ import annotations

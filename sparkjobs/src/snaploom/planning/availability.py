@@ -1,11 +1,11 @@
 """Which snapshot of each source serves a snapshot of the root; what is done where none does.
 
 Children are asked in breadth-first order. The window around the root's time is evaluated in the
-zone of `intervalStartDate`, the only calendar that an OutputDataset has (ruling K12), and both ends
+zone of `intervalStartDate`, the only calendar that an OutputDataset has (rule W17), and both ends
 belong to it; NEWEST and OLDEST mean the latest and the earliest in it, not the nearest. A source
 that is left out takes everything below it along, unasked, so that their modes cannot fire; the
-first SKIP or ERROR in breadth-first order decides the snapshot (`join.md` sections 1.0 and 2.6,
-ruling K20: a skipped snapshot is not replaced by another of its interval).
+first SKIP or ERROR in breadth-first order decides the snapshot (rule W18),
+and a skipped snapshot is not replaced by another of its interval.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.skippingindex import SkippingIndex
 
 BUNDLE_FORMAT = 1
-"""Format of the Bundle; a newer one is refused, older ones are read (ruling D19)."""
+"""Format of the Bundle; a newer one is refused, older ones are read (rule P8)."""
 
 
 class Bundle(ApiModel):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from snaploom.loading.names import did_you_mean
+from snaploom.loading.nearmisses import did_you_mean
 from snaploom.models.codes import make_finding
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource

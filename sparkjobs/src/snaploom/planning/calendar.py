@@ -1,4 +1,4 @@
-"""Arithmetic with calendar lengths on instants, as java.time does it (`join.md` section 2.6).
+"""Arithmetic with calendar lengths on instants, as java.time does it (rule W14).
 
 A `TimeOffset` is applied from year to nano, in a time zone. Year, month, week and day move the
 *local* date, one after the other, and each result is resolved before the next: a local time that

@@ -3,11 +3,11 @@
 A field name stands for one thing for ever: where it was joined and how it was grouped must stay.
 New sources may come as new leaves or subtrees; one between two old ones would move the lower, so it
 shows as a changed parent. A source that vanished may come back in its old place only. Another
-relationship or another DataSource on the same edge is allowed, and recorded (`join.md` section 2.7,
-N7). Names are compared ignoring case; the first case seen is kept.
+relationship or another DataSource on the same edge is allowed, and recorded (rule
+P25). Names are compared ignoring case; the first case seen is kept.
 
-Where an output says `incompatibleSchema: WARN`, a change that would be refused is published (ruling
-D7). Such a break is then part of history: what follows continues the newer side, and readers that
+Where an output says `incompatibleSchema: WARN`, a change that would be refused is published (rule
+P27). Such a break is then part of history: what follows continues the newer side, and readers that
 would read across it are told both snapshots.
 """
 

@@ -72,7 +72,8 @@ class CronTicks:
     def _is_calm(self, moment: ZonedDateTime) -> bool:
         """Whether the clock does not change near a moment, so that local order is the order."""
         changes = (moment.prev_transition(), moment.next_transition())
-        return all(c is None or abs(c.difference(moment)) > _MARGIN for c in changes)
+        is_near = any(c is not None and abs(c.difference(moment)) <= _MARGIN for c in changes)
+        return not is_near and not _changes_at(moment)
 
     def _local_ticks(self, beginning: datetime, *, reverse: bool) -> Iterator[datetime]:
         try:
@@ -100,6 +101,14 @@ class CronTicks:
         """Whether the expression is about every so many minutes or hours, not times of the day."""
         minutes, hours, *_ = self.schedule.split()
         return minutes.startswith("*") or hours.startswith("*")
+
+
+def _changes_at(moment: ZonedDateTime) -> bool:
+    """Whether the clock changes at this very moment, which is none of those around it."""
+    try:
+        return moment.subtract(nanoseconds=1).offset != moment.offset
+    except ValueError:  # the calendar begins
+        return False
 
 
 def _reach(is_calm: bool) -> timedelta:

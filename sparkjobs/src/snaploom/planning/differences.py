@@ -106,7 +106,7 @@ def _is_filled(path: str, old: Mapping[str, str], new: Mapping[str, str]) -> boo
 
 
 def shown(path: str, value: str) -> str:
-    """A value, unless it is the one secret that a declaration may have (ruling D41), or another."""
+    """A value, unless it is the one secret that a declaration may have (rule R16), or another."""
     is_secret = _SECRET in path or secret_form(value) or names_a_secret(path, value)
     return "(hidden)" if value and is_secret else value
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from snaploom.errors import RootEmpty
 from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource
 from snaploom.models.finding import Finding
@@ -21,6 +22,30 @@ def empty_source_findings(
     for node in tree.nodes:
         if offered.get(node.source, SourceSnapshots()).is_empty:
             yield _finding(bundle.source(node.source))
+
+
+def refuse_empty_root(root: DataSource, offered: SourceSnapshots) -> None:
+    """Refuse a run whose root offers nothing, where that is not to pass as a warning.
+
+    Args:
+        root: the source.
+        offered: what it offers.
+
+    Raises:
+        RootEmpty: nothing.
+    """
+    if not offered.is_empty:
+        return
+    told = _finding(root)
+    raise RootEmpty(
+        "the root has no snapshot at all, so that nothing can be published",
+        resource=told.resource,
+        path=told.path,
+        found=told.found,
+        expected=told.expected,
+        hint=f"{told.hint}; to pass it as a warning, set run.onEmptyRoot to Warn and leave out "
+        "--strict",
+    )
 
 
 def _finding(source: DataSource) -> Finding:

@@ -7,16 +7,23 @@ snapshot is a candidate's `time`; `sources` holds the others, by field name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from pydantic import JsonValue
 
 from snaploom.models.finding import Finding
+from snaploom.models.report import SnapshotReason
 from snaploom.models.times import format_instant
+from snaploom.planning.availability import Action
 from snaploom.planning.graph import ROOT_FIELD
-from snaploom.planning.plan import PlannedSnapshot, RunPlan
+from snaploom.planning.plan import PlannedSnapshot, RunPlan, Unforeseen
+from snaploom.planning.retention import Removal
 from snaploom.planning.steps import CollectEnded
 from snaploom.planning.tree import JoinNode, JoinTree, Tie
+
+SHOWN_TIMES = 5
+"""Snapshot times that a line names; the JSON has them all."""
 
 
 def plan_json(plan: RunPlan) -> dict[str, JsonValue]:
@@ -33,6 +40,11 @@ def plan_json(plan: RunPlan) -> dict[str, JsonValue]:
         ],
         "ties": [_tie_json(tie) for tie in plan.tree.ties],
         "candidates": None if candidates is None else [_snapshot_json(one) for one in candidates],
+        "deletes": [
+            {"time": format_instant(removal.time), "rule": removal.rule.value}
+            for removal in plan.removing
+        ],
+        "unforeseen": [{"source": one.source, "message": one.message} for one in plan.unforeseen],
         "collect": None if plan.collecting is None else _collecting_json(plan.collecting),
         "findings": [finding_json(finding) for finding in plan.findings],
     }
@@ -97,9 +109,11 @@ def plan_text(plan: RunPlan) -> str:
     """The plan as plain text: the tree and the candidates."""
     parts = [f"{plan.output.identity}, plan {plan.hash[:12]}", tree_text(plan.tree)]
     if plan.snapshots is not None:
-        lines = [line for snapshot in plan.snapshots for line in _snapshot_lines(snapshot)]
+        lines = list(_candidate_lines(plan.snapshots))
+        lines.extend(_removal_lines(plan.removing))
         if plan.collecting is not None and plan.collecting.snapshots:
             lines.append(_collecting_line(plan.collecting))
+        lines.extend(_unforeseen_lines(plan.unforeseen))
         parts.append("\n".join(lines) or "Nothing to publish.")
     return "\n\n".join(parts) + "\n"
 
@@ -132,6 +146,50 @@ def _branches(
         yield from _branches(children, node.number, indent + ("    " if last else "│   "))
 
 
+def _candidate_lines(snapshots: Sequence[PlannedSnapshot]) -> Iterator[str]:
+    """A line for each candidate; neighbours that are skipped alike have one for all."""
+    for _, alike in groupby(snapshots, key=_sameness):
+        first, *more = alike
+        yield from _snapshot_lines(first)
+        if len(more) == 1:
+            yield from _snapshot_lines(more[0])
+        elif more:
+            why = _why(more[0].reason, more[0].message.partition("\n")[0])
+            first_time, last_time = format_instant(more[0].time), format_instant(more[-1].time)
+            yield f"{len(more):>7} more, {first_time} to {last_time}  {why}"
+
+
+def _sameness(snapshot: PlannedSnapshot) -> tuple[object, ...]:
+    if snapshot.action is not Action.SKIP:
+        return (snapshot.time,)
+    return (snapshot.action, snapshot.reason, snapshot.message, snapshot.excluded)
+
+
+def _removal_lines(removing: Iterable[Removal]) -> Iterator[str]:
+    """What retention deletes, one line a rule with the times, or how many there are."""
+    by_rule: dict[str, list[str]] = {}
+    for removal in removing:
+        by_rule.setdefault(removal.rule.value, []).append(format_instant(removal.time))
+    for rule, times in by_rule.items():
+        shown = ", ".join(sorted(times)[:SHOWN_TIMES])
+        more = f" and {len(times) - SHOWN_TIMES} more" if len(times) > SHOWN_TIMES else ""
+        noun = "snapshot" if len(times) == 1 else "snapshots"
+        yield f"DELETE  {len(times)} {noun} by {rule}: {shown}{more}"
+
+
+def _unforeseen_lines(unforeseen: Iterable[Unforeseen]) -> Iterator[str]:
+    """One line for all sources of which the same is not foreseen."""
+    by_message: dict[str, list[str]] = {}
+    for one in unforeseen:
+        by_message.setdefault(one.message, []).append(one.source)
+    for message, names in by_message.items():
+        yield f"UNKNOWN {', '.join(dict.fromkeys(names))}: {message}"
+
+
+def _why(reason: SnapshotReason, message: str) -> str:
+    return ": ".join(part for part in (reason.value, message) if part)
+
+
 def _collecting_line(step: CollectEnded) -> str:
     ended = "1 ended snapshot" if step.snapshots == 1 else f"{step.snapshots} ended snapshots"
     return f"COLLECT files of {ended}, as far as readerGrace has passed"
@@ -140,8 +198,7 @@ def _collecting_line(step: CollectEnded) -> str:
 def _snapshot_lines(snapshot: PlannedSnapshot) -> Iterator[str]:
     head = f"{snapshot.action.value:<8}{format_instant(snapshot.time)}  {snapshot.partition}"
     message, *details = snapshot.message.splitlines() or [""]
-    why = ": ".join(part for part in (snapshot.reason.value, message) if part)
-    yield f"{head}  {why}"
+    yield f"{head}  {_why(snapshot.reason, message)}"
     yield from (f"      {detail}" for detail in details)
     for source in snapshot.excluded:
         note = f": {source.message}" if source.message else ""

@@ -19,10 +19,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from snaploom.errors import FormatNotAllowed
-from snaploom.loading.names import did_you_mean
+from snaploom.loading.nearmisses import did_you_mean
 from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding
+from snaploom.planning import charsets
 
 FORMAT_CODE = "SL136"
 """Code of a format that is not on the list."""
@@ -31,7 +32,7 @@ OPTION_CODE = "SL137"
 
 AVRO_CLASS = "org.apache.spark.sql.avro.AvroFileFormat"
 """Avro's implementation. Spark 4.3 has it without the short name `avro`, and where the separate
-jar brings the short name, the class is the same (ruling D22)."""
+jar brings the short name, the class is the same (rule W7)."""
 _SPARK_NAMES: Mapping[str, str] = {"avro": AVRO_CLASS}
 """What Spark is asked for, where that is not the name of the format."""
 
@@ -47,6 +48,8 @@ class Holds:
     """For people."""
     fits: Callable[[str], bool]
     """Whether a value is that."""
+    hint: str = "correct the value"
+    """What to do about another one."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +75,10 @@ def _matches(expected: str, pattern: str) -> Holds:
     return Holds(expected, lambda value: compiled.fullmatch(value) is not None)
 
 
-def _choice(names: str) -> Holds:
+def _choice(names: str, hint: str = Holds.hint) -> Holds:
     listed = names.split()
     folded = frozenset(name.casefold() for name in listed)
-    return Holds(" or ".join(listed), lambda value: value.casefold() in folded)
+    return Holds(" or ".join(listed), lambda value: value.casefold() in folded, hint)
 
 
 def _characters(most: int) -> Holds:
@@ -108,7 +111,9 @@ _MODE = _choice("PERMISSIVE DROPMALFORMED FAILFAST")
 # Spark takes anything else for the name of a class, and loads it.
 _COMPRESSION = _choice("none uncompressed bzip2 deflate gzip lz4 snappy zstd")
 _REBASE = _choice("EXCEPTION CORRECTED LEGACY")
-_CHARSET = _matches("the name of a character set", r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,63}")
+_CHARSET = _choice(charsets.OF_RECORDS, charsets.TO_UTF_8)
+_TEXT_CHARSET = _choice(charsets.OF_TEXT, charsets.TO_UTF_8)
+_XML_CHARSET = Holds(charsets.OF_XML, charsets.is_known, charsets.TO_UTF_8)
 _LOCALE = _matches("a language tag such as en-US", r"[A-Za-z0-9-]{1,35}")
 _ZONE = _matches("a time zone", r"[A-Za-z0-9_+:/-]{1,64}")
 _TIME = _matches(
@@ -117,6 +122,10 @@ _TIME = _matches(
 _NAME = Holds("a name of up to 512 characters", lambda value: 0 < len(value) <= 512)
 _TEXT = Holds("a text of up to 1024 characters", lambda value: len(value) <= 1024)
 _PATTERN = Holds("a pattern of up to 256 characters", lambda value: 0 < len(value) <= 256)
+_BY_NAME = (
+    "by place, a file with other columns, or with columns in another order, gives values of one "
+    "column as those of another: leave it out, and rename columns by a FieldTransformer"
+)
 _SHARE = Holds("a number above 0, up to 1", _is_share)
 _LINE_END = _characters(8)
 _MARK = Holds("one character, or nothing", lambda value: len(value) <= 2)
@@ -164,7 +173,7 @@ FORMATS: Mapping[str, Mapping[str, Holds]] = {
         "enableStableIdentifiersForUnionType": _BOOLEAN,
         "ignoreExtension": _BOOLEAN,
         "mode": _MODE,
-        "positionalFieldMatching": _BOOLEAN,
+        "positionalFieldMatching": _choice("false", _BY_NAME),
         "recordName": _NAME,
         "recordNamespace": _NAME,
         # Spark's own bounds.
@@ -247,7 +256,7 @@ FORMATS: Mapping[str, Mapping[str, Holds]] = {
     "text": {
         **OF_FILES,
         "compression": _COMPRESSION,
-        "encoding": _CHARSET,
+        "encoding": _TEXT_CHARSET,
         "lineSep": _LINE_END,
         "wholetext": _BOOLEAN,
     },
@@ -256,7 +265,9 @@ FORMATS: Mapping[str, Mapping[str, Holds]] = {
         **_OF_RECORDS,
         "arrayElementName": _NAME,
         "attributePrefix": _TEXT,
+        "charset": _XML_CHARSET,
         "declaration": _TEXT,
+        "encoding": _XML_CHARSET,
         "excludeAttribute": _BOOLEAN,
         "ignoreNamespace": _BOOLEAN,
         "ignoreSurroundingSpaces": _BOOLEAN,
@@ -401,8 +412,8 @@ def _format_fault(name: str) -> FormatFault:
         "this is not a file format that may be read",
         shown,
         ", ".join(FORMATS),
-        f"{guess}{'; ' if guess else ''}to allow it, have `{shown}` added to the list `formats` "
-        f"(chart value allow.formats, or --allow formats={shown})",
+        f"{f'{guess} Otherwise' if guess else 'use one of these, or'} have `{shown}` added to the "
+        f"list `formats` (chart value allow.formats, or --allow formats={shown})",
     )
 
 
@@ -428,8 +439,15 @@ def _option_faults(
         elif not holds.fits(value):
             yield FormatFault(
                 OPTION_CODE, option, f"this is not what the option of {found} may hold",
-                value[:_LONGEST_SHOWN], holds.expected, "correct the value",
+                value[:_LONGEST_SHOWN], holds.expected, holds.hint,
             )  # fmt: skip
+    missing = charsets.json_option_missing(options) if found == "json" else None
+    if missing is not None:
+        option, value, expected = missing
+        yield FormatFault(
+            OPTION_CODE, option, "JSON in lines cannot be read in this character set as it stands",
+            value[:_LONGEST_SHOWN], expected, charsets.TO_UTF_8,
+        )  # fmt: skip
 
 
 def _unlisted(found: str, option: str) -> FormatFault:
@@ -443,6 +461,6 @@ def _unlisted(found: str, option: str) -> FormatFault:
         f"this option of {found} may not be given: {reason or _UNKNOWN}",
         shown,
         f"options of {found} that are on the list",
-        f"{guess}{'; ' if guess else ''}or have `{found}.{shown}` added to the list `options` "
-        f"(chart value allow.options, or --allow options={found}.{shown})",
+        f"{f'{guess} Otherwise' if guess else 'leave it out, or'} have `{found}.{shown}` added to "
+        f"the list `options` (chart value allow.options, or --allow options={found}.{shown})",
     )

@@ -2,7 +2,7 @@
 
 An arc leads from u to v by relationship r when both are listed, v is not the root, both are in r,
 no exclusion of r holds both, and v's `groupBy` is empty or equals, ignoring case and order, the
-fields of v's key in r (`join.md` section 2.1, rulings K3 and K5). Grouping happens after a node's
+fields of v's key in r (rule W9). Grouping happens after a node's
 own children are joined, so it restricts the arcs *into* the node only. Sources that are in a
 relationship but not in the output are no way through.
 
@@ -19,9 +19,10 @@ from functools import cached_property
 from snaploom.models.common import PathMissingMode
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.outputdataset import DataModel, UsedRelationship
+from snaploom.planning.fieldpaths import folded_path
 
 ROOT_FIELD = ""
-"""Field name of the root in every document (ruling D6)."""
+"""Field name of the root in every document (rule W12)."""
 NOT_EXCLUDED: frozenset[int] = frozenset()
 
 
@@ -37,7 +38,7 @@ class Vertex:
     @cached_property
     def group_key(self) -> frozenset[str]:
         """The groupBy fields without case and order."""
-        return frozenset(name.casefold() for name in self.group_by)
+        return frozenset(folded_path(name) for name in self.group_by)
 
     @property
     def order(self) -> str:
@@ -76,7 +77,7 @@ class Link:
         """Whether the vertex is not grouped, or grouped by exactly its key in this link."""
         if not vertex.group_by:
             return True
-        return vertex.group_key == {name.casefold() for name in self.keys[vertex.source]}
+        return vertex.group_key == {folded_path(name) for name in self.keys[vertex.source]}
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
-"""Intervals of the root and the one candidate of each (`join.md` section 2.6).
+"""Intervals of the root and the one candidate of each (rule W15).
 
 Interval i is [B(i), B(i+1)) with B(i) = start + i × length, the parts multiplied and added once, so
 that a month from 31 January is not worn down by February. B never decreases: it may stand still
 where a zone skipped a whole day (Pacific/Apia, 30 December 2011), and such an interval is empty. So
 the interval of an instant is the last i with B(i) <= instant, found by bisection.
 
-Intervals by cron are a tick and an explicit length each (ruling D4), so that there are times in no
+Intervals by cron are a tick and an explicit length each, so that there are times in no
 interval: hourly, but not at night. An interval that would reach beyond the next tick ends there, so
 that no time is in two.
 

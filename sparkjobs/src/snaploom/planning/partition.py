@@ -1,4 +1,4 @@
-"""The hive partition of a snapshot: one folder `<field>=<value>` (`join.md` section 2.7).
+"""The hive partition of a snapshot: one folder `<field>=<value>` (rule P12).
 
 Spark escapes `:` in a partition's value as `%3A` and leaves `+` and `-` alone, so the folder must
 be written the same way to be read back. A format that is coarser than the snapshots would put two
@@ -89,6 +89,7 @@ def _clash(output: OutputDataset, folder: str, holder: EpochNanos, time: EpochNa
         path=f"{_PATH}.timestampFormat",
         message=f"the snapshots {format_instant(holder)} and {format_instant(time)} would share "
         f"the partition {folder}",
+        found=f"timestampFormat {hive_of(output.spec.output_folder).timestamp_format}",
         expected="a partition for each snapshot",
         hint="choose a finer timestampFormat; ISO8601_DATE_TIME tells all times apart",
     )

@@ -2,7 +2,7 @@
 
 The tree does not depend on snapshots, so it can be planned without data (`plan_offline`). With what
 the sources offer and what is published, `plan_run` decides every candidate: intervals give the
-candidates, availability is evaluated for all of them (ruling K18), and retention, played through on
+candidates, availability is evaluated for all of them (rule W18), and retention, played through on
 what is there and what would be added, drops those that would be removed at once. A snapshot that is
 skipped takes no other one's place there, and an old one that would not be kept cannot fail a run.
 """
@@ -41,7 +41,13 @@ from snaploom.planning.partition import (
     partition_of,
 )
 from snaploom.planning.planhash import plan_hash
-from snaploom.planning.retention import HeldSnapshot, catchup_order, not_worth_weaving
+from snaploom.planning.retention import (
+    HeldSnapshot,
+    Removal,
+    catchup_order,
+    not_worth_weaving,
+    removals_of_run,
+)
 from snaploom.planning.selection import EVERYTHING, Selection
 from snaploom.planning.steps import (
     CollectEnded,
@@ -54,7 +60,7 @@ from snaploom.planning.tree import JoinTree, plan_tree
 from snaploom.planning.treefindings import tree_findings
 
 OPEN_INTERVAL = "SL306"
-"""NEWEST on an interval that has not ended makes the result depend on when it is run (K11)."""
+"""NEWEST on an interval that has not ended makes the result depend on when it is run (rule W16)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,16 @@ class PlannedSnapshot:
     steps: tuple[Step, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Unforeseen:
+    """What a run finds out about a source that its plan does not tell."""
+
+    source: str
+    """Name of the DataSource."""
+    message: str
+    """What, and why."""
+
+
 @dataclass(frozen=True)
 class RunPlan:
     """All that is known before a run; `snapshots` is None where data was not looked at."""
@@ -101,6 +117,10 @@ class RunPlan:
     """The candidates, in the order in which they are worked off."""
     collecting: CollectEnded | None = None
     """What follows them; None where nothing is to be published, and then nothing is removed."""
+    removing: tuple[Removal, ...] = ()
+    """What `snapshotAutoDelete` removes behind these publications, in the order of the run."""
+    unforeseen: tuple[Unforeseen, ...] = ()
+    """Sources of which only the run tells everything."""
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -130,6 +150,7 @@ def plan_run(
     now: EpochNanos,
     limit: int | None = None,
     selection: Selection = EVERYTHING,
+    present: EpochNanos | None = None,
 ) -> RunPlan:
     """Plan a run.
 
@@ -142,13 +163,16 @@ def plan_run(
         now: the instant of planning.
         limit: number of snapshots to publish at most.
         selection: which of the candidates count, or the snapshot that is woven again.
+        present: the instant to which the run measures ages when it deletes, which is never later
+            than the store's own; omitted, `now`.
     """
+    present = now if present is None else present
     plan = plan_offline(bundle)
     if not plan.is_valid:
         return plan
     planner = _SnapshotPlanner(plan.output, plan.tree, offered, published, now)
     if selection.restated is not None:
-        return _followed(plan, (planner.restated(selection.restated),), published)
+        return followed(plan, (planner.restated(selection.restated),), published, present)
     candidates = (planned for planned in planner.plan() if selection.holds(planned.time))
     snapshots = _limited(tuple(candidates), limit)
     findings = (
@@ -156,16 +180,37 @@ def plan_run(
         *empty_source_findings(bundle, plan.tree, offered),
         *planner.findings(snapshots),
     )
-    return _followed(replace(plan, findings=findings), snapshots, published)
+    return followed(replace(plan, findings=findings), snapshots, published, present)
 
 
-def _followed(
-    plan: RunPlan, snapshots: tuple[PlannedSnapshot, ...], published: PublishedState
+def followed(
+    plan: RunPlan,
+    snapshots: tuple[PlannedSnapshot, ...],
+    published: PublishedState,
+    present: EpochNanos,
 ) -> RunPlan:
-    """A plan with its candidates, and what follows them when any is published."""
-    is_due = any(snapshot.action is Action.PUBLISH for snapshot in snapshots)
-    step = CollectEnded(published.waiting) if is_due else None
-    return replace(plan, snapshots=snapshots, collecting=step)
+    """A plan with its candidates, and what follows them when any is published.
+
+    Args:
+        plan: of the tree.
+        snapshots: the candidates, in the order of the run.
+        published: what the folder holds.
+        present: the instant to which ages are measured.
+    """
+    # A snapshot of a source that is not there leaves all others to the next run.
+    is_failing = any(one.reason in _EVALUATED and one.action is Action.FAIL for one in snapshots)
+    publishing = () if is_failing else publishing_times(snapshots)
+    step = CollectEnded(published.waiting) if publishing_times(snapshots) else None
+    spec = plan.output.spec
+    periods = settings_of(spec.data_model.root_data_source.snapshot_filter).intervals
+    rules = spec.output_folder.snapshot_auto_delete
+    removing = removals_of_run(publishing, rules, published.held, present, periods)
+    return replace(plan, snapshots=snapshots, collecting=step, removing=removing)
+
+
+def publishing_times(snapshots: Iterable[PlannedSnapshot]) -> tuple[EpochNanos, ...]:
+    """Times of the candidates that are published, in the order of the run."""
+    return tuple(one.time for one in snapshots if one.action is Action.PUBLISH)
 
 
 @dataclass

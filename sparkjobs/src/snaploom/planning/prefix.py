@@ -1,6 +1,6 @@
 """`sourceUriPrefix`: what every file of a source begins with, and the values captured from it.
 
-Grammar (`join.md` section 1.1): literal text with captures `{NAME:TYPE}`; `{{` and `}}` stand for
+Grammar (rule W19): literal text with captures `{NAME:TYPE}`; `{{` and `}}` stand for
 braces; the last character is literal, so that a captured value has an end. Where a text could be
 split in several ways, earlier captures are as short as possible; no capture crosses a `/`.
 

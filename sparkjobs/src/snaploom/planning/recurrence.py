@@ -1,7 +1,7 @@
 """Which subtrees of the join tree recur from snapshot to snapshot, so that each is folded once.
 
 In a backlog, sources that change rarely give the same snapshot to many snapshots of the root
-(`join.md` section 4, "Reuse"). A subtree recurs when all of its sources do. It is worth keeping at
+(rule W29). A subtree recurs when all of its sources do. It is worth keeping at
 its top; a part of it is kept by itself only where it recurs more often than what it is a part of.
 """
 

@@ -2,7 +2,7 @@
 
 They are searched for in names that a source brings along, in the operator's webhook and in jobs.
 RE2 takes time in proportion to the text for every pattern, and a bounded amount of memory
-(decision 31). Its syntax differs from Python's in details, some of which would change a meaning
+(decision 0031). Its syntax differs from Python's in details, some of which would change a meaning
 silently, so that patterns are rewritten first: what both know is spelled out as RE2 writes it, and
 what RE2 lacks is refused by name. `tests/hostile/test_regexes_history.py` compares both engines.
 """
@@ -60,6 +60,10 @@ class RegexInvalid(RegexError):
 
     instructions = 0
     """What it took to find out, in the instructions that take as long to compile."""
+
+    def __init__(self, fault: str, instead: str = "") -> None:
+        self.fault, self.instead = fault, instead
+        super().__init__(f"{fault}: {instead}" if instead else fault)
 
 
 class RegexTooLarge(RegexInvalid):
@@ -227,7 +231,8 @@ def _refusal(error: re2.error) -> RegexInvalid:
     text = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
     if text.startswith("pattern too large"):
         return RegexTooLarge(
-            "the pattern is too large: give smaller counts in { }, or fewer classes such as \\w"
+            "the pattern is too large",
+            "give smaller counts in { }, or fewer classes such as \\w",
         )
     if text.startswith("invalid repetition size"):
         return RegexInvalid(
@@ -287,7 +292,7 @@ class _Rewriting:
         return character if character in ".^$|)" else _literal(self._checked(character))
 
     def _refuse(self, what: str, instead: str) -> RegexInvalid:
-        return RegexInvalid(f"{what} at character {self._at + 1}: {instead}")
+        return RegexInvalid(f"{what} at character {self._at + 1}", instead)
 
     def _checked(self, character: str) -> int:
         if "\ud800" <= character <= "\udfff":
@@ -310,7 +315,7 @@ class _Rewriting:
         least = int(found[1] or 0)
         most = least if found[2] is None else int(found[3]) if found[3] else None
         if max(least, most or 0) > MAX_REPEAT:
-            raise self._refuse(f"the repetition {found[0]}", f"RE2 counts to {MAX_REPEAT} at most")
+            raise self._refuse(f"the repetition {found[0]}", f"count to {MAX_REPEAT} at most")
         self._at = found.end()
         end = "" if most == least else f",{'' if most is None else most}"
         return f"{{{least}{end}}}" + self._after_repetition()
@@ -356,7 +361,7 @@ class _Rewriting:
             if flag in on + off:
                 raise self._refuse(what, instead)
         if set(on + off) - set("imsu") or "u" in off or (told.startswith("(?)")):
-            raise self._refuse(f"'{told}'", "flags are i, m and s")
+            raise self._refuse(f"'{told}'", "use the flags i, m and s only")
         self._at = stop
         on = "".join(sorted(set(on) - {"u"}))
         if not on and not off:
@@ -400,10 +405,13 @@ class _Rewriting:
         if name in _CODES:
             number = self._pattern[start : start + _CODES[name]]
             if len(number) < _CODES[name] or set(number) - set(string.hexdigits):
-                raise self._refuse(f"'\\{name}'", f"it needs {_CODES[name]} hexadecimal digits")
+                raise self._refuse(f"'\\{name}'", f"give it {_CODES[name]} hexadecimal digits")
             code = int(number, 16)
             if code > _LAST or 0xD800 <= code <= 0xDFFF:
-                raise self._refuse(f"'\\{name}{number}'", "there is no such character")
+                raise self._refuse(
+                    f"'\\{name}{number}'",
+                    "write the code of a character: there is none of this one",
+                )
             self._at = start + len(number)
             return code
         if name == "N":
@@ -413,11 +421,11 @@ class _Rewriting:
             assert digits is not None  # the first is one
             code = int(digits[0], 8)
             if code > 0o377:
-                raise self._refuse(f"'\\{digits[0]}'", "octal escapes go up to \\377")
+                raise self._refuse(f"'\\{digits[0]}'", "write an octal escape up to \\377")
             self._at += 1 + len(digits[0])
             return code
         if name in string.ascii_letters or name in string.digits:
-            raise self._refuse(f"'\\{name}'", "there is no such escape")
+            raise self._refuse(f"'\\{name}'", "leave out the backslash: there is no such escape")
         self._at = start
         return self._checked(name)
 
@@ -429,7 +437,7 @@ class _Rewriting:
         except KeyError:
             character = ""
         if self._pattern[self._at + 2 : self._at + 3] != "{" or len(character) != 1:
-            raise self._refuse("'\\N'", "it needs the name of a character in { }")
+            raise self._refuse("'\\N'", "put the name of a character in { } behind it")
         self._at = end + 1
         return ord(character)
 
@@ -450,7 +458,7 @@ class _Rewriting:
             self._at += 1
             high = self._member()
             if isinstance(low, str) or isinstance(high, str) or low > high:
-                raise self._refuse("a range", "it goes from one character to a later one")
+                raise self._refuse("a range", "write the earlier character first")
             inside[f"{_literal(low)}-{_literal(high)}"] = None
         self._at += 1
         members = (_ranges_without_words() if m == _NOT_WORD else m for m in inside)

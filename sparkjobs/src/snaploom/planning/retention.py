@@ -1,7 +1,7 @@
 """Which snapshots `snapshotAutoDelete` removes, as data.
 
-Four rules, each by itself, each off when all zero (ruling K10) or -1: age of the snapshot, age of
-its publication, number of old ones, and tiers that thin out what is left of the past (ruling D8).
+Four rules, each by itself, each off when all zero (rule P21) or -1: age of the snapshot, age of
+its publication, number of old ones, and tiers that thin out what is left of the past (rule P21).
 The latest by snapshot time never goes. The same rules, applied to what is there together with what
 could be added, tell which candidates are not worth weaving, because they would be removed at once.
 """
@@ -205,7 +205,41 @@ def removals_before(
     there = tuple(held)
     added = [HeldSnapshot(time, now) for time in coming]
     gone = {removal.time for removal in removals(rules, (*there, *added), now, periods)}
+    if not gone:
+        return ()
     return tuple(r for r in removals(rules, there, now, periods) if r.time in gone)
+
+
+def removals_of_run(
+    woven: Sequence[EpochNanos],
+    rules: SnapshotAutoDelete,
+    held: Iterable[HeldSnapshot],
+    now: EpochNanos,
+    periods: IntervalSequence,
+) -> tuple[Removal, ...]:
+    """The snapshots that a run removes, in the order in which it does.
+
+    A run removes behind each publication what `removals_before` says, with what it has still to
+    publish; this plays the same through. A run that ends early removes no others.
+
+    Args:
+        woven: times of the snapshots that it publishes, in its order.
+        rules: what is kept.
+        held: what is there.
+        now: the instant to which ages are measured.
+        periods: as for `removals`.
+    """
+    if rules == SnapshotAutoDelete():
+        return ()
+    there = {snapshot.time: snapshot for snapshot in held}
+    found: list[Removal] = []
+    for place, time in enumerate(woven):
+        there[time] = HeldSnapshot(time, now)
+        gone = removals_before(woven[place + 1 :], rules, there.values(), now, periods)
+        found.extend(gone)
+        for removal in gone:
+            del there[removal.time]
+    return tuple(found)
 
 
 def catchup_order(times: Iterable[EpochNanos], mode: CatchupMode) -> tuple[EpochNanos, ...]:

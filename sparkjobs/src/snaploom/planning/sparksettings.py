@@ -65,6 +65,8 @@ def spark_findings(
             f"{refused.found}: {refused.reason}",
             resource=resource.identity,
             path=refused.path,
+            found=refused.found,
+            expected="settings that are harmless by themselves, or that an administrator added",
             hint=hint_of(refused),
             severity=Severity.ERROR,
         )

@@ -3,7 +3,7 @@
 A snapshot is woven from the leaves up: in descending number, every node that has children is
 joined with all of them at once; a grouped child is grouped right before, when its own children are
 already in it. Numbers are breadth-first, so a node's children are complete when its turn comes
-(`join.md` section 2.3).
+(rule W13).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The one join tree of an output, or every tie and every unreachable source.
 
 Every source is joined at the least possible number of hops from the root; among such trees the one
-with the least sum of antiPriority is taken, and where several are equal the plan fails (`join.md`
-section 2.2, reading R2; ruling K4: the sum is over edges). At breadth-first depth d the parent of a
+with the least sum of antiPriority is taken, and where several are equal the plan fails (rule W10;
+the sum is over edges). At breadth-first depth d the parent of a
 source is any of layer d-1 that has an arc to it, and these choices are independent: the least sum
 is each source's cheapest arc, and it is unique exactly when each of those is. So one breadth-first
 pass suffices, which handles each relationship once a layer; trees are never enumerated.
@@ -25,7 +25,7 @@ class JoinNode:
     field_name: str
     source: str
     parent: str
-    """Field name of the parent; empty for the root and for its children (ruling D6)."""
+    """Field name of the parent; empty for the root and for its children (rule W12)."""
     parent_number: int
     """Number of the parent; -1 for the root."""
     relationship: str

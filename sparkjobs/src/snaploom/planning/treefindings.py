@@ -1,7 +1,7 @@
 """What a person is told about a join tree: ties, sources out of reach, depth.
 
 Every tie and every unreachable source is a finding of its own, with what was found at it and a fix
-that works (see `repairs`). The text of a tie keeps the shape of `join.md` section 2.2.
+that works (see `repairs`).
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ def _ties(output: OutputDataset, graph: JoinGraph, tree: JoinTree) -> list[Findi
             resource=output.identity,
             path=_path_of(output, tie.source),
             message=_tie_message(tie),
+            found=f"{tie.count} ways of antiPriority {tie.anti_priority} at depth {tie.depth}",
+            expected="one way that is shorter, or has a lower antiPriority, than all others",
             hint=_tie_hint(tie, priorities),
         )
         for tie in tree.ties
@@ -169,7 +171,7 @@ def _depth(output: OutputDataset, graph: JoinGraph, tree: JoinTree) -> list[Find
 
 
 def _never_used(output: OutputDataset, graph: JoinGraph, tree: JoinTree) -> list[Finding]:
-    """Relationships whose every way lost against another; told once the tree is decided (X9)."""
+    """Relationships whose every way lost against another; told once the tree is decided."""
     if tree.ties or tree.unreachable:
         return []
     used = {node.relationship for node in tree.joins}

@@ -1,10 +1,10 @@
 """One schema that reads every snapshot: the merge of types over history.
 
-The lattice of `join.md` section 2.7: equal types; void gives way to any; byte < short < integer <
+The lattice (rule P26): equal types; void gives way to any; byte < short < integer <
 long; float < double; decimals widen without losing digits before or after the point; nullability
 relaxes; fields come and go, and are nullable where one snapshot lacks them; parts of structs,
 arrays and maps merge likewise. Everything else is a conflict. Metadata plays no part; the newest
-is kept. Schemas merge in the order of snapshot time, never of publication (N15), and the first
+is kept. Schemas merge in the order of snapshot time, never of publication, and the first
 case and place of a field stay.
 """
 
@@ -86,7 +86,7 @@ def conflicts_with(
     """Why a snapshot cannot be read together with those around it; empty when it can.
 
     Snapshots before and after it count as far as they can be read together themselves: what lies
-    beyond an older break, which was published on purpose (ruling D7), does not. A snapshot right at
+    beyond an older break, which was published on purpose (rule P27), does not. A snapshot right at
     a break has to agree with one side of it.
 
     Args:

@@ -7,7 +7,7 @@ keeps it.
 
 from __future__ import annotations
 
-from snaploom import lazy
+from snaploom import lazyimport
 
 __all__ = [
     "disable",
@@ -24,6 +24,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name in lazy.SKIPPING:
-        return lazy.resolve(lazy.SKIPPING[name])
+    if name in lazyimport.SKIPPING:
+        return lazyimport.resolve(lazyimport.SKIPPING[name])
     raise AttributeError(f"module 'snaploom.skipping' has no attribute {name!r}")

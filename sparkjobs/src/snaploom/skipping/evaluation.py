@@ -26,6 +26,7 @@ from snaploom.skipping.core.predicates import (
     Leaf,
     Or,
     Predicate,
+    Residue,
     StartsWith,
     Unknown,
 )
@@ -33,7 +34,7 @@ from snaploom.skipping.core.terms import Term
 from snaploom.skipping.core.text import predicate_text
 from snaploom.skipping.indexes.registry import index_type
 
-_LEAVES = (Comparison, In, StartsWith, Contains, EndsWith, IsNull, IsNotNull)
+_LEAVES = (Comparison, In, Residue, StartsWith, Contains, EndsWith, IsNull, IsNotNull)
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ class _Evaluator:
         except SkippingError as refused:
             return refused.message
         except Exception as failure:  # noqa: BLE001
-            # Types come from anywhere; a query of a user never fails by one (trap 14).
+            # Types come from anywhere; a query of a user never fails by one (rule S14).
             return f"it failed with {type(failure).__name__}: {failure}"
 
     def _needed(self, index: IndexDefinition, leaf: Leaf) -> Mask | str:

@@ -23,8 +23,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from snaploom.errors import SnaploomError
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.planning.schemas import parse_schema
+from snaploom.planning.sqlgate.functions import Determinism
 from snaploom.planning.sqlgate.lexer import SqlRefused, scan
-from snaploom.sparkgate.judging import (
+from snaploom.planning.sqlgate.varying import REASONS, hint_for, moments, varying_calls
+from snaploom.sparkgate.nondeterminism import varying_uses
+from snaploom.sparkgate.treerules import (
     OF_QUERIES,
     VALUES,
     Refusal,
@@ -40,7 +43,7 @@ all that declarations ask for; a query cannot set anything."""
 
 MOST_NODES = 50_000
 """Parts of a text's tree: some six for each token that a text may have."""
-MOST_TOLD = 5
+MOST_NAMED = 5
 """How many things that a text may not have are named in one message."""
 
 _NOT_FOR_PEOPLE = re.compile(r"^\[[A-Z0-9_.]+\] |(?:^|(?<=\S))\s*+SQLSTATE: \w+\.?")
@@ -60,6 +63,8 @@ class SqlPlace:
     """What would have been right."""
     about: str = ""
     """What the message ends with, in brackets."""
+    varying: frozenset[Determinism] = frozenset()
+    """What the text's result may not depend on."""
 
     def refused(
         self, message: str, found: str | None = None, hint: str | None = None
@@ -123,7 +128,7 @@ def checked_expression(
 def check_resolved(
     made: DataFrame, over: Iterable[DataFrame], place: SqlPlace, scope: Scope = VALUES
 ) -> None:
-    """Refuse a frame that uses more, above the frames that it was made of, than SQL may.
+    """Refuse a frame that uses more, above the frames that it was built from, than SQL may.
 
     Args:
         made: has checked expressions.
@@ -139,6 +144,7 @@ def check_resolved(
     plan = made._jdf.queryExecution().analyzed()
     uses = Trees(spark).uses(plan, given)
     _refuse(judge_resolved(uses, scope, allowances_of(spark)), place)
+    _refuse_varying(varying_uses(uses), place)
     _refuse_types(made, place)
 
 
@@ -177,6 +183,7 @@ def checked_query(
             spark.catalog.dropTempView(view)
     uses = trees.uses(made._jdf.queryExecution().analyzed(), (), views.values())
     _refuse(judge_resolved(uses, scope, allowances_of(spark)), place)
+    _refuse_varying(varying_uses(uses), place)
     _refuse_types(made, place)
     return made
 
@@ -205,9 +212,12 @@ def checked_statement(spark: SparkSession, text: str, place: SqlPlace) -> DataFr
 
 def _scanned(text: str, place: SqlPlace) -> str:
     try:
-        return scan(text).text
+        scanned = scan(text)
     except SqlRefused as refused:
         raise place.refused(f"this SQL is refused: {refused}", refused.found or None) from None
+    # Spark's parser makes dates of `DATE 'now'`, so that no tree shows them.
+    _refuse_varying([*varying_calls(scanned.tokens), *moments(scanned.tokens)], place)
+    return scanned.text
 
 
 def _judged(
@@ -228,6 +238,19 @@ def _judged(
     return parsed
 
 
+def _refuse_varying(varying: Iterable[tuple[Determinism, str]], place: SqlPlace) -> None:
+    refused = [one for one in varying if one[0] in place.varying]
+    if not refused:
+        return
+    found = list(dict.fromkeys(shown for _, shown in refused))
+    raise place.refused(
+        f"this SQL gives other rows when it is computed again: {found[0]}, because "
+        f"{REASONS[refused[0][0]]}",
+        ", ".join(found[:MOST_NAMED]),
+        hint_for(found, refused[0][0]),
+    )
+
+
 def _refuse_types(made: DataFrame, place: SqlPlace) -> None:
     """Refuse columns of user-defined types: PySpark imports a type's module to show a schema."""
     try:
@@ -240,9 +263,9 @@ def _refuse(refusals: Sequence[Refusal], place: SqlPlace) -> None:
     if not refusals:
         return
     things = list(dict.fromkeys(one.found for one in refusals))
-    found = ", ".join([*things[:MOST_TOLD], *(["..."] if len(things) > MOST_TOLD else [])])
+    found = ", ".join([*things[:MOST_NAMED], *(["..."] if len(things) > MOST_NAMED else [])])
     hints = dict.fromkeys(_hint(one) for one in refusals if one.list_ and one.entry)
-    hint = f"leave it out, or {' and '.join(list(hints)[:MOST_TOLD])}" if hints else None
+    hint = f"leave it out, or {' and '.join(list(hints)[:MOST_NAMED])}" if hints else None
     raise place.refused(
         f"this SQL may not have {refusals[0].found}: {refusals[0].why}", found, hint
     )
@@ -256,8 +279,8 @@ def _hint(refusal: Refusal) -> str:
 
 
 def _cause(error: Exception) -> str:
-    told = error.java_exception.toString() if hasattr(error, "java_exception") else str(error)
-    line = next((line.strip() for line in str(told).splitlines() if line.strip()), "no message")
+    text = error.java_exception.toString() if hasattr(error, "java_exception") else str(error)
+    line = next((line.strip() for line in str(text).splitlines() if line.strip()), "no message")
     return _NOT_FOR_PEOPLE.sub("", line)
 
 

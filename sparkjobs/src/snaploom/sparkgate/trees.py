@@ -12,7 +12,7 @@ from py4j.java_gateway import JavaGateway, JavaObject
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from snaploom.hadoop.janino import compiled_class, new_instance
-from snaploom.sparkgate.judging import Node, Use, bare_kind
+from snaploom.sparkgate.treerules import Node, Use, bare_kind
 
 _PACKAGE = "snaploom.sparkgate"
 LEXICAL_SETTINGS = {
@@ -61,7 +61,7 @@ class Trees:
         self._settings = [text for pair in LEXICAL_SETTINGS.items() for text in pair]
 
     def parse(self, text: str, *, is_query: bool) -> JavaObject:
-        """What Spark's parser makes of a text: a Java expression or plan, unresolved.
+        """The unresolved Java expression or plan that Spark's parser returns for a text.
 
         Raises:
             PySparkException, Py4JError: it makes nothing of it.
@@ -94,4 +94,4 @@ class Trees:
     ) -> list[Use]:
         """What a resolved plan uses above plans, and temporary views, that were given to it."""
         lines = json.loads(self._java.resolved(plan, list(given), list(views)))
-        return [Use(kind == "plan", name, detail, maps) for kind, name, detail, maps in lines]
+        return [Use(kind == "plan", *found) for kind, *found in lines]

@@ -1,4 +1,4 @@
-"""Checkpoints: the state after one entry as one object, so that opening does not read the log.
+"""Checkpoints: the state after one entry as one object, so that opening skips the log.
 
 They are a cache. Each carries a digest of itself; one that is missing, broken or of another
 format is ignored with a warning, and the log is read from an older one or from its start.
@@ -23,8 +23,18 @@ from snaploom.models.base import ApiModel
 from snaploom.models.common import TimeOffset
 from snaploom.models.times import EpochNanos
 from snaploom.storage import layout
+from snaploom.storage.documentparser import (
+    CHECKPOINT,
+    HINT,
+    MANIFEST_FORMAT,
+    first_fault,
+    get_bounded,
+    parse_json,
+    refuse_many,
+)
 from snaploom.storage.entries import Claim, DataModel, FolderIdentity, FolderSettings
-from snaploom.storage.names import (
+from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
+from snaploom.storage.pathnames import (
     Count,
     Hash,
     Line,
@@ -33,18 +43,8 @@ from snaploom.storage.names import (
     RunId,
     Versions,
 )
-from snaploom.storage.names import (
+from snaploom.storage.pathnames import (
     Sequence as Number,
-)
-from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
-from snaploom.storage.parsing import (
-    CHECKPOINT,
-    HINT,
-    MANIFEST_FORMAT,
-    first_fault,
-    get_bounded,
-    parse_json,
-    refuse_many,
 )
 from snaploom.storage.records import Ended, Records, Version
 from snaploom.storage.state import DataModelVersion, FolderState

@@ -1,8 +1,8 @@
-"""Leases by claim entries of the manifest log, where there is nothing better to keep them (D25).
+"""Leases by claim entries of the manifest log, where nothing better keeps them (rule P17).
 
 Who takes a folder and who gives it back are entries, so that put-if-absent decides between two;
 the number of a claim is its token. Renewals are not: a run would write hundreds of entries a day
-that tell nothing. They are a count in `metadata/_claim`, an object that is overwritten, which is
+without meaning. They are a count in `metadata/_claim`, an object that is overwritten, which is
 believed only when it names the newest claim.
 """
 
@@ -16,19 +16,19 @@ from annotated_types import Ge, Le
 from snaploom.errors import ManifestCorrupt, ObjectNotFound, ObjectTooLarge
 from snaploom.models.base import ApiModel
 from snaploom.storage import layout
+from snaploom.storage.documentparser import HINT, get_bounded, parse_hint
 from snaploom.storage.entries import Claim
 from snaploom.storage.folder import Folder
-from snaploom.storage.leases import Sighting
-from snaploom.storage.names import Count
-from snaploom.storage.parsing import HINT, get_bounded, parse_hint
-from snaploom.storage.run import Run
+from snaploom.storage.leases import LeaseState
+from snaploom.storage.pathnames import Count
 from snaploom.storage.state import FolderState
+from snaploom.storage.writeridentity import Run
 
 SCOPE = "publish"
 """Scope of the claims of runs that publish."""
 
 MOST_RENEWALS = 10**15
-"""Of one claim; then it is counted from zero again: only a change of the count says anything."""
+"""Of one claim; then it is counted from zero again: only a change of the count counts."""
 
 _log = logging.getLogger(__name__)
 
@@ -51,31 +51,31 @@ class ClaimLease:
         self._folder = folder
         self._run = run
 
-    def look(self) -> Sighting:
+    def read(self) -> LeaseState:
         """The newest claim, and how often it was renewed."""
-        return self._seen_in(self._folder.log.read())
+        return self._state_in(self._folder.log.read())
 
-    def take(self, seen: Sighting, holder: str, seconds: int) -> Sighting | None:
+    def take(self, seen: LeaseState, holder: str, seconds: int) -> LeaseState | None:
         """Write a claim on top of the one that was seen."""
 
         def entry(state: FolderState) -> Claim | None:
-            return self._entry(state, holder, seconds) if self._seen_in(state) == seen else None
+            return self._entry(state, holder, seconds) if self._state_in(state) == seen else None
 
         claim = _claim_in(self._folder.log.commit(entry))
         if claim is None or claim.seq == _number(seen) or claim.run_id != holder:
             return None
-        return _sighting(claim, 0)
+        return _state_of(claim, 0)
 
-    def renew(self, held: Sighting) -> Sighting | None:
+    def renew(self, held: LeaseState) -> LeaseState | None:
         """Count one further."""
         state = self._folder.log.read()
         claim = _claim_in(state)
         if claim is None or claim.seq != _number(held) or not _counts(claim, state):
             return None
         beats = (int(held.mark.rpartition(".")[2]) + 1) % MOST_RENEWALS
-        told = _Renewals(claim=claim.seq, renewals=beats)
-        self._folder.store.put(layout.CLAIM, told.dump_json().encode() + b"\n")
-        return _sighting(claim, beats)
+        renewals = _Renewals(claim=claim.seq, renewals=beats)
+        self._folder.store.put(layout.CLAIM, renewals.dump_json().encode() + b"\n")
+        return _state_of(claim, beats)
 
     def release(self, holder: str) -> None:
         """Write a claim of no seconds."""
@@ -98,23 +98,23 @@ class ClaimLease:
             seconds=seconds,
         )
 
-    def _seen_in(self, state: FolderState) -> Sighting:
+    def _state_in(self, state: FolderState) -> LeaseState:
         claim = _claim_in(state)
         if claim is None or not _counts(claim, state):
-            return Sighting("", 0, "0" if claim is None else str(claim.seq))
-        return _sighting(claim, self._beats(claim.seq))
+            return LeaseState("", 0, "0" if claim is None else str(claim.seq))
+        return _state_of(claim, self._beats(claim.seq))
 
     def _beats(self, seq: int) -> int:
-        """How often a claim was renewed, as far as that is told."""
+        """How often a claim was renewed, as far as that is known."""
         try:
             document = get_bounded(self._folder.store, layout.CLAIM, HINT)
-            told = parse_hint(document, layout.CLAIM, _Renewals)
+            renewals = parse_hint(document, layout.CLAIM, _Renewals)
         except ObjectNotFound:
             return 0
         except (ManifestCorrupt, ObjectTooLarge) as error:
             _log.warning("ignoring %s: %s", layout.CLAIM, error.found)
             return 0
-        return told.renewals if told.claim == seq else 0
+        return renewals.renewals if renewals.claim == seq else 0
 
 
 def _claim_in(state: FolderState) -> Claim | None:
@@ -126,9 +126,9 @@ def _counts(claim: Claim, state: FolderState) -> bool:
     return claim.seconds > 0 and claim.run_id not in state.revoked
 
 
-def _sighting(claim: Claim, beats: int) -> Sighting:
-    return Sighting(claim.run_id, claim.seconds, f"{claim.seq}.{beats}")
+def _state_of(claim: Claim, beats: int) -> LeaseState:
+    return LeaseState(claim.run_id, claim.seconds, f"{claim.seq}.{beats}")
 
 
-def _number(seen: Sighting) -> int:
+def _number(seen: LeaseState) -> int:
     return int(seen.mark.partition(".")[0])

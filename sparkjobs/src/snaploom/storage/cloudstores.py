@@ -1,8 +1,8 @@
 """Buckets of S3, Google and Azure: from a URI and the process's environment to a store.
 
-Credentials, region and endpoint come from the environment alone (ruling D40): the variables that
+Credentials, region and endpoint come only from the environment (rule P7): the variables that
 these services' own clients read, which a pod has from `run.spark`. Nothing of them is in a URI, so
-that no message, plan or status can tell them.
+that no message, plan or status can contain them.
 """
 
 from __future__ import annotations

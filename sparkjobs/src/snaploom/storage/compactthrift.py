@@ -1,7 +1,7 @@
 """Structs of Thrift's compact protocol, of which footers and pages of Parquet files consist.
 
-They are walked before Arrow reads them, which takes memory as they tell it to. Whatever Arrow might
-take for something else, such as a field that is there twice, is refused.
+They are walked before Arrow reads them, which takes as much memory as they claim. Whatever Arrow
+might take for something else, such as a field that is there twice, is refused.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class CompactStruct:
         """Fields of a Parquet file's footer by number, the schema left out.
 
         Arrow keeps each column's path as one text, in which the names of all groups around it are
-        told again: few bytes of a schema can take any number of them.
+        counted again: few bytes of a schema can take any number of them.
 
         Raises:
             PathsTooLong: they would take too many.

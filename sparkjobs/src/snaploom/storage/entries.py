@@ -1,6 +1,6 @@
-"""Entries of the manifest log: small, immutable, one JSON document each (rulings D24 and D25).
+"""Entries of the manifest log: small, immutable, one JSON document each (rules P1, P2).
 
-An entry tells one change of a folder: a snapshot `publish`ed, `replace`d or `tombstone`d, a
+An entry records one change of a folder: a snapshot `publish`ed, `replace`d or `tombstone`d, a
 `claim` on work, runs `revoke`d before their files are touched, or the folder `configure`d. State
 is what folding them in order gives (`snaploom.storage.state`).
 """
@@ -30,16 +30,7 @@ from snaploom.models.common import TimeOffset
 from snaploom.models.outputfolder import DataCompression, DataFormat, TimestampFormat
 from snaploom.models.report import CheckResult, Exclusion, JoinMeasure, SourceSnapshot
 from snaploom.models.times import EpochNanos, format_instant, parse_instant
-from snaploom.storage.names import (
-    Count,
-    Hash,
-    Line,
-    PartitionName,
-    PublishedPath,
-    RunId,
-    Sequence,
-)
-from snaploom.storage.parsing import (
+from snaploom.storage.documentparser import (
     ENTRY,
     MANIFEST_FORMAT,
     Bounds,
@@ -47,6 +38,15 @@ from snaploom.storage.parsing import (
     first_fault,
     parse_versioned,
     refuse_many,
+)
+from snaploom.storage.pathnames import (
+    Count,
+    Hash,
+    Line,
+    PartitionName,
+    PublishedPath,
+    RunId,
+    Sequence,
 )
 
 
@@ -90,7 +90,7 @@ def _refuse_others(partition: str, files: Members[FileRecord]) -> None:
 
 
 class SnapshotRecord(ApiModel):
-    """One published snapshot, with all that explains it (`join.md` section 2.7)."""
+    """One published snapshot, with all that explains it."""
 
     time: Moment
     """Snapshot time: that of the root's snapshot."""
@@ -159,7 +159,7 @@ class TombstoneRecord(ApiModel):
     deleted_at: Moment
     """When, by the clock of who ended it."""
     files: tuple[FileRecord, ...] = ()
-    """Exactly the files that may be removed (ruling D28)."""
+    """Exactly the files that may be removed (rule P10)."""
 
     @model_validator(mode="after")
     def _own(self) -> Self:
@@ -177,7 +177,7 @@ class ModelNode(ApiModel):
     field_name: Line
     """Field of the output; empty for the root."""
     parent: Line
-    """Field name of the parent; empty when that is the root, and at the root (ruling D6)."""
+    """Field name of the parent; empty when that is the root, and at the root (rule W12)."""
     group_by: tuple[Line, ...] = ()
     """Fields by which the source is grouped before it is joined."""
     source: Name
@@ -239,7 +239,7 @@ class EntryBase(ApiModel):
     run_id: RunId
     """Run that wrote it."""
     written_at: Moment
-    """When, by the writer's clock; order is by `seq` alone."""
+    """When, by the writer's clock; only `seq` gives the order."""
     tool_version: Line
     """Version of Snaploom."""
 
@@ -277,7 +277,7 @@ class Tombstone(EntryBase):
 
 
 class Claim(EntryBase):
-    """A run says that it works on something: saves double work, proves nothing (ruling D28)."""
+    """A run claims that it works on something: saves double work, proves nothing (rule P17)."""
 
     action: Literal["claim"] = "claim"
     scope: Name
@@ -287,7 +287,7 @@ class Claim(EntryBase):
 
 
 class Revoke(EntryBase):
-    """Runs that may commit nothing from here on, so that their files can be touched (D27)."""
+    """Runs that may commit nothing from here on, so that their files can be touched (rule P11)."""
 
     action: Literal["revoke"] = "revoke"
     run_ids: Annotated[tuple[RunId, ...], MinLen(1)]
@@ -309,7 +309,7 @@ class Configure(EntryBase):
 Entry = Annotated[
     Publish | Replace | Tombstone | Claim | Revoke | Configure, Field(discriminator="action")
 ]
-"""Any entry, told apart by `action`."""
+"""Any entry, distinguished by `action`."""
 
 _ENTRY: TypeAdapter[Entry] = TypeAdapter(Entry)
 

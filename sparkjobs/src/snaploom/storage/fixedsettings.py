@@ -1,6 +1,6 @@
 """What the first publication into a folder fixes for ever, and what of it declarations change.
 
-The folder's own record is what counts, at preflight (ruling D12); admission compares two states of
+The folder's own record is what counts, at preflight (rule P15); admission compares two states of
 one declaration by the same functions.
 """
 
@@ -69,8 +69,8 @@ def changed_settings(
     """Names of the fixed settings that declarations ask to be something else.
 
     Args:
-        fixed: what a folder has fixed; what it does not tell is not compared.
-        asked: what the declarations say.
+        fixed: what a folder has fixed; what is absent is not compared.
+        asked: what the declarations have.
         accept_root_change: whether another root is allowed.
     """
     return tuple(

@@ -26,6 +26,7 @@ from snaploom.errors import (
 )
 from snaploom.models.common import TimeOffset
 from snaploom.storage import layout
+from snaploom.storage.documentparser import HINT, MANIFEST_FORMAT, get_bounded, parse_versioned
 from snaploom.storage.entries import (
     Configure,
     Entry,
@@ -39,10 +40,9 @@ from snaploom.storage.icebergtable import TableLibrary
 from snaploom.storage.manifest import ManifestLog
 from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectStore, self_test
 from snaploom.storage.ownership import adopted, refuse_others
-from snaploom.storage.parsing import HINT, MANIFEST_FORMAT, get_bounded, parse_versioned
-from snaploom.storage.run import CrashPoint, Run
 from snaploom.storage.state import EMPTY, FolderState
 from snaploom.storage.tablecommits import TableCommits, has_table
+from snaploom.storage.writeridentity import CrashPoint, Run
 from snaploom.visibletext import visible
 
 NAMES_SHOWN = 5
@@ -90,7 +90,7 @@ class Folder:
         Args:
             run_ids: the runs.
             run: who revokes.
-            unless: a state for which they are left alone.
+            unless: a state for which they are kept.
         """
         wanted = frozenset(run_ids)
 
@@ -174,7 +174,7 @@ def inspect_folder(
     accept_root_change: bool = False,
     adopt_folder: bool = False,
 ) -> FolderState:
-    """What is published in a folder that a run means to use; writes nothing (preflight, D11).
+    """What is published in a folder that a run means to use; writes nothing (rule W5).
 
     Returns:
         Its state; the state before the first entry when it is empty.
@@ -309,7 +309,7 @@ def _refuse_lost_manifest(store: ObjectStore) -> None:
     # Another run may have begun the folder, and promoted files, since no entry was seen.
     if found and not ManifestLog(store).read().seq:
         raise ManifestCorrupt(
-            f"the manifest of {store.uri} is lost: it has data, and no entry that tells of them",
+            f"the manifest of {store.uri} is lost: it has data, and no entry that names it",
             found=_listing(found),
             expected=f"entries in {layout.MANIFEST}",
             hint="restore metadata/ from a backup, or make the manifest anew from the files: "

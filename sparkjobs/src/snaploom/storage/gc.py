@@ -1,14 +1,14 @@
-"""What may be removed from an output folder, as data; and its removal.
+"""Finds what may be removed from an output folder, and removes it.
 
 Three rules keep this harmless however late, twice or wrongly timed it runs:
 
 - only what is proven ours is garbage: the folder has our marker, and the name has a run id in the
   place where we put one, or lies where only we write;
-- before files of a run are touched the run is revoked by an entry of the log (ruling D27), and
+- before files of a run are touched the run is revoked by an entry of the log (rule P11), and
   what is referenced is judged again by the very state that holds the revocation: from then on no
-  entry can make one of them live, since names are never reused (D28);
-- ages only decide what is left alone for now. They are the store's own (D29); a clock that is
-  ahead can end a living run, which then says so and is run again, but loses nothing published.
+  entry can make one of them live, since names are never reused (rule P10);
+- ages only decide what is kept for now. They are the store's own (rule P18); a clock that is
+  ahead can end a living run, which then fails and is run again, but loses nothing published.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from snaploom.storage import layout
 from snaploom.storage.entries import TombstoneRecord
 from snaploom.storage.folder import Folder
 from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectInfo, ObjectStore
-from snaploom.storage.run import CrashPoint, Run
 from snaploom.storage.state import FolderState
+from snaploom.storage.writeridentity import CrashPoint, Run
 
 DEFAULT_READER_GRACE = TimeOffset(hour=1)
-"""Of a folder that nobody told its `outputFolder.readerGrace`: the default of that (ruling D4)."""
+"""Of a folder without a recorded `outputFolder.readerGrace`: its default (rule P22)."""
 
 
 class GarbageKind(StrEnum):
@@ -66,7 +66,7 @@ class Garbage:
     key: str
     size: int
     run_id: str | None
-    """The run that wrote it; None where the name tells none."""
+    """The run that wrote it; None where the name has none."""
     why: str
     """The reason for the verdict, for people."""
 
@@ -121,10 +121,10 @@ def promised_grace(state: FolderState, present: EpochNanos) -> int:
     return present - minus_bounded(present, grace, "UTC")
 
 
-def ended_at(store: ObjectStore, seq: int, told: EpochNanos) -> int:
-    """When an entry that ended versions was written: by the store's clock, else as told (D29)."""
+def ended_at(store: ObjectStore, seq: int, recorded: EpochNanos) -> int:
+    """When an entry that ended versions was written, by the store's clock if known (rule P18)."""
     info = store.head(layout.manifest_key(seq))
-    return info.modified if info is not None else told
+    return info.modified if info is not None else recorded
 
 
 def _versions(garbage: Iterable[Garbage], state: FolderState) -> list[TombstoneRecord]:
@@ -212,7 +212,7 @@ class _Search:
         if run_id is None:
             return Garbage(
                 GarbageKind.FOREIGN, Verdict.KEEP_FOREIGN, info.key, info.size, None,
-                "not written by Snaploom, as far as its name tells",
+                "not written by Snaploom, judging by its name",
             )  # fmt: skip
         staged = info.key.startswith(layout.STAGING)
         kind = GarbageKind.STAGING if staged else GarbageKind.UNCOMMITTED

@@ -25,11 +25,11 @@ from snaploom.planning.publishedmodel import PublishedModel, PublishedNode
 from snaploom.planning.schemas import Field, Simple, Struct, parse_schema, schema_json
 from snaploom.planning.typemerge import merge_schemas, readable_with_first
 from snaploom.storage import layout
-from snaploom.storage.documents import read_schema
+from snaploom.storage.documentparser import MANIFEST_FORMAT
 from snaploom.storage.entries import FolderSettings, ModelNode, SnapshotRecord
 from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
-from snaploom.storage.parsing import MANIFEST_FORMAT
 from snaploom.storage.records import Version
+from snaploom.storage.schemadocuments import read_schema
 from snaploom.storage.state import FolderState
 
 _log = logging.getLogger(__name__)
@@ -159,7 +159,7 @@ def newest_side(state: FolderState, documents: SchemaDocuments) -> tuple[Version
 def store_merged_schema(store: ObjectStore, state: FolderState, documents: SchemaDocuments) -> None:
     """Write the schema that reads the newest snapshots, for readers that ignore the log.
 
-    Spark's own `mergeSchema` refuses columns that became wider (`join.md` section 2.7). Nothing of
+    Spark's own `mergeSchema` refuses columns that became wider (rule P26). Nothing of
     ours reads it.
     """
     side = newest_side(state, documents)

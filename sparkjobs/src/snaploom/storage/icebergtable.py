@@ -7,7 +7,7 @@ next document (`TableLibrary`), which gets its name here, as entries of the mani
 
 The table lies in a folder of its own inside the output's: Iceberg's `remove_orphan_files` takes
 everything below a table's place for the table's, and would remove our manifest with the rest. Its
-data files are those in `data/`, each once, whoever reads them.
+data files are those in `data/`, each once, for every reader.
 
 ```
 iceberg/metadata/v<N>.metadata.json   versions of the table
@@ -29,18 +29,18 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from snaploom.errors import ObjectNotFound, ObjectTooLarge
-from snaploom.storage.entries import FileRecord
-from snaploom.storage.manifest import CommitOutcomeUnknown
-from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore, refuse_links
-from snaploom.storage.parsing import (
+from snaploom.storage.documentparser import (
     HINT as HINT_BOUNDS,
 )
-from snaploom.storage.parsing import (
+from snaploom.storage.documentparser import (
     TABLE_VERSION,
     corrupt,
     get_bounded,
     parse_object,
 )
+from snaploom.storage.entries import FileRecord
+from snaploom.storage.manifest import CommitOutcomeUnknown
+from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore, refuse_links
 from snaploom.storage.singleput import put_once
 
 TABLE = "iceberg/"
@@ -54,14 +54,14 @@ SNAPSHOT_TIME = "snaploom.snapshot-time"
 COMMIT = "snaploom.commit"
 """Likewise: the hash that names `commits/<hash>.json`."""
 REVOKED = "snaploom.revoked-runs"
-"""Property of the table: runs that may not commit to it any more (ruling D27)."""
+"""Property of the table: runs that may not commit to it any more (rule P11)."""
 EARLIER = "snaploom.earlier-commits"
 """Property of the table: the hash that names the page of commits it has forgotten last."""
 
 _VERSION = re.compile(rf"{re.escape(VERSIONS)}v([0-9]{{1,18}})\.metadata\.json")
 _HINTED = re.compile(rb"[0-9]{1,18}")
 KEPT_VERSIONS = 100
-"""Versions that stay, as many as Iceberg itself remembers: each tells all snapshots anew."""
+"""Versions that stay, as many as Iceberg itself keeps: each lists all snapshots anew."""
 
 _log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class TableCommitted:
 
 @dataclass(frozen=True)
 class TableVersion:
-    """The table as one document tells it."""
+    """The table as one metadata document describes it."""
 
     number: int
     """From 1."""
@@ -93,8 +93,8 @@ class TableVersion:
     @cached_property
     def revoked(self) -> frozenset[str]:
         """Runs that may not commit any more."""
-        told = _texts(self.document.get("properties")).get(REVOKED, "")
-        return frozenset(told.split())
+        recorded = _texts(self.document.get("properties")).get(REVOKED, "")
+        return frozenset(recorded.split())
 
     @cached_property
     def earlier(self) -> str:
@@ -133,18 +133,18 @@ class TableChange:
     ended: tuple[str, ...]
     """Values of the partition column whose files so far go."""
     summary: Mapping[str, str]
-    """What the table's snapshot tells of itself."""
+    """The summary of the table's snapshot."""
 
 
 class TableLibrary(Protocol):
-    """Whoever knows Iceberg's formats; it commits nothing."""
+    """Writes files of Iceberg's formats; commits nothing."""
 
     def created(self, folder: str, schema: str, field_name: str) -> bytes:
         """The first version of a table in an output folder: without rows.
 
         Args:
             folder: URI of the output.
-            schema: of the partition column alone, as `StructType.json()` gives it.
+            schema: of only the partition column, as `StructType.json()` gives it.
             field_name: the partition column.
         """
         ...
@@ -198,8 +198,8 @@ class IcebergTable:
     def put(self, number: int, document: bytes) -> bool:
         """Make a document the next version; whether it is, and not another writer's.
 
-        Whoever read the table long ago may take the number of a version that is gone by now: what
-        is published is what the newest version tells.
+        A writer that read the table long ago may take the number of a version that is gone by now:
+        what is published is what the newest version lists.
 
         Raises:
             CommitOutcomeUnknown: the store stopped answering; reading again finds out.
@@ -224,10 +224,10 @@ class IcebergTable:
 
     def _hint(self) -> int:
         try:
-            told = get_bounded(self._store, HINT, HINT_BOUNDS).strip()
+            recorded = get_bounded(self._store, HINT, HINT_BOUNDS).strip()
         except (ObjectNotFound, ObjectTooLarge):
             return 0
-        return int(told) if _HINTED.fullmatch(told) else 0
+        return int(recorded) if _HINTED.fullmatch(recorded) else 0
 
     def _listed(self) -> int:
         matches = (_VERSION.fullmatch(info.key) for info in self._store.list(VERSIONS))
@@ -263,8 +263,8 @@ def next_document(
         now: milliseconds since 1970; Iceberg refuses a version that is older than the one before.
     """
     before = version.document
-    told = before.get("last-updated-ms")
-    at = told if isinstance(told, int) else now
+    recorded = before.get("last-updated-ms")
+    at = recorded if isinstance(recorded, int) else now
     log = before.get("metadata-log")
     here: JsonValue = {"timestamp-ms": at, "metadata-file": f"{uri}{version_key(version.number)}"}
     return {
@@ -302,7 +302,7 @@ def _without_slashes(uri: str) -> str:
 
 
 def number_of(snapshot: Mapping[str, JsonValue]) -> int | None:
-    """Identity of a snapshot of the table; None where it tells none."""
+    """Identity of a snapshot of the table; None where it has none."""
     found = snapshot.get("snapshot-id")
     return found if isinstance(found, int) else None
 

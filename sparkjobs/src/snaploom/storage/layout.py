@@ -1,8 +1,8 @@
-"""Names inside an output folder (`join.md` sections 2.7 and 6).
+"""Names inside an output folder (rules P9 to P13).
 
 ```
 snaploom.json                                  marker: this folder is Snaploom's, and its format
-data/<partition>/<run>-<attempt>-00000.<ext>   published files, each named once and for ever (D28)
+data/<partition>/<run>-<attempt>-00000.<ext>   published files, each named once and for ever
 data/.staging/<run>/<attempt>/                 what a run is writing; readers ignore dot folders
 metadata/manifest/<20 digits>.json             entries of the manifest log: the truth
 metadata/checkpoint/<20 digits>.json           states of the log, to save reading; never needed
@@ -77,7 +77,7 @@ def is_run_id(text: str) -> bool:
 
 
 def new_attempt() -> str:
-    """A token that tells this publication from any other of the same run."""
+    """A token that distinguishes this publication from any other of the same run."""
     return secrets.token_hex(4)
 
 
@@ -145,7 +145,7 @@ def partition_of(key: str) -> str:
 
 
 def published_key(partition: str, run_id: str, attempt: str, number: int, staged: str) -> str:
-    """Final key of a staged file; endings such as `.snappy.parquet` tell readers its codec."""
+    """Final key of a staged file; endings such as `.snappy.parquet` give readers its codec."""
     name = staged.rsplit("/", 1)[-1]
     ending = name[name.index(".") :] if "." in name else ""
     return f"{partition_prefix(partition)}{run_id}-{attempt}-{number:05d}{ending}"

@@ -1,6 +1,6 @@
 """Leases: who works on an output folder, so that no other run does the same work meanwhile.
 
-They only save work (ruling D28). What is published rests on the manifest log alone: a holder that
+They only save work (rule P17). What is published rests only on the manifest log: a holder that
 slept through its lease, or two that both believe to hold it, publish every snapshot once all the
 same. So a lease that cannot be had for want of an answer stops nothing.
 
@@ -17,21 +17,21 @@ from snaploom.errors import StorageError
 
 
 class LeaseUnavailable(StorageError):
-    """Whoever keeps the leases does not answer, or refuses."""
+    """The service that keeps the leases does not answer, or refuses."""
 
     reason = "LeaseUnavailable"
 
 
 @dataclass(frozen=True)
-class Sighting:
-    """A lease as it was seen once."""
+class LeaseState:
+    """The state of a lease at one time."""
 
     holder: str
     """Run that holds it; empty when it is free."""
     seconds: int
     """For how long its holder promised not to be silent."""
     mark: str
-    """Another one after every change, a renewal included; says nothing else."""
+    """Another one after every change, a renewal included; has no other meaning."""
 
 
 class Lease(Protocol):
@@ -41,21 +41,21 @@ class Lease(Protocol):
     change may or may not have happened.
     """
 
-    def look(self) -> Sighting:
+    def read(self) -> LeaseState:
         """The lease as it is now."""
         ...
 
-    def take(self, seen: Sighting, holder: str, seconds: int) -> Sighting | None:
+    def take(self, seen: LeaseState, holder: str, seconds: int) -> LeaseState | None:
         """Become its holder; None when it is not any more what was seen.
 
         Args:
-            seen: what was seen last; whoever held it is taken for gone.
+            seen: what was seen last; its holder counts as gone.
             holder: id of the run.
             seconds: for how long it will be silent at most.
         """
         ...
 
-    def renew(self, held: Sighting) -> Sighting | None:
+    def renew(self, held: LeaseState) -> LeaseState | None:
         """Show that its holder lives; None when it is not any more what was held."""
         ...
 

@@ -6,8 +6,8 @@ every name that ends in `#` and digits, so neither garbage collection nor the ch
 is empty would ever see it. It also filters `offset` only after listing everything, reports a
 full disk as an untyped error, and follows links.
 
-Here no link below the root is followed by any operation, whoever changes the folder meanwhile:
-each folder on the way to a name is opened by its own name in the one before (`openat`,
+Here no link below the root is followed by any operation, even when others change the folder
+meanwhile: each folder on the way to a name is opened by its own name in the one before (`openat`,
 `O_NOFOLLOW`), and the last step names a file in a folder that is open. The root itself may be a
 link: the user named it. What is no plain file (links, pipes, sockets, devices) is refused before it
 is opened, so that a pipe cannot make a reader wait.
@@ -51,7 +51,7 @@ from snaploom.visibletext import visible
 REFUSALS = frozenset({
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOTDIR,
 })  # fmt: skip
-"""Errors by which a file system says that it will not take a write."""
+"""Errors by which a file system refuses a write."""
 
 NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS})
 """Errors of `link` on file systems that have no hard links (exFAT, some network mounts)."""
@@ -69,7 +69,7 @@ _MORE = 4096
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _PASSED = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
-"""For folders on the way: whoever may not list one may still name what is in it."""
+"""For folders on the way: a process that may not list one may still name what is in it."""
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 

@@ -1,4 +1,4 @@
-"""The manifest log: one commit is one put-if-absent of the next number (rulings D24 to D26).
+"""The manifest log: one commit is one put-if-absent of the next number (rules P1 to P4).
 
 The truth is the contiguous run of entries from 1. `_latest` is a hint that is written after the
 fact: it leads to a checkpoint, and betrays a lost entry, since everything up to it once existed.
@@ -24,6 +24,7 @@ from snaploom.errors import (
 from snaploom.models.base import ApiModel
 from snaploom.storage import layout
 from snaploom.storage.checkpoints import CHECKPOINT_EVERY, newest_checkpoint, write_checkpoint
+from snaploom.storage.documentparser import ENTRY, HINT, corrupt, get_bounded, parse_hint
 from snaploom.storage.entries import (
     Entry,
     Publish,
@@ -32,9 +33,8 @@ from snaploom.storage.entries import (
     format_entry,
     parse_entry,
 )
-from snaploom.storage.names import LARGEST
 from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
-from snaploom.storage.parsing import ENTRY, HINT, corrupt, get_bounded, parse_hint
+from snaploom.storage.pathnames import LARGEST
 from snaploom.storage.records import Records
 from snaploom.storage.singleput import pause, put_once
 from snaploom.storage.state import EMPTY, FolderState, apply_unwritten, fold
@@ -82,7 +82,7 @@ class ManifestLog:
         """Number and document of the newest entry that was read or written."""
 
     def read(self, at: int | None = None) -> FolderState:
-        """The state now, or after entry `at`: pinned for whoever holds it.
+        """The state now, or after entry `at`: pinned for its holder.
 
         Raises:
             ManifestCorrupt: an entry is damaged, missing, or contradicts the ones before it.
@@ -177,7 +177,7 @@ class ManifestLog:
         if not isinstance(entry, Publish | Replace):
             raise corrupt(
                 f"{self._store.uri}{layout.manifest_key(seq)}",
-                "no publication, though a checkpoint tells of one" if entry else "nothing",
+                "no publication, though a checkpoint has one" if entry else "nothing",
             )
         return entry.snapshot
 

@@ -1,7 +1,7 @@
 """The port to object stores, and the proof at start-up that a store is safe to publish in.
 
 Everything that Snaploom guarantees rests on one operation: `put_if_absent` of the next entry of
-the manifest log (`join.md` section 6). Stores differ in whether they really refuse the second
+the manifest log (rules P1, P5). Stores differ in whether they really refuse the second
 writer, so a run does not believe documentation: `self_test` watches one success and one refusal.
 
 Keys are relative, `/`-separated and taken literally: nothing is percent-decoded, because Spark
@@ -36,14 +36,14 @@ would swallow an interruption."""
 
 @dataclass(frozen=True)
 class ObjectInfo:
-    """What a store tells about one object."""
+    """Metadata of one object."""
 
     key: str
     """Key relative to the store's URI."""
     size: int
     """Length in bytes."""
     modified: EpochNanos
-    """Last modification by the store's own clock (ruling D29)."""
+    """Last modification by the store's own clock (rule P18)."""
     etag: str | None
     """The store's tag of this content, where it has one."""
     is_plain: bool = True

@@ -4,7 +4,7 @@ Tried with obstore 0.12: keys are taken literally (`%3A` stays `%3A`); `put(mode
 `rename(overwrite=False)` refuse an existing target, in memory, on versitygw and on moto; absent
 objects raise the built-in `FileNotFoundError`. Its client sends a request again when the answer is
 lost: a put that succeeded may then be refused, which the manifest log settles by reading what is
-there (ruling D26). It does not when the answer is "409", which is neither success nor refusal.
+there (rule P4). It does not when the answer is "409", which is neither success nor refusal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from obstore.store import ObjectStore as Backend
 from snaploom.errors import ObjectNotFound
 from snaploom.models.times import NANOS_PER_MICROSECOND, EpochNanos
 from snaploom.storage.objectstore import ObjectInfo, check_key, check_prefix, too_large
-from snaploom.storage.storefailures import FileTooLong, WritersMet, told
+from snaploom.storage.storeerrors import FileTooLong, WritersMet, store_error
 
 DELETED_TOGETHER = 1000
 """Keys of one request: S3's limit."""
@@ -36,7 +36,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ObstoreObjectStore:
-    """Any store of obstore, with its failures told as Snaploom's."""
+    """Any store of obstore, with its failures translated to Snaploom's errors."""
 
     def __init__(
         self,
@@ -70,12 +70,12 @@ class ObstoreObjectStore:
 
     def put(self, key: str, data: bytes) -> None:
         """Unconditional put."""
-        with self._told(check_key(key), writing=True):
+        with self._translated(check_key(key), writing=True):
             obstore.put(self._backend, key, data, mode="overwrite")
 
     def get(self, key: str, limit: int | None = None) -> bytes:
         """Read a whole object; its length is known before its content is asked for."""
-        with self._told(check_key(key), writing=False):
+        with self._translated(check_key(key), writing=False):
             found = obstore.get(self._backend, key)
             if limit is not None and found.meta["size"] > limit:
                 raise too_large(f"{self._uri}{key}", found.meta["size"], limit)
@@ -83,13 +83,13 @@ class ObstoreObjectStore:
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
         """Read a part of an object."""
-        with self._told(check_key(key), writing=False):
+        with self._translated(check_key(key), writing=False):
             return bytes(obstore.get_range(self._backend, key, start=start, length=length))
 
     def head(self, key: str) -> ObjectInfo | None:
         """Ask for the object's properties."""
         try:
-            with self._told(check_key(key), writing=False):
+            with self._translated(check_key(key), writing=False):
                 found = obstore.head(self._backend, key)
         except ObjectNotFound:
             return None
@@ -98,7 +98,7 @@ class ObstoreObjectStore:
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """List page by page; empty objects by which Hadoop's client marks folders are none."""
         check_prefix(prefix)
-        with self._told(prefix, writing=False):
+        with self._translated(prefix, writing=False):
             for page in obstore.list(self._backend, prefix=prefix or None):
                 for found in page:
                     key, modified = found["path"], _nanos(found["last_modified"])
@@ -136,7 +136,7 @@ class ObstoreObjectStore:
         check_prefix(prefix)
 
     def _delete(self, keys: Sequence[str]) -> None:
-        with self._told(keys[0], writing=True):
+        with self._translated(keys[0], writing=True):
             obstore.delete(self._backend, keys)
 
     def _delete_each(self, keys: Iterable[str]) -> None:
@@ -150,7 +150,7 @@ class ObstoreObjectStore:
         """Do it again while another writer of the same key is in the way."""
         for attempt in range(MEETINGS):
             try:
-                with self._told(key, writing=True):
+                with self._translated(key, writing=True):
                     operation()
             except WritersMet:
                 if attempt == MEETINGS - 1:
@@ -160,12 +160,12 @@ class ObstoreObjectStore:
                 return
 
     @contextmanager
-    def _told(self, key: str, *, writing: bool) -> Iterator[None]:
+    def _translated(self, key: str, *, writing: bool) -> Iterator[None]:
         try:
             yield
         except (BaseError, OSError) as error:
             place = f"{self._uri}{key}"
-            raise told(error, place, self._variables, writing=writing) from None
+            raise store_error(error, place, self._variables, writing=writing) from None
 
 
 def _nanos(moment: datetime) -> EpochNanos:

@@ -2,8 +2,8 @@
 
 Names come again: in another namespace, in another cluster, or after a resource was deleted. Without
 a cluster there is neither namespace nor UID, so that only what both sides know is compared. What a
-folder knows is never forgotten, and what it does not know yet it learns from whoever publishes
-next.
+folder knows is never forgotten, and what it does not know yet it learns from the
+next publication.
 """
 
 from __future__ import annotations

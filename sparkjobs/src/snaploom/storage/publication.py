@@ -1,6 +1,6 @@
 """Publication of one snapshot at a time that has no live one, by one entry of the log.
 
-How it is staged, promoted, committed and cleaned up is in `snaploom.storage.work`.
+How it is staged, promoted, committed and cleaned up is in `snaploom.storage.stagedcommit`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from snaploom.models.report import CheckResult, Exclusion, JoinMeasure, SourceSnapshot
 from snaploom.models.times import EpochNanos, format_instant
-from snaploom.storage.documents import store_merged_model, store_model, store_schema
 from snaploom.storage.entries import FileRecord, ModelNode, Publish, SnapshotRecord
 from snaploom.storage.folder import Folder
 from snaploom.storage.gc import Garbage
-from snaploom.storage.run import Run
+from snaploom.storage.schemadocuments import store_merged_model, store_model, store_schema
+from snaploom.storage.stagedcommit import LEFTOVER_GRACE, Work, refuse_revoked
 from snaploom.storage.state import FolderState
-from snaploom.storage.work import LEFTOVER_GRACE, Work, refuse_revoked
+from snaploom.storage.writeridentity import Run
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class SnapshotTarget:
 
 @dataclass(frozen=True)
 class WriteResult:
-    """What the writer tells about the files that it put into staging."""
+    """What the writer reports about the files that it put into staging."""
 
     rows: int
     """Rows written."""
@@ -89,7 +89,7 @@ def publish(
     *,
     leftover_grace: int = LEFTOVER_GRACE,
 ) -> Published | AlreadyPublished:
-    """Publish one snapshot exactly once, whoever else tries.
+    """Publish one snapshot exactly once, also under concurrent attempts.
 
     Args:
         folder: from `prepare_folder`.
@@ -160,7 +160,7 @@ class Draft:
         )
 
     def record(self, seq: int, now: EpochNanos) -> SnapshotRecord:
-        """What is told of the version when it is published by an entry."""
+        """The record of the version for the entry that publishes it."""
         run, target, result = self.run, self.target, self.result
         return SnapshotRecord(
             time=target.time,

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar, overload
 
 from snaploom.models.times import EpochNanos, format_instant
+from snaploom.storage.documentparser import corrupt
 from snaploom.storage.entries import SnapshotRecord, TombstoneRecord, parse_record
 from snaploom.storage.layout import manifest_key
-from snaploom.storage.parsing import corrupt
 
 Held = TypeVar("Held")
-Told = TypeVar("Told")
+Item = TypeVar("Item")
 
 
 class Version(NamedTuple):
@@ -150,21 +150,21 @@ class LiveRecords(Mapping[EpochNanos, SnapshotRecord]):
         return len(self._versions)
 
 
-class Fetched(Sequence[Told]):
+class Fetched(Sequence[Item]):
     """A sequence whose members are fetched when looked at."""
 
-    def __init__(self, held: Sequence[Held], fetch: Callable[[Held], Told]) -> None:
-        """Tell each of `held` by `fetch`."""
+    def __init__(self, held: Sequence[Held], fetch: Callable[[Held], Item]) -> None:
+        """Items of `held`, each fetched by `fetch` when it is read."""
         self._length = len(held)
-        self._fetch_at: Callable[[int], Told] = lambda index: fetch(held[index])
+        self._fetch_at: Callable[[int], Item] = lambda index: fetch(held[index])
 
     @overload
-    def __getitem__(self, index: int) -> Told: ...
+    def __getitem__(self, index: int) -> Item: ...
 
     @overload
-    def __getitem__(self, index: slice) -> tuple[Told, ...]: ...
+    def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
 
-    def __getitem__(self, index: int | slice) -> Told | tuple[Told, ...]:
+    def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
         if isinstance(index, slice):
             return tuple(map(self._fetch_at, range(*index.indices(self._length))))
         if not -self._length <= index < self._length:

@@ -1,20 +1,20 @@
-"""Removal of an output folder: everything that is Snaploom's in it, and nothing else (ruling D15).
+"""Removal of an output folder: everything that is Snaploom's in it, and nothing else (rule P23).
 
 Nobody waits for readers here: who asks for it deletes the resource. It is safe all the same:
 
-- first the folder says that it is being removed (`metadata/removal.json`), so that no run begins
+- first the folder is marked as being removed (`metadata/removal.json`), so that no run begins
   in it, and so that a removal that died is known for what it is when it is done again;
 - then one entry of the log ends every live snapshot and another revokes every run whose files are
   found. A run that is found by neither learns of it when it commits: the log adds nothing to an
   entry that is gone (`ManifestLog.commit`);
-- files go one by one, by names that only Snaploom gives (ruling D28); entries of the log go after
-  the data, the oldest first, so that whoever still finds the entry that he knew finds all that
+- files go one by one, by names that only Snaploom gives (rule P10); entries of the log go after
+  the data, the oldest first, so that a reader that still finds the entry it knew finds all that
   followed it too; the marker goes after the log, and the notice last of all.
 
 - the notice is looked at again before every deletion: a removal that wakes up when another one has
   ended, and the folder was begun anew, stops.
 
-What Snaploom did not write stays and is told. A process that is cut off from everything but the
+What Snaploom did not write stays and is reported. A process that is cut off from everything but the
 store may still put files into a folder that is gone; it cannot publish them. It takes away those
 of data again, and may leave a schema, which is nobody's and makes the folder look like another's.
 """
@@ -35,13 +35,7 @@ from snaploom.errors import (
     ObjectNotFound,
 )
 from snaploom.storage import layout
-from snaploom.storage.entries import Revoke, Tombstone
-from snaploom.storage.folder import Folder, open_folder
-from snaploom.storage.icebergtable import TABLE, VERSIONS
-from snaploom.storage.manifest import ManifestLog
-from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectInfo, ObjectStore
-from snaploom.storage.ownership import FolderOwner, owner_in
-from snaploom.storage.parsing import (
+from snaploom.storage.documentparser import (
     ENTRY,
     HINT,
     MANIFEST_FORMAT,
@@ -49,8 +43,14 @@ from snaploom.storage.parsing import (
     get_bounded,
     parse_versioned,
 )
-from snaploom.storage.run import CrashPoint, Run
+from snaploom.storage.entries import Revoke, Tombstone
+from snaploom.storage.folder import Folder, open_folder
+from snaploom.storage.icebergtable import TABLE, VERSIONS
+from snaploom.storage.manifest import ManifestLog
+from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectInfo, ObjectStore
+from snaploom.storage.ownership import FolderOwner, owner_in
 from snaploom.storage.state import FolderState, first_ended, tombstone_of
+from snaploom.storage.writeridentity import CrashPoint, Run
 
 REMOVED = "REMOVED"
 """Rule in the tombstones of snapshots that ended because their output was deleted."""
@@ -125,8 +125,8 @@ def _notice(store: ObjectStore, owner: FolderOwner) -> bytes | None:
     except ObjectNotFound:
         return None
     name = f"{store.uri}{layout.REMOVAL}"
-    told = parse_versioned(notice, name, HINT)
-    of = [told.get("output"), told.get("namespace", ""), told.get("uid", "")]
+    document = parse_versioned(notice, name, HINT)
+    of = [document.get("output"), document.get("namespace", ""), document.get("uid", "")]
     texts = [text for text in of if isinstance(text, str)]
     if len(texts) != len(of):
         raise corrupt(name, "no name of an output")
@@ -156,7 +156,7 @@ def _begin(folder: Folder, owner: FolderOwner, run: Run) -> bytes:
 
 
 def _first_entry(store: ObjectStore) -> bytes:
-    """What tells one life of a folder from the next: its first entry, by a run of its own."""
+    """Distinguishes a folder from a later one in its place: its first entry, by its own run."""
     try:
         return get_bounded(store, layout.manifest_key(1), ENTRY)
     except ObjectNotFound:

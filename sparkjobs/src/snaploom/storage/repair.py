@@ -1,17 +1,17 @@
 """Rebuilding the manifest of a folder from its data, when the manifest is lost.
 
-Names of files tell the run that wrote them and their number, partitions tell the time, and footers
-of Parquet tell rows and schema. What these prove is published anew, from the same files. The rest
-is told and left where it is: nothing is ever moved or removed.
+Names of files give the run that wrote them and their number, partitions give the time, and footers
+of Parquet give rows and schema. What these prove is published anew, from the same files. The rest
+is reported and left where it is: nothing is ever moved or removed.
 
 A snapshot is proven when its partition holds the files of one work of one run, numbered without a
 gap from the first, while nothing of that work is left in staging (files are promoted one by one, so
-that a work which died in between has left some), and all footers tell one schema. Its rows had been
-counted and checked before the first file got its name. What no file tells is whether the snapshot
+that a work which died in between has left some), and all footers have one schema. Its rows had been
+counted and checked before the first file got its name. What no file shows is whether the snapshot
 had been committed, or deleted again before its files were removed: either way it becomes live, and
 `snapshotAutoDelete` judges it as any other. Sources, joins and plan of such a snapshot are lost.
 
-The folder of an Iceberg table is another matter: the table's history tells every publication, and
+The folder of an Iceberg table is another matter: the table's history has every publication, and
 what each means lies in `commits/`, so that the whole log is written again, and nothing is lost.
 
 A manifest of which entries are left is not touched: they might contradict what is proven here.
@@ -35,7 +35,6 @@ from snaploom.models.times import (
     EpochNanos,
 )
 from snaploom.storage import layout
-from snaploom.storage.documents import store_model, store_schema
 from snaploom.storage.entries import (
     Claim,
     FileRecord,
@@ -46,14 +45,15 @@ from snaploom.storage.entries import (
     SnapshotRecord,
 )
 from snaploom.storage.folder import prepare_folder
-from snaploom.storage.footers import is_spark_schema, read_footer
 from snaploom.storage.manifest import ManifestLog
-from snaploom.storage.names import EARLIEST, LARGEST, LATEST
 from snaploom.storage.objectstore import ObjectInfo, ObjectStore
-from snaploom.storage.run import Run
+from snaploom.storage.parquetfooters import is_spark_schema, read_footer
+from snaploom.storage.pathnames import EARLIEST, LARGEST, LATEST
+from snaploom.storage.schemadocuments import store_model, store_schema
 from snaploom.storage.state import FolderState
 from snaploom.storage.tablecommits import has_table
-from snaploom.storage.tablehistory import told_by_table
+from snaploom.storage.tablehistory import table_history
+from snaploom.storage.writeridentity import Run
 
 _PUBLISHED = re.compile(r"data/([^/]+)/(.+)-([0-9a-f]{8})-(\d{5,})(?:\.[^/]*)?")
 SCOPE = "repair"
@@ -105,7 +105,7 @@ def find_snapshots(store: ObjectStore, settings: FolderSettings) -> Findings:
 
     Args:
         store: the folder.
-        settings: what its first publication had fixed, as the declarations tell it.
+        settings: what its first publication had fixed, as the declarations have it.
 
     Raises:
         ManifestCorrupt: entries of the manifest are left, or checkpoints of it.
@@ -122,7 +122,7 @@ def find_snapshots(store: ObjectStore, settings: FolderSettings) -> Findings:
         if info.key.startswith(layout.STAGING):
             continue
         if layout.run_of(info.key) is None:
-            left.append(Unproven(info.key, 1, "not written by Snaploom, as far as its name tells"))
+            left.append(Unproven(info.key, 1, "not written by Snaploom, judging by its name"))
         else:
             partitions.setdefault(layout.partition_of(info.key), []).append(info)
     proven: list[Proven] = []
@@ -191,9 +191,9 @@ def is_begun(store: ObjectStore) -> bool:
 
 
 def _claim(run: Run, seconds: int, state: FolderState) -> Claim | None:
-    """Say that a repair is under way, or over."""
-    told = state.claims.get(SCOPE)
-    if (told.seconds if told else 0) == seconds:
+    """Claim that a repair is in progress, or over."""
+    recorded = state.claims.get(SCOPE)
+    if (recorded.seconds if recorded else 0) == seconds:
         return None
     return Claim(
         seq=state.next_seq,
@@ -250,8 +250,8 @@ def _refuse_manifest(store: ObjectStore) -> None:
 
 
 def _of_table(store: ObjectStore, infos: Iterable[ObjectInfo]) -> Findings:
-    """What a table's history tells, and files that it never had."""
-    told = told_by_table(store)
+    """What a table's history lists, and files that it never had."""
+    recorded = table_history(store)
     proven = tuple(
         Proven(
             time=record.time,
@@ -262,12 +262,12 @@ def _of_table(store: ObjectStore, infos: Iterable[ObjectInfo]) -> Findings:
             schema=schema,
             created_at=record.created_at,
         )
-        for record, schema in told.live
+        for record, schema in recorded.live
     )
     left = tuple(
         Unproven(info.key, 1, "not in the table, now or ever")
         for info in infos
-        if info.key not in told.files
+        if info.key not in recorded.files
     )
     return Findings(proven, left)
 
@@ -282,17 +282,17 @@ def _judge(
     """The snapshot in a partition, or why none is proven."""
     time = time_of(settings, partition)
     if time is None:
-        return f"its name tells no time as {settings.timestamp_format}"
+        return f"its name has no time in the format {settings.timestamp_format}"
     works: Mapping[tuple[str, str], list[int]] = _works(infos)
     if len(works) > 1:
         return f"files of {len(works)} works of runs, of which one at most was published"
     [((run_id, attempt), numbers)] = works.items()
     if numbers != list(range(len(numbers))):
-        return f"files of run {run_id} are missing: there are the numbers {_told(numbers)}"
+        return f"files of run {run_id} are missing: there are the numbers {_joined(numbers)}"
     if f"{layout.STAGING}{run_id}/{attempt}" in staged:
         return f"run {run_id} died before all of its files were here"
     if settings.data_format != DataFormat.PARQUET.value:
-        return f"files in {settings.data_format} tell neither rows nor schema for certain"
+        return f"files in {settings.data_format} prove neither rows nor schema"
     if not all(info.is_plain for info in infos):
         return "a link, pipe or device is among its files, which is not followed or opened"
     try:
@@ -327,12 +327,12 @@ def _works(infos: Iterable[ObjectInfo]) -> dict[tuple[str, str], list[int]]:
     return {work: sorted(numbers) for work, numbers in found.items()}
 
 
-def _told(numbers: list[int]) -> str:
+def _joined(numbers: list[int]) -> str:
     return ", ".join(map(str, numbers[:5])) + (", …" if len(numbers) > 5 else "")
 
 
 def time_of(settings: FolderSettings, partition: str) -> EpochNanos | None:
-    """The snapshot time that the name of a partition tells; None when it tells none.
+    """The snapshot time in the name of a partition; None when it has none.
 
     Times finer than the format are not in the name: they come back as the format has them.
     """

@@ -1,8 +1,8 @@
-"""Replacement of the live version of a snapshot by other files with the same rows (D25, D39).
+"""Replacement of the live version of a snapshot by other files with the same rows (rules P2, P20).
 
 One entry makes the new version live and ends the old one. Readers that pinned an older manifest
 find the old files until `readerGrace` has passed and they are removed; readers that list folders
-see both versions until then, which whoever asks for a replacement must know (ruling D42).
+see both versions until then, which the caller of a replacement must accept (rule P20).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from snaploom.storage.entries import (
     TombstoneRecord,
 )
 from snaploom.storage.folder import Folder
-from snaploom.storage.run import Run
+from snaploom.storage.stagedcommit import LEFTOVER_GRACE, Work, refuse_revoked
 from snaploom.storage.state import FolderState, tombstone_of
-from snaploom.storage.work import LEFTOVER_GRACE, Work, refuse_revoked
+from snaploom.storage.writeridentity import Run
 
 REPLACED = "REPLACED"
 """Rule in the tombstone of a version that another one replaced."""
@@ -30,7 +30,7 @@ REPLACED = "REPLACED"
 
 @dataclass(frozen=True)
 class Rewrite:
-    """What the writer tells about the files that it put into staging."""
+    """What the writer reports about the files that it put into staging."""
 
     rows: int
     """Rows in them, counted from the files."""
@@ -74,7 +74,7 @@ def replace_version(
     Raises:
         SnapshotChanged: the version was replaced or deleted by another run; nothing is changed.
         RunRevoked: another run took this one for dead.
-        CommitOutcomeUnknown: the store stopped answering; the manifest tells which version is live.
+        CommitOutcomeUnknown: the store stopped answering; the manifest shows which version is live.
         FolderNotWritable: the folder refuses writes.
         PublicationError: the new files have another number of rows, or lie in subfolders.
         Exception: whatever `write` raises.

@@ -1,4 +1,4 @@
-"""Restatement: a corrected version of a snapshot takes the place of the live one (D25, D42).
+"""Restatement: a corrected version of a snapshot takes the place of the live one (rule P20).
 
 Unlike `snaploom.storage.replacement`, whose new files hold the same rows, everything about the new
 version may differ: rows, schema, sources, data model. One entry makes it live and ends the old one,
@@ -11,14 +11,14 @@ from collections.abc import Callable
 
 from snaploom.errors import SnapshotChanged
 from snaploom.models.times import format_instant
-from snaploom.storage.documents import store_model, store_schema
 from snaploom.storage.entries import Replace
 from snaploom.storage.folder import Folder
 from snaploom.storage.publication import Draft, Published, Revalidate, SnapshotTarget, WriteResult
 from snaploom.storage.replacement import refuse_changed
-from snaploom.storage.run import Run
+from snaploom.storage.schemadocuments import store_model, store_schema
+from snaploom.storage.stagedcommit import LEFTOVER_GRACE, Work, refuse_revoked
 from snaploom.storage.state import FolderState, tombstone_of
-from snaploom.storage.work import LEFTOVER_GRACE, Work, refuse_revoked
+from snaploom.storage.writeridentity import Run
 
 RESTATED = "RESTATED"
 """Rule in the tombstone of a version that a corrected one replaced."""
@@ -48,7 +48,7 @@ def restate(
     Raises:
         SnapshotChanged: there is no live version, or another run replaced or deleted it meanwhile.
         RunRevoked: another run took this one for dead; run again.
-        CommitOutcomeUnknown: the store stopped answering; the manifest tells which version is live.
+        CommitOutcomeUnknown: the store stopped answering; the manifest shows which version is live.
         FolderNotWritable: the folder refuses writes.
         Exception: whatever `write` and `revalidate` raise.
     """

@@ -1,8 +1,8 @@
 """One document under a name that is free: who wrote it in the end, whatever the store answers.
 
 A put whose answer is lost is settled before anything else happens: the same document is put again
-until the store says that the name is taken, and then whoever's document is there has won (ruling
-D26). This also covers clients that retry by themselves and report their own success as a refusal.
+until the store reports that the name is taken, and then the document that is there has won (rule
+P4). This also covers clients that retry by themselves and report their own success as a refusal.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def put_once(
             return _is_ours(store, key, document, unknown)
         except STORE_FAILURES as error:
             if isinstance(error, FolderNotWritable | NotAPlainFile) and not is_unanswered:
-                raise  # a refusal is an answer, but says nothing about earlier puts
+                raise  # a refusal is an answer, but not about earlier puts
             is_unanswered = True
             _log.warning("no answer to the commit of %s: %s", key, error.message)
             pause(attempt)

@@ -16,6 +16,7 @@ from functools import cached_property
 from snaploom.errors import ManifestCorrupt
 from snaploom.models.common import TimeOffset
 from snaploom.models.times import EpochNanos, format_instant
+from snaploom.storage.documentparser import corrupt
 from snaploom.storage.entries import (
     Claim,
     Configure,
@@ -31,7 +32,6 @@ from snaploom.storage.entries import (
     TombstoneRecord,
 )
 from snaploom.storage.layout import manifest_key, partition_of
-from snaploom.storage.parsing import corrupt
 from snaploom.storage.records import Ended, Fetched, LiveRecords, Records, Version
 
 ENDED_TOGETHER = 100_000
@@ -81,7 +81,7 @@ class FolderState:
     claims: Mapping[str, Claim] = field(default_factory=dict)
     """The newest claim of each scope."""
     models: tuple[DataModelVersion, ...] = ()
-    """Every data model ever published, by first appearance: the history H of `join.md` 2.7.
+    """Every data model ever published, by first appearance: the history (rule P25).
 
     Models of snapshots that were deleted stay: what was once promised to readers is not forgotten.
     """
@@ -116,7 +116,7 @@ class FolderState:
 
     @cached_property
     def schema_history(self) -> tuple[SchemaAt, ...]:
-        """Schemas of live snapshots by snapshot time, which is not the order of commits (N15)."""
+        """Schemas of live snapshots by snapshot time, not in the order of commits (rule P26)."""
         return tuple(SchemaAt(v.time, v.schema_hash, v.model_hash) for v in self.timeline)
 
     @cached_property
@@ -126,7 +126,7 @@ class FolderState:
 
     @cached_property
     def tombstoned_times(self) -> frozenset[EpochNanos]:
-        """Snapshot times that had a version and have no live one: planning leaves them alone."""
+        """Snapshot times that had a version and have no live one: planning skips them."""
         return frozenset(t.time for t in self.ended if t.time not in self.versions)
 
     @cached_property
@@ -136,7 +136,7 @@ class FolderState:
 
     @cached_property
     def tombstoned_files(self) -> Mapping[str, TombstoneRecord]:
-        """Keys of files that are dead by name, each with the tombstone that says so."""
+        """Keys of files that are dead by name, each with its tombstone."""
         return {file.path: ended for ended in self.tombstones for file in ended.files}
 
     def is_live(self, key: str) -> bool:
@@ -189,7 +189,7 @@ class FolderState:
         """Every source of the history by field name in lower case.
 
         Its place (parent and groupBy) is the first one published, which compatibility keeps fixed;
-        its source and relationship are the latest, since those may be swapped (N7).
+        its source and relationship are the latest, since those may be swapped.
         """
         merged: dict[str, ModelNode] = {}
         for version in self.models:
@@ -229,8 +229,8 @@ def fold(state: FolderState, entries: Iterable[Entry]) -> FolderState:
 def apply_unwritten(state: FolderState, entry: Entry) -> FolderState:
     """The state after an entry that is about to be written, and may lose to another one.
 
-    Its record is in no state until it is told to `records.remember`: the number may become that of
-    another record.
+    Its record is in no state until it is passed to `records.remember`: the number may become that
+    of another record.
 
     Raises:
         ManifestCorrupt: as `apply`.
@@ -271,7 +271,7 @@ class _Folding:
     def add(self, entry: Entry) -> None:
         expected = self._state.next_seq
         if entry.seq != expected:
-            raise corrupt(manifest_key(expected), f"it says that it is entry {entry.seq}")
+            raise corrupt(manifest_key(expected), f"its seq is {entry.seq}")
         match entry:
             case Publish():
                 self._start(entry, entry.snapshot, entry.model)

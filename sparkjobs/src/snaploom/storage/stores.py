@@ -39,7 +39,7 @@ def open_store(uri: str, create: bool, others: StoreOpener | None = None) -> Obj
     Args:
         uri: the folder.
         create: make a local directory that does not exist; without, an absent one reads as empty.
-        others: opens what is not known here, as Spark's Hadoop client does (ruling D20).
+        others: opens what is not known here, as Spark's Hadoop client does (rule P6).
 
     Raises:
         UnsupportedStore: nothing opens the scheme; a relative path, or a host in a `file:` URI.

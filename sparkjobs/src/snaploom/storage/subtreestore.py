@@ -1,4 +1,4 @@
-"""Folded subtrees in a folder of their own, so that the next run need not fold them again (N14).
+"""Folded subtrees in a folder of their own, so that the next run need not fold them (rule W29).
 
 ```
 <sha256>.json                         one subtree: what it is, its counts, and exactly its files
@@ -7,9 +7,9 @@
 ```
 
 The hash covers everything that its rows depend on, so that a change of a source, a declaration or a
-version gives another name; what the document says must agree as well, to the size of every file,
-or it is not believed. It is a cache: nothing is lost with it. A subtree that no run took for some
-time is removed; its document goes first.
+version gives another name; the content of the document must agree as well, to the size of every
+file, or it is not believed. It is a cache: nothing is lost with it. A subtree that no run took
+for some time is removed; its document goes first.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from snaploom.errors import (
 from snaploom.models.base import ApiModel
 from snaploom.models.times import EpochNanos
 from snaploom.storage import layout
-from snaploom.storage.names import Count, Hash, RelativePath
+from snaploom.storage.documentparser import DOCUMENT, get_bounded, parse_json
 from snaploom.storage.objectstore import ObjectStore, refuse_links
-from snaploom.storage.parsing import DOCUMENT, get_bounded, parse_json
+from snaploom.storage.pathnames import Count, Hash, RelativePath
 
 SUBTREE_FORMAT = 1
 """Format of a subtree's document; another one is not believed."""
@@ -174,7 +174,7 @@ class SubtreeStore:
     def remove_unused(self, kept_for: int = KEPT_FOR) -> int:
         """Remove what no run took for some time, by the store's own clock; how many subtrees.
 
-        Call it after this run has taken or written one: the newest mark tells the time.
+        Call it after this run has taken or written one: the newest mark gives the time.
 
         Args:
             kept_for: nanoseconds.

@@ -1,10 +1,10 @@
 """Publication in an Iceberg table: the table's commit first, the entry of our log after it.
 
 Readers of the table know nothing of our log, so that its commit is the publication. What an entry
-will say is put beside the log before (`commits/<hash>.json`); the table's snapshot names it. From
-that the entry is written: by the run itself, or, when it died in between, by whoever comes next
+will contain is put beside the log before (`commits/<hash>.json`); the table's snapshot names it.
+From that the entry is written: by the run itself, or, when it died in between, by the next run
 (`catch_up`). Entries follow in the order of the table's history, so that the first commit found in
-the log, from the newest back, tells that all older ones are there too.
+the log, from the newest back, shows that all older ones are there too.
 
 A run is revoked in the table before it is in the log: a run that committed to the table before it
 was revoked there is published, and one that did not never will be. So no entry can be due for a
@@ -21,7 +21,7 @@ from urllib.parse import unquote
 
 from snaploom.errors import PublicationError, RunRevoked, SnaploomError
 from snaploom.models.times import NANOS_PER_MILLISECOND, EpochNanos, format_instant
-from snaploom.storage.documents import read_schema, store_model, store_schema
+from snaploom.storage.documentparser import corrupt
 from snaploom.storage.entries import (
     Entry,
     FileRecord,
@@ -50,7 +50,7 @@ from snaploom.storage.manifest import (
     ManifestLog,
 )
 from snaploom.storage.objectstore import ObjectStore, refuse_links
-from snaploom.storage.parsing import corrupt
+from snaploom.storage.schemadocuments import read_schema, store_model, store_schema
 from snaploom.storage.singleput import pause
 from snaploom.storage.state import FolderState
 from snaploom.storage.tableexpiry import forget, remove_lists
@@ -59,8 +59,8 @@ from snaploom.storage.tablehistory import CHANGES, Meant, commits_of, meaning_of
 ICEBERG = "ICEBERG"
 """The data format of a folder that has a table."""
 LISTS_MARGIN = 3600 * 1_000_000_000
-"""Nanoseconds by which a list of files is older than the version that does without it: whoever
-wrote it is long done, and clocks inside one store differ by far less."""
+"""Nanoseconds by which a list of files is older than the version that does without it: its
+writer is long done, and clocks inside one store differ by far less."""
 _NO_COLUMNS = '{"type":"struct","fields":[]}'
 _log = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class TableCommits:
             table.put(1, self._library().created(self.store.uri, column, name))
 
     def commit(self, build: Callable[[FolderState], Entry | None]) -> FolderState:
-        """Publish what an entry says: in the table, then in the log.
+        """Publish an entry: in the table, then in the log.
 
         Arguments, result and errors are those of `ManifestLog.commit`; and
 
@@ -146,7 +146,7 @@ class TableCommits:
         return state
 
     def revoke(self, run_ids: frozenset[str], now: EpochNanos) -> None:
-        """Let runs publish nothing any more, before the log says so; what they did is in the log.
+        """Let runs publish nothing any more, before the log does so; what they did is in the log.
 
         Args:
             run_ids: the runs.

@@ -1,15 +1,15 @@
 """Snapshots of an output's Iceberg table that it is to forget, before files of theirs are removed.
 
 Retention is ours: when a snapshot of the output ended long enough ago, its files go (`storage.gc`,
-`storage.sweeping`). A snapshot of the table from before that ending shows these files, so that the
-table forgets it first, and nobody is offered what cannot be read. With one such snapshot go all
-that are older: readers who pinned them have had their grace as well.
+`storage.runcleanup`). A snapshot of the table from before that ending shows these files, so
+that the table forgets it first, and nobody is offered what cannot be read. With one such
+snapshot go all that are older: readers who pinned them have had their grace as well.
 
 It is one more version of the table, made by put-if-absent as all of them are. What the commits
 meant is not forgotten: their hashes go to a page beside the table (`storage.tablehistory`).
 
-Lists of files (`*.avro`) that no version needs are removed after that. Names in there tell no run,
-so that another proof is needed: whoever wrote a list before the newest version was there began from
+Lists of files (`*.avro`) that no version needs are removed after that. Their names contain no run,
+so that another proof is needed: a writer of a list before the newest version was there began from
 an older one, and the number that he wants is taken.
 """
 
@@ -83,7 +83,7 @@ def remove_lists(store: ObjectStore, library: TableLibrary, margin: int) -> None
 
     Args:
         store: of the output's folder.
-        library: tells which lists a version needs.
+        library: finds which lists a version needs.
         margin: nanoseconds by which a list must be older than the newest version: more than clocks
             of one store differ.
     """

@@ -17,7 +17,13 @@ from pydantic import JsonValue
 from snaploom.errors import ObjectNotFound
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.storage import layout
-from snaploom.storage.documents import put_content, read_schema
+from snaploom.storage.documentparser import (
+    MANIFEST_FORMAT,
+    MEANING,
+    corrupt,
+    get_bounded,
+    parse_versioned,
+)
 from snaploom.storage.entries import (
     Publish,
     Replace,
@@ -27,13 +33,7 @@ from snaploom.storage.entries import (
 )
 from snaploom.storage.icebergtable import IcebergTable, TableVersion
 from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.parsing import (
-    MANIFEST_FORMAT,
-    MEANING,
-    corrupt,
-    get_bounded,
-    parse_versioned,
-)
+from snaploom.storage.schemadocuments import put_content, read_schema
 from snaploom.storage.state import FolderState, tombstone_of
 
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -64,8 +64,8 @@ def store_page(store: ObjectStore, commits: Sequence[str], before: str) -> str:
         commits: their hashes, the oldest first.
         before: hash of the page of older ones; empty when there is none.
     """
-    told: JsonValue = {"format": MANIFEST_FORMAT, "commits": list(commits), "before": before}
-    return _put(store, told)
+    recorded: JsonValue = {"format": MANIFEST_FORMAT, "commits": list(commits), "before": before}
+    return _put(store, recorded)
 
 
 def store_meaning(store: ObjectStore, entry: Publish | Replace | Tombstone) -> str:
@@ -84,8 +84,8 @@ def _put(store: ObjectStore, document: JsonValue) -> str:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What the history of a table tells of an output."""
+class TableHistory:
+    """What the history of a table records of an output."""
 
     live: tuple[tuple[SnapshotRecord, str], ...]
     """What is live, by time: each with its schema. Numbers of entries are those of a lost log."""
@@ -93,8 +93,8 @@ class Told:
     """Keys of all files that were ever in the table."""
 
 
-def told_by_table(store: ObjectStore) -> Told:
-    """What a table's history tells by itself; nothing is written.
+def table_history(store: ObjectStore) -> TableHistory:
+    """The history of the output, read from its table; nothing is written.
 
     Raises:
         ManifestCorrupt: what a commit means is not there any more.
@@ -111,7 +111,7 @@ def told_by_table(store: ObjectStore) -> Told:
         else:
             live[entry.snapshot.time] = entry.snapshot, meant.schema
             files.update(file.path for file in entry.snapshot.files)
-    return Told(tuple(live[time] for time in sorted(live)), frozenset(files))
+    return TableHistory(tuple(live[time] for time in sorted(live)), frozenset(files))
 
 
 def meaning_of(store: ObjectStore, commit: str) -> Meant:
@@ -135,11 +135,11 @@ def _document(store: ObjectStore, name: str) -> dict[str, JsonValue]:
     try:
         content = get_bounded(store, key, MEANING)
     except ObjectNotFound as error:
-        told = "nothing, though the table's history names it"
-        raise corrupt(f"{store.uri}{key}", told) from error
+        recorded = "nothing, though the table's history names it"
+        raise corrupt(f"{store.uri}{key}", recorded) from error
     # Pages name the one before, so that only names that follow from the content cannot go round.
     if layout.content_hash(content) != name:
-        raise corrupt(f"{store.uri}{key}", "another document than its name says")
+        raise corrupt(f"{store.uri}{key}", "a document that does not match its name")
     return parse_versioned(content, f"{store.uri}{key}", MEANING)
 
 
@@ -190,12 +190,12 @@ class Meant:
         live = state.live[record.time]
         if record.replaces is not None:
             record = record.model_copy(update={"replaces": live.seq})
-        told = entry.replaced
-        ended = tombstone_of(live, seq=seq, rule=told.rule, deleted_at=told.deleted_at)
+        recorded = entry.replaced
+        ended = tombstone_of(live, seq=seq, rule=recorded.rule, deleted_at=recorded.deleted_at)
         return entry.model_copy(update={"seq": seq, "snapshot": record, "replaced": ended})
 
 
 def _same(record: SnapshotRecord, other: SnapshotRecord) -> bool:
-    """Whether two records are of one version: names of files are never used twice (D28)."""
-    told = (record.run_id, record.created_at, record.files)
-    return told == (other.run_id, other.created_at, other.files)
+    """Whether two records are of one version: names of files are never used twice (rule P10)."""
+    recorded = (record.run_id, record.created_at, record.files)
+    return recorded == (other.run_id, other.created_at, other.files)

@@ -22,6 +22,10 @@ def column(name: str, kind: Raw) -> Raw:
     return {"name": name, "dataType": kind}
 
 
+DAY_COLUMN = column("day", {"date": {}})
+"""The column that tells the snapshot."""
+
+
 @pytest.mark.parametrize(
     ("changes", "code", "path"),
     [
@@ -34,7 +38,7 @@ def column(name: str, kind: Raw) -> Raw:
         pytest.param(
             {
                 "sourceUriPrefix": "/data/a/{x:STRING}/",
-                "schemaFields": [column("X", {"string": {}})],
+                "schemaFields": [column("X", {"string": {}}), DAY_COLUMN],
             },
             "SL140",
             "sourceUriPrefix",
@@ -74,7 +78,7 @@ def column(name: str, kind: Raw) -> Raw:
             id="zone",
         ),
         pytest.param(
-            {"schemaFields": [column("a", {"string": {}}), column("A", {"long": {}})]},
+            {"schemaFields": [column("a", {"string": {}}), column("A", {"long": {}}), DAY_COLUMN]},
             "SL135",
             "schemaFields[1].name",
             id="columns-equal-but-for-case",
@@ -83,7 +87,8 @@ def column(name: str, kind: Raw) -> Raw:
             {
                 "schemaFields": [
                     column("s", {"array": {"elementType": {"struct": {"fields": [
-                        column("x", {"string": {}}), column("X", {"string": {}})]}}}})
+                        column("x", {"string": {}}), column("X", {"string": {}})]}}}}),
+                    DAY_COLUMN,
                 ]
             },
             "SL135",
@@ -110,6 +115,7 @@ def test_faults_of_file_sources(changes: Raw, code: str, path: str) -> None:
         ("ISO8601_DATE", {"string": {}}),
         ("ISO8601_DATE_TIME", {"string": {}}),
         ("TIMESTAMP", {"timestamp": {}}),
+        ("TIMESTAMP", {"date": {}}),
         ("UNIX_SECONDS", {"byte": {}}),
         ("UNIX_MILLISECONDS", {"decimal": {"precision": 20, "scale": 0}}),
     ],
@@ -304,3 +310,10 @@ words = st.sampled_from(
 def test_no_text_breaks_the_judgement_of_sql(text: str) -> None:
     for form in SqlForm:
         assert isinstance(judge(SqlText(text, form)), SqlFacts | SqlFault)
+
+
+@pytest.mark.parametrize("glob", ["data/*.csv", "./data/*", "../data/*", "s3:data/*"])
+def test_files_are_given_by_absolute_places(glob: str) -> None:
+    (finding,) = validate(parsed([spoilt(files("a"), "spec.hdfsLike.sourceUriGlobs", [glob])]))
+    assert (finding.code, finding.path) == ("SL173", "spec.hdfsLike.sourceUriGlobs[0]")
+    assert "scheme://bucket/data/" in finding.expected

@@ -92,10 +92,59 @@ def test_faults_of_relationships(
         (["a.b.c.d.e.f"], "a.b.c.d.e.f"),
         (["tags", "z"], "array_join(transform(tags, t -> concat(t, z)), ',')"),
         (["x"], "CASE WHEN x = 'data' THEN NULL ELSE x END"),
+        (["`a.b`"], "upper(`A.B`)"),
+        (["a b"], "upper(`a b`)"),
+        (["`a b`"], "upper(`a b`)"),
+        (["s.c"], "upper(s.`c`)"),
+        (["`s x`.`c.d`"], "upper(`s x`.`c.d`)"),
+        (["`a``b`"], "upper(`a``b`)"),
     ],
 )
 def test_queries_that_read_what_is_declared_are_accepted(fields: list[str], query: str) -> None:
     assert found([*SOURCES, relationship("r", (["a", "b"], [key(*fields, query=query)]))]) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "query", "told"),
+    [
+        ("a.b", "upper(`a.b`)", "`a.b`"),
+        ("a b", "upper(a b)", "`a b`"),
+        ("a-b", "upper(a-b)", "`a-b`"),
+        ("`a.b`", "upper(a.b)", "`a.b`"),
+    ],
+)
+def test_names_that_need_backticks_are_answered_with_them(
+    field: str, query: str, told: str
+) -> None:
+    raws = [*SOURCES, relationship("r", (["a", "b"], [key(field, query=query)]))]
+    (finding,) = validate(parsed(raws))
+    assert finding.path == f"{REPRESENTATION}[0].joinKey[0].query"
+    assert f"write {told} with the backticks" in finding.hint
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "is_sound"),
+    [
+        ({"string": {}}, {"array": {"elementType": {"string": {}}}}, False),
+        (
+            {"array": {"elementType": {"long": {}}}},
+            {"array": {"elementType": {"string": {}}}},
+            True,
+        ),
+        ({"array": {"elementType": {"long": {}}}}, {"string": {}}, True),
+        ({"array": {"elementType": {"long": {}}}}, {"long": {}}, False),
+        ({"date": {}}, {"long": {}}, False),
+        ({"timestampNtz": {}}, {"timestamp": {}}, True),
+        ({"string": {}}, {"struct": {"fields": [{"name": "a", "dataType": {"long": {}}}]}}, False),
+    ],
+)
+def test_a_cast_that_spark_does_not_have_is_refused(
+    given: Raw, wanted: Raw, is_sound: bool
+) -> None:
+    component = {"fields": [{"fieldName": "x", "dataType": given}], "castDataType": wanted}
+    raws = [*SOURCES, relationship("r", (["a", "b"], [component]))]
+    path = f"{REPRESENTATION}[0].joinKey[0].castDataType"
+    assert found(raws) == ([] if is_sound else [("SL164", "DataRelationship/r", path)])
 
 
 def test_a_missing_source_is_answered_with_the_one_that_was_meant() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snaploom.skipping.core.filetable import FileTable
-from snaploom.skipping.core.listing import Listing, match
+from snaploom.skipping.core.listing import Listing, match, tags_of_dropped
 
 FILES = [("file:/t/a", 10, 1000, "e1"), ("file:/t/b", 20, 2000, None), ("file:/t/ü", 30, 3000, "")]
 
@@ -102,3 +102,12 @@ def _listing(files):
     return Listing.parse(
         ",".join(map(str, lengths)), ",".join(map(str, modified)), "\n".join(paths)
     )
+
+
+def test_tags_of_dropped_local_files_are_told_in_order() -> None:
+    paths = pa.array(["file:/t/a", "file:/t/b", "s3a://t/c", "file:/t/d"], pa.large_string())
+    listing = Listing(paths, np.zeros(4, np.int64), np.zeros(4, np.int64))
+    keep = np.array([False, True, False, False])
+    tags = pa.array(["1.1", "2.2", "tag", None], pa.large_string())
+    assert tags_of_dropped(listing, [(None, None), (keep, tags)]) == "1.1,,"
+    assert tags_of_dropped(listing, [(np.ones(4, np.bool_), tags)]) == ""

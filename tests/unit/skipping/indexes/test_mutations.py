@@ -4,6 +4,7 @@ import random
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, Phase, find, settings
 from support.skippingcases import cases, loses_rows
 
@@ -35,6 +36,7 @@ def test_bounds_that_exclude_the_literal_do_not_serve_not_equal(monkeypatch):
     assert _finds_a_lost_row("MIN_MAX", ("int",))
 
 
+@pytest.mark.slow
 def test_bounds_without_nan_lose_rows(monkeypatch):
     monkeypatch.setattr("snaploom.skipping.indexes.minmax.np.max", np.fmax.reduce)
     assert _finds_a_lost_row("MIN_MAX", ("double",))
@@ -61,6 +63,7 @@ def test_first_of_several_partition_values_loses_rows(monkeypatch):
     assert _finds_a_lost_row("PARTITION", ("int",))
 
 
+@pytest.mark.slow
 def test_cut_prefixes_that_are_taken_for_whole_texts_lose_rows(monkeypatch):
     monkeypatch.setattr(prefix, "_open_ended", lambda keys, _, leaf: holds(leaf, keys, "string"))
     assert _finds_a_lost_row("PREFIX", ("string",), (("length", "2"),))
@@ -79,6 +82,7 @@ def test_box_with_its_sides_swapped_loses_rows(monkeypatch):
     assert _finds_a_lost_row("GEO_BOX", ("int",))
 
 
+@pytest.mark.slow
 def test_n_grams_that_are_forgotten_lose_rows(monkeypatch):
     monkeypatch.setattr(tokens.TokensBuilder, "add", lambda self, columns: None)
     assert _finds_a_lost_row("TOKENS", ("string",), (("n", "2"),))

@@ -19,6 +19,7 @@ from snaploom.skipping.core.predicates import (
     Not,
     Operator,
     Or,
+    Residue,
     StartsWith,
     Unknown,
 )
@@ -193,6 +194,26 @@ def test_not_in_drops_files_whose_whole_range_is_listed():
     files = [[1, 2, 3], [1, 4], [2]]
     answer = kept("MIN_MAX", "int", files, lambda term: In(term, (3, 1, 2), is_negated=True))
     assert answer == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (None, None, [False, True, False, True, True, True]),
+        (0, None, [False, True, False, True, False, True]),
+        (None, -1, [False, False, False, False, True, True]),
+    ],
+)
+def test_remainder_drops_files_between_two_fitting_numbers(low, high, expected):
+    files = [[3, 6], [2], [8, 11], [10, 13], [-9, -8], [-(2**63), 2**63 - 1]]
+    residue = (10, 2, 1, low, high)
+    assert kept("MIN_MAX", "bigint", files, lambda term: Residue(term, *residue)) == expected
+
+
+def test_remainder_drops_files_of_which_no_value_has_it():
+    files = [[3, 14, -6], [4, 15, -5], [-8, 5], [-(2**63), 0], [2**63 - 1]]
+    answer = kept("VALUE_SET", "bigint", files, lambda term: Residue(term, 10, 2, 2))
+    assert answer == [True, False, True, True, False]
 
 
 def test_box_drops_files_outside_of_it():

@@ -13,6 +13,7 @@ from snaploom.skipping.core.predicates import (
     EndsWith,
     In,
     Operator,
+    Residue,
     StartsWith,
 )
 from snaploom.skipping.core.terms import column_term, expression_term
@@ -153,6 +154,7 @@ TERM = column_term(("c0",), "string")
         ("BLOOM_FILTER", Comparison(TERM, Operator.LT, b"x"), "a range needs MIN_MAX"),
         ("BLOOM_FILTER", Comparison(TERM, Operator.NE, b"x"), "VALUE_SET"),
         ("BLOOM_FILTER", In(TERM, (b"x",), is_negated=True), "VALUE_SET"),
+        ("BLOOM_FILTER", Residue(TERM, 5, 2, 1), "MIN_MAX or VALUE_SET"),
         ("BLOOM_FILTER", StartsWith(TERM, b"x"), "PREFIX"),
         ("BLOOM_FILTER", Contains(TERM, b"x"), "TOKENS"),
         ("TOKENS", Contains(TERM, b"x"), "less than 3 bytes"),

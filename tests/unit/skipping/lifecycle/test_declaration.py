@@ -56,6 +56,15 @@ def test_a_resource_is_told_each_problem_even_the_only_one() -> None:
     assert [path for path, _ in refusal.value.problems] == ["indexes[0]"]
 
 
+def test_of_several_problems_each_keeps_what_was_found_and_what_to_do() -> None:
+    wrong = (*min_max("b"), Index(type="PARTITION", column="p"))
+    with pytest.raises(DeclarationNotPossible) as refusal:
+        refuse_problems(Declaration(wrong), TARGET)
+    assert "indexes[1]: PARTITION(p): not a partition column (p)" in str(refusal.value.found)
+    assert "indexes[1]: use MIN_MAX or VALUE_SET" in str(refusal.value.hint)
+    assert "None" not in str(refusal.value)
+
+
 def test_an_index_is_not_altered_into_a_clash() -> None:
     definition = define(Declaration(min_max("a"), form="XSKIPPER"), TARGET, 1)
     with pytest.raises(IndexNotPossible, match="beginning of their names"):

@@ -316,6 +316,15 @@ def test_disabled_index_skips_nothing_and_is_kept_up_to_date(world: World) -> No
 
 
 @pytest.mark.parametrize(
+    "change", [Alteration(), Alteration(enabled=True), Alteration(parameters={"i1": {}})]
+)
+def test_alteration_to_what_is_already_so_commits_nothing(world: World, change: Alteration) -> None:
+    before = world.store.read()
+    assert alter(world.store, world.target, change) == before
+    assert world.store.read().version == before.version
+
+
+@pytest.mark.parametrize(
     "change",
     [
         Alteration(add=(Index(type="MIN_MAX", column="a"),)),
@@ -398,6 +407,7 @@ def test_refresh_survives_lost_answers(world: World, fault: Fault, count: int) -
     assert world.rows() == THREE | {"f0": (99, 99)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", POINTS)
 def test_refresh_that_is_killed_leaves_a_whole_state(tmp_path: Path, point: str) -> None:
     target = FakeTarget()

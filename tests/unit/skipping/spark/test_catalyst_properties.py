@@ -1,5 +1,6 @@
 """A predicate is TRUE for every row for which its condition is (against an oracle)."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.catalystrows import catalyst, holds
@@ -119,6 +120,7 @@ def grow(inner: st.SearchStrategy) -> st.SearchStrategy:
 CONDITIONS = st.recursive(LEAVES, grow, max_leaves=6)
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(condition=CONDITIONS, rows=st.lists(ROWS, min_size=1, max_size=6))
 def test_row_that_satisfies_a_condition_satisfies_its_predicate(condition, rows) -> None:
@@ -148,6 +150,7 @@ EXACT_CONDITIONS = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(condition=EXACT_CONDITIONS, row=ROWS)
 def test_plain_conditions_are_exact_in_both_directions(condition, row) -> None:

@@ -169,12 +169,14 @@ def test_column_types_reach_into_structs_and_name_hidden_meanings() -> None:
         "k", "string", __COLLATIONS={"k": "icu.UNICODE"})]}  # fmt: skip
     array = {"type": "array", "elementType": "integer", "containsNull": True}
     fixed = field("f", "string", __CHAR_VARCHAR_TYPE_STRING="char(5)")
-    fields = [field("s", inner), field("r", array), fixed]
+    free = field("v", "string", __CHAR_VARCHAR_TYPE_STRING="varchar(5)")
+    fields = [field("s", inner), field("r", array), fixed, free]
     found = column_types(header(dataSchema={"type": "struct", "fields": fields}))
     assert found['["s","x"]'] == "bigint"
     assert found['["s","k"]'].startswith("string collate")
     assert found['["r"]'] == "array<int>"
     assert found['["f"]'] == "char(5)"
+    assert found['["v"]'] == "string"
 
 
 def test_partition_column_hides_the_data_column_of_its_name() -> None:

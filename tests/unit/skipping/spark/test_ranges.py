@@ -26,7 +26,7 @@ def column(name: str) -> list[str]:
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("year", [1969, 1970, 1971])
 def test_year_is_a_range_of_days(operator: Operator, year: int) -> None:
-    needs = And(implied(parse(["Year", {}, column("dt")]), operator, year, COLUMNS))
+    needs = And(implied(parse(["Year", {}, column("dt")]), operator, year, COLUMNS, "int"))
     for days in range(-800, 800, 7):
         actual = (date(1970, 1, 1) + timedelta(days=days)).year
         if ORDER[SYMBOLS[operator]](actual, year):
@@ -36,7 +36,7 @@ def test_year_is_a_range_of_days(operator: Operator, year: int) -> None:
 
 def check_cast(name: str, value: int | Decimal, operator: Operator, literal: float) -> None:
     cast = parse(["Cast", {"dataType": "double"}, column(name)])
-    needs = And(implied(cast, operator, literal, COLUMNS))
+    needs = And(implied(cast, operator, literal, COLUMNS, "double"))
     if ORDER[SYMBOLS[operator]](float(value), literal):
         assert holds(needs, {name: value}) is True
 

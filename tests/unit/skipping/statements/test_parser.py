@@ -1,4 +1,4 @@
-"""Statements in the seed's form and in today's: what they say, and where they are wrong."""
+"""Statements in Flint's early form and in today's: what they say, and where they are wrong."""
 
 import pytest
 
@@ -92,6 +92,9 @@ def test_parameters_of_a_bloom_filter_depend_on_the_form(
         ),
         ("SHOW FLINT INDEXES IN c", ShowIndexes(("c",))),
         ("SHOW FLINT INDEXES IN c.d", ShowIndexes(("c", "d"))),
+        ("show flint index in c", ShowIndexes(("c",))),
+        ("SHOW FLINT INDEX EXTENDED IN c", ShowIndexes(("c",), is_extended=True)),
+        ("SHOW FLINT INDEXES EXTENDED IN c.d;", ShowIndexes(("c", "d"), is_extended=True)),
         ("DROP /* a /* b */ */ SKIPPING -- c\n INDEX ON t", DropIndex(T)),
         ("DROP SKIPPING INDEX ON a.b.c", DropIndex(TableName(("a", "b", "c")))),
         ("DROP SKIPPING INDEX ON a.`b.c`", DropIndex(TableName(("a", "b.c")))),
@@ -191,7 +194,9 @@ def test_what_spark_can_read_is_left_to_spark(text: str) -> None:
             "FORM",
             "once",
         ),
-        ("CREATE SKIPPING INDEX ON t (c MIN_MAX) WITH (form 1)", "1", "="),
+        ("CREATE SKIPPING INDEX ON t (c MIN_MAX) WITH (form 1)", "1", "NATIVE or"),
+        ("CREATE SKIPPING INDEX ON t (c MIN_MAX) WITH (form)", ")", "a value of form"),
+        ("ALTER SKIPPING INDEX ON t WITH (enabled true = 1)", "=", ") or ,"),
         ("CREATE SKIPPING INDEX ON t (c MIN_MAX) WITH (locaton = 'x')", "locaton", "location"),
         ("CREATE SKIPPING INDEX ON t (c MIN_MAX) WITH (form = 'CSV')", "'CSV'", "NATIVE or"),
         ("CREATE SKIPPING INDEX ON t (c MIN_MAX) WHIT (a = 1)", "WHIT", "WITH"),
@@ -212,7 +217,9 @@ def test_what_spark_can_read_is_left_to_spark(text: str) -> None:
         ("ALTER SKIPPING INDEX ON t", "the end of the statement", "WITH"),
         ("ALTER SKIPPING INDEX ON t WITH ()", ")", "name"),
         ("ALTER SKIPPING INDEX ON t WITH (form = 'NATIVE')", "form", "enabled"),
-        ("SHOW FLINT INDEXES", "the end of the statement", "IN"),
+        ("SHOW FLINT INDEXES", "the end of the statement", "IN or EXTENDED"),
+        ("SHOW FLINT INDEX EXTENDED", "the end of the statement", "IN"),
+        ("SHOW FLINT INDXES IN c", "INDXES", "INDEXES or INDEX"),
         ("SHOW FLNT INDEXES IN c", "FLNT", "FLINT"),
         ("SHOW FLINT INDEXES IN a.b.c", "c", "catalog.database"),
     ],

@@ -69,7 +69,7 @@ statements = st.one_of(
     st.builds(lambda kind, subject: kind(subject), plain, subjects),
     st.builds(RefreshIndex, subjects, st.sampled_from(["", "FULL", "INCREMENTAL", "AUTO"])),
     st.builds(AlterIndex, subjects, st.just((("enabled", "false"), ("refresh_mode", "FULL")))),
-    st.builds(ShowIndexes, st.lists(names, min_size=1, max_size=2).map(tuple)),
+    st.builds(ShowIndexes, st.lists(names, min_size=1, max_size=2).map(tuple), st.booleans()),
 )
 
 

@@ -204,6 +204,7 @@ def test_commits_that_were_answered_are_there_exactly_once(
     assert [number for number in found if number not in doubtful] == certain
 
 
+@pytest.mark.slow
 def test_four_processes_commit_and_no_update_is_lost(tmp_path: Path) -> None:
     processes = [SPAWN.Process(target=commit_many, args=(tmp_path, n, 6)) for n in range(4)]
     for process in processes:

@@ -1,6 +1,13 @@
 -- What can be done with a SkippingIndex.
 local annotations = obj.metadata.annotations
-local paused = annotations ~= nil and annotations["snaploom.io/paused"] == "true"
+-- What pauses nothing: the operator has the same list.
+local off = {
+  [""] = true, ["0"] = true, ["false"] = true, ["False"] = true, ["FALSE"] = true,
+  ["n"] = true, ["N"] = true, ["no"] = true, ["No"] = true, ["NO"] = true,
+  ["off"] = true, ["Off"] = true, ["OFF"] = true,
+}
+local pause = annotations ~= nil and annotations["snaploom.io/paused"] or ""
+local paused = not off[pause]
 local suspended = obj.spec.run ~= nil and obj.spec.run.suspend == true
 return {
   refresh = { disabled = paused or suspended },

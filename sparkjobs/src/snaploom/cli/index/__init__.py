@@ -1,1 +1,1 @@
-"""`snaploom index ...`: the command-line door to skipping indexes."""
+"""`snaploom index ...`: commands that create, maintain and describe skipping indexes."""

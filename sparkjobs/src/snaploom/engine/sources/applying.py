@@ -1,7 +1,7 @@
 """MetadataApplicators: metadata that declarations attach to fields of a source, in order.
 
 It ends up where Spark keeps metadata: in the schemas of the manifest, and in the footers of Parquet
-files unless `columnMetadata` is MANIFEST (ruling D9).
+files unless `columnMetadata` is MANIFEST (rule W31).
 """
 
 from __future__ import annotations

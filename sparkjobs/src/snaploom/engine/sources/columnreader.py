@@ -5,7 +5,7 @@ that holds what any of them has (`snaploom.engine.sources.fileschemas`).
 
 Which values a file holds is asked of its footer, where that tells, else by one pass over the column
 of those files that are in doubt. What a file told is remembered, and not asked again while the file
-stays as it is (`snaploom.storage.listings`). A snapshot is read from the files that hold its rows.
+stays as it is (`storage.listingcache`). A snapshot is read from the files that hold its rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from pyspark.sql import types as spark_types
 
 import snaploom
 from snaploom.engine.committers import COMMITTERS
-from snaploom.engine.fields import split_path
 from snaploom.engine.sources.fileends import FileEnds
 from snaploom.engine.sources.files import file_key, fingerprint
 from snaploom.engine.sources.fileschemas import (
@@ -31,15 +30,16 @@ from snaploom.engine.sources.fileschemas import (
     merged_schema,
     tell_by_footers,
 )
-from snaploom.engine.sources.fileset import CapturedFile, FileSet, file_of_row, urls_of
+from snaploom.engine.sources.fileset import CapturedFile, FileSet, urls_of
 from snaploom.engine.sources.footers import Footer, read_footers
 from snaploom.engine.sources.port import SourceFrame, not_listed
 from snaploom.engine.sources.snapshotcolumn import RawValue, SnapshotColumn
 from snaploom.models.datasource import FromFieldValue
 from snaploom.models.times import NANOS_PER_MILLISECOND, EpochNanos
+from snaploom.planning.fieldpaths import split_path
 from snaploom.planning.intervals import SourceSnapshots
 from snaploom.storage.layout import content_hash
-from snaploom.storage.listings import FileFacts, Listings, SourceListing
+from snaploom.storage.listingcache import FileFacts, Listings, SourceListing
 
 _TELL_FILES = frozenset(["parquet", "orc", "avro", "csv", "json", "text", "xml"])
 """Formats of which Spark tells the file that a row comes from."""
@@ -218,10 +218,11 @@ class ColumnReader:
         if self._format not in _TELL_FILES:
             return None
         frame = self._only(files)
-        found = self._column.values_by_file(frame, file_of_row(frame))
+        uris = [file.file.uri for file in files]
+        found = self._column.values_by_file(frame, self.files.file_of_row(frame, uris))
         if found is None:
             return None
-        urls = urls_of(frame, (file.file.uri for file in files))
+        urls = urls_of(frame, uris)
         return {uri: found.get(url, ()) for url, uri in urls.items()}
 
     def _only(self, files: Sequence[CapturedFile]) -> DataFrame:

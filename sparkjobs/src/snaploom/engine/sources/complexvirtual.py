@@ -3,7 +3,7 @@
 `snapshotQuery` returns the inclusive intervals of milliseconds for which there is data; their union
 is a continuum, every millisecond of which is a snapshot. `dataQuery` says what the data is at one
 of them. Both see the newest snapshot of each source that is not in the future, chosen once a run
-(`join.md` section 1.1). A source may be virtual itself, and may be read under several aliases.
+(rule W2). A source may be virtual itself, and may be read under several aliases.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from pyspark.sql import SparkSession
 from snaploom.engine.failures import translate
 from snaploom.engine.sources.localfiles import local_matches
 from snaploom.errors import SourceNotReadable
-from snaploom.hadoop.files import ListedFile, describe, file_system_of, open_path
+from snaploom.hadoop.filestatus import ListedFile, describe, file_system_of, open_path
 from snaploom.hadoop.jvm import jvm_of
 from snaploom.planning.hadoopuris import hadoop_uri
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JError
@@ -21,32 +21,28 @@ from pyspark.sql import types as spark_types
 
 from snaploom.engine.datatypes import struct_of
 from snaploom.engine.failures import translate
-from snaploom.engine.fields import fold_case, quote
+from snaploom.engine.fields import fold_case
 from snaploom.engine.formats import SOURCE_OPTIONS
 from snaploom.engine.schemadocument import schema_of
+from snaploom.engine.sources.capturedcolumns import CapturedColumns
+from snaploom.engine.sources.csvdialect import default_options, dialect_of
+from snaploom.engine.sources.csvlayout import CsvLayout, common_schema, layouts_of
+from snaploom.engine.sources.filechecks import FileChecks
 from snaploom.engine.sources.files import escape_glob, list_files
-from snaploom.engine.sources.instants import instant_of_date_time
 from snaploom.engine.sources.publishedfolder import only_live
 from snaploom.engine.sources.schemas import check_schema
+from snaploom.engine.sources.valuechecks import ValueChecks
 from snaploom.errors import (
     SnapshotValueInvalid,
     SourceFileUnmatched,
     SourceNotReadable,
     SourceSchemaInvalid,
 )
-from snaploom.hadoop.files import ListedFile
+from snaploom.hadoop.filestatus import ListedFile
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.datasource import HdfsLike
-from snaploom.models.times import NANOS_PER_MICROSECOND
 from snaploom.planning.fileformats import require_format, source_place
-from snaploom.planning.prefix import (
-    Capture,
-    CapturedValue,
-    CapturedValueInvalid,
-    CaptureType,
-    UriPrefix,
-    normal_uri,
-)
+from snaploom.planning.prefix import CapturedValue, CapturedValueInvalid, UriPrefix, normal_uri
 
 SHOWN = 20
 """Files that one message names; with more, the rest is only counted."""
@@ -59,14 +55,8 @@ NAMES_IN_RECORDS = frozenset(["json", "xml"])
 MERGED_BY_SPARK = frozenset(["parquet", "orc"])
 """Formats of which Spark takes one file's schema for all, unless it is told to look into each."""
 
-_COLUMN_TYPES: Mapping[CaptureType, spark_types.DataType] = {
-    CaptureType.STRING: spark_types.StringType(),
-    CaptureType.INTEGER: spark_types.IntegerType(),
-    CaptureType.LONG: spark_types.LongType(),
-    CaptureType.ISO8601_DATE_TIME: spark_types.TimestampType(),
-}
-_FILE_OF_ROW = "__snaploom_file"
-_LOOKUP_KEY = "__snaploom_key"
+_SAY_SCHEMAS = frozenset(["avroschema", "mergeschema"])
+"""Options by which a reader takes another schema than that of each file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +128,17 @@ class FileSet:
         if self.prefix is None:
             return frame
         self._refuse_clashes(frame.schema, self.prefix)
-        captures = self.prefix.captures
-        return self._with_captures(frame, captures, files) if captures else frame
+        if not self.prefix.captures:
+            return frame
+        settings = self.declared.snapshot.from_field_value
+        zone = "UTC" if settings is None else settings.default_timezone
+        captured = CapturedColumns(self.spark, self.prefix.captures, zone)
+        values = {file.file.uri: file.values for file in files}
+        constant = captured.constant(frame, values.values())
+        if constant is not None:
+            return constant
+        by_url = {url: values[uri] for url, uri in urls_of(frame, values).items()}
+        return captured.looked_up(frame, self.file_of_row(frame, values), by_url)
 
     def data(
         self, files: Sequence[CapturedFile], schema: spark_types.StructType | None = None
@@ -154,9 +153,31 @@ class FileSet:
             SourceNotReadable: Spark cannot read them.
             SourceSchemaInvalid: columns clash, or have no type.
         """
+        # Before anything is read: what looks at files gives some of the options to Spark, too.
+        self._allowed_format()
+        try:
+            self._checks.check([file.file for file in files])
+        except (PySparkException, Py4JError) as error:
+            raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
         frame = self._load([file.file.uri for file in files], schema)
         check_schema(frame.schema, self.resource, "spec.hdfsLike")
         return frame
+
+    def file_of_row(self, frame: DataFrame, uris: Iterable[str]) -> Column:
+        """The file that each row comes from, as `urls_of` names it.
+
+        Args:
+            frame: from `data`.
+            uris: of its files.
+        """
+        # Spark knows no metadata column of a union.
+        is_union = len(self._by_layout(list(uris))) > 1
+        path = (
+            sf.input_file_name()
+            if is_union
+            else frame.metadataColumn("_metadata").getField("file_path")
+        )
+        return sf.regexp_replace(path, "^file:/+", "file:/")
 
     def _captured(self, prefix: UriPrefix, files: Sequence[ListedFile]) -> tuple[CapturedFile, ...]:
         captured: list[CapturedFile] = []
@@ -216,15 +237,13 @@ class FileSet:
             )
 
     def _load(self, uris: Sequence[str], schema: spark_types.StructType | None) -> DataFrame:
-        paths = [escape_glob(uri) for uri in uris]
         try:
             schema = schema or self._schema(uris)
-            reader = self._reader(self.spark)
-            frame = (reader if schema is None else reader.schema(schema)).load(paths)
-            names = schema_of(frame, self.resource, "spec.hdfsLike").names
+            frame = self._of_layouts(self._by_layout(uris), schema)
+            found = schema_of(frame, self.resource, "spec.hdfsLike")
         except (PySparkException, Py4JError) as error:
             raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
-        if names == ["_corrupt_record"] and self.declared.schema_fields is None:
+        if found.names == ["_corrupt_record"] and self.declared.schema_fields is None:
             raise SourceNotReadable(
                 f"no record of these files is {self.declared.format}",
                 resource=self.resource,
@@ -232,7 +251,91 @@ class FileSet:
                 found=shown(uris),
                 hint="correct format or formatOptions, or declare schemaFields",
             )
+        try:
+            self._check_values(uris, found)
+        except (PySparkException, Py4JError) as error:
+            raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
         return frame
+
+    def _check_values(self, uris: Sequence[str], schema: spark_types.StructType) -> None:
+        """Refuse values of text that reading would change, of each file once."""
+        checks = ValueChecks(self.spark, self.resource, self.declared)
+        unknown = [uri for uri in uris if uri not in self._valued]
+        texts = checks.texts(schema) if unknown else None
+        if texts is not None:
+            frame = self._of_layouts(self._by_layout(unknown), texts)
+            paths = [escape_glob(uri) for uri in unknown]
+            checks.check(frame, self.file_of_row(frame, unknown), schema, paths)
+        self._valued.update(unknown)
+
+    @cached_property
+    def _valued(self) -> set[str]:
+        """Files whose values were looked at, by URI."""
+        return set()
+
+    def _of_layouts(
+        self, uris: Mapping[CsvLayout, Sequence[str]], schema: spark_types.StructType | None
+    ) -> DataFrame:
+        """One frame over files, each read as its records are laid out."""
+
+        def read(layout: CsvLayout, schema: spark_types.StructType | None) -> DataFrame:
+            reader = self._reader(self.spark, layout)
+            paths = [escape_glob(uri) for uri in uris[layout]]
+            return (reader if schema is None else reader.schema(schema)).load(paths)
+
+        frames = [read(layout, schema) for layout in uris]
+        if schema is None and len(frames) > 1:
+            common = common_schema([frame.schema for frame in frames])
+            frames = [read(layout, common) for layout in uris]
+        return reduce(DataFrame.unionAll, frames)
+
+    def _by_layout(self, uris: Sequence[str]) -> Mapping[CsvLayout, Sequence[str]]:
+        """Files by how their records are laid out; those of other formats are laid out in lines."""
+        options = self.declared.format_options
+        dialect = dialect_of(options) if self._format == "csv" else None
+        if dialect is None:
+            return {CsvLayout.LINES: uris}
+        unknown = [uri for uri in uris if uri not in self._layouts]
+        if unknown:
+            paths = [escape_glob(uri) for uri in unknown]
+            found = layouts_of(self.spark, paths, dialect, options, self.resource)
+            told = {normal_uri(unquote(url)): layout for url, layout in found.items()}
+            self._layouts.update(
+                (uri, told.get(normal_uri(uri), CsvLayout.LINES)) for uri in unknown
+            )
+        layouts = dict.fromkeys(self._layouts[uri] for uri in uris)
+        return {layout: [u for u in uris if self._layouts[u] is layout] for layout in layouts}
+
+    @cached_property
+    def _layouts(self) -> dict[str, CsvLayout]:
+        """How records are laid out in CSV files that were looked at, by URI."""
+        return {}
+
+    @cached_property
+    def _checks(self) -> FileChecks:
+        return FileChecks(self.spark, self.resource, self.declared, self._own_schema)
+
+    def _own_schema(self, files: Sequence[ListedFile]) -> spark_types.StructType:
+        """What files say of the declared columns; of several only where Spark merges schemas."""
+        columns = [field.name for field in self.declared.schema_fields or ()]
+        options = {
+            name: value
+            for name, value in self.declared.format_options.items()
+            if name.casefold() not in _SAY_SCHEMAS
+        }
+        spark = self._of_nanoseconds if self._format == "parquet" else self.spark
+        reader = spark.read.format(self._allowed_format()).options(**options)
+        reader = reader.option("mergeSchema", str(len(files) > 1).lower())
+        try:
+            frame = reader.load([escape_glob(file.uri) for file in files])
+            return schema_of(frame, self.resource, "spec.hdfsLike", columns)
+        except (PySparkException, Py4JError) as error:
+            raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
+
+    @cached_property
+    def _of_nanoseconds(self) -> SparkSession:
+        """A session in which nanoseconds, which Spark has no type for, are whole numbers."""
+        return _session_with(self.spark, "spark.sql.legacy.parquet.nanosAsLong")
 
     def merged_by_spark(self, files: Sequence[CapturedFile]) -> spark_types.StructType:
         """One schema of files that need not agree, of a format in `MERGED_BY_SPARK`.
@@ -247,13 +350,23 @@ class FileSet:
         except (PySparkException, Py4JError) as error:
             raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
 
-    def _reader(self, spark: SparkSession) -> DataFrameReader:
-        data_format, options = self.declared.format, dict(self.declared.format_options)
+    @property
+    def _format(self) -> str:
+        return self.declared.format.lower()
+
+    def _allowed_format(self) -> str:
+        """The format by Spark's name; an error unless it and its options are on the lists."""
+        options = self.declared.format_options
         place = source_place(self.resource)
-        reader = spark.read.format(require_format(data_format, options, self.allow, place))
+        return require_format(self.declared.format, options, self.allow, place)
+
+    def _reader(self, spark: SparkSession, layout: CsvLayout = CsvLayout.LINES) -> DataFrameReader:
+        options = dict(self.declared.format_options)
+        reader = spark.read.format(self._allowed_format())
         # Spark's reader takes names of options in any case, and the last one holds.
-        strict = reader.options(**SOURCE_OPTIONS.get(data_format.lower(), {}))
-        return strict.options(**options)
+        if self._format == "csv":
+            reader = reader.options(**layout.options).options(**default_options(options))
+        return reader.options(**SOURCE_OPTIONS.get(self._format, {})).options(**options)
 
     def _schema(self, uris: Sequence[str]) -> spark_types.StructType | None:
         """The schema to read with; None to leave it to the format.
@@ -266,7 +379,7 @@ class FileSet:
             return struct_of(self.declared.schema_fields)
         if self.declared.format.lower() not in NAMES_IN_RECORDS:
             return None
-        reader = self._reader(_case_sensitive(self.spark))
+        reader = self._reader(_session_with(self.spark, "spark.sql.caseSensitive"))
         try:
             inferred = reader.load([escape_glob(uri) for uri in uris])
             schema = schema_of(inferred, self.resource, "spec.hdfsLike")
@@ -295,62 +408,6 @@ class FileSet:
                 hint="rename the capture",
             )
 
-    def _with_captures(
-        self, frame: DataFrame, captures: Sequence[Capture], files: Sequence[CapturedFile]
-    ) -> DataFrame:
-        rows = {file.file.uri: self._row(captures, file) for file in files}
-        data = [sf.col(quote(name)) for name in frame.schema.names]
-        if len(set(rows.values())) == 1:
-            row = next(iter(rows.values()))
-            constants = [
-                _constant(value, capture) for value, capture in zip(row, captures, strict=True)
-            ]
-            return frame.select(*data, *constants)
-        return self._looked_up(frame, data, captures, rows)
-
-    def _looked_up(
-        self,
-        frame: DataFrame,
-        data: Sequence[Column],
-        captures: Sequence[Capture],
-        rows: Mapping[str, tuple[CapturedValue, ...]],
-    ) -> DataFrame:
-        """Join each row with the captures of its file; a file that is not known fails loudly."""
-        table = [(url, *rows[uri]) for url, uri in urls_of(frame, rows).items()]
-        stored = [spark_types.StructField(_LOOKUP_KEY, spark_types.StringType(), nullable=False)]
-        stored += [
-            spark_types.StructField(c.name, _stored_type(c), nullable=False) for c in captures
-        ]
-        lookup = self.spark.createDataFrame(table, spark_types.StructType(stored))
-        placed = frame.select(*data, file_of_row(frame).alias(_FILE_OF_ROW)).join(
-            sf.broadcast(lookup), sf.col(_FILE_OF_ROW) == sf.col(_LOOKUP_KEY), "left"
-        )
-        unknown = sf.raise_error(sf.concat(sf.lit("no captures for "), sf.col(_FILE_OF_ROW)))
-        columns = [
-            sf.when(sf.col(_LOOKUP_KEY).isNull(), unknown.cast(_COLUMN_TYPES[c.type]))
-            .otherwise(_typed(sf.col(quote(c.name)), c))
-            .alias(c.name)
-            for c in captures
-        ]
-        return placed.select(*data, *columns)
-
-    def _row(self, captures: Sequence[Capture], file: CapturedFile) -> tuple[CapturedValue, ...]:
-        return tuple(self._stored(c, file.values[c.name]) for c in captures)
-
-    def _stored(self, capture: Capture, value: CapturedValue) -> CapturedValue:
-        """A captured time as microseconds, as Spark's timestamps are; everything else as it is."""
-        if capture.type is not CaptureType.ISO8601_DATE_TIME:
-            return value
-        settings = self.declared.snapshot.from_field_value
-        zone = "UTC" if settings is None else settings.default_timezone
-        return instant_of_date_time(str(value), zone) // NANOS_PER_MICROSECOND
-
-
-def file_of_row(frame: DataFrame) -> Column:
-    """The file that each row comes from, as `urls_of` names it."""
-    path = frame.metadataColumn("_metadata").getField("file_path")
-    return sf.regexp_replace(path, "^file:/+", "file:/")
-
 
 def urls_of(frame: DataFrame, uris: Iterable[str]) -> Mapping[str, str]:
     """The URI of each file that a frame reads, by the name that Spark has for it.
@@ -363,36 +420,20 @@ def urls_of(frame: DataFrame, uris: Iterable[str]) -> Mapping[str, str]:
     return {_comparable(url): by_uri[normal_uri(unquote(url))] for url in frame.inputFiles()}
 
 
-def _case_sensitive(session: SparkSession) -> SparkSession:
-    """A session like another one that tells `id` from `ID`; the other is left as it is."""
-    strict = session.newSession()
+def _session_with(session: SparkSession, name: str) -> SparkSession:
+    """A session like another one with a setting that is `true`; the other is left as it is."""
+    like = session.newSession()
     for key, value in session.conf.getAll.items():
-        if strict.conf.isModifiable(key):
-            strict.conf.set(key, value)
-    strict.conf.set("spark.sql.caseSensitive", "true")
-    return strict
+        if like.conf.isModifiable(key):
+            like.conf.set(key, value)
+    like.conf.set(name, "true")
+    return like
 
 
 def shown(items: Sequence[str]) -> str:
     """The first items, one a line, and how many more there are."""
     more = [f"… and {len(items) - SHOWN} more"] if len(items) > SHOWN else []
     return "\n            ".join([*items[:SHOWN], *more])
-
-
-def _constant(value: CapturedValue, capture: Capture) -> Column:
-    return _typed(sf.lit(value).cast(_stored_type(capture)), capture).alias(capture.name)
-
-
-def _typed(stored: Column, capture: Capture) -> Column:
-    if capture.type is CaptureType.ISO8601_DATE_TIME:
-        return sf.timestamp_micros(stored)
-    return stored
-
-
-def _stored_type(capture: Capture) -> spark_types.DataType:
-    if capture.type is CaptureType.ISO8601_DATE_TIME:
-        return spark_types.LongType()
-    return _COLUMN_TYPES[capture.type]
 
 
 def _comparable(url: str) -> str:

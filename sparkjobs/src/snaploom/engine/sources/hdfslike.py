@@ -1,4 +1,4 @@
-"""Readers of `hdfsLike` sources, one for each way to tell snapshots apart (`join.md` section 1.1).
+"""Readers of `hdfsLike` sources, one for each way to tell snapshots apart (rule W19).
 
 * by read time: everything there is, as one snapshot at the instant of the run;
 * by path: enumerated from the names of files alone, without opening one;
@@ -24,6 +24,7 @@ from snaploom.engine.sources.instants import (
     NotAnInstant,
     instant_of,
     instant_of_date_time,
+    month_hint,
 )
 from snaploom.engine.sources.port import SourceFrame, SourceReader, not_listed
 from snaploom.errors import SnapshotValueInvalid
@@ -32,7 +33,7 @@ from snaploom.models.datasource import FromFieldValue, HdfsLike, TimeFormat
 from snaploom.models.times import EpochNanos
 from snaploom.planning.intervals import READ_TIME, SourceSnapshots
 from snaploom.planning.prefix import CapturedValue, UriPrefix
-from snaploom.storage.listings import Listings
+from snaploom.storage.listingcache import Listings
 
 
 def open_hdfs_like(
@@ -141,10 +142,12 @@ class PathReader:
             by_value[file.values[capture.name]].append(file)
         by_instant: dict[EpochNanos, list[CapturedFile]] = defaultdict(list)
         invalid: list[str] = []
+        wrong: list[CapturedValue] = []
         for value, files in by_value.items():
             try:
                 by_instant[self._instant(value)] += files
             except NotAnInstant:
+                wrong.append(value)
                 invalid += [f"{value!r} in {file.file.uri}" for file in files]
         if invalid:
             raise SnapshotValueInvalid(
@@ -154,7 +157,8 @@ class PathReader:
                 path="spec.hdfsLike.snapshot.fromFieldValue.timeFormat",
                 found=shown(invalid),
                 expected=f"{EXPECTED[self.settings.time_format]} ({self.settings.time_format})",
-                hint="correct timeFormat or the names, or make sourceUriGlobs leave them out",
+                hint=month_hint(map(str, wrong))
+                or "correct timeFormat or the names, or make sourceUriGlobs leave them out",
             )
         return {instant: tuple(files) for instant, files in by_instant.items()}
 

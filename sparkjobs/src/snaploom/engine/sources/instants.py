@@ -2,12 +2,13 @@
 
 Distinct snapshot values are few, so they are converted in Python by the rules of the planning
 calendar instead of Spark's, whose parsers stop at microseconds and read more forms than were
-declared (`join.md` sections 1.0 and 2.6).
+declared (rule W14).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from whenever import Date, OffsetDateTime, PlainDateTime
 
@@ -34,6 +35,19 @@ _UNITS = {
     TimeFormat.UNIX_SECONDS: NANOS_PER_SECOND,
 }
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
+
+
+_MONTH = re.compile(r"[0-9]{4}[-_/.]?(0[1-9]|1[0-2])")
+
+
+def month_hint(values: Iterable[str]) -> str:
+    """What to do where values that are no dates are months; empty where they are not."""
+    if not all(map(_MONTH.fullmatch, values)):
+        return ""
+    return (
+        "a month is not a date: name the files by its first day, as in 2020-01-01, or name a "
+        "column of the data that holds a date as fieldName"
+    )
 
 
 class NotAnInstant(ValueError):

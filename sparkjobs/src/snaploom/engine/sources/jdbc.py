@@ -1,4 +1,4 @@
-"""Readers of `jdbc` sources, one for each way to tell snapshots apart (`join.md` section 1.1).
+"""Readers of `jdbc` sources, one for each way to tell snapshots apart (rule W19).
 
 * by read time: all of the table, as one snapshot at the instant of the run;
 * by column: the database itself groups that column, and gives the rows of a snapshot.

@@ -13,9 +13,10 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as spark
 
 from snaploom.engine.datatypes import to_spark
-from snaploom.engine.fields import fold_case, quote
+from snaploom.engine.fields import fold_case
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.common import SchemaField
+from snaploom.planning.fieldpaths import quote
 
 _WIDER = (
     (spark.DateType, spark.TimestampType),

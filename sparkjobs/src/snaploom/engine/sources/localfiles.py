@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from fnmatch import translate
 
-from snaploom.hadoop.files import ListedFile
+from snaploom.hadoop.filestatus import ListedFile
 
 _PLACE = re.compile(r"file:(?://)?(/(?!/).*)", re.DOTALL)
 _ONLY_HADOOP = re.compile(r"[{}\[\]\\]")

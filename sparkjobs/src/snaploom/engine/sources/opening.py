@@ -23,7 +23,7 @@ from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.tableformats import table_format
 from snaploom.planning.validation.jdbc import jdbc_findings
-from snaploom.storage.listings import Listings
+from snaploom.storage.listingcache import Listings
 
 
 class Sources:
@@ -59,7 +59,7 @@ class Sources:
     def reader(self, name: str) -> SourceReader:
         """The reader of one source; nothing is listed or read yet."""
         if name not in self._opened:
-            self._opened[name] = self._shaped(name)
+            self._opened[name] = self._shaped(name, self._bundle.source(name).spec)
         return self._opened[name]
 
     def close(self) -> None:
@@ -67,8 +67,7 @@ class Sources:
         for table in self._tables:
             table.close()
 
-    def _shaped(self, name: str) -> SourceReader:
-        spec = self._bundle.source(name).spec
+    def _shaped(self, name: str, spec: DataSourceSpec) -> SourceReader:
         variant = spec.variant
         return ShapedReader(
             self._open(name, spec),

@@ -1,4 +1,4 @@
-"""Folders that Snaploom publishes, read as a source: only what is committed (ruling D43).
+"""Folders that Snaploom publishes, read as a source: only what is committed (rule W21).
 
 Their files lie at `<folder>/data/<partition>/<file>` beside files of runs that crashed, lost a race
 or were deleted by name only; the manifest says which are live. It is read when the source's files
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence, Set
 from pyspark.sql import SparkSession
 
 from snaploom.engine.sources.files import exists
-from snaploom.hadoop.files import ListedFile
+from snaploom.hadoop.filestatus import ListedFile
 from snaploom.hadoop.store import hadoop_stores
 from snaploom.storage import layout
 from snaploom.storage.folder import open_folder

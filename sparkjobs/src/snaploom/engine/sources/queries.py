@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from snaploom.engine.failures import translate
 from snaploom.engine.sources.schemas import check_schema
 from snaploom.errors import SnaploomError, SourceSchemaInvalid
+from snaploom.planning.sqlgate.varying import CHANGES_ROWS
 from snaploom.sparkgate.gate import SqlPlace, checked_query
 
 _POSITION = re.compile(r"line (\d+),? pos (\d+)")
@@ -45,7 +46,9 @@ class SourceQuery:
                 columns, or its own columns could not be published.
         """
         expected = f"SELECT over {' and '.join(self.aliases)}"
-        place = SqlPlace(self.resource, self.path, SourceSchemaInvalid, expected)
+        place = SqlPlace(
+            self.resource, self.path, SourceSchemaInvalid, expected, varying=CHANGES_ROWS
+        )
         try:
             frame = checked_query(self.spark, query, frames, place)
         except (PySparkException, Py4JError) as error:

@@ -1,7 +1,7 @@
 """Schemas that could be read and never written, or written and never read: refused at once.
 
 Two columns of one struct whose names differ only in case write fine and then cannot be read, and
-columns without a type fail in Parquet only when the rows are written (`join.md` section 4).
+columns without a type fail in Parquet only when the rows are written (rule W22).
 """
 
 from __future__ import annotations

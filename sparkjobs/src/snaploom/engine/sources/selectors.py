@@ -1,8 +1,8 @@
 """Which fields a declaration means: by their coordinate, by their metadata, or by both.
 
-Expressions are searched for in the coordinate, not anchored, in linear time (decision 31); a field
-that any selector of a list selects is selected, and within one selector exclusion wins (`join.md`
-section 1.2).
+Expressions are searched for in the coordinate, not anchored, in linear time (decision 0031). A
+field that any selector of a list selects is selected, and within one selector exclusion wins (rule
+W20).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the declarations of a source say about its columns, carried out once they are read.
 
 The order is always the same: read, transformers, applicators, and the snapshot's field is dropped
-last, so that both can see it (`join.md` section 1.5).
+last, so that both can see it (rule W20).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 
 from snaploom.engine.columnmetadata import relabelled
 from snaploom.engine.failures import translate
-from snaploom.engine.fields import find_field, quote
+from snaploom.engine.fields import find_field
 from snaploom.engine.sources.applying import applied
 from snaploom.engine.sources.port import SourceFrame, SourceReader
 from snaploom.engine.sources.transforming import Columns, transformed
@@ -23,6 +23,7 @@ from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.fieldtransformer import FieldTransformer
 from snaploom.models.metadataapplicator import MetadataApplicator
 from snaploom.models.times import EpochNanos
+from snaploom.planning.fieldpaths import quote
 from snaploom.planning.intervals import SourceSnapshots
 
 

@@ -22,7 +22,7 @@ from pyspark.sql import types as spark
 from whenever import Date
 
 from snaploom.engine.failures import translate
-from snaploom.engine.fields import Found, find_field, quote
+from snaploom.engine.fields import Found, find_field
 from snaploom.engine.sources.instants import (
     EXPECTED,
     NotAnInstant,
@@ -34,6 +34,7 @@ from snaploom.engine.sources.instants import (
 from snaploom.errors import SnapshotValueInvalid, SourceSchemaInvalid
 from snaploom.models.datasource import FromFieldValue, TimeFormat
 from snaploom.models.times import NANOS_PER_MICROSECOND, EpochNanos
+from snaploom.planning.fieldpaths import quote
 
 RawValue = str | int
 
@@ -184,7 +185,10 @@ class SnapshotColumn:
             TimeFormat.ISO8601_DATE_TIME,
         ):
             return _Reading(column, self._as_declared, sf.lit)
-        if isinstance(data_type, spark.DateType) and time_format is TimeFormat.ISO8601_DATE:
+        if isinstance(data_type, spark.DateType) and time_format in (
+            TimeFormat.ISO8601_DATE,
+            TimeFormat.TIMESTAMP,  # which holds a day without loss: the midnight that begins it
+        ):
             return _Reading(sf.unix_date(column), self._from_days, _date)
         if isinstance(data_type, spark.TimestampType) and time_format is TimeFormat.TIMESTAMP:
             return _Reading(sf.unix_micros(column), _from_micros, _timestamp)
@@ -206,7 +210,7 @@ class SnapshotColumn:
             path=self._at("timeFormat"),
             found=data_type.simpleString(),
             expected=_ACCEPTED[time_format],
-            hint="choose the timeFormat of this column, or declare its type in schemaFields",
+            hint=_hint(data_type),
         )
 
     def _counted(
@@ -281,10 +285,25 @@ _FIELD = "snapshot.fromFieldValue"
 _ACCEPTED = {
     TimeFormat.ISO8601_DATE: "string or date",
     TimeFormat.ISO8601_DATE_TIME: "string",
-    TimeFormat.TIMESTAMP: "timestamp or timestamp_ntz",
+    TimeFormat.TIMESTAMP: "timestamp, timestamp_ntz or date",
     TimeFormat.UNIX_MILLISECONDS: "tinyint, smallint, int, bigint or decimal(n,0)",
     TimeFormat.UNIX_SECONDS: "tinyint, smallint, int, bigint or decimal(n,0)",
 }
+
+
+def _hint(data_type: spark.DataType) -> str:
+    """What to do about a column that a time format cannot read: the formats that can, if any."""
+    name = data_type.simpleString()
+    if isinstance(data_type, spark.DecimalType):
+        name = "decimal(n,0)" if data_type.scale == 0 else name
+    fitting = [
+        str(time_format)
+        for time_format, accepted in _ACCEPTED.items()
+        if name in accepted.replace(" or ", ", ").split(", ")
+    ]
+    if fitting:
+        return f"a column of this type is read by timeFormat: {' or '.join(fitting)}"
+    return "write the column as such a type, or declare its type in schemaFields"
 
 
 def _converted(reading: _Reading, value: RawValue | None) -> EpochNanos:

@@ -2,7 +2,7 @@
 
 They look at columns, not at what is inside them, and each sees what the one before it made. What
 they select depends on the snapshot: a column that changed its name over the years is given one name
-here, and join keys go on finding it (`join.md` section 1.5).
+here, and join keys go on finding it (rule W20).
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from pyspark.sql import types as spark
 
 from snaploom.engine.datatypes import to_spark
 from snaploom.engine.failures import translate
-from snaploom.engine.fields import quote
 from snaploom.engine.sources.schemas import name_clashes
 from snaploom.engine.sources.selectors import is_selected, searched
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.fieldtransformer import FieldTransformer, Rename, SnapshotRange, Transformer
 from snaploom.models.times import EpochNanos, parse_instant
+from snaploom.planning.fieldpaths import quote
 from snaploom.planning.regexes import RegexError
+from snaploom.planning.sqlgate.varying import CHANGES_ROWS
 from snaploom.sparkgate.gate import (
     CheckedExpression,
     SqlPlace,
     check_resolved,
     checked_expression,
 )
-from snaploom.sparkgate.judging import VALUES
+from snaploom.sparkgate.treerules import VALUES
 
 VALUE = "value"
 """Name by which an expression reads the field that it computes anew."""
@@ -110,6 +111,7 @@ class _Place:
             SourceSchemaInvalid,
             f"an expression over `{VALUE}`, of listed functions",
             f"a snapshot of {self.source}",
+            varying=CHANGES_ROWS,
         )
 
 

@@ -1,1 +1,4 @@
-"""What a job works on: declarations in files, or the Bundle that the operator hands over."""
+"""The input of a job: declarations in files, or the Bundle from the operator.
+
+Parsing is in `loading`, validation in `planning`.
+"""

@@ -16,7 +16,7 @@ from pathlib import Path
 from pydantic import JsonValue, ValidationError
 
 from snaploom.errors import FormatTooNew, SnaploomError
-from snaploom.jobs.declarations.files import refuse
+from snaploom.jobs.declarations.declarationfiles import refuse
 from snaploom.jobs.reports.identity import Owner
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.finding import Finding, Severity
@@ -34,7 +34,7 @@ COMPRESSED = ".gz"
 """What the key ends in where the Bundle is too long for a ConfigMap as text."""
 
 SECRETS = frozenset({"SL143", SECRET_CODE})
-"""Codes of secrets in a declaration: warnings on a laptop, refused here (ruling D41)."""
+"""Codes of secrets in a declaration: warnings on a laptop, refused here (rule R16)."""
 
 _RUNNABLE = (("outputDataset", OutputDataset.__name__), ("skippingIndex", SkippingIndex.__name__))
 
@@ -55,10 +55,10 @@ class BundleFile:
 
     @property
     def owner(self) -> Owner:
-        """The resource that it is of, as far as that can be told without parsing all of it.
+        """The resource that it is of, as far as that is known without parsing all of it.
 
         Raises:
-            BundleUnreadable: it cannot be told.
+            BundleUnreadable: it cannot be found.
         """
         for key, kind in _RUNNABLE:
             resource = self.raw.get(key)
@@ -75,7 +75,7 @@ class BundleFile:
             uid: of the resource that it must be of; one in the Bundle must be the same.
 
         Raises:
-            FormatTooNew: a newer Snaploom wrote it (ruling D19).
+            FormatTooNew: a newer Snaploom wrote it (rule P8).
             BundleUnreadable: it is no Bundle, or one of another resource.
         """
         version = self.raw.get("format")

@@ -1,1 +1,4 @@
-"""Skipping indexes as jobs: what is asked, what it is about, and the work in a session of Spark."""
+"""Jobs on skipping indexes: requests, targets, and the work in a Spark session.
+
+The indexes themselves are in `skipping`.
+"""

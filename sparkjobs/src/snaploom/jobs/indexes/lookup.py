@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from snaploom.errors import IndexNotFound, IndexNotPossible, IndexUnreadable
-from snaploom.jobs.indexes.requests import IndexedPlace
+from snaploom.jobs.indexes.indexrequests import IndexedPlace
 from snaploom.planning.hadoopuris import hadoop_uri
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.formats.keys import ParquetKeys

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 
 from snaploom.engine.formats import FORMAT_NAMES, READ_OPTIONS
 from snaploom.errors import SnaploomError, TargetNotIndexable
-from snaploom.jobs.declarations.files import Declarations, refuse
-from snaploom.jobs.indexes.requests import IndexedPlace
+from snaploom.jobs.declarations.declarationfiles import Declarations, refuse
+from snaploom.jobs.indexes.indexrequests import IndexedPlace
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.datasource import DataSource, HdfsLike
 from snaploom.models.outputdataset import OutputDataset
@@ -89,7 +89,7 @@ def places_on_publish(
     Args:
         declarations: where they and what they refer to are.
         output: name of the OutputDataset.
-        warn: told what a person should know about those that are left out.
+        warn: takes a warning about each that is left out.
     """
     places = []
     for name in indexes_on_publish(declarations, output):

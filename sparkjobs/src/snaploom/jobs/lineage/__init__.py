@@ -1,6 +1,6 @@
-"""Lineage: what was made of what, told to others as a run goes on, in the words of OpenLineage.
+"""Lineage: sends OpenLineage events about a run's inputs and outputs while it works.
 
-From the bottom: `datasets` names what is read and written, `queries` and `columns` say which column
-comes from which, `events` makes events of all that, and `following` sends them. Everything but the
-last is pure, and the last is given a run's events and its Report like everybody else who is told.
+`datasets` names what is read and written, `querycolumns` and `columnlineage` trace columns,
+`openlineageevents` builds events, and `runlistener` and `sender` send them. All but the last two
+are pure; they get a run's events and its Report as every other listener does.
 """

@@ -1,7 +1,7 @@
-"""Names of datasets, by the naming rules of OpenLineage: others that read the same say the same.
+"""Names of datasets by OpenLineage's naming rules, so that other tools use the same names.
 
-A dataset is a folder of files, or a table. Its namespace says where, its name what. Databases that
-the rules do not list are named in the same way, by the kind of the database.
+A dataset is a folder of files, or a table. Its namespace is the place, its name the data. Databases
+that the rules do not list are named in the same way, by the kind of the database.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Facets of datasets and runs: what events say besides names."""
+"""Facets of datasets and runs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from openlineage.client.facet_v2 import (
 )
 
 import snaploom
-from snaploom.jobs.lineage.columns import ColumnLineage, InputColumn
+from snaploom.jobs.lineage.columnlineage import ColumnLineage, InputColumn
 from snaploom.planning.schemas import Array, Field, Map, Struct, Type, describe
 
 PRODUCER = f"urn:snaploom:{snaploom.__version__}"
-"""Who says all this."""
+"""The producer of the events."""
 
 
 def error_facet(message: str) -> RunFacet:
@@ -46,7 +46,7 @@ def _fields(fields: Iterable[Field]) -> list[schema_dataset.SchemaDatasetFacetFi
 
 
 def _type_name(type_: Type) -> str:
-    """The name of a type; what is inside a struct is told of by its fields."""
+    """The name of a type; fields of a struct have their own facets."""
     match type_:
         case Struct():
             return "struct"

@@ -1,1 +1,4 @@
-"""What is done with published snapshots: compared, checked, estimated from, sorted, deleted."""
+"""Jobs on published snapshots: compare, check, estimate, sort, delete.
+
+Not here: publishing them (`jobs.weaving`) and the manifest (`storage`).
+"""

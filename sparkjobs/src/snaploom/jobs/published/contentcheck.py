@@ -1,4 +1,4 @@
-"""What is in published files, compared with what was published: rows, schema, keys of the root."""
+"""Checks published files against their records: rows, schema, keys of the root."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from snaploom.engine.schemadocument import schema_of, struct_from
 from snaploom.errors import SnaploomError, SourceSchemaInvalid, StorageError
 from snaploom.jobs.interruption import Interruption, run_interruptibly
 from snaploom.jobs.job import JobGroup
-from snaploom.jobs.session.failures import translated
+from snaploom.jobs.session.errortranslation import translated
 from snaploom.jobs.session.spark import build_session
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.outputfolder import DataFormat
 from snaploom.models.run import RunSettings
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.storage import layout
-from snaploom.storage.checking import Fault, FaultKind
-from snaploom.storage.documents import read_schema
 from snaploom.storage.entries import SnapshotRecord
-from snaploom.storage.footers import read_footer
+from snaploom.storage.foldercheck import Fault, FaultKind
 from snaploom.storage.objectstore import ObjectStore, refuse_links
+from snaploom.storage.parquetfooters import read_footer
+from snaploom.storage.schemadocuments import read_schema
 from snaploom.storage.state import FolderState
 
 _SELF_DESCRIBING = (DataFormat.PARQUET, DataFormat.AVRO)
-"""Formats whose files tell their schema."""
+"""Formats whose files contain their schema."""
 
 
 def check_content(
@@ -39,7 +39,7 @@ def check_content(
     state: FolderState,
     root_key: Sequence[str],
     times: Sequence[EpochNanos],
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     interruption: Interruption,
     allow: Allowances = NO_ALLOWANCES,
 ) -> tuple[Fault, ...]:
@@ -51,8 +51,8 @@ def check_content(
         state: what is published.
         root_key: columns of the root that identify a row; none to leave that out.
         times: of the snapshots to read; they are live.
-        tell: takes a line about each snapshot, from another thread.
-        interruption: from `hearing_signals`.
+        report: takes a line about each snapshot, from another thread.
+        interruption: from `signal_handlers`.
         allow: what `run` may ask for beyond the built-in lists.
 
     Raises:
@@ -67,7 +67,7 @@ def check_content(
         faults: list[Fault] = []
         for number, time in enumerate(times):
             interruption.check()
-            tell(f"snapshot {number + 1} of {len(times)}: {format_instant(time)}")
+            report(f"snapshot {number + 1} of {len(times)}: {format_instant(time)}")
             group.enter(spark, f"check-{number}", f"checking {format_instant(time)}")
             faults.extend(checker.faults(state.live[time]))
         return tuple(faults)
@@ -109,8 +109,8 @@ class _Checker:
                 yield from self._content(record, schema, files)
         except SnaploomError as error:
             broken = list(self._unreadable(record, schema))
-            told = f"{error.message}: {error.found}" if error.found else error.message
-            whole = Fault(FaultKind.FILE, record.partition, told[:1000], record.time)
+            detail = f"{error.message}: {error.found}" if error.found else error.message
+            whole = Fault(FaultKind.FILE, record.partition, detail[:1000], record.time)
             yield from broken or [whole]
 
     def _content(
@@ -122,9 +122,11 @@ class _Checker:
         if rows != record.rows:
             yield self._rows(record, rows)
         if self._format in _SELF_DESCRIBING:
-            told = self._told_schema(files)
-            if not same_types(told, schema):
-                message = f"the files hold {told.simpleString()}, and held {schema.simpleString()}"
+            detail = self._footer_schema(files)
+            if not same_types(detail, schema):
+                message = (
+                    f"the files hold {detail.simpleString()}, and held {schema.simpleString()}"
+                )
                 yield Fault(FaultKind.SCHEMA, record.partition, message[:1000], record.time)
         if self._root_key:
             result = uniqueness(frame, key_columns(schema, self._root_key))
@@ -132,8 +134,8 @@ class _Checker:
                 yield Fault(FaultKind.ROOT_KEY, record.partition, result.measured, record.time)
 
     def _rows(self, record: SnapshotRecord, rows: int) -> Fault:
-        told = f"it has {rows:,} rows, and had {record.rows:,} when it was published"
-        return Fault(FaultKind.ROWS, record.partition, told, record.time)
+        detail = f"it has {rows:,} rows, and had {record.rows:,} when it was published"
+        return Fault(FaultKind.ROWS, record.partition, detail, record.time)
 
     def _unreadable(self, record: SnapshotRecord, schema: StructType) -> Iterator[Fault]:
         for file in record.files:
@@ -142,14 +144,14 @@ class _Checker:
                 with translated():
                     _read_through(self._frame([file.path], schema))
             except SnaploomError as error:
-                told = f"it cannot be read: {error.found or error.message}"
-                yield Fault(FaultKind.FILE, file.path, told, record.time)
+                detail = f"it cannot be read: {error.found or error.message}"
+                yield Fault(FaultKind.FILE, file.path, detail, record.time)
 
     def _frame(self, files: Sequence[str], schema: StructType) -> DataFrame:
         return read_files(self._spark, self._uris(files), self._format, schema)
 
-    def _told_schema(self, files: Sequence[str]) -> StructType:
-        """The schema that all files tell together."""
+    def _footer_schema(self, files: Sequence[str]) -> StructType:
+        """The merged schema of all files."""
         if self._format is DataFormat.PARQUET:
             refuse_foreign_types(self._store, files)
         options = {**READ_OPTIONS[self._format], "mergeSchema": "true", "__globPaths__": "false"}

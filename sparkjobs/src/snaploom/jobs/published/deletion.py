@@ -20,9 +20,9 @@ from snaploom.models.times import EpochNanos
 from snaploom.storage.layout import new_run_id
 from snaploom.storage.ownership import FolderOwner
 from snaploom.storage.removal import remove_folder
-from snaploom.storage.run import Run
+from snaploom.storage.writeridentity import Run
 
-NAMES_TOLD = 20
+NAMES_SHOWN = 20
 """Names of files that stay, in a Report."""
 
 
@@ -60,6 +60,6 @@ def remove_output(
         files=removal.files,
         bytes=removal.bytes,
         left=len(removal.left),
-        left_names=tuple(name[:1024] for name in removal.left[:NAMES_TOLD]),
+        left_names=tuple(name[:1024] for name in removal.left[:NAMES_SHOWN]),
         table=table,
     )

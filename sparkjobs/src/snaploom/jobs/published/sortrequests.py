@@ -1,4 +1,4 @@
-"""Sorting of published snapshots as it is asked for, and what came of it; without Spark."""
+"""Requests to sort published snapshots, and their results; without Spark."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from snaploom.errors import FolderNotOurs
-from snaploom.jobs.declarations.files import Declarations, refuse
-from snaploom.jobs.indexes.requests import IndexedPlace
+from snaploom.jobs.declarations.declarationfiles import Declarations, refuse
+from snaploom.jobs.indexes.indexrequests import IndexedPlace
 from snaploom.jobs.indexes.targets import index_names, places_on_publish
 from snaploom.jobs.interruption import Interruption
-from snaploom.jobs.session.folders import open_place
+from snaploom.jobs.session.folderstores import open_place
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import RunSettings
@@ -69,7 +69,7 @@ def place_of_output(
         declarations: where it is.
         name: of the OutputDataset or the SkippingIndex.
         settings: of the Spark session.
-        warn: told what a person should know about indexes that are left out.
+        warn: takes a warning about each index that is left out.
 
     Returns:
         None for a SkippingIndex over something else than an output.
@@ -198,14 +198,14 @@ class SnapshotsSorted:
 
 
 class SortSnapshots(Protocol):
-    """`snaploom.jobs.published.sorting.sort_snapshots`, which brings Spark along."""
+    """`snaploom.jobs.published.snapshotsort.sort_snapshots`, which brings Spark along."""
 
     def __call__(
         self,
         place: PublishedPlace,
         request: SortRequest,
         times: Sequence[EpochNanos],
-        tell: Callable[[str, int, int], None],
+        report: Callable[[str, int, int], None],
         on_tick: Callable[[], None],
         interruption: Interruption,
     ) -> SnapshotsSorted:

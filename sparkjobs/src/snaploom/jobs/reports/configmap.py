@@ -5,7 +5,7 @@ gets, creates and updates ConfigMaps, and asks for nothing else: those are the v
 service account of a Spark driver needs for it.
 
 The ConfigMap is owned by the resource that the run is of, not by the application, so that it
-outlives the latter (`operator.md` section 4).
+outlives the latter (rule R7).
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ from snaploom.jobs.reports.size import compact, fitting
 from snaploom.jobs.reports.writer import ReportNotOurs, ReportNotWritten
 from snaploom.models.common import API_VERSION, GROUP
 from snaploom.models.report import Report
+
+USER_AGENT = "snaploom-job"
+"""Who a job is in audit logs, and as the manager of what it writes."""
 
 KEY = "report.json"
 """Key of the Report in the ConfigMap."""
@@ -106,7 +109,7 @@ class ConfigMapReport:
                 if self._put(self._api, data):
                     return
         except ApiException as error:
-            raise self._not_written(told_by(error)) from error
+            raise self._not_written(api_message(error)) from error
         except ConfigException as error:
             raise NoCluster(
                 f"the Report is not written to {self._place}",
@@ -146,7 +149,7 @@ class ConfigMapReport:
                     place.namespace, self._manifest(data), _request_timeout=TIMEOUT
                 )
             else:
-                # All that others added to it stays; its resourceVersion tells whether they did.
+                # All that others added to it stays; its resourceVersion shows whether they did.
                 last.data = data
                 self._last = api.replace_namespaced_config_map(
                     place.name, place.namespace, last, _request_timeout=TIMEOUT
@@ -176,13 +179,13 @@ class ConfigMapReport:
         return ReportNotWritten(f"the Report is not written to {self._place}", found=found)
 
 
-def told_by(error: ApiException) -> str:
-    """What the API server said, such as which right is missing."""
+def api_message(error: ApiException) -> str:
+    """The message of the API server, such as which right is missing."""
     try:
-        said = json.loads(error.body or "")["message"]
+        message = json.loads(error.body or "")["message"]
     except (ValueError, KeyError, TypeError):
-        said = error.reason
-    return f"{error.status} {said}"
+        message = error.reason
+    return f"{error.status} {message}"
 
 
 def owner_reference(owner: Owner, identity: RunIdentity) -> V1OwnerReference:
@@ -220,6 +223,8 @@ def connect() -> CoreV1Api:
         load_kube_config(named, client_configuration=configuration, persist_config=False)
     else:
         load_incluster_config(client_configuration=configuration)
-    # Attempts are counted by whoever writes; the client's own would only make each longer.
+    # The caller counts attempts; the client's own would only make each longer.
     configuration.retries = False
-    return CoreV1Api(ApiClient(configuration))
+    client = ApiClient(configuration)
+    client.user_agent = USER_AGENT
+    return CoreV1Api(client)

@@ -1,4 +1,4 @@
-"""What the exit code of a process says of Reports; the codes themselves stand in `cli/main.py`."""
+"""Maps Reports to the exit code of a process; the codes are listed in `cli/main.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import snaploom
 from snaploom.errors import Interrupted, LeaseNotObtained, SnaploomError
-from snaploom.jobs.declarations.files import exit_code_of
+from snaploom.jobs.declarations.declarationfiles import exit_code_of
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.times import EpochNanos, format_instant

@@ -1,4 +1,4 @@
-"""Who a run in a cluster is, and of which resource: what its submitter says, told in its Report."""
+"""The identity of a run in a cluster, from its submitter: the run, and its resource."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class RunIdentity:
     """What the operator knows a run by; storage gives it an identity of its own besides.
 
     Names of published files must never come again, and nobody can promise that of a name that is
-    handed in: so files bear an id that the run makes up, and the Report tells both.
+    handed in: so files bear an id that the run makes up, and the Report has both.
     """
 
     run_id: str

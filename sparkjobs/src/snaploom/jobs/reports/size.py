@@ -1,4 +1,4 @@
-"""A Report that fits: lists lose their oldest members until it does, and it says so.
+"""Shortens a Report to fit: lists lose their oldest members, and it states how many.
 
 A ConfigMap holds 1 MiB; what is left out is in the manifest, which is authoritative.
 """
@@ -31,7 +31,7 @@ _LISTS = {
     "index.done": False, "index.warnings": False, "removed.leftNames": False,
 }  # fmt: skip
 """Lists that may be shortened; whether their oldest members, which go first, come first. Of what
-has no age the first members stay: the first failure tells why the run failed."""
+has no age the first members stay: the first failure is why the run failed."""
 
 
 def fitting(report: Report, limit: int = LARGEST_REPORT) -> Report:

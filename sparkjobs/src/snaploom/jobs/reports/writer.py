@@ -1,6 +1,6 @@
 """Writes Reports while a run goes on, in a thread of its own: seldom, patiently, never in its way.
 
-The manifest of a folder is authoritative. A Report that cannot be written is told on standard
+The manifest of a folder is authoritative. A Report that cannot be written is reported on standard
 error, tried again for a while, and changes nothing about the run.
 """
 
@@ -63,17 +63,17 @@ class ReportWriter:
     """Writes the newest Report that it was offered; what came between is left out."""
 
     def __init__(
-        self, sink: ReportSink, say: Callable[[str], None], patience: Patience | None = None
+        self, sink: ReportSink, log: Callable[[str], None], patience: Patience | None = None
     ) -> None:
         """Start the thread."""
         self._sink = sink
-        self._say = say
+        self._log = log
         self._patience = patience or Patience()
         self._changed = threading.Condition()
         self._newest: Report | None = None
         self._written: Report | None = None
         self._is_ending = False
-        self._said = ""
+        self._logged = ""
         self._thread = threading.Thread(target=self._work, name="snaploom-report", daemon=True)
         self._thread.start()
 
@@ -95,7 +95,7 @@ class ReportWriter:
         self._thread.join(patience.when_interrupted if is_stopped else patience.at_the_end)
         if self._written == report:
             return True
-        self._say("the last Report is not written; what the run did stands in the manifest")
+        self._log("the last Report is not written; what the run did stands in the manifest")
         return False
 
     def _work(self) -> None:
@@ -104,13 +104,13 @@ class ReportWriter:
             try:
                 self._sink.write(report)
             except ReportNotWritten as error:
-                self._tell(error)
+                self._log_failure(error)
                 if not error.retryable:
                     return
                 doubled = max(self._patience.first_pause, 2 * pause)
                 pause = min(self._patience.longest_pause, doubled)
             else:
-                self._written, self._said, pause = report, "", 0.0
+                self._written, self._logged, pause = report, "", 0.0
 
     def _next(self, pause: float) -> Report | None:
         """The next Report to write, when it is time; None when the last one is written.
@@ -127,8 +127,8 @@ class ReportWriter:
             self._changed.wait_for(lambda: self._is_ending or self._newest != self._written)
             return None if self._newest == self._written else self._newest
 
-    def _tell(self, error: ReportNotWritten) -> None:
+    def _log_failure(self, error: ReportNotWritten) -> None:
         text = str(error)
-        if text != self._said:
-            self._said = text
-            self._say(f"warning {text}")
+        if text != self._logged:
+            self._logged = text
+            self._log(f"warning {text}")

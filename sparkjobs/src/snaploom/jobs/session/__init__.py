@@ -1,1 +1,4 @@
-"""The session of Spark and what is set around it: settings, folders, loggers, failures told."""
+"""The Spark session and its surroundings: settings, folder stores, loggers, error translation.
+
+Nothing else builds a session; what runs in one is in the other packages of `jobs`.
+"""

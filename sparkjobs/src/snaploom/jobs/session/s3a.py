@@ -1,4 +1,4 @@
-"""Hadoop's S3 client told what the environment says, so that Spark and Snaploom use one server.
+"""Configures Hadoop's S3 client from the environment, so that Spark uses the same server.
 
 Spark itself hands over keys and `AWS_ENDPOINT_URL`, but no region, and not that servers other than
 Amazon's have their buckets in the path. Nothing secret passes through here.

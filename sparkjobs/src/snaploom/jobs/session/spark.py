@@ -2,7 +2,7 @@
 
 Under `spark-submit`, and in a cluster, master, memory and executors are the submitter's. On a
 laptop there is nobody else to choose: all cores, no web pages, and a quiet console, since what
-people should see is told by Snaploom itself.
+people should see is reported by Snaploom itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from snaploom.engine.settings import SESSION_SETTINGS
 from snaploom.errors import SnaploomError
 from snaploom.hadoop.jvm import jvm_of
-from snaploom.jobs.session.logs import silence_py4j
+from snaploom.jobs.session.loggers import silence_py4j
 from snaploom.jobs.session.s3a import s3a_settings
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.run import RunSettings, spark_memory
@@ -42,10 +42,10 @@ LAPTOP_SETTINGS: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-"""What a laptop's session has unless the resource's `run.spark` says otherwise."""
+"""Defaults of a laptop's session, which the resource's `run.spark` overrides."""
 
 RESULT_SETTINGS: Mapping[str, str] = {"spark.sql.session.timeZone": "UTC"}
-"""What the result of a query depends on unless `run.spark` says otherwise: without it, `to_date` of
+"""What the result of a query depends on unless `run.spark` overrides it: without it, `to_date` of
 a timestamp would give another day on a machine elsewhere."""
 
 EXECUTOR_JAVA = "spark.executor.extraJavaOptions"
@@ -55,7 +55,7 @@ SCHEDULING: Mapping[str, str] = {"spark.scheduler.mode": "FAIR"}
 """Outputs that are woven at a time have a pool each, of which Spark serves all alike; jobs of one
 pool take turns as they would otherwise."""
 
-_TELLS_PASSWORDS = "org.apache.spark.sql.execution.datasources.jdbc.connection"
+_LOGS_PASSWORDS = "org.apache.spark.sql.execution.datasources.jdbc.connection"
 """Logger that prints the properties of each connection to a database, its password among them."""
 
 _THREAD = re.compile(r'^Exception in thread "[^"]*" (?:[\w.$]+: )?')
@@ -64,7 +64,7 @@ DEBUG_VARIABLE = "SNAPLOOM_DEBUG"
 """Environment variable that lets Spark speak."""
 
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""Environment variable by which `spark-submit` tells a Python program that it started its JVM."""
+"""Environment variable that `spark-submit` sets for a Python program whose JVM it started."""
 
 
 WORKER_PYTHON = "PYSPARK_PYTHON"
@@ -98,7 +98,7 @@ def build_session(
         run: the resource's run settings; its Spark configuration wins over ours, except for the
             settings that correctness rests on.
         allow: what it may ask for beyond the built-in lists.
-        asked: settings of whoever started the process, which win and are not judged.
+        asked: settings of the process's caller, which win and are not judged.
 
     Raises:
         SettingNotAllowed: the resource makes a setting that is on no list.
@@ -134,14 +134,15 @@ def build_session(
 def _keep_passwords_out_of_logs(spark: SparkSession) -> None:
     """Leave out the lines of Spark's that print the password of a database, which DEBUG shows."""
     log4j = jvm_of(spark).org.apache.logging.log4j
-    if log4j.LogManager.getLogger(_TELLS_PASSWORDS).isDebugEnabled():
-        log4j.core.config.Configurator.setLevel(_TELLS_PASSWORDS, log4j.Level.INFO)
+    if log4j.LogManager.getLogger(_LOGS_PASSWORDS).isDebugEnabled():
+        log4j.core.config.Configurator.setLevel(_LOGS_PASSWORDS, log4j.Level.INFO)
 
 
 def _refuse_unlisted(run: RunSettings, allow: Allowances) -> None:
     """Stop where a resource would have Spark load something, or reach somewhere.
 
-    Validation says the same; but not every command validates, and a Bundle may come from anywhere.
+    Validation checks the same; but not every command validates, and a Bundle may come from
+    anywhere.
     """
     for refused in refusals(run.spark, allow):
         raise SettingNotAllowed(
@@ -159,7 +160,7 @@ def in_utc(options: str) -> str:
 
 
 def _submitted(setting: str) -> str:
-    """A setting as `spark-submit` was told; empty without."""
+    """A setting as passed to `spark-submit`; empty without."""
     if not _is_submitted():
         return ""
     SparkContext._ensure_initialized()
@@ -190,11 +191,11 @@ def _start_quietly(name: str, settings: Mapping[str, str]) -> None:
 
 
 def _cause(printed: str) -> str:
-    """The line that tells why a JVM ended: its first error, else the first thing it said."""
+    """The line with the cause of a JVM's end: its first error, else its first line."""
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
-    telling = [line for line in lines if "Exception" in line or "rror" in line]
-    said = [line for line in lines if "WARN" not in line]
-    return _THREAD.sub("", next(iter((*telling, *said)), ""))
+    errors = [line for line in lines if "Exception" in line or "rror" in line]
+    rest = [line for line in lines if "WARN" not in line]
+    return _THREAD.sub("", next(iter((*errors, *rest)), ""))
 
 
 def _not_started(found: str) -> SparkNotStarted:
@@ -206,8 +207,8 @@ def _not_started(found: str) -> SparkNotStarted:
     )
 
 
-def told_settings(spark: SparkSession) -> dict[str, str]:
-    """The settings that results depend on, as a session has them, for the Report (ruling D10)."""
+def result_settings(spark: SparkSession) -> dict[str, str]:
+    """The settings that results depend on, as a session has them, for the Report (rule W4)."""
     names = (*(setting.name for setting in SESSION_SETTINGS), *RESULT_SETTINGS)
     return {name: spark.conf.get(name, "") or "" for name in names}
 

@@ -1,1 +1,4 @@
-"""Weaving: from a plan to published snapshots, one after another; outputs beside each other."""
+"""Weaving: joins and publishes the snapshots of outputs as their plan lists them.
+
+Plans are made in `planning`, joins in `engine`, commits in `storage`.
+"""

@@ -1,8 +1,8 @@
-"""The clock of a run against the log of its folder (X6, ruling D29).
+"""The clock of a run against the log of its folder (rule P18).
 
 Time must not go back from one publication to the next: ages are counted from it, so that a snapshot
 dated too early would be deleted too early. A run whose clock is behind the newest moment of the log
-therefore dates what it writes with that moment. That alone harms nobody, whichever of the two
+therefore dates what it writes with that moment. That by itself harms nothing, whichever of the two
 clocks is wrong: what is dated later is kept longer. But where a source is read as of "now", a
 clock that is behind would publish wrong snapshot times, and the run is refused.
 """
@@ -49,7 +49,7 @@ def check_clock(bundle: Bundle, state: FolderState, present: EpochNanos) -> tupl
     Args:
         bundle: the output, and what it reads.
         state: of its folder.
-        present: what the clock says.
+        present: the time of the clock.
 
     Returns:
         What a person should know.
@@ -60,7 +60,7 @@ def check_clock(bundle: Bundle, state: FolderState, present: EpochNanos) -> tupl
     newest = newest_moment(state)
     if newest is None or newest - present <= TOLERATED:
         return ()
-    found = f"the clock says {format_instant(present)}, the log has {format_instant(newest)}"
+    found = f"the clock has {format_instant(present)}, the log has {format_instant(newest)}"
     read_now = [source.name for source in bundle.data_sources if _is_read_now(source)]
     if read_now:
         raise ClockBehind(

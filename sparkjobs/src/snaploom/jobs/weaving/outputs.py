@@ -10,26 +10,27 @@ from threading import Lock
 
 from pyspark.sql import SparkSession
 
-from snaploom.jobs.events import Event, OfOutput, TasksDone, Tell, Warned
-from snaploom.jobs.indexes.indexing import follow_publication
-from snaploom.jobs.indexes.requests import IndexedPlace
-from snaploom.jobs.interruption import Interruption, hearing_signals, run_interruptibly
+from snaploom.jobs.indexes.indexjobs import follow_publication
+from snaploom.jobs.indexes.indexrequests import IndexedPlace
+from snaploom.jobs.interruption import Interruption, run_interruptibly, signal_handlers
 from snaploom.jobs.job import Job, JobGroup, OpenLease
-from snaploom.jobs.lineage.opening import Begin, Follower, telling_lineage
-from snaploom.jobs.published.estimating import Estimate
-from snaploom.jobs.session.failures import translated
-from snaploom.jobs.session.logs import told_as_events
+from snaploom.jobs.lineage.activation import Begin, Follower, lineage_listener
+from snaploom.jobs.published.runestimate import Estimate
+from snaploom.jobs.runevents import EmitEvent, Event, OfOutput, TasksDone, Warned
+from snaploom.jobs.session.errortranslation import translated
+from snaploom.jobs.session.loggers import warnings_as_events
 from snaploom.jobs.session.spark import build_session, configured
-from snaploom.jobs.weaving.options import AS_DECLARED, RunOptions
+from snaploom.jobs.weaving.outputrun import weave_output
 from snaploom.jobs.weaving.parallel import in_parallel
 from snaploom.jobs.weaving.preparation import Prepared, estimate, prepare
-from snaploom.jobs.weaving.weaving import weave_output
+from snaploom.jobs.weaving.runoptions import AS_DECLARED, RunOptions
+from snaploom.jobs.weaving.schemaforecast import foreseen
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.report import Report
 from snaploom.models.times import EpochNanos, now
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.dependence import upstream_outputs
-from snaploom.planning.plan import RunPlan
+from snaploom.planning.plan import RunPlan, followed
 from snaploom.planning.selection import EVERYTHING, Selection
 from snaploom.storage.claims import ClaimLease
 
@@ -42,7 +43,7 @@ def weave_outputs(
     bundles: Sequence[Bundle],
     moment: EpochNanos,
     limit: int | None,
-    tell: Tell,
+    emit: EmitEvent,
     on_tick: Callable[[], None],
     interruption: Interruption,
     indexes: Mapping[str, Sequence[IndexedPlace]] = NO_INDEXES,
@@ -58,9 +59,9 @@ def weave_outputs(
         bundles: the outputs.
         moment: the instant of planning.
         limit: snapshots to publish at most, of each output.
-        tell: takes events, from any thread.
+        emit: takes events, from any thread.
         on_tick: called several times a second from this thread.
-        interruption: from `hearing_signals`.
+        interruption: from `signal_handlers`.
         indexes: by name of output, indexes that follow its publications (`trigger: ON_PUBLISH`).
         options: what is asked beyond the declarations.
         lease: where runs of one folder learn of each other.
@@ -72,20 +73,20 @@ def weave_outputs(
     job = Job(
         now=moment,
         clock=now,
-        tell=tell,
+        emit=emit,
         interruption=interruption,
         limit=limit,
         options=options,
         lease=lease,
     )
     by_name = {bundle.output.name: bundle for bundle in bundles}
-    watch = _Watch(tell, on_tick)
+    watch = _Watch(emit, on_tick)
 
     def work() -> tuple[Report, ...]:
         interruption.check()
         spark = build_session("snaploom", bundles[0].output.spec.run, options.allow)
         for bundle in bundles[1:]:
-            _warn_of_other_settings(bundles[0], bundle, tell)
+            _warn_of_other_settings(bundles[0], bundle, emit)
         reports = in_parallel(
             tuple(by_name),
             _read_first(bundles),
@@ -103,8 +104,8 @@ def weave_outputs(
         return tuple(reports.values())
 
     with (
-        told_as_events(tell),
-        telling_lineage(os.environ, tell, lambda: interruption.is_requested) as begin,
+        warnings_as_events(emit),
+        lineage_listener(os.environ, emit, lambda: interruption.is_requested) as begin,
     ):
         return run_interruptibly(work, interruption, watch.cancel, watch.tick)
 
@@ -124,7 +125,7 @@ def _weave_one(
     name = bundle.output.name
     own = replace(job, group=JobGroup())
     if job.options.parallel > 1:
-        own = replace(own, tell=lambda event: job.tell(OfOutput(name, event)))
+        own = replace(own, emit=lambda event: job.emit(OfOutput(name, event)))
     with translated():
         spark.sparkContext.setLocalProperty(POOL, name)
     with watch.watching(own):
@@ -132,14 +133,14 @@ def _weave_one(
 
 
 def _followed(spark: SparkSession, bundle: Bundle, job: Job, follower: Follower) -> Report:
-    """Weave an output, with somebody who tells of it besides."""
+    """Weave an output, with a lineage listener."""
 
-    def tell(event: Event) -> None:
-        job.tell(event)
+    def emit(event: Event) -> None:
+        job.emit(event)
         follower.take(event)
 
     try:
-        report = weave_output(spark, bundle, replace(job, tell=tell))
+        report = weave_output(spark, bundle, replace(job, emit=emit))
     except BaseException:
         follower.broke_off()
         raise
@@ -150,8 +151,8 @@ def _followed(spark: SparkSession, bundle: Bundle, job: Job, follower: Follower)
 class _Watch:
     """What the main thread does while the work goes on."""
 
-    def __init__(self, tell: Tell, on_tick: Callable[[], None]) -> None:
-        self._tell = tell
+    def __init__(self, emit: EmitEvent, on_tick: Callable[[], None]) -> None:
+        self._emit = emit
         self._on_tick = on_tick
         self._is_cancelled = False
         self._jobs: tuple[Job, ...] = ()
@@ -171,7 +172,7 @@ class _Watch:
     def cancel(self) -> None:
         if not self._is_cancelled:
             self._is_cancelled = True
-            self._tell(
+            self._emit(
                 Warned("interrupted: stopping and cleaning up; interrupt again to leave at once")
             )
         for job in self._jobs:
@@ -181,12 +182,16 @@ class _Watch:
         for job in self._jobs:
             progress = job.group.progress()
             if progress.total:
-                job.tell(TasksDone(progress.done, progress.total))
+                job.emit(TasksDone(progress.done, progress.total))
         self._on_tick()
 
 
 def preview(
-    bundle: Bundle, moment: EpochNanos, limit: int | None, allow: Allowances = NO_ALLOWANCES
+    bundle: Bundle,
+    moment: EpochNanos,
+    limit: int | None,
+    allow: Allowances = NO_ALLOWANCES,
+    is_strict: bool = False,
 ) -> RunPlan:
     """The plan that a run would visit now, after preflight; writes nothing.
 
@@ -194,7 +199,14 @@ def preview(
         SnaploomError: what preflight finds, as `prepare` raises it.
         Interrupted: somebody pressed Ctrl-C.
     """
-    return _looked_ahead(bundle, moment, limit, EVERYTHING, allow).plan
+    return _looked_ahead(bundle, moment, limit, EVERYTHING, allow, is_strict, _with_schemas).plan
+
+
+def _with_schemas(prepared: Prepared, check: Callable[[], None]) -> Prepared:
+    """What was prepared, with a plan that knows the schemas of its candidates."""
+    forecast = foreseen(prepared, check)
+    plan = followed(prepared.plan, forecast.snapshots, prepared.published, prepared.present)
+    return replace(prepared, plan=replace(plan, unforeseen=forecast.unforeseen))
 
 
 def estimated(
@@ -219,25 +231,31 @@ def _looked_ahead(
     limit: int | None,
     selection: Selection,
     allow: Allowances,
+    is_strict: bool = False,
+    prepare_more: Callable[[Prepared, Callable[[], None]], Prepared] = lambda prepared, check: (
+        prepared
+    ),
 ) -> Prepared:
     def work() -> Prepared:
         interruption.check()
         spark = build_session("snaploom plan", bundle.output.spec.run, allow)
         job.group.enter(spark, "plan", f"{bundle.output.identity}: listing sources")
-        with prepare(spark, bundle, moment, limit, None, selection, now, allow) as prepared:
-            return prepared
+        with prepare(
+            spark, bundle, moment, limit, None, selection, now, allow, is_strict
+        ) as prepared:
+            return prepare_more(prepared, interruption.check)
 
-    with hearing_signals() as interruption:
-        job = Job(now=moment, clock=now, tell=lambda event: None, interruption=interruption)
+    with signal_handlers() as interruption:
+        job = Job(now=moment, clock=now, emit=lambda event: None, interruption=interruption)
         try:
             return run_interruptibly(work, interruption, job.group.cancel, lambda: None)
         finally:
             interruption.check()
 
 
-def _warn_of_other_settings(first: Bundle, other: Bundle, tell: Tell) -> None:
+def _warn_of_other_settings(first: Bundle, other: Bundle, emit: EmitEvent) -> None:
     if configured(first.output.spec.run) != configured(other.output.spec.run):
-        tell(
+        emit(
             Warned(
                 f"{other.output.name} is woven with the Spark settings of {first.output.name}, "
                 "since one session serves all; run it by itself to use its own"

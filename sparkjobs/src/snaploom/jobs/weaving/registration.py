@@ -1,11 +1,12 @@
 """Published snapshots as partitions of a catalog table that any engine reads (`registerTable`).
 
-The table is made what the manifest says, whatever it was before: partitions of live snapshots are
+The table is brought to the state of the manifest from any other: partitions of live snapshots are
 added, those of ended ones dropped, and a table whose columns cannot hold the newest snapshots is
-made anew, which costs no data, since it is external. So what a failed run left out, the next mends.
+made anew, which costs no data, since it is external. So the next run adds what a failed run left
+out.
 
 A partition is a folder. Where a snapshot was restated or sorted, readers of the table see both
-versions until `gc` has removed the old files, as all readers do that list folders (ruling D42).
+versions until `gc` has removed the old files, as all readers do that list folders (rule P20).
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ from typing import TypeVar
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructType
 
-from snaploom.engine.fields import quote, same_types
+from snaploom.engine.fields import same_types
 from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS
 from snaploom.engine.schemadocument import struct_from
 from snaploom.errors import PublicationError
 from snaploom.hadoop.jvm import jvm_of
-from snaploom.jobs.session.failures import translated
+from snaploom.jobs.session.errortranslation import translated
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.outputfolder import TimestampFormat
 from snaploom.models.report import RegisteredTable
 from snaploom.models.runfacts import UnregisteredTable
+from snaploom.planning.fieldpaths import quote
 from snaploom.planning.partition import hive_of, partition_of
 from snaploom.storage import history, layout
 from snaploom.storage.folder import Folder
@@ -34,7 +36,7 @@ from snaploom.storage.state import FolderState
 
 Member = TypeVar("Member")
 _OWNER = "snaploom.folder"
-"""Property of a table that says whose it is: the folder's URI."""
+"""Property of a table that names its owner: the folder's URI."""
 _NOBODYS = "a table that Snaploom did not make"
 _BATCH = 500
 """Partitions that one statement adds or drops: a metastore takes them in one transaction."""
@@ -119,7 +121,7 @@ class TableRegistration:
 
     def _drop(self, partitions: Sequence[str]) -> None:
         for some in _batches(partitions):
-            listed = ", ".join(f"PARTITION ({self._told(name)})" for name in some)
+            listed = ", ".join(f"PARTITION ({self._described(name)})" for name in some)
             self._sql(f"ALTER TABLE {self._table} DROP IF EXISTS {listed}")
 
     def _add(self, versions: Sequence[Version]) -> None:
@@ -134,7 +136,7 @@ class TableRegistration:
             f"PARTITION ({quote(self._hive.field_name)} = {_text(value)}) LOCATION {_text(place)}"
         )
 
-    def _told(self, partition: str) -> str:
+    def _described(self, partition: str) -> str:
         """A partition as `SHOW PARTITIONS` names it, in a statement."""
         unescape = jvm_of(self._spark).org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils
         name, _, value = partition.partition("=")

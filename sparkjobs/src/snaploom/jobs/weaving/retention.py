@@ -1,6 +1,6 @@
 """Deletion of old snapshots after a publication: a tombstone in the log; files follow later.
 
-Ages are measured to the run's present, but never to a later one than the store's own (ruling D29):
+Ages are measured to the run's present, but never to a later one than the store's own (rule P18):
 a clock that is days ahead must not end what is not old.
 """
 
@@ -14,9 +14,9 @@ from snaploom.planning.intervals import settings_of
 from snaploom.planning.retention import HeldSnapshot, Removal, removals_before
 from snaploom.storage.entries import Tombstone
 from snaploom.storage.folder import Folder
-from snaploom.storage.run import Run
+from snaploom.storage.runcleanup import store_present
 from snaploom.storage.state import FolderState, first_ended, tombstone_of
-from snaploom.storage.sweeping import store_present
+from snaploom.storage.writeridentity import Run
 
 
 def delete_old_snapshots(

@@ -1,8 +1,8 @@
-"""A new snapshot against every published one: its structure and its types (`join.md` section 2.7).
+"""A new snapshot against every published one: its structure and its types (rules P25, P26).
 
 Where they contradict each other, `incompatibleSchema` decides: FAIL refuses the snapshot, WARN
-publishes it with its own schema and says so (ruling D7). A field that comes from another source, or
-by another relationship, than before is allowed, and told (N7).
+publishes it with its own schema and reports that (rule P27). A field that comes from another
+source, or by another relationship, than before is allowed, and reported.
 """
 
 from __future__ import annotations

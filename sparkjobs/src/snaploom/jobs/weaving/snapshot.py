@@ -19,23 +19,23 @@ from snaploom.engine.sampling import sampled
 from snaploom.engine.schemachecks import MissingField, SchemaOutcome, check_schemas
 from snaploom.engine.sources.port import SourceFrame
 from snaploom.engine.subtrees import FoldedSubtree
+from snaploom.engine.unmatched import unmatched_warnings
 from snaploom.engine.write import count_written, write_frame
-from snaploom.jobs.events import JoinPlanned
 from snaploom.jobs.job import Job
-from snaploom.jobs.reports.sight import Sight
-from snaploom.jobs.session.failures import translated
+from snaploom.jobs.lineageinput import ReadColumns, WovenColumns
+from snaploom.jobs.reports.observations import Observations
+from snaploom.jobs.runevents import JoinPlanned
+from snaploom.jobs.session.errortranslation import translated
+from snaploom.jobs.weaving.filelayout import Shaping
 from snaploom.jobs.weaving.preparation import Prepared
-from snaploom.jobs.weaving.reading import Reading
 from snaploom.jobs.weaving.schemahistory import SchemaHistory, compare_structure
-from snaploom.jobs.weaving.shaping import Shaping
-from snaploom.jobs.weaving.sharing import Sharing
-from snaploom.jobs.wovencolumns import ReadColumns, WovenColumns
+from snaploom.jobs.weaving.sharedsubtrees import Sharing
+from snaploom.jobs.weaving.snapshotsources import Reading
 from snaploom.models.report import CheckResult, Exclusion, SourceSnapshot
 from snaploom.models.times import format_instant
 from snaploom.planning.graph import ROOT_FIELD
 from snaploom.planning.plan import PlannedSnapshot
 from snaploom.planning.steps import ReadSource
-from snaploom.storage.documents import model_nodes
 from snaploom.storage.entries import SnapshotRecord
 from snaploom.storage.folder import Folder
 from snaploom.storage.layout import content_hash
@@ -48,8 +48,9 @@ from snaploom.storage.publication import (
     publish,
 )
 from snaploom.storage.restatement import restate
-from snaploom.storage.run import Run
+from snaploom.storage.schemadocuments import model_nodes
 from snaploom.storage.state import FolderState
+from snaploom.storage.writeridentity import Run
 
 Publish = Callable[
     [Folder, Run, SnapshotTarget, Callable[[str], WriteResult], Revalidate],
@@ -58,7 +59,7 @@ Publish = Callable[
 """How a woven snapshot gets into the folder: as a new one, or in place of one."""
 
 TASK_PATIENCE = 10.0
-"""Seconds to wait for tasks that were told to end: Spark's own interrupt at the next row or batch,
+"""Seconds to wait for cancelled tasks to end: Spark's own interrupt at the next row or batch,
 an expression that takes longer is left behind, and its file to `snaploom gc`."""
 
 
@@ -72,7 +73,7 @@ class SnapshotWeaver:
         run: Run,
         job: Job,
         folder: Folder,
-        sight: Sight,
+        observations: Observations,
         sharing: Sharing,
     ) -> None:
         """Index the declarations that every snapshot needs."""
@@ -88,10 +89,10 @@ class SnapshotWeaver:
         """Its columns, and those that it was woven from."""
         self._spark = spark
         self._prepared = prepared
-        self._sight = sight
+        self._observations = observations
         self._sharing = sharing
         self._history = SchemaHistory(folder.store)
-        self._told_of_history: tuple[str, ...] = ()
+        self._history_warnings: tuple[str, ...] = ()
         self._remembered: Mapping[str, FoldedSubtree] = {}
         options = job.options
         self._publish: Publish = (
@@ -120,7 +121,7 @@ class SnapshotWeaver:
             SnaploomError: whatever went wrong, in Snaploom's words.
         """
         started = monotonic()
-        self.warnings = self._told_of_history = ()
+        self.warnings = self._history_warnings = ()
         name = f"{self.output.identity}: snapshot {format_instant(planned.time)}"
         self.job.group.enter(self._spark, group, name)
         try:
@@ -147,7 +148,7 @@ class SnapshotWeaver:
             lambda uri: self._write(planned, used, outcome, uri),
             self._revalidate,
         )
-        self.warnings += self._told_of_history
+        self.warnings += self._history_warnings
         if isinstance(published, Published):
             self._history.store_merged(self.folder)
             self._sharing.leave(self._remembered)
@@ -157,7 +158,7 @@ class SnapshotWeaver:
         with translated(f"DataSource/{step.source}"):
             reader = self._prepared.readers[step.source]
             found = self._sharing.source(step.source, step.time, lambda: reader.read(step.time))
-        self._sight.see_schema(step.source, found.time, _fingerprint(found.frame.schema))
+        self._observations.see_schema(step.source, found.time, _fingerprint(found.frame.schema))
         share = self.job.options.sample
         if share is None or step.field_name != ROOT_FIELD:
             return found
@@ -186,11 +187,15 @@ class SnapshotWeaver:
         read = {name: _read_columns(source) for name, source in used.items()}
         self.columns = WovenColumns(written.json(), read)
         ratios = {name: other.warn_null_key_ratio for name, other in self._others.items()}
-        null_keys = null_key_warnings(counts.joins, ratios)
+        silent = {name for name, other in self._others.items() if other.warn_no_match is False}
+        of_joins = (
+            *null_key_warnings(counts.joins, ratios),
+            *unmatched_warnings(weaving.weave, counts.joins, frozenset(silent)),
+        )
         self.warnings = (
             *_planned_warnings(planned),
             *outcome.warnings,
-            *null_keys,
+            *of_joins,
             *check_warnings(checks),
         )
         return WriteResult(
@@ -200,7 +205,7 @@ class SnapshotWeaver:
             excluded=(*_planned_exclusions(planned), *outcome.excluded),
             joins=counts.joins,
             checks=checks,
-            warnings=null_keys,
+            warnings=of_joins,
             spark_version=self._spark.version,
         )
 
@@ -209,7 +214,7 @@ class SnapshotWeaver:
         weave = Weave(self._prepared.plan.tree, frames, self._relationships)
         return Weaving(
             weave,
-            lambda number, joins, node: self.job.tell(JoinPlanned(number, joins, node.field_name)),
+            lambda number, joins, node: self.job.emit(JoinPlanned(number, joins, node.field_name)),
             self._sharing.subtrees(planned.time, weave, used),
         )
 
@@ -241,7 +246,7 @@ class SnapshotWeaver:
         return schema, counts, checks
 
     def _revalidate(self, state: FolderState, record: SnapshotRecord) -> None:
-        self._told_of_history = (
+        self._history_warnings = (
             *compare_structure(self.output, state, self._prepared.plan.tree),
             *self._history.compare_record(self.output, state, record),
         )

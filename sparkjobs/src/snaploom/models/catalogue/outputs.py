@@ -27,8 +27,8 @@ OUTPUTS = (
     ),
     error(
         "SL164", "Type cannot be compared",
-        "A key cannot be compared as this type.",
-        "Use a castDataType such as `{string: {}}`.",
+        "A key cannot be compared as this type, or its field cannot be cast to it.",
+        "Use a castDataType such as `{string: {}}`, or convert the field by a query.",
     ),
     error(
         "SL165", "Transformer beside its field",
@@ -52,8 +52,9 @@ OUTPUTS = (
         "Use a finer timestampFormat or a longer interval.",
     ),
     error(
-        "SL173", "Folder not absolute",
-        "folderUri must be an absolute path or URI.",
+        "SL173", "Place not absolute",
+        "folderUri and sourceUriGlobs must be absolute paths or URIs: what a relative one means "
+        "would depend on where a job runs.",
         "Write `/folder/` or `scheme://bucket/folder/`.",
     ),
     error(
@@ -62,7 +63,7 @@ OUTPUTS = (
         "Give every OutputDataset a folder of its own.",
     ),
     error(
-        "SL175", "Exclusion of a stranger",
+        "SL175", "Exclusion of an unknown source",
         "An exclusion names a source that the relationship does not have.",
         "Correct the name, or remove it.",
     ),
@@ -86,7 +87,7 @@ OUTPUTS = (
     warning(
         "SL179", "Nothing to do, ever",
         "Settings are legal, but together they mean that nothing will ever happen.",
-        "Follow the message.",
+        "Change one of the settings that the finding names, or remove the resource.",
     ),
     error(
         "SL180", "Length of zero",
@@ -116,7 +117,7 @@ OUTPUTS = (
     error(
         "SL184", "Not with an Iceberg table",
         "A setting that `dataFormat: ICEBERG` cannot carry out, or has in another way.",
-        "Follow the message.",
+        "Leave the setting out, or choose another dataFormat for a new folder.",
     ),
     warning(
         "SL185", "Index type not known",
@@ -126,7 +127,7 @@ OUTPUTS = (
     error(
         "SL186", "Index not possible",
         "An index has columns or parameters that its type cannot use.",
-        "Follow the message.",
+        "Give the columns and parameters that the type takes; the reference of indexes lists them.",
     ),
     error(
         "SL187", "Index names clash",
@@ -137,7 +138,8 @@ OUTPUTS = (
         "SL188", "Expectation not possible",
         "An expectation (`checks[]`) is not about columns of the output, or is neither true nor "
         "false.",
-        "Follow the message.",
+        "Write a condition over columns of the output, such as `count(*) > 0` or "
+        "`count_if(data.amount < 0) = 0`.",
     ),
     error(
         "SL189", "Column not of the output",

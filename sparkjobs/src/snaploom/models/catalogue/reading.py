@@ -85,7 +85,7 @@ READING = (
     error(
         "SL116", "Fields contradict each other",
         "Fields of one object are each legal, but not together.",
-        "Follow the message.",
+        "Change or leave out one of the fields that the finding names.",
     ),
     error(
         "SL117", "Virtual sources swapped",

@@ -16,7 +16,8 @@ SOURCES = (
         "A regular expression cannot be compiled, asks for what cannot be searched in linear time "
         "(lookahead, lookbehind, backreferences, atomic groups, conditions, possessive "
         "repetitions), or takes too large a program.",
-        "Correct it as the message says; `\\` must be written `\\\\` in double quotes.",
+        "Correct the expression at the place that is named; in double quotes YAML wants `\\\\` for "
+        "`\\`.",
     ),
     error(
         "SL132", "Time zone unknown",
@@ -111,19 +112,22 @@ SOURCES = (
         "SL148", "Not with a table format",
         "A source of format `iceberg` or `delta` is one table: it has its own files, schema and "
         "versions.",
-        "Follow the message.",
+        "Leave the field out; to choose or shape columns, use a FieldTransformer or a "
+        "simpleVirtual source.",
     ),
     warning(
-        "SL149", "Library not brought",
+        "SL149", "Library not declared",
         "Spark reads and writes tables of Iceberg, and reads those of Delta, by a library of "
         "theirs. No jar of it is declared, so it must be where the job runs.",
-        "Name the jar in run.spark.sparkConf (spark.jars, spark.jars.packages), or put it into "
-        "Spark's jars.",
+        "Put the jar into the job's image, or on a laptop into Spark's folder of jars. "
+        "`spark.jars.packages` in run.spark.sparkConf needs an administrator's entry in the list "
+        "`sparkConf` (chart value `allow.sparkConf`, or `--allow sparkConf=spark.jars.packages`).",
     ),
     error(
         "SL150", "SQL not parsable",
         "A query or expression is not valid Spark SQL.",
-        "Correct the place that is named.",
+        "Correct the text at the line and column that the message names; a name that is no plain "
+        "word needs backticks.",
     ),
     error(
         "SL151", "SQL not allowed here",
@@ -150,5 +154,34 @@ SOURCES = (
         "SL155", "Cycle of virtual sources",
         "Virtual sources read each other in a circle.",
         "Break the circle at one of the places that are named.",
+    ),
+    error(
+        "SL156", "SQL gives other rows each time",
+        "A key, a transformer, an index's expression or a query depends on chance, on the time, on "
+        "the user or on the place where Spark computes a row: uuid(), rand(), now(), CURRENT_DATE, "
+        "DATE 'now', TABLESAMPLE. Spark computes rows again when a task or a run is tried again, "
+        "and rows would be lost or doubled. A check, and the `where` of an index, may read the "
+        "clock.",
+        "Use columns of the data, a hash of columns, or the placeholder of the snapshot's time.",
+    ),
+    warning(
+        "SL157", "Query depends on the order of rows",
+        "An aggregate such as first() or collect_list(), or LIMIT without ORDER BY, takes what "
+        "Spark comes across first, so that another run over the same rows may publish other "
+        "values.",
+        "Use min, max or max_by over a unique column, sort_array(...), or ORDER BY before LIMIT.",
+    ),
+    error(
+        "SL158", "Column not declared",
+        "The schema of a source is declared, and a snapshot field, join key, rootKey, groupBy "
+        "or query over it names a column that is neither in schemaFields nor captured from the "
+        "path. The source is read with the declared columns only.",
+        "Correct the name, or add the column to schemaFields.",
+    ),
+    warning(
+        "SL159", "Texts of keys differ",
+        "Two sides of a relationship declare types whose equal values have different texts, such "
+        "as 1 and 1.0, and are compared as text, since no castDataType is given.",
+        "Give the castDataType that the message names, in every representation.",
     ),
 )  # fmt: skip

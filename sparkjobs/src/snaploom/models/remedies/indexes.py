@@ -27,7 +27,8 @@ INDEXES = {
     ),
     "IndexBusy": Remedy(
         "Another process builds or refreshes the index, or died while it did.",
-        "Nothing: the run is tried again. What a dead process left is put in order after a minute.",
+        "Nothing while attempts are left: the run is tried again. What a dead process left is put "
+        "in order after a minute.",
     ),
     "IndexOwned": Remedy(
         "A SkippingIndex owns the index, so that SQL and Python may not change it.",
@@ -40,7 +41,7 @@ INDEXES = {
     "IndexStoreFailed": Remedy(
         "OpenSearch does not answer, or refuses the request: credentials, certificate, or a "
         "cluster that is full.",
-        "The message has its words. The run is tried again.",
+        "The message has its words. The run is tried again while attempts are left.",
         see="how-to/opensearch-indexes.md",
     ),
     "IndexCommitUnknown": Remedy(

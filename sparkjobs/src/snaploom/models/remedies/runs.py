@@ -38,7 +38,8 @@ RUNS = {
     "SparkStopped": Remedy(
         "The driver's pod was evicted or deleted, its node went away, or an executor took Spark "
         "down with it.",
-        "Nothing at first: the run is tried again, and nothing is half published. If it repeats, "
+        "Nothing while attempts are left: the run is tried again, and nothing is half published. "
+        "If it repeats, "
         "look at the events of the node, and raise memory in `run.spark`.",
     ),
     "Interrupted": Remedy(
@@ -53,7 +54,8 @@ RUNS = {
     ),
     "UnexpectedFault": Remedy(
         "A mistake in Snaploom.",
-        "Keep the driver's log (`snaploom logs NAME`) and report it. The run is tried again.",
+        "Keep the driver's log (`snaploom logs NAME`) and report it. The run is tried again while "
+        "attempts are left.",
     ),
     "BundleUnreadable": Remedy(
         "The image of jobs has another version than the operator, or the ConfigMap of the run was "

@@ -12,7 +12,7 @@ SOURCES = {
     "SourceNotReadable": Remedy(
         "A file is missing, cut off, or of another format; it may still be being written, or the "
         "job may not read it.",
-        "If whoever writes the files is still at it, nothing: the run is tried again. Otherwise "
+        "If whoever writes the files is still at it, nothing while attempts are left. Otherwise "
         "write the file that the message names anew, remove it, or correct `format`.",
     ),
     "FormatNotAllowed": Remedy(
@@ -46,6 +46,14 @@ SOURCES = {
         "`snaploom plan NAME -f FOLDER` shows what each source offers.",
         see="how-to/missing-data.md",
     ),
+    "RootEmpty": Remedy(
+        "The root has no snapshot at all, and `run.onEmptyRoot` is Fail (or `--strict` was given): "
+        "the data is late, or the globs match nothing.",
+        "Wait for the data, or correct the globs of the root's DataSource. `onEmptyRoot: Warn` "
+        "lets the run end well with a warning.",
+        see="how-to/missing-data.md",
+        codes=("SL307",),
+    ),
     "FieldMissing": Remedy(
         "A column of a join or of a groupBy was renamed, dropped or changed its type.",
         "Restore the column, correct the relationship, or choose another "
@@ -59,8 +67,9 @@ SOURCES = {
     ),
     "CheckFailed": Remedy(
         "The woven rows break one of `checks`, or `rootKey` is not unique.",
-        "Correct the source that the samples point to, or the expectation; with `mode: WARN` it "
-        "is told and published all the same.",
+        "Correct the source that the samples point to, or the expectation; a check with "
+        "`mode: WARN` is told and published all the same. `rootKey` has no mode: name columns that "
+        "identify a row, or leave it out.",
     ),
     "CheckInvalid": Remedy(
         "An expectation names a column that the output has not, or cannot be computed.",

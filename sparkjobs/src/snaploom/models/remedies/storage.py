@@ -7,7 +7,7 @@ from snaploom.models.remedies.remedy import Remedy
 STORAGE = {
     "StorageFailed": Remedy(
         "The store answered with a failure that has no name of its own.",
-        "The message has its words. The run is tried again.",
+        "The message has its words. The run is tried again while attempts are left.",
     ),
     "ObjectNotFound": Remedy(
         "A file of the folder was removed by something other than Snaploom, such as a rule of "
@@ -17,7 +17,8 @@ STORAGE = {
     ),
     "ObjectAlreadyExists": Remedy(
         "Another writer was first.",
-        "Nothing: the run is tried again, and sees what the other one wrote.",
+        "Nothing while attempts are left: the run is tried again, and sees what the other one "
+        "wrote.",
     ),
     "ObjectTooLarge": Remedy(
         "A file of the folder is longer than any that Snaploom writes in its place: somebody else "
@@ -73,19 +74,20 @@ STORAGE = {
         "The job has no credentials, they ran out or were revoked, or the policy does not cover "
         "the folder.",
         "Correct the Secret or the role that `run.spark.podTemplate` or the service account "
-        "gives to the pods. The run is tried again; where attempts ran out, ask for one: "
+        "gives to the pods. The run is tried again while attempts are left; then ask for one: "
         "`snaploom trigger NAME`.",
         see="how-to/publish-to-s3.md",
     ),
     "StoreUnreachable": Remedy(
         "The endpoint is wrong, its name is not known in the cluster, or a NetworkPolicy or proxy "
         "keeps the job from it.",
-        "Correct the endpoint, and let the pods of jobs reach it. The run is tried again.",
+        "Correct the endpoint, and let the pods of jobs reach it. The run is tried again while "
+        "attempts are left.",
         see="operating/network.md",
     ),
     "WritersMet": Remedy(
         "Two runs wrote the same entry at the same moment.",
-        "Nothing: the run is tried again.",
+        "Nothing while attempts are left: the run is tried again.",
     ),
     "CommitOutcomeUnknown": Remedy(
         "The store stopped answering while an entry was being written.",
@@ -93,7 +95,8 @@ STORAGE = {
     ),
     "CommitContended": Remedy(
         "Very many runs publish into one folder at once.",
-        "Let only one resource publish into a folder. The run is tried again.",
+        "Let only one resource publish into a folder. The run is tried again while attempts are "
+        "left.",
     ),
     "ManifestCorrupt": Remedy(
         "A file below `metadata/` was changed, cut off or removed: by a power failure, by hand, "

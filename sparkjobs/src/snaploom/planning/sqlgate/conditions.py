@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from snaploom.planning.sqlgate.bounded import parse_expression
 from snaploom.planning.sqlgate.lexer import Scanned, SqlRefused, Token, TokenKind, scan
+from snaploom.planning.sqlgate.varying import is_moment
 
 
 def _words(text: str) -> frozenset[str]:
@@ -49,11 +50,22 @@ _REFUSED_WORDS = _words(
 )
 """Words that begin something else than a condition in some database. A column that is called so
 stands in quotes."""
+_VARYING_WORDS = _words(
+    "current_catalog current_date current_role current_schema current_time current_timestamp "
+    "current_user localtime localtimestamp rownum session_user sysdate system_user systimestamp "
+    "user utc_date utc_time utc_timestamp"
+)
+"""Functions of databases without brackets whose result is another one for each statement: the parts
+of a table are read by one statement each, and would overlap or leave rows out. A column that is
+called so stands in quotes."""
+_MOMENTS = frozenset({"postgres", "sqlite", "duckdb"})
+"""Dialects of databases that read `'now'` and `'today'` as the time of the statement."""
 _SIGNS = frozenset(
     ["(", ")", ",", "+", "-", "*", "/", "%", "&", "|", "=", "<>", "!=", "<", ">", "<=", ">=", "<=>",
      "||", "::"]
 )  # fmt: skip
 _OF_TSQL = frozenset("[]")
+_APART = "parts of a table are read at different times, and would overlap or leave rows out"
 _LETTERS = (TokenKind.WORD, TokenKind.NUMBER, TokenKind.TEXT, TokenKind.NAME)
 """What changes the meaning of quotes directly behind it: `E'...'`, `U&'...'`, `x'...'`."""
 
@@ -139,8 +151,19 @@ def _faults(tokens: Sequence[Token], dialect: str, functions: frozenset[str]) ->
             yield _fault_of_sign(token.value, dialect)
         elif token.kind in (TokenKind.TEXT, TokenKind.NAME):
             yield _fault_of_quoted(token, tokens[place - 1], following)
+            if (
+                dialect in _MOMENTS
+                and token.kind is TokenKind.TEXT
+                and is_moment(token.value[1:-1])
+            ):
+                yield f"{token.value} is the time of the statement: {_APART}; write a fixed time"
         elif following is not None and following.value == "(":
             yield _fault_of_call(word, functions)
+        elif word in _VARYING_WORDS:
+            yield (
+                f"`{token.value}` has another value in another statement: {_APART}; write a "
+                "fixed value, and put a column called so into quotes"
+            )
         elif word in _REFUSED_WORDS and not _separates(word, tokens[place - 1], callers):
             yield f"`{token.value}` has no place in a condition; a column called so needs quotes"
 

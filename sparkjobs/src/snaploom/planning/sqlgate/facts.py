@@ -14,9 +14,12 @@ from enum import StrEnum
 from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
 
+from snaploom.planning.fieldpaths import path_text
 from snaploom.planning.sqlgate.bounded import SPARK, parse, parse_expression
 from snaploom.planning.sqlgate.conditions import parse_condition
+from snaploom.planning.sqlgate.functions import Determinism
 from snaploom.planning.sqlgate.lexer import Scanned, SqlRefused, Token, TokenKind, scan
+from snaploom.planning.sqlgate.varying import varying
 
 _GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline, exp.Stack, exp.Unnest)
 _GENERATOR_NAMES = frozenset(
@@ -84,11 +87,13 @@ class SqlFacts:
     has_source: bool
     """Whether it reads any table, its own names included."""
     columns: tuple[str, ...]
-    """Columns that it reads, as dotted paths with the case of the text."""
+    """Columns that it reads, as paths with the case of the text, odd names in backticks."""
     calls: tuple[str, ...]
     """Functions that it calls, as dotted names in lower case, as the text has them."""
     selects: tuple[str, ...] | None
     """Names of the columns that it returns; None with a star."""
+    aliases: tuple[str, ...]
+    """Names that it gives by AS, and that the rest of it may read as columns."""
     beyond_query: tuple[str, ...]
     """What it has that no query may: programs that rows are sent through, other versions."""
     beyond_simple: tuple[str, ...]
@@ -99,6 +104,12 @@ class SqlFacts:
     """Whether it has an aggregate function."""
     data_type: str
     """Type of an expression, as far as its text shows; empty where it does not."""
+    of_session: tuple[str, ...] = ()
+    """What it has that depends on the time, the user or the session, as people write it."""
+    of_chance: tuple[str, ...] = ()
+    """What it has that depends on chance, or on where Spark computes a row."""
+    of_order: tuple[str, ...] = ()
+    """What it has that depends on the order in which Spark comes across rows."""
 
     @property
     def beyond_expression(self) -> tuple[str, ...]:
@@ -163,6 +174,8 @@ def _parsed(text: SqlText) -> tuple[exp.Expr, Scanned]:
 def _facts(parsed: exp.Expr, scanned: Scanned, form: SqlForm) -> SqlFacts:
     is_query = form is SqlForm.QUERY
     names = parsed.named_selects if isinstance(parsed, exp.Query) and not parsed.is_star else None
+    # A database has functions of its own: conditions are judged by what they may have.
+    varies = {} if form is SqlForm.CONDITION else varying(parsed, scanned.tokens)
     return SqlFacts(
         statement=parsed.key.upper().replace("_", " "),
         is_query=isinstance(parsed, exp.Query),
@@ -171,11 +184,15 @@ def _facts(parsed: exp.Expr, scanned: Scanned, form: SqlForm) -> SqlFacts:
         columns=_columns(parsed),
         calls=_calls(parsed, scanned.tokens),
         selects=None if names is None else tuple(names),
+        aliases=tuple(dict.fromkeys(_aliases(parsed))),
         beyond_query=_beyond_query(parsed),
         beyond_simple=_beyond_simple(parsed) if is_query else (),
         beyond_aggregate=tuple(dict.fromkeys(_inner(parsed))),
         has_aggregate=parsed.find(exp.AggFunc) is not None,
         data_type=_data_type(parsed) if form is SqlForm.EXPRESSION else "",
+        of_session=varies.get(Determinism.SESSION, ()),
+        of_chance=varies.get(Determinism.RANDOM, ()),
+        of_order=varies.get(Determinism.ORDER, ()),
     )
 
 
@@ -253,8 +270,16 @@ def _columns(parsed: exp.Expr) -> tuple[str, ...]:
             if not isinstance(node.args["expression"], exp.Identifier):
                 break
             path.append(node.args["expression"].name)
-        names[".".join(path)] = None
+        names[path_text(path)] = None
     return tuple(names)
+
+
+def _aliases(parsed: exp.Expr) -> Iterator[str]:
+    """Names given by AS, but for those of expressions that read a column of the same name."""
+    for alias in parsed.find_all(exp.Alias):
+        read = {column.name.casefold() for column in alias.this.find_all(exp.Column)}
+        if alias.alias.casefold() not in read:
+            yield alias.alias
 
 
 def _beyond_query(parsed: exp.Expr) -> tuple[str, ...]:

@@ -424,10 +424,8 @@ def refusal_of(name: str, allow: Allowances) -> str:
     return f"it {known.refused}" if known.refused else ""
 
 
-def is_deterministic(name: str, *, has_arguments: bool = True) -> bool:
-    """Whether a function gives the same result whenever and wherever a row is computed again.
-
-    Functions that are not on the list are not.
+def determinism_of(name: str, *, has_arguments: bool = True) -> Determinism | None:
+    """What the result of a function depends on; None for one that is not on the list.
 
     Args:
         name: as SQL calls it.
@@ -435,6 +433,6 @@ def is_deterministic(name: str, *, has_arguments: bool = True) -> bool:
     """
     bare = builtin_name(name)
     if bare in _WITHOUT_ARGUMENTS:
-        return has_arguments
+        return Determinism.ROW if has_arguments else Determinism.SESSION
     known = FUNCTIONS.get(bare)
-    return known is not None and known.determinism is Determinism.ROW
+    return None if known is None else known.determinism

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 MOST_CHARACTERS = 65_536
-"""Length of a text; the models allow no longer ones (ruling D46)."""
+"""Length of a text; the models allow no longer ones (rule R17)."""
 MOST_TOKENS = 8_192
 """Tokens of a text: some ten times those of TPC-H's longest query with all its columns."""
 MOST_NESTING = 32

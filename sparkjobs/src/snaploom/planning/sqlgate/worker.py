@@ -31,7 +31,7 @@ class _OutOfTime(BaseException):
 def main() -> None:
     """Judge until the input ends; the first line says that this is ready."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
-    os.nice(10)  # whoever answers reviews goes first
+    os.nice(15)  # who answers reviews goes first: bench-admission is measured so
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     signal.signal(signal.SIGVTALRM, _out_of_time)
     _write(b"\n")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from snaploom.loading.names import listing
+from snaploom.loading.nearmisses import listing
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding
 from snaploom.models.outputdataset import OutputDataset
+from snaploom.planning.fieldpaths import split_path
 from snaploom.planning.sqlgate.facts import SqlFacts
+from snaploom.planning.sqlgate.varying import CHANGES_VERDICTS
+from snaploom.planning.validation.columns import DATA, undeclared_in_output
 from snaploom.planning.validation.fields import Findings
 from snaploom.planning.validation.queries import expression_findings, shortened
 from snaploom.planning.validation.scope import Scope
 
-DATA = "data"
-"""Field of the output that holds the columns of the root."""
 _TRUE_OR_FALSE = ("boolean", "")
 """Types of an expectation; of some the text does not show any, and Spark has the last word."""
 
@@ -23,19 +24,22 @@ def check_findings(output: OutputDataset, scope: Scope) -> Findings:
     findings: list[Finding] = []
     for index, check in enumerate(output.spec.checks):
         path = f"spec.checks[{index}].expression"
-        facts, wrong = expression_findings(check.expression, output, path, scope, aggregate=True)
+        facts, wrong = expression_findings(
+            check.expression, output, path, scope, aggregate=True, refused=CHANGES_VERDICTS
+        )
         findings.extend(wrong)
         if facts is not None and not wrong:
             findings.extend(_not_of_output(output, facts, fields, path))
+            findings.extend(_not_declared(output, facts, fields, path, scope))
             findings.extend(_not_boolean(output, facts, check.expression, path))
     return tuple(findings)
 
 
-def cluster_findings(output: OutputDataset) -> Findings:
+def cluster_findings(output: OutputDataset, scope: Scope) -> Findings:
     """Columns of `clusterBy` that the output does not have."""
     fields = _fields(output)
     known = {field.casefold() for field in fields}
-    return tuple(
+    outside = tuple(
         make_finding(
             "SL189",
             "the output has no such column",
@@ -48,6 +52,17 @@ def cluster_findings(output: OutputDataset) -> Findings:
         for index, name in enumerate(output.spec.output_folder.cluster_by)
         if name.partition(".")[0].strip("`").casefold() not in known
     )
+    wrong = {finding.path for finding in outside}
+    columns = (
+        (f"spec.outputFolder.clusterBy[{index}]", name)
+        for index, name in enumerate(output.spec.output_folder.cluster_by)
+    )
+    undeclared = (
+        _undeclared("SL189", output, name, split_path(name) or (), path, scope)
+        for path, name in columns
+        if path not in wrong
+    )
+    return (*outside, *(finding for found in undeclared for finding in found))
 
 
 def _fields(output: OutputDataset) -> tuple[str, ...]:
@@ -73,6 +88,39 @@ def _not_of_output(
             "source begin with its fieldName",
         )
     ]
+
+
+def _not_declared(
+    output: OutputDataset, facts: SqlFacts, fields: tuple[str, ...], path: str, scope: Scope
+) -> list[Finding]:
+    """Columns below fields of the output that their sources do not declare."""
+    known = {field.casefold() for field in fields}
+    return [
+        finding
+        for name in facts.columns
+        if name.partition(".")[0].casefold() in known
+        for finding in _undeclared("SL188", output, name, tuple(name.split(".")), path, scope)
+    ]
+
+
+def _undeclared(
+    code: str, output: OutputDataset, name: str, parts: tuple[str, ...], path: str, scope: Scope
+) -> Findings:
+    found = undeclared_in_output(output, parts, scope)
+    if found is None:
+        return ()
+    expected, hint = found
+    return (
+        make_finding(
+            code,
+            "the output has no such column",
+            resource=output.identity,
+            path=path,
+            found=name,
+            expected=expected,
+            hint=hint,
+        ),
+    )
 
 
 def _not_boolean(output: OutputDataset, facts: SqlFacts, text: str, path: str) -> list[Finding]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from snaploom.models.codes import make_finding
-from snaploom.models.common import DataType
+from snaploom.models.common import STRING, DataType
 from snaploom.models.datarelationship import (
     DataRelationship,
     KeyComponent,
     Representation,
 )
 from snaploom.models.finding import Finding
+from snaploom.planning.casts import can_cast
+from snaploom.planning.fieldpaths import folded_path, path_text, quote, split_path
+from snaploom.planning.keytexts import common_cast
+from snaploom.planning.validation.columns import key_column_findings
 from snaploom.planning.validation.fields import Findings, duplicate_findings
 from snaploom.planning.validation.queries import expression_findings
 from snaploom.planning.validation.scope import Scope
@@ -29,9 +35,10 @@ def relationship_findings(relationship: DataRelationship, scope: Scope) -> Findi
                 findings.append(_repeated(relationship, name, seen[name], index, at))
             seen.setdefault(name, index)
         findings.extend(_shape(relationship, first, representation, path))
+        findings.extend(_texts(relationship, index, path))
         for place, component in enumerate(representation.join_key):
             findings.extend(_component(relationship, component, f"{path}.joinKey[{place}]", scope))
-    return tuple(findings)
+    return (*findings, *key_column_findings(relationship, scope))
 
 
 def _repeated(owner: DataRelationship, name: str, first: int, second: int, path: str) -> Finding:
@@ -68,11 +75,43 @@ def _shape(
             path=f"{path}.joinKey[{index}].castDataType",
             found=type_text(mine.cast_data_type),
             expected=type_text(theirs.cast_data_type),
-            hint="an omitted castDataType is {string: {}}",
+            hint=f"write the same castDataType here, which is {type_text(theirs.cast_data_type)} "
+            "there, or change both; an omitted castDataType is {string: {}}",
         )
         for index, (mine, theirs) in enumerate(zip(other.join_key, first.join_key, strict=True))
         if mine.cast_data_type != theirs.cast_data_type
     ]
+
+
+def _texts(owner: DataRelationship, index: int, path: str) -> Iterator[Finding]:
+    """Warnings of components whose texts differ for values that are equal."""
+    representations = owner.spec.representations
+    for place, mine in enumerate(representations[index].join_key):
+        others = (
+            one.join_key[place] for one in representations[:index] if place < len(one.join_key)
+        )
+        for theirs in others:
+            cast = _cast_for(mine, theirs)
+            if cast is not None:
+                types = [type_text(one.fields_[0].data_type) for one in (theirs, mine)]
+                yield make_finding(
+                    "SL159",
+                    "equal values of these types have different texts, so that they do not match",
+                    resource=owner.identity,
+                    path=f"{path}.joinKey[{place}].castDataType",
+                    found=f"{theirs.fields_[0].field_name} of type {types[0]} and "
+                    f"{mine.fields_[0].field_name} of type {types[1]}, compared as text",
+                    expected="one type on both sides, or a castDataType for both",
+                    hint=f"give this component in every representation {cast}",
+                )
+                break
+
+
+def _cast_for(one: KeyComponent, other: KeyComponent) -> str | None:
+    is_text = one.cast_data_type == other.cast_data_type == STRING
+    if not is_text or one.query is not None or other.query is not None:
+        return None
+    return common_cast(one.fields_[0].data_type, other.fields_[0].data_type)
 
 
 def _component(
@@ -83,6 +122,7 @@ def _component(
     return (
         *(f.model_copy(update={"path": f"{f.path}.fieldName"}) for f in duplicates),
         *_comparable(owner, component.cast_data_type, f"{path}.castDataType"),
+        *_castable(owner, component, f"{path}.castDataType"),
         *(_query(owner, component, names, f"{path}.query", scope) if component.query else ()),
     )
 
@@ -92,8 +132,9 @@ def _query(
 ) -> Findings:
     facts, findings = expression_findings(component.query or "", owner, path, scope)
     if facts is None:
-        return findings
-    if facts.folded_columns == {name.casefold() for name in names}:
+        hint = _backticks(component.query or "", names).removeprefix("; ")
+        return tuple(f.model_copy(update={"hint": hint or f.hint}) for f in findings)
+    if facts.folded_columns == {folded_path(name) for name in names}:
         return findings
     differs = make_finding(
         "SL163",
@@ -102,9 +143,31 @@ def _query(
         path=path,
         found=", ".join(facts.columns) or "no column",
         expected=", ".join(names),
-        hint="declare every column that the query reads, and no other; case is ignored",
+        hint="declare every column that the query reads, and no other; case is ignored"
+        + _backticks(component.query or "", names),
     )
     return (*findings, differs)
+
+
+def _backticks(query: str, names: Iterable[str]) -> str:
+    """What to add to a hint, where declared names are such that SQL takes them for something else.
+
+    Args:
+        query: the text as declared.
+        names: of the declared fields.
+    """
+    read = query.casefold()
+    odd = []
+    for name in names:
+        wanted = path_text(split_path(name) or (name,))
+        if "`" in wanted and wanted.casefold() not in read:
+            odd.append(wanted)
+        elif "." in wanted and quote(wanted).casefold() in read:
+            # In backticks it is one column, without them a field of a struct.
+            odd.append(quote(wanted))
+    if not odd:
+        return ""
+    return f"; write {', '.join(odd)} with the backticks, in fieldName and in the query"
 
 
 def _comparable(owner: DataRelationship, data_type: DataType, path: str) -> Findings:
@@ -119,6 +182,26 @@ def _comparable(owner: DataRelationship, data_type: DataType, path: str) -> Find
             path=path,
             found=type_text(data_type),
             expected="a type with an equality, such as {string: {}}",
+        ),
+    )
+
+
+def _castable(owner: DataRelationship, component: KeyComponent, path: str) -> Findings:
+    """A finding when Spark has no cast from a field's type; what a query gives, it tells itself."""
+    wanted = component.cast_data_type
+    declared = component.fields_[0].data_type
+    if component.query is not None or _incomparable(wanted) or can_cast(declared, wanted):
+        return ()
+    return (
+        make_finding(
+            "SL164",
+            "a value of the field's type cannot be cast to this type",
+            resource=owner.identity,
+            path=path,
+            found=f"{type_text(wanted)}, of {component.fields_[0].field_name} "
+            f"({type_text(declared)})",
+            expected=f"{type_text(declared)}, string, or a type that it can be cast to",
+            hint="correct castDataType, or convert the field by a query, such as split(a, ',')",
         ),
     )
 

@@ -9,6 +9,7 @@ from snaploom.models.datasource import (
     Jdbc,
     SimpleVirtual,
 )
+from snaploom.planning.validation.columns import snapshot_column_findings
 from snaploom.planning.validation.fields import Findings
 from snaploom.planning.validation.jdbc import jdbc_findings
 from snaploom.planning.validation.physical import hdfs_like_findings
@@ -18,7 +19,11 @@ from snaploom.planning.validation.virtual import complex_findings, simple_findin
 
 def source_findings(source: DataSource, scope: Scope) -> Findings:
     """Everything that is wrong with one source, references included."""
-    return (*_variant(source, scope), *_references(source, scope))
+    return (
+        *_variant(source, scope),
+        *snapshot_column_findings(source, scope),
+        *_references(source, scope),
+    )
 
 
 def _variant(source: DataSource, scope: Scope) -> Findings:

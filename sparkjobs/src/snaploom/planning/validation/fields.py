@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from cronsim import CronSim, CronSimError
 
-from snaploom.loading.names import did_you_mean
+from snaploom.loading.nearmisses import did_you_mean
 from snaploom.models.codes import make_finding
 from snaploom.models.common import TimeOffset
 from snaploom.models.finding import Finding
@@ -55,10 +55,12 @@ def regex_findings(
             findings.append(
                 make_finding(
                     "SL131",
-                    f"the regular expression is not valid: {error}",
+                    f"the regular expression is not valid: {error.fault}",
                     resource=owner.identity,
                     path=path,
                     found=pattern,
+                    expected="a regular expression that can be searched in linear time",
+                    hint=error.instead,
                 )
             )
         instructions += size.instructions
@@ -164,6 +166,7 @@ def range_findings(start: str | None, end: str | None, owner: Resource, path: st
                 path=path,
                 found=f"from {start} to {end}",
                 expected="from before to; `to` itself is no longer in the range",
+                hint="exchange the two, or give a later `to`",
             ),
         )
     return (*of_start, *of_end)

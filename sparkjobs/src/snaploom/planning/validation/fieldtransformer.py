@@ -91,6 +91,7 @@ def _replacement(rename: Rename, groups: int, owner: FieldTransformer, path: str
             path=f"{path}.replacement",
             found=f"${max(named)}",
             expected=f"at most {groups} group{'' if groups == 1 else 's'}",
+            hint="put what is to be kept of the name into parentheses in the pattern",
         ),
     )
 
@@ -121,6 +122,8 @@ def _expression(sql: str, owner: FieldTransformer, path: str, scope: Scope) -> F
             path=path,
             found=", ".join(others),
             expected="value",
+            hint="write `value` for the field; what needs several columns belongs into a query of "
+            "a simpleVirtual source",
         )
         return (*findings, unknown)
     return findings

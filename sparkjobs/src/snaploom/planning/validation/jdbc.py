@@ -65,20 +65,25 @@ def _address(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
         yield from _url(spec.url, spec.driver, owner)
         return
     if spec.host is None and not database.is_file:
-        yield _connection(owner, "host", "this kind of database needs a host", "none", "host")
+        yield _connection(
+            owner, "host", "this kind of database needs a host", "no host",
+            "the name or address of its server", "add `host`, such as `host: db.example.org`",
+        )  # fmt: skip
     if spec.host is not None and not has_host(spec.driver):
         yield _connection(
-            owner, "host", "this kind of database is a file, and has no host", spec.host, "no host"
-        )
+            owner, "host", "this kind of database is a file, and has no host", spec.host, "no host",
+            "remove `host`; `database` is the path of the file",
+        )  # fmt: skip
     elif spec.host is not None and HOST.fullmatch(spec.host) is None:
         yield _connection(
             owner, "host", "this is not the name or address of a host", without_user(spec.host),
             "letters, digits, points and hyphens, or an address",
+            "write the name alone; a port belongs into `port`, user and password into credentials",
         )  # fmt: skip
     elif spec.host is not None and (refused := _refusal_of_address(spec.host, spec.port or 0)):
         yield _connection(
             owner, "host", f"this server is not connected to: {refused}", spec.host,
-            "a server of a database",
+            "a server of a database", "name the server of the database by its host name",
         )  # fmt: skip
     form = database.database_form
     if form is not None and form.fullmatch(spec.database or "") is None:
@@ -87,6 +92,7 @@ def _address(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
             "an absolute path without '..', ':', ';' and '?'"
             if database.is_file
             else "a name without '/', '?', '#', '&' and '%'",
+            "write the name alone; what follows `?` in a URL belongs into `options`",
         )  # fmt: skip
 
 
@@ -133,14 +139,17 @@ def _url(url: str, driver: JdbcDriver, owner: DataSource) -> Iterator[Finding]:
         "a JDBC URL is accepted only where an administrator allows it",
         resource=owner.identity,
         path="spec.jdbc.url",
+        found="url",
+        expected="driver, host, port, database and options",
         hint="use driver, host, port, database and options; or let it be allowed: on a laptop by "
         f"{ALLOW_URL_VARIABLE}=true, in a cluster by the operator's setting allowJdbcUrl",
     )
     start = DATABASES[driver].address.split(":")[:2]
     if url.split(":")[:2] != start:
         yield _connection(
-            owner, "url", "the URL is not one of this driver", "another beginning", ":".join(start)
-        )
+            owner, "url", "the URL is not one of this driver", "another beginning",
+            ":".join(start), "correct `driver`, or the beginning of the URL",
+        )  # fmt: skip
     if names_a_login(url):
         yield _connection(
             owner, "url", "a user or password stands in the URL", "not shown",
@@ -165,6 +174,7 @@ def _options(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
         yield _connection(
             owner, "isolationLevel", f"{spec.driver} has no such level", spec.isolation_level.value,
             ", ".join(levels) or "none",
+            "write one of them, or leave isolationLevel out" if levels else "leave it out",
         )  # fmt: skip
 
 
@@ -174,6 +184,7 @@ def _credentials(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
             yield _connection(
                 owner, "credentials", "this kind of database asks who connects", "none",
                 "fromEnvironment or fromSecret",
+                "add `credentials: {fromEnvironment: {userVariable: ..., passwordVariable: ...}}`",
             )  # fmt: skip
     elif spec.credentials.from_plaintext is not None:
         yield make_finding(
@@ -181,6 +192,8 @@ def _credentials(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
             "the password stands in the declaration itself; clusters refuse that",
             resource=owner.identity,
             path="spec.jdbc.credentials.fromPlaintext",
+            found="fromPlaintext",
+            expected="fromEnvironment or fromSecret",
             hint="use fromEnvironment, or fromSecret in a cluster",
         )
 

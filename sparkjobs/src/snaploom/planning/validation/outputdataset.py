@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from snaploom.loading.names import Guesses
+from snaploom.loading.nearmisses import Guesses
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding
 from snaploom.models.outputdataset import OutputDataset, UsedRelationship
 from snaploom.planning.sparksettings import spark_findings
 from snaploom.planning.validation.checks import check_findings, cluster_findings
+from snaploom.planning.validation.columns import output_column_findings
 from snaploom.planning.validation.fields import Findings, duplicate_findings, run_findings
 from snaploom.planning.validation.outputfolder import folder_findings
 from snaploom.planning.validation.scope import Scope
@@ -26,12 +27,13 @@ def output_findings(output: OutputDataset, scope: Scope) -> Findings:
         *_sources(output, scope),
         *_field_names(output),
         *_column_lists(output),
+        *output_column_findings(output, scope),
         *_relationships(output, scope),
         *filter_findings(output, scope),
         *folder_findings(output),
         *library_findings(output, scope),
         *check_findings(output, scope),
-        *cluster_findings(output),
+        *cluster_findings(output, scope),
         *run_findings(output.spec.run, output),
         *spark_findings(output, scope.allow),
     )

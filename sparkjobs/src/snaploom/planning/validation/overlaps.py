@@ -1,4 +1,4 @@
-"""Outputs that would publish into each other's folders: the one that came later is told (K9).
+"""Outputs that would publish into each other's folders: the one that came later is told (rule P14).
 
 In a cluster the older of two outputs keeps its folder, whatever their names: somebody else's new
 output must not be able to stop it. Declarations in files have no age; there the outer folder goes

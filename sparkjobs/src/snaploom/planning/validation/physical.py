@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from snaploom.models.allowances import Allowances
@@ -15,15 +16,16 @@ from snaploom.planning.tableformats import table_format
 from snaploom.planning.validation.fields import Findings, duplicate_findings, zone_findings
 from snaploom.planning.validation.tables import table_findings
 
+_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/|/")
 _WHOLE = ("byte", "short", "integer", "long", "decimal")
 COLUMN_TYPES = {
     TimeFormat.ISO8601_DATE: ("string", "date"),
     TimeFormat.ISO8601_DATE_TIME: ("string",),
-    TimeFormat.TIMESTAMP: ("timestamp",),
+    TimeFormat.TIMESTAMP: ("timestamp", "timestampNtz", "date"),
     TimeFormat.UNIX_MILLISECONDS: _WHOLE,
     TimeFormat.UNIX_SECONDS: _WHOLE,
 }
-"""Types of a column from which each time format is read (`join.md` section 1.0)."""
+"""Types of a column from which each time format is read (rule W14)."""
 
 
 def hdfs_like_findings(spec: HdfsLike, owner: DataSource, allow: Allowances) -> Findings:
@@ -41,6 +43,7 @@ def hdfs_like_findings(spec: HdfsLike, owner: DataSource, allow: Allowances) -> 
         *format_findings(spec.format, options, allow, source_place(owner.identity)),
         *findings,
         *_globs(spec, prefix, owner),
+        *_relative(spec, owner),
         *table_findings(spec, owner),
         *schema_findings(spec.schema_fields or (), owner, "spec.hdfsLike.schemaFields"),
         *snapshot_findings(spec, owner, "spec.hdfsLike", prefix),
@@ -116,6 +119,29 @@ def _globs(spec: HdfsLike, prefix: UriPrefix | None, owner: DataSource) -> Findi
     )
 
 
+def _relative(spec: HdfsLike, owner: DataSource) -> Findings:
+    """Globs of files whose meaning would depend on where a job runs."""
+    if table_format(spec) is not None:  # a table may be one of the session's catalogs
+        return ()
+    return tuple(
+        make_finding(
+            "SL173",
+            "files must be given by an absolute path or a URI",
+            resource=owner.identity,
+            path=f"spec.hdfsLike.sourceUriGlobs[{index}]",
+            found=glob,
+            expected="/folder/{0}, or scheme://bucket/{0}".format(_below(glob)),
+        )
+        for index, glob in enumerate(spec.source_uri_globs)
+        if not _ABSOLUTE.match(glob)
+    )
+
+
+def _below(glob: str) -> str:
+    """What a glob says of files below a folder: without scheme, `./` and `../`."""
+    return (glob.partition(":")[2] or glob).lstrip("./")
+
+
 def snapshot_findings(
     spec: HdfsLike | Jdbc, owner: DataSource, path: str, prefix: UriPrefix | None
 ) -> Findings:
@@ -144,7 +170,7 @@ def _time_type(
         folded = by_field.field_name.casefold()
         column = next((c for c in columns if c.name.casefold() == folded), None)
         if column is None:
-            return ()  # only the data tells: it may be a partition column
+            return ()  # only the data tells; where a schema is declared, it is judged there
         given, allowed = _variant(column.data_type), COLUMN_TYPES[by_field.time_format]
     if given in allowed:
         return ()

@@ -55,6 +55,7 @@ def place_findings(resource: Resource, allow: Allowances) -> tuple[Finding, ...]
             path=path,
             found=host,
             expected="a place of files",
+            hint="name the bucket, or the server of the files by its host name",
         )
         for path, text in _texts(resource, "")
         for host, why in _refused(text, rules)

@@ -8,15 +8,37 @@ from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding
 from snaploom.models.resource import Resource
 from snaploom.planning.sqlgate.facts import SqlFacts, SqlFault, SqlForm, SqlText
-from snaploom.planning.sqlgate.functions import refusal_of
+from snaploom.planning.sqlgate.functions import Determinism, refusal_of
+from snaploom.planning.sqlgate.varying import CHANGES_ROWS, REASONS, hint_for
 from snaploom.planning.validation.fields import Findings
 from snaploom.planning.validation.scope import Scope
 
+_EXPECTED = {
+    SqlForm.QUERY: "a SELECT in Spark SQL",
+    SqlForm.EXPRESSION: "an expression in Spark SQL, such as lower(name)",
+    SqlForm.CONDITION: "a condition, such as amount > 0",
+}
+"""What each form of SQL is."""
+
 
 def facts_or_findings(
-    text: str, form: SqlForm, owner: Resource, path: str, scope: Scope
+    text: str,
+    form: SqlForm,
+    owner: Resource,
+    path: str,
+    scope: Scope,
+    refused: frozenset[Determinism] = CHANGES_ROWS,
 ) -> tuple[SqlFacts | None, Findings]:
-    """The facts of a text, or the finding that says why it has none."""
+    """The facts of a text, or the finding that says why it has none.
+
+    Args:
+        text: of SQL.
+        form: how it is read.
+        owner: the resource that has it.
+        path: where it has it.
+        scope: what it is judged in.
+        refused: what its result may not depend on.
+    """
     verdict = scope.judge_sql(SqlText(text, form))
     if isinstance(verdict, SqlFault):
         return None, (
@@ -26,16 +48,26 @@ def facts_or_findings(
                 resource=owner.identity,
                 path=path,
                 found=verdict.found or shortened(text),
+                expected=_EXPECTED[form],
             ),
         )
-    return verdict, function_findings(verdict, owner, path, scope)
+    return verdict, (
+        *function_findings(verdict, owner, path, scope),
+        *_varying_findings(verdict, owner, path, refused),
+    )
 
 
 def expression_findings(
-    text: str, owner: Resource, path: str, scope: Scope, *, aggregate: bool = False
+    text: str,
+    owner: Resource,
+    path: str,
+    scope: Scope,
+    *,
+    aggregate: bool = False,
+    refused: frozenset[Determinism] = CHANGES_ROWS,
 ) -> tuple[SqlFacts | None, Findings]:
     """An expression over the columns of a row (or of all rows), with what is wrong with it."""
-    facts, findings = facts_or_findings(text, SqlForm.EXPRESSION, owner, path, scope)
+    facts, findings = facts_or_findings(text, SqlForm.EXPRESSION, owner, path, scope, refused)
     if facts is None:
         return None, findings
     beyond = facts.beyond_aggregate if aggregate else facts.beyond_expression
@@ -81,6 +113,48 @@ def function_findings(facts: SqlFacts, owner: Resource, path: str, scope: Scope)
             expected="functions of the list in docs/reference/sql-functions.md",
             hint=f"leave it out, or have it added to the list 'functions' (chart value "
             f"allow.functions, or --allow functions={name})",
+        ),
+    )
+
+
+def _varying_findings(
+    facts: SqlFacts, owner: Resource, path: str, refused: frozenset[Determinism]
+) -> Findings:
+    """A finding when SQL gives another result when it is computed again."""
+    varying = (
+        (Determinism.RANDOM, facts.of_chance),
+        (Determinism.SESSION, facts.of_session),
+    )
+    return tuple(
+        make_finding(
+            "SL156",
+            f"this SQL gives other rows when it is computed again: {found[0]}, because "
+            f"{REASONS[determinism]}",
+            resource=owner.identity,
+            path=path,
+            found=", ".join(found),
+            expected="SQL whose result depends on the values of its columns alone",
+            hint=hint_for(found, determinism),
+        )
+        for determinism, found in varying
+        if found and determinism in refused
+    )
+
+
+def order_findings(facts: SqlFacts, owner: Resource, path: str) -> Findings:
+    """A warning when the result of a query depends on the order of rows."""
+    if not facts.of_order:
+        return ()
+    return (
+        make_finding(
+            "SL157",
+            f"two runs over the same rows may publish other values: {facts.of_order[0]}, because "
+            f"{REASONS[Determinism.ORDER]}",
+            resource=owner.identity,
+            path=path,
+            found=", ".join(facts.of_order),
+            expected="a result that is the same in whatever order the rows come",
+            hint=hint_for(facts.of_order, Determinism.ORDER),
         ),
     )
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from snaploom.loading.names import Guesses
+from snaploom.loading.nearmisses import Guesses
 from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.datarelationship import DataRelationship
@@ -20,6 +20,14 @@ from snaploom.models.skippingindex import SkippingIndex
 from snaploom.planning.sqlgate.facts import SqlJudge
 
 _Kind = TypeVar("_Kind", bound=Resource)
+
+NamesOfKind = Callable[[str], Iterable[str]]
+"""From a kind to names of its resources in one namespace."""
+
+
+def no_names(kind: str) -> tuple[str, ...]:
+    """Where there are no resources but those that were given."""
+    return ()
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,8 @@ class Scope:
     """What declarations may use beyond the built-in lists."""
     judge_sql: SqlJudge
     """Gives the facts of texts of SQL."""
+    others: NamesOfKind = no_names
+    """Names of resources, by kind, that are there and were not given: for guesses."""
     guesses: Guesses = field(default_factory=Guesses)
     """What names were meant for that are not there."""
 
@@ -48,6 +58,7 @@ class Scope:
         known = self._names(kind)
         if name in known or f"{kind}/{name}" in self.broken:
             return ()
+        there = {*known, *self.others(kind)}
         return (
             make_finding(
                 "SL130",
@@ -56,7 +67,7 @@ class Scope:
                 path=path,
                 found=name,
                 expected=f"the name of a {kind}",
-                hint=self.guesses.did_you_mean(name, known) or f"add `{kind}/{name}`",
+                hint=self.guesses.did_you_mean(name, there) or f"add `{kind}/{name}`",
                 severity=self.missing_reference,
             ),
         )
@@ -78,6 +89,7 @@ def scope_of(
     missing_reference: Severity,
     allow: Allowances,
     judge_sql: SqlJudge,
+    others: NamesOfKind = no_names,
 ) -> Scope:
     """The scope of resources of one namespace; of two with the same identity the first counts."""
     listed = tuple(resources)
@@ -92,6 +104,7 @@ def scope_of(
         missing_reference,
         allow,
         judge_sql,
+        others,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from snaploom.loading.names import did_you_mean
+from snaploom.loading.nearmisses import did_you_mean
 from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource
 from snaploom.models.finding import Finding
@@ -17,6 +17,7 @@ from snaploom.models.skippingindex import (
 from snaploom.planning.addresses import EndpointRules, refusal_of_host
 from snaploom.planning.fileformats import format_findings, target_place
 from snaploom.planning.sparksettings import spark_findings
+from snaploom.planning.sqlgate.varying import CHANGES_VERDICTS
 from snaploom.planning.tableformats import TABLE_FORMATS, table_format
 from snaploom.planning.validation.credentials import variable_findings
 from snaploom.planning.validation.fields import Findings, duplicate_findings, run_findings
@@ -100,11 +101,13 @@ def _without_files(resource: SkippingIndex, field: str, found: str) -> Findings:
     return (
         make_finding(
             "SL177",
-            "only files that Spark lists can be indexed, and there are none",
+            "an index is about files that Spark lists, and this target has none",
             resource=resource.identity,
             path=f"spec.target.{field}",
             found=found,
-            expected="files of a format that is no table's",
+            expected="a source or folder of files, such as Parquet, ORC, Avro, CSV or JSON",
+            hint="name the source that reads the files, or the folder by target.path; a table "
+            "keeps statistics of its own, and a database its indexes",
         ),
     )
 
@@ -143,7 +146,9 @@ def _impossible(
         path=path,
         found=found,
         expected=expected,
-        hint="write one index for each column",
+        hint="write one index for each column, with `column: NAME`"
+        if found == "columns"
+        else "write `column: NAME` with a column of the folders' names",
     )
 
 
@@ -166,6 +171,7 @@ def _parameters(index: Index, owner: SkippingIndex, path: str) -> list[Finding]:
                     path=f"{path}.parameters.{name}",
                     found=value,
                     expected=expected,
+                    hint=f"write {expected}, or leave {name} out",
                 )
             )
     return findings
@@ -180,7 +186,7 @@ def _repeated(resource: SkippingIndex) -> Findings:
 
 
 def _names(resource: SkippingIndex) -> list[Finding]:
-    """Names of the version 4 store must be prefix-free (ruling D35); NATIVE has no such names."""
+    """Names of the version 4 store must be prefix-free (rule S29); NATIVE has no such names."""
     parquet = resource.spec.store.parquet
     if parquet is None or parquet.form is not ParquetForm.XSKIPPER:
         return []
@@ -205,7 +211,7 @@ def _clash(resource: SkippingIndex, first: int, second: int) -> Finding:
         resource=resource.identity,
         path=f"spec.indexes[{second}].column",
         found=f"{indexes[second].column}, and {indexes[first].type} of {indexes[first].column}",
-        expected="names of which none begins with another",
+        expected="names that are not prefixes of each other",
         hint="leave one of the two out, or use the form NATIVE",
     )
 
@@ -213,7 +219,9 @@ def _clash(resource: SkippingIndex, first: int, second: int) -> Finding:
 def _where(resource: SkippingIndex, scope: Scope) -> Findings:
     if resource.spec.where is None:
         return ()
-    return expression_findings(resource.spec.where, resource, "spec.where", scope)[1]
+    return expression_findings(
+        resource.spec.where, resource, "spec.where", scope, refused=CHANGES_VERDICTS
+    )[1]
 
 
 def server_findings(resource: SkippingIndex, rules: EndpointRules) -> list[Finding]:
@@ -264,6 +272,7 @@ def _credentials(resource: SkippingIndex) -> list[Finding]:
             "queries cannot know a password that stands in the declaration of an index",
             resource=resource.identity,
             path=f"{path}.fromPlaintext",
+            found="fromPlaintext",
             expected="fromEnvironment or fromSecret",
         )
     ]

@@ -121,6 +121,8 @@ def _never_closed(root: str, output: OutputDataset, path: str) -> Finding:
         path=f"{path}.onlyClosedIntervals",
         found=f"onlyClosedIntervals true, and DataSource/{root} with fromReadTime",
         expected="onlyClosedIntervals false, or a root with fromFieldValue",
+        hint=f"write `onlyClosedIntervals: false`, or name a field of DataSource/{root} that tells "
+        "the time in its snapshot.fromFieldValue",
     )
 
 

@@ -26,7 +26,7 @@ from snaploom.planning.validation.metadataapplicator import applicator_findings
 from snaploom.planning.validation.outputdataset import output_findings
 from snaploom.planning.validation.overlaps import overlap_findings
 from snaploom.planning.validation.places import place_findings
-from snaploom.planning.validation.scope import Scope, scope_of
+from snaploom.planning.validation.scope import NamesOfKind, Scope, no_names, scope_of
 from snaploom.planning.validation.skippingindex import index_findings
 from snaploom.planning.validation.virtual import cycle_findings
 
@@ -43,6 +43,7 @@ def validate(
     about: Collection[str] | None = None,
     allow: Allowances = NO_ALLOWANCES,
     judge_sql: SqlJudge = judge,
+    others: NamesOfKind = no_names,
 ) -> tuple[Finding, ...]:
     """Every finding about resources; pure, the same for command line, admission and controller.
 
@@ -51,11 +52,12 @@ def validate(
         broken: identities (`Kind/name`) of resources that exist but could not be read; references
             to them are not reported.
         missing_reference: what a reference to nothing is: an error on the command line; a warning
-            at admission, where resources arrive in any order (`operator.md` section 6).
+            at admission, where resources arrive in any order (rule R15).
         about: identities of the resources to judge; None for all. The others are only referred to,
             which costs next to nothing.
         allow: what declarations may use beyond the built-in lists.
         judge_sql: gives the facts of texts of SQL; at once, unless somebody else has them.
+        others: names of resources by kind that are there too, for guesses at what was meant.
     """
     listed = tuple(resources)
     by_namespace: dict[str, list[Resource]] = defaultdict(list)
@@ -64,7 +66,7 @@ def validate(
     findings: list[Finding] = []
     for members in by_namespace.values():
         findings.extend(
-            _within(scope_of(members, broken, missing_reference, allow, judge_sql), about)
+            _within(scope_of(members, broken, missing_reference, allow, judge_sql, others), about)
         )
     outputs = [resource for resource in listed if isinstance(resource, OutputDataset)]
     judged = [item for item in listed if about is None or item.identity in about]

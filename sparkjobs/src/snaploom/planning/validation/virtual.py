@@ -8,6 +8,7 @@ from snaploom.models.codes import make_finding
 from snaploom.models.datasource import ComplexVirtual, DataSource, SimpleVirtual
 from snaploom.models.finding import Finding
 from snaploom.planning.sqlgate.facts import SqlFacts, SqlForm
+from snaploom.planning.validation.columns import query_column_findings
 from snaploom.planning.validation.fields import Findings, duplicate_findings
 from snaploom.planning.validation.placeholders import (
     PLACEHOLDER,
@@ -18,6 +19,7 @@ from snaploom.planning.validation.placeholders import (
 from snaploom.planning.validation.queries import (
     clause_findings,
     facts_or_findings,
+    order_findings,
     table_findings,
 )
 from snaploom.planning.validation.scope import Scope
@@ -74,8 +76,10 @@ def _simple_query(spec: SimpleVirtual, owner: DataSource, path: str, scope: Scop
             hint="use complexVirtual for queries over several sources",
         ),
         *findings,
+        *order_findings(facts, owner, path),
         *table_findings(facts, [spec.alias], owner, path),
         *(() if beyond else _reads_nothing(facts, spec, owner, path)),
+        *(() if beyond else query_column_findings(spec, facts, owner, path, scope)),
     )  # fmt: skip
 
 
@@ -90,6 +94,7 @@ def _reads_nothing(facts: SqlFacts, spec: SimpleVirtual, owner: DataSource, path
             path=path,
             found="no FROM",
             expected=f"FROM {spec.alias}",
+            hint=f"read the source by its alias: SELECT ... FROM {spec.alias}",
         ),
     )
 
@@ -180,6 +185,7 @@ def _query(
     return facts, (
         *clause_findings(facts.beyond_query, "SELECT over the aliases", owner, path),
         *findings,
+        *order_findings(facts, owner, path),
         *table_findings(facts, aliases, owner, path),
     )
 
@@ -237,5 +243,5 @@ def _cycle(reads: nx.DiGraph[str], first: str, scope: Scope) -> Finding:
         path=f"spec.{DataSource.variant_of(owner.spec)}",
         found=" -> ".join(f"DataSource/{name}" for name in [*circle, circle[0]]),
         expected="virtual sources that come from physical ones in the end",
-        hint="break the circle at one of these places",
+        hint="let one of them read a physical source instead of the next one in the circle",
     )

@@ -19,7 +19,7 @@ class Target:
     uri: str
     """Where they are: a Hadoop path with scheme and without a trailing slash, such as
     `file:/data/flights` (`Path.toString()`); for a table, its location. Its SHA-256 names the
-    folder of the index (ruling D36)."""
+    folder of the index (rule S24)."""
     table: str = ""
     """`catalog.database.table` when the target is a table; else empty."""
     format: str = ""
@@ -30,7 +30,7 @@ class Target:
 
 @dataclass(frozen=True)
 class ReaderFingerprint:
-    """Whatever changes what a reader sees in the same bytes (trap 6); compared as a whole."""
+    """Whatever changes what a reader sees in the same bytes (rule S6); compared as a whole."""
 
     format: str
     """Spark's short name of the format."""
@@ -83,7 +83,7 @@ class SkippingDefinition:
     fingerprint: ReaderFingerprint
     indexes: tuple[IndexDefinition, ...]
     where: str = ""
-    """SQL over partition columns and `_metadata.file_path` that chooses files (ruling D33)."""
+    """SQL over partition columns and `_metadata.file_path` that chooses files (rule S23)."""
     partition_columns: tuple[tuple[str, str], ...] = ()
     """Partition columns of the target: name and Spark type, in order."""
     enabled: bool = True
@@ -91,7 +91,7 @@ class SkippingDefinition:
     mode: RefreshMode = RefreshMode.AUTO
     """What a refresh looks at, unless it is asked for another one."""
     owner: str = ""
-    """`SkippingIndex/name` of the resource that owns it (ruling D38); else empty."""
+    """`SkippingIndex/name` of the resource that owns it (rule S26); else empty."""
     form: str = "NATIVE"
     """`NATIVE`, `XSKIPPER`, or Flint's `OPENSEARCH`."""
     footer_key_label: str = ""

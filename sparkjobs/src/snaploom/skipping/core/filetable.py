@@ -14,7 +14,7 @@ Columns of every table of rows, whoever makes it and wherever it is kept:
 | `<id>.<field>` | by type | what the type keeps, see `snaploom.skipping.indexes` |
 
 `<id>` is the index's `index_id`. A row whose `values` is null says nothing about that index: the
-file is kept. Path, length, modification time and etag are a file's identity (trap 5).
+file is kept. Path, length, modification time and etag are a file's identity (rule S5).
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _AS_LONG = ("bigint", "timestamp", "timestamp_ntz")
 
 
 def xxhash64(value: Value, data_type: str) -> int:
-    """Spark's `xxhash64(value)`, which depends on the type (trap 15).
+    """Spark's `xxhash64(value)`, which depends on the type (rule S15).
 
     Args:
         value: in Catalyst's internal form.

@@ -1,7 +1,8 @@
-"""Files as the engine lists them, and which of them are still what was indexed (trap 5)."""
+"""Files as the engine lists them, and which of them are still what was indexed (rule S5)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,8 @@ import pyarrow.compute as pc
 from snaploom.skipping.core.filetable import FileTable, Mask
 
 Int64s = npt.NDArray[np.int64]
+
+_NO_TAG = pa.scalar(None, pa.large_string())
 
 UNKNOWN_ROW = -1
 """In `Matched.rows`: the index knows nothing about the file as it is now."""
@@ -70,6 +73,40 @@ class Matched:
         kept = np.ones(len(self.rows), dtype=np.bool_)
         kept[known] = table_keep[self.rows[known]]
         return kept
+
+    def tags(self, files: FileTable) -> pa.Array:
+        """For each file of the listing, the tag that it had when it was indexed, or NULL."""
+        rows = pa.array(self.rows, mask=self.rows == UNKNOWN_ROW)
+        return files.column("etag").take(rows)
+
+
+def tags_of_dropped(listing: Listing, judged: Sequence[tuple[Mask | None, pa.Array | None]]) -> str:
+    """The tags under which local files that are dropped were indexed, between commas.
+
+    A listing of local files has no tags, since finding them takes a look at each file: who drops
+    one looks at it, and compares.
+
+    Args:
+        listing: what a query would read.
+        judged: of each index which files it keeps, and the tags that it knows.
+
+    Returns:
+        One for each file that is dropped, in order, empty where it is not known; nothing where
+        none is known, or no file is local.
+    """
+    known = pa.nulls(len(listing), pa.large_string())
+    dropped = np.zeros(len(listing), dtype=np.bool_)
+    for keep, tags in judged:
+        if keep is not None and tags is not None:
+            dropped |= ~keep
+            mine = pc.if_else(pa.array(~keep), tags, _NO_TAG)
+            known = pc.coalesce(known, mine)
+    is_local = pc.starts_with(listing.paths, "file:/")
+    some = pc.if_else(is_local, known, _NO_TAG).filter(pa.array(dropped))
+    if some.null_count == len(some):
+        return ""
+    joined: str = ",".join(tag or "" for tag in some.to_pylist())
+    return joined
 
 
 def match(files: FileTable, listing: Listing) -> Matched:

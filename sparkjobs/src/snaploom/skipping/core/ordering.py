@@ -116,7 +116,7 @@ def ranks(literals: SortedKeys, keys: Keys, side: Literal["left", "right"]) -> I
 
 
 def ordered(values: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
-    """Floating-point numbers with one zero and one NaN, as Spark compares them (trap 4)."""
+    """Floating-point numbers with one zero and one NaN, as Spark compares them (rule S4)."""
     plain = values + values.dtype.type(0.0)
     plain[np.isnan(plain)] = np.nan
     return plain

@@ -4,9 +4,9 @@ A query keeps a row when its condition is TRUE, so a file is needed when it may 
 the condition is TRUE. Conditions are brought into negation normal form first
 (`snaploom.skipping.core.normalform`): NOT is pushed into the leaves, by rules that hold for "is
 TRUE" under NULL, and what has no exact negation becomes `Unknown`. What an index says about a leaf
-("may match") is never negated (trap 13).
+("may match") is never negated (rule S13).
 
-`Unknown` is everything that is not understood; it keeps every file (trap 12).
+`Unknown` is everything that is not understood; it keeps every file (rule S12).
 """
 
 from __future__ import annotations
@@ -44,6 +44,28 @@ class In:
     term: Term
     values: tuple[Value, ...]
     is_negated: bool = False
+
+
+LARGEST_MODULUS = 2**62
+"""Of `Residue`: sums of two residues stay within the 64 bits of keys."""
+
+
+@dataclass(frozen=True)
+class Residue:
+    """`pmod(term - first, modulus) < count`, and the term lies between `low` and `high`.
+
+    Whole numbers in the units in which keys count: days, microseconds, a decimal's last digit.
+    """
+
+    term: Term
+    modulus: int
+    """From 2 to `LARGEST_MODULUS`."""
+    first: int
+    """From 0 to `modulus` - 1."""
+    count: int
+    """From 1 to `modulus` - 1."""
+    low: int | None = None
+    high: int | None = None
 
 
 @dataclass(frozen=True)
@@ -123,7 +145,7 @@ class Unknown:
     """Why it is not understood, and what rewrite would help."""
 
 
-Leaf = Comparison | In | StartsWith | Contains | EndsWith | IsNull | IsNotNull
+Leaf = Comparison | In | Residue | StartsWith | Contains | EndsWith | IsNull | IsNotNull
 """What speaks of one term."""
 
 Predicate = Leaf | And | Or | Not | Constant | Unknown

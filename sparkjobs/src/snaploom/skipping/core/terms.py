@@ -1,7 +1,7 @@
 """Terms: what an index is kept about, and what a predicate speaks of.
 
 A term is a column, a nested field or an expression, together with Spark's type of it. Two terms
-are the same when key and type are; an index serves a predicate only then (traps 7 and 15).
+are the same when key and type are; an index serves a predicate only then (rules S7 and S15).
 
 Values are in Catalyst's internal form, so that nothing depends on how a literal is printed:
 
@@ -16,7 +16,7 @@ Values are in Catalyst's internal form, so that nothing depends on how a literal
 | string, binary | bytes (UTF-8 for string) | large_binary |
 
 Everything else (collated strings, char and varchar with padding semantics of their own, intervals,
-variant, arrays, maps, whole structs) is kept by no index: `arrow_type` says None (ruling D32).
+variant, arrays, maps, whole structs) is kept by no index: `arrow_type` says None (rule S20).
 """
 
 from __future__ import annotations

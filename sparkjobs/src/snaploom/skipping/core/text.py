@@ -17,6 +17,7 @@ from snaploom.skipping.core.predicates import (
     Not,
     Or,
     Predicate,
+    Residue,
     StartsWith,
     Unknown,
 )
@@ -41,6 +42,10 @@ def predicate_text(predicate: Predicate) -> str:
             shown = [value_text(value, term.data_type) for value in values[:MOST_VALUES]]
             more = f", ... {len(values)} values" if len(values) > MOST_VALUES else ""
             return f"{term.label} {'NOT ' * is_negated}IN ({', '.join(shown)}{more})"
+        case Residue(term, modulus, first, 1):
+            return f"pmod({term.label}, {modulus}) = {first}"
+        case Residue(term, modulus, first, count):
+            return f"pmod({term.label} - {first}, {modulus}) < {count}"
         case StartsWith(term, prefix, is_negated):
             return f"{term.label} {'NOT ' * is_negated}LIKE {_quoted(prefix, after='%')}"
         case Contains(term, piece):

@@ -5,7 +5,7 @@ only the wrapped form is written, into the file itself. Keys are wrapped twice, 
 by default, so that a service is asked once for each label and not once for each column.
 
 A file without its keys raises `KeyUnavailable`, which callers turn into a query that runs
-unpruned (trap 14).
+unpruned (rule S14).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Flint's metadata and names: read in the seed's form and in today's, written in either.
+"""Flint's metadata and names: read in the early form and in today's, written in either.
 
-The seed's form (version 0.1) nests `indexConfig.properties.indexedColumns`; today's (1.0.0) has
-`kind`, `indexedColumns`, `options` and `properties` at the top. Kinds are `ValuesSet` and the like
-in the first, `VALUE_SET` in the second; both are understood in both (ruling D37).
+The early form (`SEED`, version 0.1) nests `indexConfig.properties.indexedColumns`; today's (1.0.0)
+has `kind`, `indexedColumns`, `options` and `properties` at the top. Kinds are `ValuesSet` and the
+like in the first, `VALUE_SET` in the second; both are understood in both (rule S30).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FILE_PATH = "file_path"
 """Field of the file's path in every document."""
 
 MIN_MAX_FIELDS = (("MinMax_{}_0", "MinMax_{}_1"), ("{}_min", "{}_max"))
-"""Fields of the bounds of a column: today's, which are written, and the seed's."""
+"""Fields of the bounds of a column: today's, which are written, and the early form's."""
 
 SUFFIX = "_skipping_index"
 PREFIX = "flint_"
@@ -37,7 +37,7 @@ class FlintForm(StrEnum):
     TODAY = "TODAY"
     """Version 1.0.0."""
     SEED = "SEED"
-    """Version 0.1, as the seed describes it."""
+    """Version 0.1, as Flint's early manual describes it."""
 
 
 _SEED_KINDS = {
@@ -85,11 +85,11 @@ class FlintMetadata:
     columns: tuple[FlintColumn, ...]
     """What is kept."""
     name: str = ""
-    """Name of the index; the seed's form has none."""
+    """Name of the index; the early form has none."""
     kind: str = "skipping"
     """Kind of the index."""
     options: Mapping[str, object] | None = None
-    """What `WITH (...)` said; the seed's form has none."""
+    """What `WITH (...)` said; the early form has none."""
     properties: Mapping[str, object] | None = None
     """Whatever else."""
     state: str = ""
@@ -211,7 +211,7 @@ def _understood(column: FlintColumn) -> FlintColumn:
 def index_name(table: str, form: FlintForm = FlintForm.TODAY) -> str:
     """Name of the index of a table (`catalog.database.table`) in OpenSearch.
 
-    Today's is `flint_<catalog>_<database>_<table>_skipping_index`, the seed's has only the table.
+    Today's is `flint_<catalog>_<database>_<table>_skipping_index`, the early has only the table.
     What OpenSearch forbids in names is percent-encoded; capitals become small letters, as Spark
     tells tables apart without case. A name that is too long ends in a hash instead.
     """

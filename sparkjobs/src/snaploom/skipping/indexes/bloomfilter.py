@@ -1,6 +1,6 @@
 """BLOOM_FILTER: a Bloom filter over the hashes of each file's values, for point look-ups.
 
-What is put are Spark's `xxhash64` of the values, in their own type (trap 15), so the filters are
+What is put are Spark's `xxhash64` of the values, in their own type (rule S15), so the filters are
 those of Flint, bit for bit, where the size is the same. A filter is sized when its file was seen,
 so it never holds more than it was made for; a file with too many distinct values is unknown.
 """
@@ -19,7 +19,7 @@ from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.filetable import FileTable, Mask, field_column
 from snaploom.skipping.core.hashing import xxhash64
 from snaploom.skipping.core.ordering import Int64s, is_text
-from snaploom.skipping.core.predicates import Comparison, In, Leaf, Operator, StartsWith
+from snaploom.skipping.core.predicates import Comparison, In, Leaf, Operator, Residue, StartsWith
 from snaploom.skipping.core.terms import Value, arrow_type
 from snaploom.skipping.indexes.base import Feed, FooterColumn
 from snaploom.skipping.indexes.checks import check_parameters, check_terms, integer_parameter
@@ -68,7 +68,7 @@ class BloomFilterBuilder:
         return self._distinct.partial()
 
     def finish(self) -> Mapping[str, object]:
-        """The row; no filter where there are more values than it could hold (trap 10)."""
+        """The row; no filter where there are more values than it could hold (rule S10)."""
         distinct = self._distinct.values()
         return {FIELD: None if distinct is None else self._filled(distinct.to_numpy())}
 
@@ -148,6 +148,8 @@ class BloomFilterIndex:
                 return "a Bloom filter proves only that values are absent: VALUE_SET serves <>"
             case Comparison():
                 return "a range needs MIN_MAX"
+            case Residue():
+                return "a remainder needs MIN_MAX or VALUE_SET"
             case StartsWith():
                 return "a prefix needs MIN_MAX, PREFIX or VALUE_SET"
             case _:

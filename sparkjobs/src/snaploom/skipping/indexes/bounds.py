@@ -10,13 +10,14 @@ import pyarrow.compute as pc
 
 from snaploom.skipping.core.filetable import FileTable, Mask
 from snaploom.skipping.core.ordering import Keys, is_text, key_of, ranks, sorted_keys
-from snaploom.skipping.core.predicates import Comparison, In, Leaf, Operator, StartsWith
+from snaploom.skipping.core.predicates import Comparison, In, Leaf, Operator, Residue, StartsWith
 from snaploom.skipping.core.terms import Value
 from snaploom.skipping.indexes.columns import (
     as_mask,
     compare,
     kept_keys,
     kept_known,
+    past,
     successor,
 )
 
@@ -72,6 +73,8 @@ def may_hold_between(bounds: Bounds, leaf: Leaf) -> Mask | None:
             return _some_within(bounds, values)
         case In(_, values, True):
             return ~_all_among(bounds, values)
+        case Residue() if isinstance(bounds.low, np.ndarray):
+            return _some_residue(bounds, leaf)
         case StartsWith(_, prefix, False) if is_text(bounds.data_type):
             return _some_prefixed(bounds, prefix)
         case StartsWith(_, prefix, True) if is_text(bounds.data_type):
@@ -85,7 +88,7 @@ def may_hold_between(bounds: Bounds, leaf: Leaf) -> Mask | None:
 
 def _compared(bounds: Bounds, operator: Operator, key: int | bytes) -> Mask:
     if operator is Operator.NE:
-        # Only a file whose every value is the literal has none that differs (trap 1).
+        # Only a file whose every value is the literal has none that differs (rule S1).
         alone = compare(bounds.low, Operator.EQ, key) & compare(bounds.high, Operator.EQ, key)
         return ~(alone & _known(bounds))
     enough = np.ones(len(bounds.low), dtype=np.bool_)
@@ -96,12 +99,24 @@ def _compared(bounds: Bounds, operator: Operator, key: int | bytes) -> Mask:
     return enough
 
 
+def _some_residue(bounds: Bounds, leaf: Residue) -> Mask:
+    """Whether the first fitting number from the least value on is not beyond the greatest."""
+    low, high = np.asarray(bounds.low), np.asarray(bounds.high)
+    low = low if leaf.low is None else np.maximum(low, np.int64(leaf.low))
+    high = high if leaf.high is None else np.minimum(high, np.int64(leaf.high))
+    behind = past(low, leaf)
+    ahead = np.where(behind < leaf.count, 0, leaf.modulus - behind).astype(np.uint64)
+    # Two keys may be further apart than 63 bits say; 64 without a sign are enough.
+    room = high.view(np.uint64) - low.view(np.uint64)
+    return np.asarray(((low <= high) & (ahead <= room)) | ~_known(bounds), dtype=np.bool_)
+
+
 def _known(bounds: Bounds) -> Mask:
     return ~(bounds.low_unknown | bounds.high_unknown)
 
 
 def _some_within(bounds: Bounds, values: Sequence[Value]) -> Mask:
-    # The gap test: some literal lies between the bounds, not only the literals' envelope (trap 9).
+    # The gap test: some literal lies between the bounds, not only the literals' envelope (rule S9).
     literals = sorted_keys(values, bounds.data_type)
     below = ranks(literals, bounds.low, "left")
     upto = ranks(literals, bounds.high, "right")

@@ -22,6 +22,7 @@ from snaploom.skipping.core.predicates import (
     In,
     Leaf,
     Operator,
+    Residue,
     StartsWith,
 )
 from snaploom.skipping.core.terms import Value
@@ -84,6 +85,8 @@ def holds(leaf: Leaf, keys: Keys, data_type: str) -> Mask | None:
         case In(_, values, is_negated):
             found = _is_in(keys, values, data_type)
             return ~found if is_negated else found
+        case Residue() if isinstance(keys, np.ndarray):
+            return _is_residue(keys, leaf)
         case StartsWith(_, prefix, is_negated) if is_text(data_type):
             found = as_mask(pc.starts_with(keys, pattern=prefix))
             return ~found if is_negated else found
@@ -99,6 +102,21 @@ def successor(prefix: bytes) -> bytes | None:
     """The least text greater than every text with a prefix; None where there is none."""
     shortened = prefix.rstrip(b"\xff")
     return shortened[:-1] + bytes([shortened[-1] + 1]) if shortened else None
+
+
+def past(keys: Int64s, leaf: Residue) -> Int64s:
+    """How far each key lies behind the last one where the leaf's residues begin."""
+    distance: Int64s = np.mod(np.mod(keys, leaf.modulus) - leaf.first, leaf.modulus)
+    return distance
+
+
+def _is_residue(keys: Int64s, leaf: Residue) -> Mask:
+    found = past(keys, leaf) < leaf.count
+    if leaf.low is not None:
+        found &= keys >= leaf.low
+    if leaf.high is not None:
+        found &= keys <= leaf.high
+    return found
 
 
 def _is_in(keys: Keys, values: Sequence[Value], data_type: str) -> Mask:

@@ -29,7 +29,7 @@ class DistinctValues:
 
     @property
     def is_over(self) -> bool:
-        """Whether more values than the limit were found: then they are not told (trap 10)."""
+        """Whether more values than the limit were found: then they are not told (rule S10)."""
         return len(self._found) > self._limit
 
     def add(self, values: pa.Array) -> None:
@@ -67,7 +67,7 @@ class DistinctValues:
 
 
 def _normalised(values: pa.Array) -> pa.Array:
-    # 0.0 and -0.0 are one value, and so are all NaNs (trap 4).
+    # 0.0 and -0.0 are one value, and so are all NaNs (rule S4).
     if not pa.types.is_floating(values.type):
         return values
     return pa.array(ordered(values.to_numpy(zero_copy_only=False)), values.type)

@@ -51,7 +51,7 @@ class Partition:
     name: str = "PARTITION"
 
     def check(self, definition: IndexDefinition) -> None:
-        """One top-level column; that it is a partition column is the caller's to see (trap 11)."""
+        """One top-level column; that it is a partition column is the caller's to see (rule S11)."""
         check_terms(definition)
         check_parameters(definition, ())
         names = definition.term.names

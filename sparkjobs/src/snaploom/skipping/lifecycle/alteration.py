@@ -91,13 +91,13 @@ def alter(
     progress: Progress = silent,
     timing: Timing = USUAL,
 ) -> StoredState:
-    """Change a skipping index, in one commit.
+    """Change a skipping index, in one commit; none where everything is as it is to be.
 
     Args:
         store: where the index is.
         target: what is indexed.
         alteration: what is to be changed.
-        acting_for: resource in whose name it is done (ruling D38).
+        acting_for: resource in whose name it is done (rule S26).
         progress: told of files done, where indexes are built.
         timing: clock and patience.
 
@@ -120,7 +120,8 @@ def alter(
         before = available(state, store, timing)
         planned = admit(before)
         needs_rows = bool(planned.to_build) and before.refreshed_at != NEVER
-        if needs_rows:
+        is_same = planned.definition == before.definition
+        if needs_rows or is_same:
             return None
         return replace(_changed(before, planned), committed_at=timing.clock())
 

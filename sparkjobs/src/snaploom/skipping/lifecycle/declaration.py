@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from snaploom.errors import IndexNotPossible, SkippingError
@@ -21,13 +21,13 @@ class Declaration:
     indexes: tuple[Index, ...]
     """What is kept about each file."""
     where: str = ""
-    """SQL that chooses files (ruling D33)."""
+    """SQL that chooses files (rule S23)."""
     enabled: bool = True
     """Whether queries use it."""
     mode: RefreshMode = RefreshMode.AUTO
     """What a refresh looks at."""
     owner: str = ""
-    """`SkippingIndex/name` of the resource that owns it (ruling D38)."""
+    """`SkippingIndex/name` of the resource that owns it (rule S26)."""
     form: str = "NATIVE"
     """Form of the store."""
     footer_key_label: str = ""
@@ -44,10 +44,21 @@ class DeclarationNotPossible(IndexNotPossible):
     def __init__(self, problems: tuple[tuple[str, SkippingError], ...]) -> None:
         super().__init__(
             f"{len(problems)} things cannot be as they are declared",
-            found="\n".join(f"{path}: {error.message}" for path, error in problems),
-            expected="\n".join(f"{path}: {error.expected}" for path, error in problems),
+            found="\n".join(f"{path}: {_told(error)}" for path, error in problems),
+            expected=_by_path((path, error.expected) for path, error in problems),
+            hint=_by_path((path, error.hint) for path, error in problems),
         )
         self.problems = problems
+
+
+def _by_path(texts: Iterable[tuple[str, str | None]]) -> str | None:
+    """A line for each text that there is; None without any."""
+    return "\n".join(f"{path}: {text}" for path, text in texts if text is not None) or None
+
+
+def _told(error: SkippingError) -> str:
+    """What is wrong, with what was found; that may be several lines."""
+    return error.message if error.found is None else f"{error.message} ({error.found})"
 
 
 def refuse_problems(declaration: Declaration, target: IndexableTarget) -> None:
@@ -190,7 +201,7 @@ def _terms(index: Index, target: IndexableTarget) -> tuple[Term, ...]:
 
 
 def _refuse_unpartitioned(definition: IndexDefinition, target: IndexableTarget) -> None:
-    """Trap 11."""
+    """Refuse PARTITION on a column that is no partition column (rule S11)."""
     partitions = [name for name, _ in target.partition_columns]
     if definition.term.names not in [(name,) for name in partitions]:
         raise IndexNotPossible(

@@ -12,6 +12,7 @@ from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable, values_column
 from snaploom.skipping.lifecycle.differences import compare
+from snaploom.skipping.lifecycle.identity import same_file
 from snaploom.skipping.stores.bases import IndexBase
 from snaploom.skipping.stores.port import NEVER, NOTHING, IndexStore, StoredState
 from snaploom.skipping.stores.usage import Recorded, recorded_usage, usage_log
@@ -63,8 +64,10 @@ class Description:
     last_used: EpochNanos | None = None
     """When a query last used it, as far as sessions wrote it down; `NEVER` when none did, None
     where nothing is recorded."""
+    same_file: str = ""
+    """By what files are known to be as they were indexed; see `same_file`."""
     problem: str = ""
-    """Why it cannot be read; queries read every file meanwhile (trap 14)."""
+    """Why it cannot be read; queries read every file meanwhile (rule S14)."""
 
     @property
     def condition(self) -> str:
@@ -124,6 +127,7 @@ def describe(store: IndexStore, listing: pa.Table | None = None) -> Description:
             indexes=tuple(_describe(index, files) for index in definition.indexes),
             coverage=None if listing is None else _coverage(listing, files),
             last_used=last_used,
+            same_file=same_file(definition.target.uri, files),
         )
     except (SkippingError, *STORE_FAILURES) as error:
         return Description(store.uri, state, last_used=last_used, problem=_told(error))

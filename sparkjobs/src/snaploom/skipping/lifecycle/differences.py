@@ -19,7 +19,7 @@ class FileChanges:
     new: pa.Table
     """Files without a row; identity columns, as all of these."""
     changed: pa.Table
-    """Files whose row is about another content (trap 5), as they are now."""
+    """Files whose row is about another content (rule S5), as they are now."""
     unchanged: pa.Table
     """Files that the rows describe."""
     removed: pa.Array

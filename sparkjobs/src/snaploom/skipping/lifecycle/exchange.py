@@ -1,6 +1,6 @@
 """Importing and exporting the Parquet metadata store.
 
-What the reference wrote is not sound by itself (ruling D34). Seen in it, or following from how it
+What the reference wrote is not sound by itself (rule S28). Seen in it, or following from how it
 builds:
 
 * bounds of float and double from footers, which leave NaN out; NaN and -0.0 in sets and bounds;
@@ -17,8 +17,9 @@ So an imported row counts only after it was compared with the file itself: it mu
 was verified. Bounds must enclose the verified ones, a set must hold every verified value, a bloom
 of the same size must contain every verified bit. The verified row is what is kept then: it is at
 least as narrow, counts NULLs and carries length and etag. A row that does not follow is rejected,
-and the file is unknown until it is indexed. With `trust` the user vouches for the store; rows are
-taken as they are, with length and etag from the listing, and nothing is known about NULLs.
+and the file is unknown until it is indexed. With `trust` the user vouches for the store; values
+are believed, with length and etag from the listing, and nothing is known about NULLs. Rows about
+files that are not there, or not with the time of modification that they had, are never taken.
 """
 
 from __future__ import annotations

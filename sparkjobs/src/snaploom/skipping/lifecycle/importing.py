@@ -37,14 +37,8 @@ class ImportResult:
         """As people read it."""
         found = self.imported
         labels = ", ".join(index.label for index in found.indexes)
-        told = f"imported {labels} about {found.rows.num_rows} files"
-        for count, what in (
-            (len(found.rejected), "rows contradict their files"),
-            (found.unmatched, "rows are about files that are not there as they were"),
-            (found.not_covered, "files have no row"),
-        ):
-            told += f"; {count} {what}" if count else ""
-        return told + "".join(f"; not read: {why}" for why in found.refused)
+        told = [f"imported {labels} about {found.rows.num_rows} files", *_left_out(found)]
+        return "; ".join([*told, *(f"not read: {why}" for why in found.refused)])
 
 
 def import_index(
@@ -62,13 +56,15 @@ def import_index(
         store: where the index will be.
         target: what the metadata are about.
         metadata: what was read.
-        is_trusted: whether rows are taken as they are; without, each is compared with its file.
+        is_trusted: whether values are believed; without, each row is compared with its file. Rows
+            about files that are not there as they were are never taken.
         progress: told of files compared.
         timing: clock.
 
     Raises:
         IndexAlreadyExists: the target has an index.
-        IndexNotPossible: the metadata are about another table, or no index can be taken over.
+        IndexNotPossible: the metadata are about another table, or no index or no row of theirs can
+            be taken over; nothing is left.
         KeyUnavailable: they are encrypted, and a key is not to be had.
     """
     _refuse_other_table(metadata, target.target)
@@ -88,6 +84,7 @@ def import_index(
 
     chosen: Verify | None = None if is_trusted else verify
     imported = import_rows(metadata, plan, target.list_files(""), chosen)
+    _refuse_nothing(metadata, imported)
     segments = tuple(store.write_rows([imported.rows], definition))
 
     def build(current: StoredState) -> StoredState:
@@ -143,6 +140,28 @@ def _definition(
     )
     check_form(definition)
     return definition
+
+
+def _left_out(found: Imported) -> list[str]:
+    counts = (
+        (len(found.rejected), "rows contradict their files"),
+        (found.unmatched, "rows are about files that are not there as they were"),
+        (found.not_covered, "files have no row"),
+    )
+    return [f"{count} {what}" for count, what in counts if count]
+
+
+def _refuse_nothing(metadata: StoredMetadata, imported: Imported) -> None:
+    """An index that knows no file would skip none, and look as if it were one."""
+    if imported.rows.num_rows:
+        return
+    raise IndexNotPossible(
+        f"none of the {metadata.rows.num_rows} rows of the metadata can be taken over",
+        found="; ".join((*_left_out(imported), *imported.refused)) or "no rows",
+        expected="rows about files that are there, with the time of modification that they had",
+        hint="build an index of the files instead (snaploom index build); a folder that was copied "
+        "is matched when the copy keeps times (cp -p)",
+    )
 
 
 def _refuse_other_table(metadata: StoredMetadata, target: Target) -> None:

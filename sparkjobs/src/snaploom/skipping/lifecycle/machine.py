@@ -209,7 +209,7 @@ def declared(state: StoredState, store: IndexStore) -> SkippingDefinition:
 
 
 def refuse_stranger(definition: SkippingDefinition, acting_for: str) -> None:
-    """Let only its owner change an index (ruling D38).
+    """Let only its owner change an index (rule S26).
 
     Raises:
         IndexOwned: naming the resource.

@@ -69,7 +69,7 @@ def create(
     if_not_exists: bool = False,
     timing: Timing = USUAL,
 ) -> StoredState:
-    """Declare a skipping index; nothing is built, and it prunes nothing before a refresh (trap 8).
+    """Declare a skipping index; nothing is built, and it prunes nothing before a refresh (rule S8).
 
     Args:
         store: where it will be.
@@ -116,7 +116,7 @@ def refresh(
     progress: Progress = silent,
     timing: Timing = USUAL,
 ) -> RefreshResult:
-    """Bring the rows up to date, in one commit; anybody may, whoever owns the index (ruling D38).
+    """Bring the rows up to date, in one commit; anybody may, whoever owns the index (rule S26).
 
     Files and rows are compared first. Where they agree, nothing is built and one commit says when
     that was seen. Files that cannot be indexed are left out with a warning, unless those are all:

@@ -13,6 +13,7 @@ from snaploom.skipping.core.definition import (
     ReaderFingerprint,
     SkippingDefinition,
 )
+from snaploom.skipping.core.terms import Term
 from snaploom.skipping.lifecycle.declaration import resolve_again
 from snaploom.skipping.lifecycle.differences import FileChanges, compare, everything_new
 from snaploom.skipping.lifecycle.target import IndexableTarget
@@ -109,7 +110,7 @@ def current_definition(
         if terms != index.terms:
             for before, after in zip(index.terms, terms, strict=True):
                 if before != after:
-                    reasons.append(f"{before.label} is {after.data_type}, was {before.data_type}")
+                    reasons.append(_other_term(before, after))
             index = replace(index, index_id=f"i{next_index}", terms=terms)
             next_index += 1
         indexes.append(index)
@@ -124,6 +125,12 @@ def current_definition(
         partition_columns=target.partition_columns,
     )
     return current, tuple(reasons), next_index
+
+
+def _other_term(before: Term, after: Term) -> str:
+    if before.data_type != after.data_type:
+        return f"{before.label} is {after.data_type}, was {before.data_type}"
+    return f"Spark analyses {before.label} otherwise than when it was declared"
 
 
 def _difference(before: ReaderFingerprint, after: ReaderFingerprint) -> str:

@@ -73,7 +73,7 @@ class IndexableTarget(Protocol):
         """Rows about some listed files, in bounded pieces.
 
         A file that changed while it was read, or cannot be read, is left out: it stays unknown
-        (ruling D32, 21). So is a file about which nothing could be proved.
+        (rule S21). So is a file about which nothing could be proved.
         """
         ...
 

@@ -1,7 +1,7 @@
 """Rows about files: from footers where they prove everything, else from one pass over the rows.
 
 A row is given only about a file that did not change while it was read: what the file system says
-about it before and after must equal the listing (ruling D32, 21).
+about it before and after must equal the listing (rule S21).
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from snaploom.skipping.lifecycle.target import Progress
 from snaploom.skipping.spark.collecting import Scanned
 from snaploom.skipping.spark.direct import DirectReader
 from snaploom.skipping.spark.expressions import Literal
-from snaploom.skipping.spark.footerreading import FooterReader
-from snaploom.skipping.spark.footers import Footer, FooterTerm
+from snaploom.skipping.spark.footers import Footer, FooterReader, FooterTerm
 from snaploom.skipping.spark.hadoop import (
     FileState,
     granularity_of,
@@ -131,10 +130,10 @@ def _settled(files: pa.Table, counters: Counters) -> dict[str, FileState]:
         for row in files.select([name for name, _ in IDENTITY_FIELDS]).to_pylist()
     }
     paths = list(listed)
-    wait_until_settled(paths, [state.modified for state in listed.values()])
+    wait_until_settled(paths, [state.changed for state in listed.values()])
     now = time.time() * 1000 - granularity_of(paths)
     for path in paths:
-        if listed[path].modified > now:
+        if listed[path].changed > now:
             _leave_out(path, "was modified in the future, by this machine's clock", counters)
             del listed[path]
     return listed

@@ -2,7 +2,7 @@
 
 What comes back is a *necessary* condition: TRUE for every row for which the condition is TRUE.
 NOT is pushed down on the way: every function here is told whether its expression is negated, and
-what is only necessary is never turned around afterwards (trap 13).
+what is only necessary is never turned around afterwards (rule S13).
 
 Spark's optimizer has done much before (measured on 4.3): casts between numbers and between dates
 and timestamps are moved to the literal's side, `cast(ts as date) = d` has become a range of ts,
@@ -14,6 +14,8 @@ is a term of its own here, `year(d)` or `lower(c)`, which an index over the same
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import cast
 
 from snaploom.skipping.core.predicates import (
@@ -33,8 +35,9 @@ from snaploom.skipping.core.predicates import (
     Unknown,
 )
 from snaploom.skipping.core.terms import Term, Value
-from snaploom.skipping.spark import likes, ranges
+from snaploom.skipping.spark import likes, nullness, ranges
 from snaploom.skipping.spark.columns import Columns
+from snaploom.skipping.spark.conditions import IndexedConditions
 from snaploom.skipping.spark.expressions import (
     Call,
     Expression,
@@ -72,22 +75,55 @@ _COMPLEMENTS = {
 """Operators under NOT: exact, because Spark's order is total (NaN is greatest)."""
 
 MOST_REWRITTEN_VALUES = 50
-"""An IN list over an expression becomes ranges of the column inside only up to this length."""
+"""An IN list over an expression becomes a range of the column inside for each value up to this
+length, and one range around all of them beyond it."""
 
 
-def predicate(filters: Sequence[object], columns: Columns) -> Predicate:
-    """What must hold of a row for all of the serialised filters to be TRUE."""
-    return And(tuple(_safely(each, columns) for each in filters))
+@dataclass(frozen=True)
+class _Scope(Columns):
+    """The columns, and the conditions about which there are indexes."""
+
+    indexed: IndexedConditions = field(default_factory=IndexedConditions)
 
 
-def _safely(node: object, columns: Columns) -> Predicate:
+def predicate(
+    filters: Sequence[object], columns: Columns, indexed: IndexedConditions | None = None
+) -> Predicate:
+    """What must hold of a row for all of the serialised filters to be TRUE.
+
+    Args:
+        filters: conditions as the optimizer rule sends them.
+        columns: the relation's columns as they are now.
+        indexed: conditions about which there are indexes: they are looked for as a whole.
+    """
+    scope = _Scope(
+        columns.terms,
+        columns.defaulted,
+        columns.is_case_sensitive,
+        indexed or IndexedConditions(),
+    )
+    try:
+        parsed = [parse(each) for each in filters]
+        together = scope.indexed.of_parts(parsed, scope)
+    except RecursionError:
+        together = []
+    return And((*together, *(_safely(each, scope) for each in filters)))
+
+
+def _safely(node: object, columns: _Scope) -> Predicate:
     try:
         return _translate(parse(node), columns, False)
     except RecursionError:
         return Unknown("a deeply nested condition", "write it with fewer levels of AND, OR and NOT")
 
 
-def _translate(expression: Expression, columns: Columns, negated: bool) -> Predicate:
+def _translate(expression: Expression, columns: _Scope, negated: bool) -> Predicate:
+    taken_apart = _taken_apart(expression, columns, negated)
+    whole = columns.indexed.of_whole(expression, columns, negated=negated)
+    return And((*whole, taken_apart)) if whole else taken_apart
+
+
+def _taken_apart(expression: Expression, columns: _Scope, negated: bool) -> Predicate:
     match expression:
         case Literal(is_null=True):
             return NEVER
@@ -100,17 +136,19 @@ def _translate(expression: Expression, columns: Columns, negated: bool) -> Predi
             return _compare(expression, Operator.EQ, Literal(not negated, "boolean"), columns)
 
 
-def _and(call: Call, columns: Columns, negated: bool) -> Predicate:
+def _and(call: Call, columns: _Scope, negated: bool) -> Predicate:
     parts = _translated(call, columns, negated)
-    return Or(parts) if negated else And(parts)
+    if negated:
+        return Or(parts)
+    return And((*columns.indexed.of_parts(call.children, columns), *parts))
 
 
-def _or(call: Call, columns: Columns, negated: bool) -> Predicate:
+def _or(call: Call, columns: _Scope, negated: bool) -> Predicate:
     parts = _translated(call, columns, negated)
     return And(parts) if negated else Or(parts)
 
 
-def _translated(call: Call, columns: Columns, negated: bool) -> tuple[Predicate, ...]:
+def _translated(call: Call, columns: _Scope, negated: bool) -> tuple[Predicate, ...]:
     """The members of a chain of one operator, which may nest thousands deep on one side."""
     members: list[Predicate] = []
     waiting: list[Expression] = [call]
@@ -123,11 +161,11 @@ def _translated(call: Call, columns: Columns, negated: bool) -> tuple[Predicate,
     return tuple(members)
 
 
-def _not(call: Call, columns: Columns, negated: bool) -> Predicate:
+def _not(call: Call, columns: _Scope, negated: bool) -> Predicate:
     return _translate(call.children[0], columns, not negated)
 
 
-def _comparison(call: Call, columns: Columns, negated: bool) -> Predicate:
+def _comparison(call: Call, columns: _Scope, negated: bool) -> Predicate:
     operator, (subject, constant) = _OPERATORS[call.name], call.children
     if isinstance(subject, Literal):
         subject, constant, operator = constant, subject, _TURNED.get(operator, operator)
@@ -140,7 +178,7 @@ def _comparison(call: Call, columns: Columns, negated: bool) -> Predicate:
     return _compare(subject, _COMPLEMENTS[operator] if negated else operator, constant, columns)
 
 
-def _null_safe(call: Call, columns: Columns, negated: bool) -> Predicate:
+def _null_safe(call: Call, columns: _Scope, negated: bool) -> Predicate:
     subject, constant = call.children
     if isinstance(subject, Literal):
         subject, constant = constant, subject
@@ -161,17 +199,17 @@ def _why_no_literal(subject: Expression, constant: Expression) -> str:
         return "one side is known only when the query runs: compare with a literal"
     if isinstance(subject, Literal):
         return "compares two constants"
-    return "compares columns with each other: an index knows each only against literals"
+    return "compares columns with each other: add an index over this expression"
 
 
 def _compare(
-    subject: Expression, operator: Operator, constant: Literal, columns: Columns
+    subject: Expression, operator: Operator, constant: Literal, columns: _Scope
 ) -> Predicate:
     """`subject operator constant`; the constant is not NULL."""
     text = f"{as_text(subject)} {operator} {as_text(constant)}"
     if constant.value is None:
         return Unknown(text, f"no index keeps values of type {constant.data_type}")
-    needed = ranges.implied(subject, operator, constant.value, columns)
+    needed = ranges.implied(subject, operator, constant.value, columns, constant.data_type)
     if isinstance(subject, Call) and subject.name == "Coalesce":
         needed = (_compare_coalesced(subject, operator, constant, columns),)
     term = term_of(subject, columns, constant.data_type)
@@ -181,7 +219,7 @@ def _compare(
 
 
 def _compare_coalesced(
-    call: Call, operator: Operator, constant: Literal, columns: Columns
+    call: Call, operator: Operator, constant: Literal, columns: _Scope
 ) -> Predicate:
     """The first that is not NULL decides: each may, the later ones only where the first is NULL."""
     first, *others = call.children
@@ -209,19 +247,24 @@ def _compare_literals(left: Literal, operator: Operator, right: Literal) -> Pred
     return Unknown(f"{as_text(left)} {operator} {as_text(right)}", "compares two constants")
 
 
-def _null(subject: Expression, data_type: str, columns: Columns, *, is_null: bool) -> Predicate:
+def _null(subject: Expression, data_type: str, columns: _Scope, *, is_null: bool) -> Predicate:
     """`subject IS [NOT] NULL`; the type is asked for where the subject does not tell it."""
     term = term_of(subject, columns, data_type)
-    if isinstance(term, str):
-        return Unknown(f"{as_text(subject)} IS {'' if is_null else 'NOT '}NULL", term)
-    return IsNull(term) if is_null else IsNotNull(term)
+    if isinstance(term, Term):
+        said: Predicate = IsNull(term) if is_null else IsNotNull(term)
+    else:
+        said = Unknown(f"{as_text(subject)} IS {'' if is_null else 'NOT '}NULL", term)
+    if names_of(subject) is not None:
+        return said
+    needed = nullness.null(subject, columns) if is_null else nullness.not_null(subject, columns)
+    return said if needed is None else And((needed, said))
 
 
-def _is_null(call: Call, columns: Columns, negated: bool) -> Predicate:
+def _is_null(call: Call, columns: _Scope, negated: bool) -> Predicate:
     return _null(call.children[0], _asked_type(call), columns, is_null=not negated)
 
 
-def _is_not_null(call: Call, columns: Columns, negated: bool) -> Predicate:
+def _is_not_null(call: Call, columns: _Scope, negated: bool) -> Predicate:
     return _null(call.children[0], _asked_type(call), columns, is_null=negated)
 
 
@@ -231,7 +274,7 @@ def _asked_type(call: Call) -> str:
     return "" if is_column else str(call.arguments.get("type", ""))
 
 
-def _is_nan(call: Call, columns: Columns, negated: bool) -> Predicate:
+def _is_nan(call: Call, columns: _Scope, negated: bool) -> Predicate:
     for data_type in ("double", "float"):
         term = term_of(call.children[0], columns, data_type)
         if isinstance(term, Term):
@@ -241,7 +284,7 @@ def _is_nan(call: Call, columns: Columns, negated: bool) -> Predicate:
     return _unknown(call, negated, str(term))
 
 
-def _at_least_non_null(call: Call, columns: Columns, negated: bool) -> Predicate:
+def _at_least_non_null(call: Call, columns: _Scope, negated: bool) -> Predicate:
     """`df.dropna()`: all of the columns, or at least one, have a value."""
     wanted, parts = (
         call.arguments.get("n"),
@@ -254,7 +297,7 @@ def _at_least_non_null(call: Call, columns: Columns, negated: bool) -> Predicate
     return _unknown(call, negated, "asks how many of the columns are NULL")
 
 
-def _in(call: Call, columns: Columns, negated: bool) -> Predicate:
+def _in(call: Call, columns: _Scope, negated: bool) -> Predicate:
     subject, *items = call.children
     literals = [item for item in items if isinstance(item, Literal)]
     if len(literals) != len(items):
@@ -262,7 +305,7 @@ def _in(call: Call, columns: Columns, negated: bool) -> Predicate:
     return _among(subject, literals, columns, negated)
 
 
-def _in_set(call: Call, columns: Columns, negated: bool) -> Predicate:
+def _in_set(call: Call, columns: _Scope, negated: bool) -> Predicate:
     (subject,) = call.children
     values, data_type = call.arguments.get("values"), call.arguments.get("type")
     if not isinstance(values, list) or not isinstance(data_type, str):
@@ -271,7 +314,7 @@ def _in_set(call: Call, columns: Columns, negated: bool) -> Predicate:
 
 
 def _among(
-    subject: Expression, items: Sequence[Literal], columns: Columns, negated: bool
+    subject: Expression, items: Sequence[Literal], columns: _Scope, negated: bool
 ) -> Predicate:
     """IN or NOT IN. A NULL in the list matches nothing, and makes NOT IN never TRUE."""
     if not items:
@@ -283,7 +326,7 @@ def _among(
     text = f"{as_text(subject)} {'NOT ' if negated else ''}IN ({as_text(present[0])}, ...)"
     if any(item.value is None or item.data_type != present[0].data_type for item in present):
         return Unknown(text, f"no index keeps values of type {present[0].data_type}")
-    inside = () if negated else _among_ranges(subject, present, columns)
+    inside = _among_ranges(subject, present, columns, negated)
     term = term_of(subject, columns, present[0].data_type)
     if isinstance(term, str):
         return And((*inside, Unknown(text, term)))
@@ -292,17 +335,39 @@ def _among(
 
 
 def _among_ranges(
-    subject: Expression, items: Sequence[Literal], columns: Columns
+    subject: Expression, items: Sequence[Literal], columns: _Scope, negated: bool
 ) -> tuple[Predicate, ...]:
+    """What one of the values needs of the column inside; under NOT what all of them need."""
     if len(items) > MOST_REWRITTEN_VALUES:
-        return ()
+        return () if negated else _around(subject, items, columns)
+    operator = Operator.NE if negated else Operator.EQ
+    if isinstance(subject, Call) and subject.name == "Coalesce":
+        each = tuple(_compare_coalesced(subject, operator, item, columns) for item in items)
+        return (And(each) if negated else Or(each),)
     found = [
-        ranges.implied(subject, Operator.EQ, cast(Value, item.value), columns) for item in items
+        ranges.implied(subject, operator, cast(Value, item.value), columns, item.data_type)
+        for item in items
     ]
+    if negated:
+        return tuple(part for parts in found for part in parts)
     return (Or(tuple(And(parts) for parts in found)),) if all(found) else ()
 
 
-def _text(call: Call, columns: Columns, negated: bool) -> Predicate:
+def _around(
+    subject: Expression, items: Sequence[Literal], columns: _Scope
+) -> tuple[Predicate, ...]:
+    """What the range from the least to the greatest of many numbers needs."""
+    numbers = [item.value for item in items if isinstance(item.value, int | Decimal)]
+    if len(numbers) < len(items):
+        return ()
+    data_type = items[0].data_type
+    return (
+        *ranges.implied(subject, Operator.GE, min(numbers), columns, data_type),
+        *ranges.implied(subject, Operator.LE, max(numbers), columns, data_type),
+    )
+
+
+def _text(call: Call, columns: _Scope, negated: bool) -> Predicate:
     """startswith, endswith, contains and LIKE with a literal on the right."""
     subject, constant, *_ = call.children
     if not isinstance(constant, Literal) or isinstance(subject, Literal):
@@ -326,7 +391,7 @@ def _text_of(call: Call, term: Term, value: bytes, negated: bool) -> Predicate:
     return Not(piece) if negated else piece
 
 
-def _like_many(call: Call, columns: Columns, negated: bool) -> Predicate:
+def _like_many(call: Call, columns: _Scope, negated: bool) -> Predicate:
     """LIKE ANY and LIKE ALL: their patterns are not children."""
     patterns = call.arguments.get("patterns")
     if not isinstance(patterns, list) or not all(isinstance(each, str) for each in patterns):
@@ -344,13 +409,13 @@ def _like_many(call: Call, columns: Columns, negated: bool) -> Predicate:
     return Or(parts) if is_any else And(parts)
 
 
-def _if(call: Call, columns: Columns, negated: bool) -> Predicate:
+def _if(call: Call, columns: _Scope, negated: bool) -> Predicate:
     """TRUE needs the condition and the first, or the second; NOT goes into both."""
     condition, first, second = call.children
     return _branches([(condition, first)], second, columns, negated)
 
 
-def _case(call: Call, columns: Columns, negated: bool) -> Predicate:
+def _case(call: Call, columns: _Scope, negated: bool) -> Predicate:
     pairs, rest = call.children[: len(call.children) // 2 * 2], len(call.children) % 2
     otherwise = call.children[-1] if rest else Literal(None, "boolean", is_null=True)
     branches = list(zip(pairs[::2], pairs[1::2], strict=True))
@@ -360,7 +425,7 @@ def _case(call: Call, columns: Columns, negated: bool) -> Predicate:
 def _branches(
     branches: Sequence[tuple[Expression, Expression]],
     otherwise: Expression,
-    columns: Columns,
+    columns: _Scope,
     negated: bool,
 ) -> Predicate:
     parts = [
@@ -370,7 +435,7 @@ def _branches(
     return Or((*parts, _translate(otherwise, columns, negated)))
 
 
-def _coalesce(call: Call, columns: Columns, negated: bool) -> Predicate:
+def _coalesce(call: Call, columns: _Scope, negated: bool) -> Predicate:
     """The first that is not NULL is TRUE (or FALSE, under NOT); so one of them is."""
     return Or(tuple(_translate(child, columns, negated) for child in call.children))
 
@@ -379,7 +444,7 @@ def _unknown(expression: Expression, negated: bool, reason: str) -> Unknown:
     return Unknown(f"{'NOT ' if negated else ''}{as_text(expression)}", reason)
 
 
-_HANDLERS: Mapping[str, Callable[[Call, Columns, bool], Predicate]] = {
+_HANDLERS: Mapping[str, Callable[[Call, _Scope, bool], Predicate]] = {
     "And": _and,
     "Or": _or,
     "Not": _not,

@@ -1,4 +1,4 @@
-"""Which files a partial index covers: SQL over partition columns and the path (ruling D33).
+"""Which files a partial index covers: SQL over partition columns and the path (rule S23).
 
 The condition is decided by Spark, on a small frame with one row for each file.
 """

@@ -1,13 +1,15 @@
 """The columns of a relation as they are now: which term has which type, and which are not usable.
 
-An index serves a predicate only if its term has the very type it had when it was built (trap 7).
-Spark's schema JSON hides in a field's metadata what changes the meaning of its values. Collations,
-CHAR and VARCHAR are made part of the type here, and no index keeps such a type; a column with a
-default, which files older than it do not have, is told apart (ruling D32, 19 and 20).
+An index serves a predicate only if its term has the very type it had when it was built (rule S7).
+Spark's schema JSON hides in a field's metadata what changes the meaning of its values. Collations
+and CHAR, which is padded, are made part of the type here, and no index keeps such a type; a column
+with a default, which files older than it do not have, is told apart (rules S19 and S20).
+VARCHAR is a string: its length is checked when rows are written, and reading changes nothing.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +20,7 @@ _TYPES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "big
 """Schema JSON's name of a type, where it is not the `catalogString`."""
 
 _PADDED = "__CHAR_VARCHAR_TYPE_STRING"
+_VARCHAR = re.compile(r"varchar\(\d+\)")
 _COLLATIONS = "__COLLATIONS"
 _DEFAULTS = ("EXISTS_DEFAULT", "CURRENT_DEFAULT")
 
@@ -45,6 +48,11 @@ class Columns:
         key = _fold(column_term(names, "").key, self.is_case_sensitive)
         found = self._by_name.get(key, [])
         return found[0] if len(found) == 1 else None
+
+    def type_of(self, names: Sequence[str]) -> str:
+        """The type of a column or field; empty if there is none, or several."""
+        found = self.find(tuple(names))
+        return "" if found is None else found.data_type
 
     @cached_property
     def _by_name(self) -> Mapping[str, list[Term]]:
@@ -101,7 +109,8 @@ def _terms(
 
 def _type_of(field: Mapping[str, object]) -> str:
     metadata = _metadata(field)
-    if _PADDED in metadata:
+    declared = _VARCHAR.sub("string", str(metadata.get(_PADDED, "")))
+    if "char(" in declared:
         return str(metadata[_PADDED])
     if _is_collated(field):
         return f"{_type_text(field.get('type'))} collate {metadata[_COLLATIONS]}"

@@ -1,7 +1,7 @@
 """Which files a query may leave out: from the optimizer rule's request to its answer.
 
 A file is dropped when any usable index proves that it is not needed. Whatever goes wrong here keeps
-every file, is counted, and is told once for each cause (trap 14).
+every file, is counted, and is told once for each cause (rule S14).
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 
 from snaploom.errors import SkippingError
 from snaploom.hadoop.store import hadoop_stores
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable, Mask
-from snaploom.skipping.core.listing import Listing, Matched, match
+from snaploom.skipping.core.listing import Listing, Matched, match, tags_of_dropped
 from snaploom.skipping.core.normalform import normal_form
 from snaploom.skipping.core.predicates import Predicate
 from snaploom.skipping.core.text import predicate_text
@@ -30,7 +31,9 @@ from snaploom.skipping.formats.kms.opening import open_keys
 from snaploom.skipping.spark import catalyst, fingerprint
 from snaploom.skipping.spark.caching import RecentlyUsed
 from snaploom.skipping.spark.clauses import clauses_of, labels_of
+from snaploom.skipping.spark.conditions import indexed_conditions
 from snaploom.skipping.spark.counting import Counting
+from snaploom.skipping.spark.hadoop import with_local_tags
 from snaploom.skipping.spark.outcomes import IndexOutcome, RelationOutcome
 from snaploom.skipping.spark.partitions import Known, known_of
 from snaploom.skipping.spark.recording import UsageRecorder
@@ -64,6 +67,8 @@ class _Judged:
     """Indexes to which the outcome is due."""
     store: IndexStore | None = None
     """Where the index is; None where it was not asked."""
+    tags: pa.Array | None = None
+    """For each file of the listing, the tag that it had when it was indexed, or NULL."""
 
 
 class Decider:
@@ -123,7 +128,7 @@ class Decider:
             for problem in found.problems:
                 self._tell(f"the skipping index {problem.uri} is not used: {problem.message}")
             return bool(found.indexes)
-        except Exception as error:  # noqa: BLE001 -- no query fails by an index (trap 14)
+        except Exception as error:  # noqa: BLE001 -- no query fails by an index (rule S14)
             self._fail(error)
             return False
 
@@ -179,7 +184,8 @@ class Decider:
         if settings.is_evaluated_only or (not label and keep.all()):
             return None
         signs = (keep.view(np.uint8) + _ZERO).tobytes().decode("ascii")
-        return f"{signs}\n{label}" if label else signs
+        tags = tags_of_dropped(listing, [(each.keep, each.tags) for each in judged])
+        return "\n".join((signs, label, tags) if tags else (signs, label) if label else (signs,))
 
     def _judge(
         self, request: Request, listing: Listing, settings: SkippingSettings, is_traced: bool
@@ -189,11 +195,11 @@ class Decider:
         unusable = fingerprint.unusable(request.header)
         if unusable:
             return [], (unusable,), ""
-        predicate = normal_form(
-            catalyst.predicate(request.filters, fingerprint.columns(request.header))
-        )
         catalog = self._catalog(settings)
         found = catalog.find(request.targets)
+        indexed = indexed_conditions(each.definition for each in found.indexes)
+        columns = fingerprint.columns(request.header)
+        predicate = normal_form(catalyst.predicate(request.filters, columns, indexed))
         judged = [
             self._judge_index(catalog, pinned, request, listing, predicate, is_traced)
             for pinned in found.indexes
@@ -227,7 +233,12 @@ class Decider:
         if isinstance(files, Problem):
             self._tell(f"the skipping index {files.uri} is not used: {files.message}")
             return _Judged(replace(outcome, unused=(*unused, files.message)))
-        matched = self._matched(files, request, listing)
+        # Who asks for a reason is given one now; a query finds it when it is about to drop a file.
+        matched = (
+            match(files, with_local_tags(listing))
+            if is_traced
+            else self._matched(files, request, listing)
+        )
         known = known_of(definition, files, matched, request)
         evaluation = self._evaluated(predicate, known)
         keep = known.keep(evaluation)
@@ -241,7 +252,7 @@ class Decider:
             seconds=time.perf_counter() - started,
             clauses=clauses_of(predicate, known) if is_traced else (),
         )
-        return _Judged(outcome, keep, labels_of(evaluation), pinned.store)
+        return _Judged(outcome, keep, labels_of(evaluation), pinned.store, matched.tags(files))
 
     def _record(
         self, judged: Sequence[_Judged], outcome: RelationOutcome, settings: SkippingSettings

@@ -21,8 +21,9 @@ from snaploom.skipping.core.terms import arrow_type
 from snaploom.skipping.indexes.base import Feed, FileBuilder
 from snaploom.skipping.indexes.registry import index_type
 from snaploom.skipping.spark.collecting import Scanned, as_kept
-from snaploom.skipping.spark.footers import FooterTerm, readable_leaf, same_name
+from snaploom.skipping.spark.footers import FooterTerm
 from snaploom.skipping.spark.hadoop import FileState, opened_state
+from snaploom.storage.parquetstatistics import readable_leaf, same_name
 
 _BATCH_ROWS = 65_536
 _BATCH_BYTES = 16 << 20
@@ -69,10 +70,10 @@ class DirectReader:
         """
         try:
             with pa.OSFile(path) as file:
-                if opened_state(file.fileno()) != expected:
+                if not expected.agrees(opened_state(file.fileno())):
                     return None
                 found = self._read(file)
-                return found if opened_state(file.fileno()) == expected else None
+                return found if expected.agrees(opened_state(file.fileno())) else None
         except (OSError, ValueError, pa.ArrowException):
             return None
 
@@ -90,7 +91,10 @@ class DirectReader:
         source = pq.ParquetFile(file, buffer_size=_BUFFER, pre_buffer=False)
         metadata = source.metadata
         leaves = [
-            readable_leaf(metadata, term, self.is_case_sensitive) for term in self.terms.values()
+            readable_leaf(
+                metadata, term.names, term.data_type, is_case_sensitive=self.is_case_sensitive
+            )
+            for term in self.terms.values()
         ]
         columns = [metadata.schema.column(leaf).path for leaf in leaves if leaf is not None]
         if len(columns) != len(leaves) or _are_ambiguous(metadata, columns):

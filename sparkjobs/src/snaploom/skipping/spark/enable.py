@@ -13,7 +13,7 @@ from typing import cast
 
 from pyspark.sql import SparkSession
 
-from snaploom import lazy
+from snaploom import lazyimport
 from snaploom.errors import SkippingNotAvailable
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.spark import rule, settings, sqlfrontend
@@ -60,7 +60,7 @@ def enable(spark: SparkSession, *bases: str, keys: ParquetKeys | None = None) ->
     for each in gone:
         each.recorder.close()
     if find_spec(_CLIENT) is not None:
-        cast(Callable[[SparkSession], None], lazy.resolve(_OFFER))(spark)
+        cast(Callable[[SparkSession], None], lazyimport.resolve(_OFFER))(spark)
     sqlfrontend.accept_statements(spark, bases, keys)
 
 

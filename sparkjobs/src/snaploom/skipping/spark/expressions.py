@@ -130,7 +130,7 @@ def _value(value: object, data_type: str) -> Value | None:
 
 
 def _floating(value: float, data_type: str) -> float:
-    """-0.0 becomes 0.0, which it equals (trap 4); a float is rounded to its own 32 bits."""
+    """-0.0 becomes 0.0, which it equals (rule S4); a float is rounded to its own 32 bits."""
     if data_type == "float":
         value = cast(float, struct.unpack("f", struct.pack("f", value))[0])
     return value + 0.0

@@ -1,4 +1,4 @@
-"""How a relation is read: whatever could make the same bytes mean other values (trap 6).
+"""How a relation is read: whatever could make the same bytes mean other values (rule S6).
 
 Only what differs from Spark's default is written down, so that a setting that a later Snaploom
 learns to watch does not make every index look foreign. An option is left out only where it surely
@@ -54,7 +54,11 @@ _PARQUET = {
     "spark.sql.legacy.parquet.datetimeRebaseModeInRead": "corrected",
     "spark.sql.legacy.parquet.int96RebaseModeInRead": "corrected",
 }
+_ORC_LEVEL = "orc.force.positional.evolution.level"
+"""How deep ORC looks for columns by position, where it does; 1 is that of columns alone."""
 _ORC = {
+    _ORC_LEVEL: "1",
+    f"spark.hadoop.{_ORC_LEVEL}": "1",
     "spark.sql.orc.impl": "native",
     "orc.force.positional.evolution": "false",
     "spark.hadoop.orc.force.positional.evolution": "false",
@@ -194,9 +198,20 @@ def unusable(header: Header) -> str:
     options = _lower(_object(header, "options"))
     if file_format in ("csv", "json") and options.get("mode", "").upper() == "DROPMALFORMED":
         return "with mode DROPMALFORMED the rows of a file depend on the columns that are read"
+    if file_format == "orc" and _matches_fields_by_position(header):
+        return "fields of structs go by position, so what they hold depends on those that are read"
     if file_format == "json" and not _is_on(header, "spark.sql.json.enablePartialResults", "true"):
         return "without spark.sql.json.enablePartialResults columns depend on each other"
     return ""
+
+
+def _matches_fields_by_position(header: Header) -> bool:
+    """Whether ORC's reader looks for fields of structs by position: Spark gives it only some."""
+    settings = _object(header, "settings")
+    options = _lower(_object(header, "options"))
+    names = (_ORC_LEVEL, f"spark.hadoop.{_ORC_LEVEL}")
+    levels = [options.get(_ORC_LEVEL), *(settings.get(name) for name in names)]
+    return any(str(level) != "1" for level in levels if level is not None)
 
 
 @dataclass(frozen=True)
@@ -244,11 +259,33 @@ def _is_for_expressions(name: str, now: ReaderFingerprint) -> bool:
 def _same_schema(indexed: ReaderFingerprint, now: ReaderFingerprint) -> bool:
     if indexed.schema == now.schema:
         return True
-    if now.format != "orc" or not indexed.schema or not now.schema:
+    if not indexed.schema or not now.schema:
         return False
-    # Columns of old ORC files go by position, which columns added at the end do not change.
-    shorter, longer = sorted((json.loads(indexed.schema), json.loads(now.schema)), key=len)
-    return bool(longer[: len(shorter)] == shorter)
+    before, after = json.loads(indexed.schema), json.loads(now.schema)
+    if now.format == "orc":
+        # Columns of old ORC files go by position, which columns added at the end do not change, nor
+        # fields of a struct that a query does not read. Types are compared term by term.
+        shorter, longer = sorted(([name for name, _ in each] for each in (before, after)), key=len)
+        return longer[: len(shorter)] == shorter
+    return now.format == "parquet" and _is_part(after, before)
+
+
+def _is_part(part: object, whole: object) -> bool:
+    """Whether schema JSON is that of a whole schema with fields of structs left out.
+
+    Spark leaves out those that a query does not read, before the optimizer rule sees the relation.
+    """
+    match part, whole:
+        case {"fields": list(some), **others}, {"fields": list(every), **those}:
+            by_name = {field["name"]: field for field in every}
+            return others == those and all(
+                _is_part(field, by_name.get(field["name"])) for field in some
+            )
+        case dict(), dict():
+            return part.keys() == whole.keys() and all(
+                _is_part(value, whole[name]) for name, value in part.items()
+            )
+    return part == whole
 
 
 def _options(header: Header, file_format: str) -> tuple[tuple[str, str], ...]:

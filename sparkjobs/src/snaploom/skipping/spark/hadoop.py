@@ -6,14 +6,19 @@ import os
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from snaploom.hadoop.jvm import jvm_of
+from snaploom.skipping.core.listing import Listing
 from snaploom.skipping.spark.janino import JavaRule
 
 _LOCAL = "file:"
+
+_LOCAL_TAG = re.compile(r"(\d{1,20})\.\d{1,20}")
+"""Of a local file; tags of stores have no such form (MD5, hexadecimal, quotes)."""
 
 LOCAL_GRANULARITY = 50
 """Milliseconds within which two writes of a local file may carry the same time."""
@@ -30,7 +35,15 @@ class FileState:
     modified: int
     """Milliseconds since 1970."""
     etag: str | None = None
-    """What the store calls this content, where it does."""
+    """What the store calls this content, where it does; of a local file, when its inode last
+    changed (nanoseconds since 1970) and its number; on HDFS the file's number. `Tags.java` writes
+    them in the same form."""
+
+    @property
+    def changed(self) -> int:
+        """The newest time that is known of it, in milliseconds since 1970."""
+        changed = _LOCAL_TAG.fullmatch(self.etag or "")
+        return max(self.modified, int(changed[1]) // 1_000_000 if changed else 0)
 
     def agrees(self, other: FileState | None) -> bool:
         """Whether both are about one content; some stores tell tags only of single files."""
@@ -76,14 +89,14 @@ def states_of(spark: SparkSession, paths: Sequence[str]) -> list[FileState | Non
     return _remote_states(spark, paths)
 
 
-def wait_until_settled(paths: Sequence[str], modified: Sequence[int]) -> None:
-    """Wait until no file was written within the granularity of its clock (ruling D32, 21).
+def wait_until_settled(paths: Sequence[str], changed: Sequence[int]) -> None:
+    """Wait until no file was written within the granularity of its clock (rule S21).
 
     A file written again within that time could have the same time, and not be told apart.
     """
     granularity = granularity_of(paths)
     now = time.time() * 1000
-    past = [each for each in modified if each <= now + granularity]
+    past = [each for each in changed if each <= now + granularity]
     remaining = max(past, default=0) + granularity - now
     if remaining > 0:
         time.sleep(min(remaining, 2 * granularity) / 1000)
@@ -93,6 +106,17 @@ def granularity_of(paths: Sequence[str]) -> int:
     """Milliseconds within which two contents of one of the paths may carry the same time."""
     is_local = all(local_path(path) is not None for path in paths)
     return LOCAL_GRANULARITY if is_local else REMOTE_GRANULARITY
+
+
+def with_local_tags(listing: Listing) -> Listing:
+    """A listing with the tags that local files have now; of one that has tags, the listing."""
+    if listing.etags is not None:
+        return listing
+    states = [
+        _local_state(path) if local_path(path) else None for path in listing.paths.to_pylist()
+    ]
+    tags = pa.array([state and state.etag for state in states], pa.large_string())
+    return replace(listing, etags=tags)
 
 
 def opened_state(descriptor: int) -> FileState:
@@ -112,7 +136,8 @@ def _local_state(path: str) -> FileState | None:
 
 
 def _state(found: os.stat_result) -> FileState:
-    return FileState(found.st_size, found.st_mtime_ns // 1_000_000)
+    tag = f"{found.st_ctime_ns}.{found.st_ino}" if os.name == "posix" else None
+    return FileState(found.st_size, found.st_mtime_ns // 1_000_000, tag)
 
 
 def _remote_states(spark: SparkSession, paths: Sequence[str]) -> list[FileState | None]:

@@ -55,7 +55,7 @@ class IndexBuilder:
         return replace(self, subject=PathName(format, uri, tuple(sorted(options.items()))))
 
     def filter_by(self, where: str) -> Self:
-        """Index only files that a condition over partition columns chooses (ruling D33)."""
+        """Index only files that a condition over partition columns chooses (rule S23)."""
         return replace(self, declaration=replace(self.declaration, where=where))
 
     def add_partitions(self, *columns: str) -> Self:

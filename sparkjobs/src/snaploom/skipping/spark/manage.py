@@ -32,6 +32,7 @@ from snaploom.skipping.lifecycle.machine import refuse_stranger
 from snaploom.skipping.lifecycle.operations import RefreshResult, silent
 from snaploom.skipping.lifecycle.target import Progress
 from snaploom.skipping.spark.applying import Application, apply, plan_application
+from snaploom.skipping.spark.asking import warn_of_unasked
 from snaploom.skipping.spark.metadatalocation import base_of_properties, find_metadata
 from snaploom.skipping.spark.opening import open_path, open_table
 from snaploom.skipping.spark.outline import outline_of
@@ -66,7 +67,7 @@ class SkippingIndexes:
     Args:
         spark: the session with which files are read.
         location: folder below which indexes are kept; empty for the session's locations.
-        acting_for: `SkippingIndex/name` of the resource on whose behalf it is done (ruling D38).
+        acting_for: `SkippingIndex/name` of the resource on whose behalf it is done (rule S26).
         progress: told of files done while an index is built.
         allow: formats and options that may be read beyond the built-in ones; by default those of
             the environment, as in a session of a user.
@@ -103,6 +104,7 @@ class SkippingIndexes:
         target = self.target(subject)
         declaration, base = self._placed(declaration, place or StorePlace(self.location))
         refuse_problems(declaration, target)
+        warn_of_unasked(target, declaration.indexes)
         store = base.index(target.target.uri)
         return operations.create(store, target, declaration, if_not_exists=ignore_if_exists)
 
@@ -130,6 +132,7 @@ class SkippingIndexes:
         """
         target = self.target(subject)
         store = self._store(target.target.uri, target.target.table)
+        warn_of_unasked(target, alteration.add)
         return alter(store, target, alteration, acting_for=self.acting_for, progress=self.progress)
 
     def plan(self, subject: Subject, declaration: Declaration, place: StorePlace) -> Application:
@@ -159,6 +162,7 @@ class SkippingIndexes:
         target = self.target(subject)
         declaration, base = self._placed(declaration, place)
         refuse_problems(declaration, target)
+        warn_of_unasked(target, declaration.indexes)
         store = base.index(target.target.uri)
         application = plan_application(store, target, declaration)
         apply(store, target, application, self.progress)
@@ -269,13 +273,13 @@ class SkippingIndexes:
             directory: URI or path of the folder of the store, or of the folder with those of many
                 tables; omitted, the one that properties of the table or its database name.
             place: where the index will be kept; by default below the session's first location.
-            is_trusted: whether rows are taken as they are; without, each is compared with its file.
+            is_trusted: whether values are believed; without, each row is compared with its file.
 
         Raises:
             IndexAlreadyExists: there is an index.
             IndexOwned: there is one, and a resource owns it.
             IndexNotFound: there is no metadata store.
-            IndexNotPossible: it is about another table, or nothing in it can be taken over.
+            IndexNotPossible: it is about another table, or no row in it can be taken over.
         """
         target = self.target(subject)
         metadata = find_metadata(self.spark, target.target, directory, self.keys)

@@ -33,14 +33,17 @@ def column_named(columns: Columns, session: SparkSession, name: str) -> Term:
             f"there is no column {name}",
             found=name,
             expected=", ".join(each.label for each in columns.terms[:20]),
-            hint="names with dots need backticks; fields of structs are written a.b",
+            hint="names with dots need backticks, fields of structs are written a.b; where only "
+            "some files have the column, read the folder with a schema that has it: "
+            "mergeSchema=true for Parquet and ORC",
         )
     if arrow_type(term.data_type) is None:
         raise IndexNotPossible(
             f"no index can be kept about {term.label} of type {term.data_type}",
             found=term.data_type,
             expected=SUPPORTED,
-            hint="index a field of a struct, or an expression of a supported type",
+            hint="index a field of a struct, or an expression of a supported type; declare CHAR, "
+            "whose padding changes what is compared, as VARCHAR or STRING",
         )
     return term
 

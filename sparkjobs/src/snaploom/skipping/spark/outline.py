@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from snaploom.hadoop.files import readable_uri
+from snaploom.hadoop.filestatus import readable_uri
 from snaploom.skipping.core.definition import SkippingDefinition, Target
 from snaploom.skipping.spark.choosing import only_chosen
 from snaploom.skipping.spark.fingerprint import (

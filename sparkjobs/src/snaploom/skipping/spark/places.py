@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import SparkSession
 
 from snaploom.errors import IndexNotFound, IndexNotPossible, KeyUnavailable, SkippingError
-from snaploom.hadoop.files import readable_uri
+from snaploom.hadoop.filestatus import readable_uri
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.formats.kms.opening import SETTING as KEY_SERVICE
 from snaploom.skipping.formats.kms.opening import open_keys

@@ -29,7 +29,9 @@ from snaploom.skipping.spark.wire import unpacked
 Decider = Callable[[str], str | None]
 """From a request to one sign a file, `0` to drop it and `1` to keep it, or None to keep all.
 
-A second line may name the indexes that say so, for Spark's EXPLAIN.
+A second line may name the indexes that say so, for Spark's EXPLAIN. A third one may have, between
+commas, the tags that the files to drop had when they were indexed, or nothing for one: a local file
+that has another one when it is about to be dropped is kept.
 """
 
 Concern = Callable[[str], bool]

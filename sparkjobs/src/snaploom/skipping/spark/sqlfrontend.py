@@ -52,6 +52,8 @@ LIST_COLUMNS = (
     "auto_refresh",
     "status",
 )
+ERROR = "error"
+"""The further column of EXTENDED."""
 _WRAPPED = "__snaploom_wrapped__"
 
 
@@ -133,7 +135,8 @@ def _carried_out(spark: SparkSession, indexes: SkippingIndexes, statement: State
             target = indexes.target(statement.subject)
             return advised(spark, advise_target(target, AdviceRequest(), silent))
         case ShowIndexes():
-            return listed(spark, indexes.list(), statement.namespace)
+            found = indexes.list()
+            return listed(spark, found, statement.namespace, is_extended=statement.is_extended)
     return _frame(spark, (), ())
 
 
@@ -180,10 +183,21 @@ def advised(spark: SparkSession, report: Report) -> DataFrame:
 
 
 def listed(
-    spark: SparkSession, descriptions: Iterable[Description], namespace: Sequence[str]
+    spark: SparkSession,
+    descriptions: Iterable[Description],
+    namespace: Sequence[str],
+    *,
+    is_extended: bool = False,
 ) -> DataFrame:
-    """Indexes of tables of a catalog or a database: `SHOW FLINT INDEXES`."""
-    rows = []
+    """Indexes of tables of a catalog or a database: `SHOW FLINT INDEXES`.
+
+    Args:
+        spark: makes the frame.
+        descriptions: every index there is.
+        namespace: catalog, or catalog and database.
+        is_extended: whether a column says what went wrong, empty where nothing did (`EXTENDED`).
+    """
+    rows: list[tuple[str | None, ...]] = []
     for description in descriptions:
         definition = description.definition
         parts = definition.target.table.split(".") if definition is not None else []
@@ -191,8 +205,10 @@ def listed(
             name = "_".join(("flint", *parts, "skipping_index"))
             auto = str(definition.mode == RefreshMode.AUTO).lower()
             phase = description.state.phase.value
-            rows.append((name, "skipping", parts[-2], parts[-1], None, auto, phase))
-    return _frame(spark, LIST_COLUMNS, rows)
+            row = (name, "skipping", parts[-2], parts[-1], None, auto, phase)
+            wrong = description.problem or description.state.message
+            rows.append((*row, wrong) if is_extended else row)
+    return _frame(spark, (*LIST_COLUMNS, *((ERROR,) if is_extended else ())), rows)
 
 
 def _is_in(parts: Sequence[str], namespace: Sequence[str]) -> bool:

@@ -21,9 +21,12 @@ from snaploom.skipping.spark.expressions import (
     serialised,
 )
 
+_NESTED = ("struct<", "array<", "map<")
+"""How types begin of which a query may read a part."""
+
 
 def term_of(subject: Expression, columns: Columns, data_type: str) -> Term | str:
-    """The term of an expression whose type must be `data_type`, or why there is none (traps 7, 15).
+    """The term of an expression that must have type `data_type`, or why not (rules S7, S15).
 
     Args:
         subject: what is compared, searched in, or asked for NULL.
@@ -96,8 +99,8 @@ def _problem(subject: Expression, columns: Columns) -> str:
         term = columns.find((column.name,))
         if term is None:
             return f"{column.name} is not a column of the files"
-        # A struct may have lost fields that the query does not need; its fields tell their types.
-        if term.data_type != column.data_type and not column.data_type.startswith("struct<"):
+        # Of a nested column, what is read of it is written down with its type.
+        if term.data_type != column.data_type and not column.data_type.startswith(_NESTED):
             return f"{column.name} is {term.data_type} in the files and {column.data_type} here"
         if (term.names or ("",))[0] in columns.defaulted:
             return f"{column.name} has a DEFAULT, which files without the column read as a value"
@@ -138,7 +141,7 @@ def _hint(subject: Expression) -> str:
         case Call("Year" | "Month" | "TruncTimestamp" | "TruncDate" | "DateFormatClass" | "Hour"):
             return f"compare the column with a range, or {over}"
         case Call("Add" | "Subtract" | "Multiply" | "Divide" | "UnaryMinus"):
-            return f"move the arithmetic to the literal's side, or {over}"
+            return f"what follows for its column stands beside it, if anything does; or {over}"
         case Call("RLike"):
             return f"use LIKE 'prefix%' if the pattern begins with plain text, or {over}"
         case Call("Lower" | "Upper" | "StringTrim" | "Substring" | "Concat"):

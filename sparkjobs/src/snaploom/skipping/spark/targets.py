@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from snaploom.errors import IndexNotPossible
+from snaploom.planning.sqlgate.varying import CHANGES_ROWS
 from snaploom.skipping.core.definition import IndexDefinition, ReaderFingerprint, Target
 from snaploom.skipping.core.normalform import normal_form
 from snaploom.skipping.core.predicates import Predicate
@@ -29,6 +30,7 @@ from snaploom.skipping.spark.build import BuildPlan, Counters, build_rows
 from snaploom.skipping.spark.causes import cause_of
 from snaploom.skipping.spark.choosing import only_chosen
 from snaploom.skipping.spark.columns import Columns
+from snaploom.skipping.spark.conditions import IndexedConditions, condition_term
 from snaploom.skipping.spark.expressions import parse
 from snaploom.skipping.spark.fingerprint import columns, fingerprint, partition_columns
 from snaploom.skipping.spark.footers import FooterTerm
@@ -41,8 +43,9 @@ from snaploom.skipping.spark.subjects import term_of
 from snaploom.sparkgate.gate import SqlPlace, check_resolved, checked_expression
 
 _PLACE = SqlPlace(
-    None, None, IndexNotPossible, "a deterministic expression over the columns, without aggregates"
-)
+    None, None, IndexNotPossible, "a deterministic expression over the columns, without aggregates",
+    varying=CHANGES_ROWS,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -85,14 +88,18 @@ class SparkTarget:
         """Every column and field of a struct about which an index can be kept, in order."""
         return tuple(term for term in self._columns.terms if arrow_type(term.data_type) is not None)
 
-    def predicate(self, condition: str) -> Predicate:
+    def predicate(self, condition: str, indexed: IndexedConditions | None = None) -> Predicate:
         """What a condition over the columns demands of a row.
+
+        Args:
+            condition: SQL.
+            indexed: conditions about which there are indexes.
 
         Raises:
             IndexNotPossible: it cannot be analysed.
         """
         (told,) = self._analysed(condition)
-        return normal_form(catalyst.predicate([told["expression"]], self._columns))
+        return normal_form(catalyst.predicate([told["expression"]], self._columns, indexed))
 
     def column(self, name: str) -> Term:
         """The term of a column or nested field, with names as the schema spells them.
@@ -109,7 +116,11 @@ class SparkTarget:
             IndexNotPossible: it cannot be analysed, or is not decided by the row alone.
         """
         (told,) = self._analysed(text)
-        found = term_of(parse(told["expression"]), self._columns, str(told["type"]))
+        parsed, data_type = parse(told["expression"]), str(told["type"])
+        if data_type == "boolean":
+            found = condition_term(parsed, self._columns)
+        else:
+            found = term_of(parsed, self._columns, data_type)
         if isinstance(found, str):
             raise IndexNotPossible(
                 "the expression cannot be kept",

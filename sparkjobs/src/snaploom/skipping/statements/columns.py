@@ -20,7 +20,7 @@ from snaploom.skipping.statements.parameters import parameters_of
 from snaploom.skipping.statements.tokens import Token, TokenKind
 
 SYNONYMS = {"VALUE_LIST": "VALUE_SET"}
-"""Older names of types: the seed's example has VALUE_LIST."""
+"""Older names of types: an example in Flint's early manual has VALUE_LIST."""
 KEY_LABEL = "key_label"
 """Parameter that every type has: the key with which the index is encrypted."""
 
@@ -39,7 +39,7 @@ def indexes_of(cursor: Cursor, is_seed_form: bool, types: Collection[str]) -> tu
     Args:
         cursor: stands before the opening parenthesis.
         is_seed_form: whether FOR COLUMNS stood before it, which changes what the parameters of
-            BLOOM_FILTER mean (ruling D37).
+            BLOOM_FILTER mean (rule S30).
         types: names of the types there are; any is taken when there are none.
     """
     cursor.expect_sign("(")

@@ -95,7 +95,7 @@ def other_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def declaration_of_resource(resource: SkippingIndex) -> Declaration:
-    """What a resource declares; it owns the index (ruling D38)."""
+    """What a resource declares; it owns the index (rule S26)."""
     spec, encryption = resource.spec, resource.spec.encryption
     return Declaration(
         indexes=spec.indexes,

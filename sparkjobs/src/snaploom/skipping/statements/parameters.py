@@ -39,7 +39,7 @@ def parameters_of(
         text: the whole statement, for errors.
         type_name: the type.
         tokens: the type's own, and its parameters with their parentheses, if there are any.
-        is_seed_form: whether FOR COLUMNS stood before the list (ruling D37).
+        is_seed_form: whether FOR COLUMNS stood before the list (rule S30).
 
     Raises:
         StatementInvalid: points at the parameter that is wrong.

@@ -1,6 +1,6 @@
 """From SQL text to a statement: small, by hand, since no parser of SQL knows these statements.
 
-Two forms are read: the seed's (`FOR COLUMNS (...)`, `VALUE_LIST`), and today's.
+Two forms are read: Flint's early form (`FOR COLUMNS (...)`, `VALUE_LIST`), and today's (rule S30).
 """
 
 from __future__ import annotations
@@ -115,12 +115,17 @@ def _create(cursor: Cursor, types: Collection[str]) -> CreateIndex:
 
 
 def _show(cursor: Cursor) -> ShowIndexes:
-    cursor.expect("SHOW", "FLINT", "INDEXES", "IN")
+    cursor.expect("SHOW", "FLINT")
+    if not (cursor.takes("INDEXES") or cursor.takes("INDEX")):
+        cursor.refuse("INDEXES or INDEX")
+    is_extended = cursor.takes("EXTENDED")
+    if not cursor.takes("IN"):
+        cursor.refuse("IN" if is_extended else "IN or EXTENDED")
     parts = _parts(cursor, "the name of a catalog, or catalog.database")
     if len(parts) > _NAMESPACE_PARTS:
         cursor.refuse("catalog or catalog.database", parts[_NAMESPACE_PARTS])
     cursor.end()
-    return ShowIndexes(tuple(part.value for part in parts))
+    return ShowIndexes(tuple(part.value for part in parts), is_extended)
 
 
 def _refresh(cursor: Cursor, subject: Subject) -> RefreshIndex:
@@ -213,9 +218,12 @@ def _properties(cursor: Cursor, names: Collection[str]) -> Properties:
             raise cursor.error("this is said twice", "every name once", name)
         if key not in names:
             raise _unknown_property(cursor, name, key, names)
-        cursor.expect_sign("=")
+        # The peer lets the sign be left out.
+        cursor.takes_sign("=")
         value = cursor.token
-        kept = value_as_kept(key, cursor.value("a text, a number, true or false"))
+        kept = value_as_kept(
+            key, cursor.value(f"a value of {key}: a text, a number, true or false")
+        )
         if kept is None:
             expected = " or ".join(PROPERTIES[key])
             raise cursor.error(f"{key} cannot have this value", expected, value)

@@ -35,7 +35,8 @@ _VERBS: dict[type[Statement], str] = {
 def render(statement: Statement) -> str:
     """The statement in today's form, every parameter by its name."""
     if isinstance(statement, ShowIndexes):
-        return f"SHOW FLINT INDEXES IN {_names(statement.namespace)}"
+        extended = "EXTENDED " if statement.is_extended else ""
+        return f"SHOW FLINT INDEXES {extended}IN {_names(statement.namespace)}"
     if isinstance(statement, CreateIndex):
         return _create(statement)
     text = f"{_VERBS[type(statement)]} SKIPPING INDEX ON {subject_text(statement.subject)}"

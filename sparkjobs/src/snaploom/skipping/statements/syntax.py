@@ -110,10 +110,12 @@ class AlterIndex:
 
 @dataclass(frozen=True)
 class ShowIndexes:
-    """`SHOW FLINT INDEXES IN catalog[.database]`."""
+    """`SHOW FLINT {INDEX | INDEXES} [EXTENDED] IN catalog[.database]`."""
 
     namespace: tuple[str, ...]
     """`catalog`, or `catalog` and `database`."""
+    is_extended: bool = False
+    """Whether a column says what went wrong."""
 
 
 Statement = (

@@ -51,7 +51,7 @@ BaseOpener = Callable[[str, ParquetKeys | None], IndexBase]
 
 
 class FolderBase:
-    """A folder of an object store with one folder for each index (ruling D36)."""
+    """A folder of an object store with one folder for each index (rule S24)."""
 
     def __init__(self, store: ObjectStore, keys: ParquetKeys | None = None) -> None:
         """Wrap the store of the base; `keys` are for encrypted indexes."""
@@ -89,7 +89,7 @@ def open_base(
     Args:
         uri: of a folder, or of another kind of place.
         keys: for encrypted indexes.
-        others: opens folders that only Hadoop's client knows, as HDFS (ruling D20).
+        others: opens folders that only Hadoop's client knows, as HDFS (rule P6).
 
     Raises:
         StorageError: no store is known for the scheme.

@@ -3,7 +3,7 @@
 A state that was read is believed for a few seconds, an absent one too, unless this process itself
 committed since. The rows of a state are kept until other rows take their place; signs of life of an
 operation make new states and no new rows. Nothing raises: what cannot be read is told, and the
-query runs unpruned (trap 14); a place that does not answer is left alone for a while.
+query runs unpruned (rule S14); a place that does not answer is left alone for a while.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class IndexCatalog:
         try:
             with while_somebody_waits():
                 files = store.open(pinned.state)
-        except Exception as error:  # noqa: BLE001 # the query goes on whatever happens (trap 14)
+        except Exception as error:  # noqa: BLE001 # the query goes on whatever happens (rule S14)
             return Problem(store.uri, self._failed(store.uri, error))
         with self._lock:
             self._files[store.uri] = (rows, files)

@@ -1,4 +1,4 @@
-"""The native store: one folder of an object store for each skipping index (ruling D36).
+"""The native store: one folder of an object store for each skipping index (rule S24).
 
 ```
 <base>/<sha256 of the target's URI>/manifest/<20 digits>.json   states; the newest number counts

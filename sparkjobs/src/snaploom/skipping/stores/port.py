@@ -68,7 +68,7 @@ class StoredState:
     version: StateNumber
     """Number of the commit, from 1; 0 when there is no index."""
     phase: IndexState = IndexState.EMPTY
-    """State of Flint's machine (`skipping.md` section 5)."""
+    """State of Flint's machine (rule S25)."""
     definition: SkippingDefinition | None = None
     """What is declared; None when there is no index, or it is vacuumed."""
     segments: tuple[Segment, ...] = ()
@@ -76,7 +76,7 @@ class StoredState:
     committed_at: StoredTime = NEVER
     """When this state was committed, by the writer's clock."""
     refreshed_at: StoredTime = NEVER
-    """When rows were last brought up to date; an index that never was prunes nothing (trap 8)."""
+    """When rows were last brought up to date; an index that never was prunes nothing (rule S8)."""
     checked_at: StoredTime = NEVER
     """When the files were last compared with the rows; later than `refreshed_at` where that found
     nothing to do."""
@@ -89,7 +89,7 @@ class StoredState:
     message: str = ""
     """What the last operation said: the error in FAILED."""
     trusted: bool = True
-    """False for imports that are not verified: they are never used for skipping (ruling D34)."""
+    """False for imports that are not verified: they are never used for skipping (rule S28)."""
 
     @property
     def exists(self) -> bool:
@@ -122,7 +122,7 @@ class IndexStore(Protocol):
         """The newest committed state; `NOTHING` where there is none.
 
         Raises:
-            IndexUnreadable: what is there is damaged or from a newer Snaploom (trap 14).
+            IndexUnreadable: what is there is damaged or from a newer Snaploom (rule S14).
         """
         ...
 

@@ -39,7 +39,7 @@ class StateDocument(ApiModel):
     """Format version of this document."""
     commit: str
     """Token of the commit: no two commits write equal bytes, so that a lost answer is settled by
-    comparing them (ruling D26)."""
+    comparing them (rule P4)."""
     state: StoredState
     """The state."""
 

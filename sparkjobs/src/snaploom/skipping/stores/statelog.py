@@ -4,7 +4,7 @@ The newest number counts. `_latest` is a hint, written after the fact, from whic
 forward; without a good one it lists. Numbers are never freed: a state that is pruned is replaced
 by `PRUNED`, so that a writer that slept over a hundred commits cannot take an old number and
 believe that it won. A put whose answer is lost is put again until the store says that the number
-is taken; then whoever's bytes are there has won (ruling D26).
+is taken; then whoever's bytes are there has won (rule P4).
 """
 
 from __future__ import annotations

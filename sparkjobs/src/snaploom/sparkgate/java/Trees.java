@@ -12,6 +12,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.InheritAnalysisRules;
 import org.apache.spark.sql.catalyst.expressions.Literal;
@@ -176,7 +177,26 @@ public final class Trees {
     }
     line.add(detail);
     line.add(options);
+    line.add(moment(node));
+    line.add(Boolean.valueOf(!isUsers(node) || ((Expression) node).deterministic()));
     return line;
+  }
+
+  /** The constant text that becomes a date or a time here, which may be `now`; empty if none. */
+  private static String moment(Object node) {
+    if (!(node instanceof Cast) || !((Cast) node).child().foldable()) {
+      return "";
+    }
+    String type = ((Cast) node).dataType().typeName();
+    if (!type.equals("date") && !type.startsWith("timestamp")) {
+      return "";
+    }
+    try {
+      Object value = ((Cast) node).child().eval(null);
+      return value instanceof UTF8String ? value.toString() : "";
+    } catch (RuntimeException failure) {
+      return ""; // Spark meets the same when it computes the constant
+    }
   }
 
   private static boolean isName(String field) {

@@ -19,7 +19,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from snaploom.confidential import remember_secret
-from snaploom.endpoints.connecting import EndpointRefused, origin_of, post, refuse_host
+from snaploom.endpoints.connections import EndpointRefused, origin_of, post, refuse_host
 from snaploom.errors import KeyUnavailable
 from snaploom.planning.addresses import declared_rules
 

@@ -166,7 +166,7 @@ def leaf_paths(index: StoredIndex) -> tuple[str, ...]:
 
 
 def check_keys(layout: Layout, leaves: Mapping[str, tuple[str, ...]]) -> None:
-    """Refuse a store whose indexes name other keys than its column key list (ruling D35).
+    """Refuse a store whose indexes name other keys than its column key list (rule S29).
 
     Args:
         layout: what the store says.

@@ -60,7 +60,7 @@ def check_names(leaves: Mapping[str, Sequence[str]], others: Iterable[str]) -> N
 
     The reference finds the leaf columns that an index's key encrypts by the prefix of their
     paths, and Spark resolves names without regard to case. So no index's name may begin another
-    column's leaf path, nor may two names differ in case only (ruling D35).
+    column's leaf path, nor may two names differ in case only (rule S29).
 
     Args:
         leaves: leaf paths by the name of the index's column.

@@ -2,7 +2,7 @@
 
 Dates before 1582-10-15 and timestamps before 1900 mean another day or moment when an old Spark
 wrote them (in the calendar that was used until then). Where a file does not say that a new Spark
-wrote it, such values are unknown (trap 16).
+wrote it, such values are unknown (rule S16).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def from_store(values: pa.Array, data_type: str) -> pa.Array | None:
     if pa.types.is_date32(values.type):
         return values.view(pa.int32())
     if pa.types.is_floating(kept_as):
-        # -0.0 and 0.0 are one value (trap 4).
+        # -0.0 and 0.0 are one value (rule S4).
         return pc.add(values.cast(kept_as), pa.scalar(0.0, kept_as))
     return values.cast(kept_as)
 

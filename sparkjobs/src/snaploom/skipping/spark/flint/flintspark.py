@@ -7,7 +7,7 @@ flint.refresh("flint_alb_logs_skipping_index", FULL)
 ```
 
 Indexes have Flint's names: today's (`flint_<catalog>_<database>_<table>_skipping_index`) and the
-seed's (`flint_<table>_skipping_index`) are both understood.
+early form's (`flint_<table>_skipping_index`) are both understood.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ final class Decision {
   final Listing listing;
   final Kept kept;
   private final String signs;
+  private final String[] tags;
 
   /** Whether there was an answer at all. */
   final boolean isInformed;
@@ -21,6 +22,7 @@ final class Decision {
     this.question = question;
     this.listing = listing;
     this.signs = answer == null ? null : answer.signs;
+    this.tags = answer == null ? null : answer.tags;
     this.kept = listing.keep(signs);
     this.isInformed = answer != null;
     this.label = answer == null ? "" : answer.label;
@@ -32,7 +34,7 @@ final class Decision {
 
   /** What is kept by the time of reading: what changed since it was listed is kept as well. */
   Kept confirmed() {
-    String now = signs == null ? null : Freshness.confirmed(signs, listing);
+    String now = signs == null ? null : Freshness.confirmed(signs, tags, listing);
     return now == signs ? kept : listing.keep(now);
   }
 

@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetArrayStructFields;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
@@ -43,10 +44,15 @@ final class Expressions {
   }
 
   void write(Expression e) {
+    write(e, e.dataType());
+  }
+
+  /** The type of an access is that of what is read of it: see `Accesses`. */
+  private void write(Expression e, DataType read) {
     if (e instanceof Alias) {
-      write(((Alias) e).child());
+      write(((Alias) e).child(), read);
     } else if (e instanceof AttributeReference) {
-      attribute((AttributeReference) e);
+      attribute((AttributeReference) e, read);
     } else if (e instanceof Literal) {
       out.append("[\"lit\",");
       Values.write(out, ((Literal) e).value(), e.dataType());
@@ -61,13 +67,16 @@ final class Expressions {
       chain(e);
     } else if (e instanceof IsNull || e instanceof IsNotNull) {
       ofNull(e);
-    } else if (e instanceof GetStructField) {
-      out.append("[\"GetStructField\",{\"name\":");
-      Json.string(out, ((GetStructField) e).extractFieldName());
+    } else if (e instanceof GetStructField || e instanceof GetArrayStructFields) {
+      // By name: positions depend on which fields a query reads.
+      out.append('[');
+      Json.string(out, e.getClass().getSimpleName());
+      out.append(",{\"name\":");
+      Json.string(out, Accesses.field(e));
       out.append('}');
-      children(e);
+      children(e, read);
     } else {
-      general(e);
+      general(e, read);
     }
   }
 
@@ -92,7 +101,7 @@ final class Expressions {
     out.append(']');
   }
 
-  private void attribute(AttributeReference a) {
+  private void attribute(AttributeReference a, DataType read) {
     Object name = names.get(Long.valueOf(a.exprId().id()));
     if (name == null) {
       unknown(a);
@@ -101,8 +110,10 @@ final class Expressions {
     out.append("[\"col\",");
     Json.string(out, (String) name);
     out.append(',');
-    boolean isPadded = a.metadata().contains(CHAR_TYPE);
-    Json.string(out, isPadded ? a.metadata().getString(CHAR_TYPE) : a.dataType().catalogString());
+    String declared = a.metadata().contains(CHAR_TYPE) ? a.metadata().getString(CHAR_TYPE) : "";
+    // A VARCHAR is a string; only CHAR is read otherwise than it was written.
+    boolean isPadded = declared.replaceAll("varchar\\(\\d+\\)", "").contains("char(");
+    Json.string(out, isPadded ? declared : read.catalogString());
     out.append(']');
   }
 
@@ -159,15 +170,20 @@ final class Expressions {
   }
 
   private void children(Expression e) {
+    children(e, e.dataType());
+  }
+
+  private void children(Expression e, DataType read) {
     Iterator children = Scala.iterator(e.children());
-    while (children.hasNext()) {
+    for (int i = 0; children.hasNext(); i++) {
+      Expression child = (Expression) children.next();
       out.append(',');
-      write((Expression) children.next());
+      write(child, i == 0 ? Accesses.readOfChild(e, child, read) : child.dataType());
     }
     out.append(']');
   }
 
-  private void general(Expression e) {
+  private void general(Expression e, DataType read) {
     Product product = (Product) e;
     List children = Scala.list(e.children());
     out.append('[');
@@ -192,7 +208,7 @@ final class Expressions {
       }
     }
     out.append('}');
-    children(e);
+    children(e, read);
   }
 
   private static boolean isChild(Object element, List children) {

@@ -59,7 +59,7 @@ final class Inspection {
     StringBuilder out = new StringBuilder();
     open(out, relation, frame, names);
     listing.writePartitions(out, relation.partitionSchema);
-    listing.write(out);
+    listing.writeWithTags(out);
     return out.toString();
   }
 

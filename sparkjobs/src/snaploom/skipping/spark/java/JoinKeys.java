@@ -1,38 +1,35 @@
 package snaploom.skipping;
 
 import java.util.ArrayList;
-import java.util.HashSet;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Set;
-import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.And;
-import org.apache.spark.sql.catalyst.expressions.AttributeReference;
-import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.InSet;
+import org.apache.spark.sql.catalyst.expressions.KnownFloatingPointNormalized;
 import org.apache.spark.sql.catalyst.plans.Inner$;
 import org.apache.spark.sql.catalyst.plans.LeftOuter$;
 import org.apache.spark.sql.catalyst.plans.LeftSemi$;
 import org.apache.spark.sql.catalyst.plans.RightOuter$;
+import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
-import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.IntegralType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
-import scala.Function1;
 import scala.jdk.javaapi.CollectionConverters;
-import scala.runtime.AbstractPartialFunction;
 
 /**
  * Keys of a join's other side, as a filter on the side that is read from files.
  *
- * <p>Only of rows that are in the plan itself. Any other side would have to be run twice, once for
+ * <p>Only of rows that are in the plan itself (`LiteralRows`). Any other side would have to be run twice, once for
  * its keys and once for the join, and nothing makes Spark see the same rows both times: files may
  * be rewritten in place between the runs, and a cache may be evicted and filled again from them.
  * Then rows would be lost that belong to the answer.
@@ -68,47 +65,49 @@ final class JoinKeys {
   }
 
   /** Conditions on columns of the relation that every row with a partner meets. */
-  static List find(Join join, Scan scan, LocalRelation other) {
+  static List find(Join join, Scan scan, LogicalPlan other) {
     List found = new ArrayList();
-    if (join.condition().isDefined()) {
-      split((Expression) join.condition().get(), scan, other, found);
+    int most = most();
+    LiteralRows rows = join.condition().isDefined() ? LiteralRows.of(other, most) : null;
+    if (rows != null) {
+      split((Expression) join.condition().get(), scan, rows, most, found);
     }
     return found;
   }
 
-  private static void split(Expression condition, Scan scan, LocalRelation other, List found) {
+  private static int most() {
+    return Integer.parseInt(SQLConf.get().getConfString(LIMIT, String.valueOf(DEFAULT_LIMIT)));
+  }
+
+  private static void split(
+      Expression condition, Scan scan, LiteralRows rows, int most, List found) {
     if (condition instanceof And) {
-      split(((And) condition).left(), scan, other, found);
-      split(((And) condition).right(), scan, other, found);
+      split(((And) condition).left(), scan, rows, most, found);
+      split(((And) condition).right(), scan, rows, most, found);
     } else if (condition instanceof EqualTo) {
       EqualTo equal = (EqualTo) condition;
-      add(equal.left(), equal.right(), scan, other, found);
-      add(equal.right(), equal.left(), scan, other, found);
+      add(equal.left(), equal.right(), scan, rows, most, found);
+      add(equal.right(), equal.left(), scan, rows, most, found);
     }
   }
 
   private static void add(
-      Expression key, Expression partner, Scan scan, LocalRelation other, List found) {
-    if (!(key instanceof AttributeReference)
-        || !partner.deterministic()
-        || partner.references().isEmpty()
-        || !partner.references().subsetOf(other.outputSet())) {
+      Expression key, Expression partner, Scan scan, LiteralRows rows, int most, List found) {
+    DataType type = key.dataType();
+    if (!rows.has(partner)
+        || !type.equals(partner.dataType())
+        || !(isExact(type) || isFloating(type))) {
       return;
     }
-    AttributeReference column = scan.column((AttributeReference) key);
-    if (column == null
-        || !isExact(column.dataType())
-        || !column.dataType().equals(partner.dataType())) {
-      return;
-    }
-    Set values = values(partner, other);
+    Expression read = scan.read(unwrapped(key));
+    Set values = read == null ? null : rows.values(partner, most);
     if (values != null) {
-      found.add(new InSet(column, CollectionConverters.asScala(values).toSet()));
+      found.add(new InSet(read, CollectionConverters.asScala(values).toSet()));
     }
   }
 
   /** Types whose values are equal exactly when their internal forms are. */
-  private static boolean isExact(DataType type) {
+  static boolean isExact(DataType type) {
     return type instanceof IntegralType
         || type instanceof DateType
         || type instanceof TimestampType
@@ -117,47 +116,16 @@ final class JoinKeys {
         || type.catalogString().equals("string");
   }
 
-  /** Null if there are none or too many. */
-  private static Set values(Expression partner, LocalRelation other) {
-    String limit = SQLConf.get().getConfString(LIMIT, String.valueOf(DEFAULT_LIMIT));
-    Expression bound = (Expression) partner.transform(new Binding(other));
-    Set values = new HashSet();
-    Iterator rows = Scala.iterator(other.data());
-    while (rows.hasNext()) {
-      Object value = bound.eval((InternalRow) rows.next());
-      if (value != null) {
-        values.add(value);
-      }
-      if (values.size() > Integer.parseInt(limit)) {
-        return null;
-      }
-    }
-    return values.isEmpty() ? null : values;
-  }
-}
-
-/** Puts positions in rows in the place of a relation's columns, so that it can be evaluated. */
-final class Binding extends AbstractPartialFunction {
-  private final List output;
-
-  Binding(LocalRelation relation) {
-    this.output = Scala.list(relation.output());
+  /** Equal values of these have several forms, of which whoever answers takes one (rule S4). */
+  private static boolean isFloating(DataType type) {
+    return type instanceof FloatType || type instanceof DoubleType;
   }
 
-  public boolean isDefinedAt(Object node) {
-    return node instanceof AttributeReference;
-  }
-
-  public Object applyOrElse(Object node, Function1 otherwise) {
-    if (!isDefinedAt(node)) {
-      return otherwise.apply(node);
+  /** Spark brings keys of floating-point numbers into one form, which equality does anyway. */
+  private static Expression unwrapped(Expression key) {
+    if (key instanceof KnownFloatingPointNormalized || key instanceof NormalizeNaNAndZero) {
+      return unwrapped((Expression) key.children().head());
     }
-    AttributeReference column = (AttributeReference) node;
-    for (int i = 0; i < output.size(); i++) {
-      if (((AttributeReference) output.get(i)).exprId().equals(column.exprId())) {
-        return new BoundReference(i, column.dataType(), column.nullable());
-      }
-    }
-    throw new IllegalStateException(column.sql());
+    return key;
   }
 }

@@ -1,9 +1,9 @@
 package snaploom.skipping;
 
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
-import org.apache.hadoop.fs.EtagSource;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
@@ -16,7 +16,7 @@ import scala.collection.immutable.Seq;
 final class Listing {
   final Seq directories;
   private final List files = new ArrayList();
-  private boolean hasEtags = false;
+  private boolean hasTags = false;
 
   Listing(Seq directories) {
     this.directories = directories;
@@ -25,7 +25,7 @@ final class Listing {
       Iterator inside = Scala.iterator(((PartitionDirectory) all.next()).files());
       while (inside.hasNext()) {
         FileStatus file = ((FileStatusWithMetadata) inside.next()).fileStatus();
-        hasEtags = hasEtags || file instanceof EtagSource;
+        hasTags = hasTags || Tags.listed(file) != null;
         files.add(file);
       }
     }
@@ -55,27 +55,49 @@ final class Listing {
   }
 
   private static boolean isSame(FileStatus mine, FileStatus theirs) {
-    String tag = etag(mine);
+    String tag = Tags.listed(mine);
     return mine.getLen() == theirs.getLen()
         && mine.getModificationTime() == theirs.getModificationTime()
         && mine.getPath().equals(theirs.getPath())
-        && (tag == null ? etag(theirs) == null : tag.equals(etag(theirs)));
-  }
-
-  private static String etag(FileStatus file) {
-    return file instanceof EtagSource ? ((EtagSource) file).getEtag() : null;
+        && (tag == null ? Tags.listed(theirs) == null : tag.equals(Tags.listed(theirs)));
   }
 
   /** Ends the header, which is still open, and adds the files. */
   void write(StringBuilder out) {
-    if (hasEtags) {
-      out.append(",\"etags\":[");
-      for (int i = 0; i < files.size(); i++) {
-        out.append(i == 0 ? "" : ",");
-        Json.stringOrNull(out, etag((FileStatus) files.get(i)));
+    if (hasTags) {
+      List tags = new ArrayList();
+      for (Object file : files) {
+        tags.add(Tags.listed((FileStatus) file));
       }
-      out.append(']');
+      writeTags(out, tags);
     }
+    writeFiles(out);
+  }
+
+  /** The same with tags of local files: they take a look at each, so queries do without. */
+  void writeWithTags(StringBuilder out) {
+    List tags = new ArrayList();
+    for (Object file : files) {
+      try {
+        tags.add(Tags.of((FileStatus) file));
+      } catch (IOException gone) {
+        tags.add(null);
+      }
+    }
+    writeTags(out, tags);
+    writeFiles(out);
+  }
+
+  private static void writeTags(StringBuilder out, List tags) {
+    out.append(",\"etags\":[");
+    for (int i = 0; i < tags.size(); i++) {
+      out.append(i == 0 ? "" : ",");
+      Json.stringOrNull(out, (String) tags.get(i));
+    }
+    out.append(']');
+  }
+
+  private void writeFiles(StringBuilder out) {
     out.append("}\n");
     for (int i = 0; i < files.size(); i++) {
       out.append(i == 0 ? "" : ",").append(((FileStatus) files.get(i)).getLen());

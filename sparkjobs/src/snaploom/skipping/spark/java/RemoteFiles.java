@@ -12,7 +12,6 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.EtagSource;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
@@ -121,7 +120,7 @@ final class RemoteFiles {
 
   private static String state(Path path, Configuration conf) throws IOException {
     FileStatus found = path.getFileSystem(conf).getFileStatus(path);
-    String tag = found instanceof EtagSource ? ((EtagSource) found).getEtag() : null;
+    String tag = Tags.of(found);
     String told = found.getLen() + "\t" + found.getModificationTime();
     return tag == null ? told : told + "\t" + tag;
   }

@@ -3,6 +3,7 @@ package snaploom.skipping;
 import java.util.Iterator;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
@@ -10,13 +11,16 @@ import org.apache.spark.sql.catalyst.planning.ScanOperation$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import scala.Function1;
 import scala.Option;
 import scala.Tuple4;
 import scala.collection.immutable.Seq;
+import scala.runtime.AbstractPartialFunction;
 
 /** Projections and filters over a relation of files, as Spark takes them apart for planning. */
 final class Scan {
-  final LogicalRelation leaf;
+  final LogicalPlan leaf;
   final FileRelation relation;
 
   /** Conditions that every row has to meet, in terms of the relation. */
@@ -24,7 +28,7 @@ final class Scan {
 
   private final Seq projections;
 
-  private Scan(LogicalRelation leaf, FileRelation relation, List conjuncts, Seq projections) {
+  private Scan(LogicalPlan leaf, FileRelation relation, List conjuncts, Seq projections) {
     this.leaf = leaf;
     this.relation = relation;
     this.conjuncts = conjuncts;
@@ -38,33 +42,66 @@ final class Scan {
       return null;
     }
     Tuple4 parts = (Tuple4) operation.get();
-    if (!(parts._4() instanceof LogicalRelation)) {
+    LogicalPlan leaf = (LogicalPlan) parts._4();
+    if (!isRead(leaf)) {
       return null;
     }
-    LogicalRelation leaf = (LogicalRelation) parts._4();
     FileRelation relation = FileRelation.of(leaf);
-    if (relation == null || leaf.relation().getClass() != HadoopFsRelation.class) {
+    if (relation == null) {
       return null;
     }
     return new Scan(leaf, relation, Scala.list((Seq) parts._3()), (Seq) parts._1());
   }
 
-  /** The relation's own column that an attribute of the plan's output is, or null. */
-  AttributeReference column(AttributeReference output) {
-    Iterator all = Scala.iterator(projections);
-    while (all.hasNext()) {
-      Object projection = all.next();
-      if (((NamedExpression) projection).exprId().equals(output.exprId())) {
-        Object source = projection instanceof Alias ? ((Alias) projection).child() : projection;
-        return source instanceof AttributeReference && isOurs((Expression) source)
-            ? (AttributeReference) source
-            : null;
-      }
-    }
-    return null;
+  private static boolean isRead(LogicalPlan leaf) {
+    return leaf instanceof DataSourceV2ScanRelation
+        || (leaf instanceof LogicalRelation
+            && ((LogicalRelation) leaf).relation().getClass() == HadoopFsRelation.class);
   }
 
-  private boolean isOurs(Expression column) {
-    return relation.names.containsKey(Long.valueOf(((AttributeReference) column).exprId().id()));
+  /** An expression over the plan's output in terms of the relation; null if it is none. */
+  Expression read(Expression expression) {
+    Expression found = (Expression) expression.transform(new Reading(projections));
+    if (!found.deterministic() || found.references().isEmpty()) {
+      return null;
+    }
+    Iterator columns = Scala.iterator(found.references().toSeq());
+    while (columns.hasNext()) {
+      if (!relation.names.containsKey(id((Attribute) columns.next()))) {
+        return null;
+      }
+    }
+    return found;
+  }
+
+  private static Long id(Attribute column) {
+    return Long.valueOf(column.exprId().id());
+  }
+}
+
+/** Puts what a projection computes in the place of its columns. */
+final class Reading extends AbstractPartialFunction {
+  private final Seq projections;
+
+  Reading(Seq projections) {
+    this.projections = projections;
+  }
+
+  public boolean isDefinedAt(Object node) {
+    return node instanceof AttributeReference;
+  }
+
+  public Object applyOrElse(Object node, Function1 otherwise) {
+    if (!isDefinedAt(node)) {
+      return otherwise.apply(node);
+    }
+    Iterator all = Scala.iterator(projections);
+    while (all.hasNext()) {
+      Object each = all.next();
+      if (((NamedExpression) each).exprId().equals(((AttributeReference) node).exprId())) {
+        return each instanceof Alias ? ((Alias) each).child() : each;
+      }
+    }
+    return node;
   }
 }

@@ -57,7 +57,9 @@ final class SkippingFileIndexV2 extends PartitioningAwareFileIndex {
   }
 
   public boolean equals(Object other) {
-    return other instanceof SkippingFileIndexV2 && ((SkippingFileIndexV2) other).base.equals(base);
+    return other instanceof SkippingFileIndexV2
+        && ((SkippingFileIndexV2) other).base.equals(base)
+        && ((SkippingFileIndexV2) other).skipper.further.equals(skipper.further);
   }
 
   public int hashCode() {

@@ -11,7 +11,6 @@ import org.apache.spark.sql.catalyst.catalog.CatalogStatistics;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
-import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.datasources.CatalogFileIndex;
@@ -64,7 +63,7 @@ final class Swap extends AbstractPartialFunction {
 
   private LogicalPlan swapped(LogicalPlan node) throws Exception {
     if (node instanceof DataSourceV2ScanRelation) {
-      return scan((DataSourceV2ScanRelation) node);
+      return scan((DataSourceV2ScanRelation) node, new ArrayList());
     }
     return node instanceof Join ? joined((Join) node) : filtered(node);
   }
@@ -72,7 +71,9 @@ final class Swap extends AbstractPartialFunction {
   /** Projections and filters over a relation, taken apart as Spark does when it plans them. */
   private LogicalPlan filtered(LogicalPlan node) throws Exception {
     Scan scan = Scan.of(node);
-    return scan == null ? null : swapped(node, scan, new ArrayList());
+    // A scan of the second generation has its filters, and is met as a node of its own.
+    boolean isFirst = scan != null && scan.leaf instanceof LogicalRelation;
+    return isFirst ? swapped(node, scan, new ArrayList()) : null;
   }
 
   private LogicalPlan joined(Join join) throws Exception {
@@ -88,20 +89,27 @@ final class Swap extends AbstractPartialFunction {
         Scala.copyWith(join, left == null ? "right" : "left", left == null ? right : left);
   }
 
-  private LogicalPlan joined(Join join, LogicalPlan read, LogicalPlan small, boolean drops)
+  private LogicalPlan joined(Join join, LogicalPlan read, LogicalPlan other, boolean drops)
       throws Exception {
-    if (!drops || !(small instanceof LocalRelation) || !JoinKeys.isEnabled()) {
+    Scan scan = drops && JoinKeys.isEnabled() ? Scan.of(read) : null;
+    List keys = scan == null ? null : JoinKeys.find(join, scan, other);
+    if (keys == null || keys.isEmpty()) {
       return null;
     }
-    Scan scan = Scan.of(read);
-    List keys = scan == null ? null : JoinKeys.find(join, scan, (LocalRelation) small);
-    return keys == null || keys.isEmpty() ? null : swapped(read, scan, keys);
+    if (scan.leaf instanceof LogicalRelation) {
+      return swapped(read, scan, keys);
+    }
+    LogicalPlan swapped = scan((DataSourceV2ScanRelation) scan.leaf, keys);
+    return swapped == null
+        ? null
+        : (LogicalPlan) read.transformUp(new Replacement(scan.leaf, swapped));
   }
 
   private LogicalPlan swapped(LogicalPlan node, Scan scan, List joinKeys) throws Exception {
+    LogicalRelation leaf = (LogicalRelation) scan.leaf;
     FileRelation relation = scan.relation;
-    HadoopFsRelation files = (HadoopFsRelation) scan.leaf.relation();
-    Filters filters = new Filters(scan.conjuncts, scan.leaf);
+    HadoopFsRelation files = (HadoopFsRelation) leaf.relation();
+    Filters filters = new Filters(scan.conjuncts, leaf);
     if ((filters.isEmpty() && joinKeys.isEmpty())
         || wasAsked(scan)
         || !installation.concerns(relation)) {
@@ -118,9 +126,9 @@ final class Swap extends AbstractPartialFunction {
     }
     HadoopFsRelation skipping =
         new SkippingRelation(files, new SkippingFileIndex(skipper), decision);
-    LogicalPlan swapped = (LogicalPlan) Scala.copyWith(scan.leaf, "relation", skipping);
+    LogicalPlan swapped = (LogicalPlan) Scala.copyWith(leaf, "relation", skipping);
     return (LogicalPlan)
-        node.transformUp(new Replacement(scan.leaf, sized(swapped, decision)));
+        node.transformUp(new Replacement(leaf, sized(swapped, decision)));
   }
 
   /** A plan is met again from below, with fewer conditions; then there is no answer either. */
@@ -174,7 +182,7 @@ final class Swap extends AbstractPartialFunction {
         Scala.copyWith((LogicalRelation) swapped, "catalogTable", new Some(described));
   }
 
-  private LogicalPlan scan(DataSourceV2ScanRelation node) throws Exception {
+  private LogicalPlan scan(DataSourceV2ScanRelation node, List joinKeys) throws Exception {
     FileRelation relation = FileRelation.of(node);
     if (relation == null || !(node.scan() instanceof Product)) {
       return null;
@@ -183,12 +191,13 @@ final class Swap extends AbstractPartialFunction {
     if (files.fileIndex() instanceof SkippingFileIndexV2 || hasAggregate((Product) files)) {
       return null;
     }
-    if ((files.partitionFilters().isEmpty() && files.dataFilters().isEmpty())
+    boolean hasFilters = !files.partitionFilters().isEmpty() || !files.dataFilters().isEmpty();
+    if ((!hasFilters && joinKeys.isEmpty())
         || !installation.concerns(relation)) {
       return null;
     }
     SparkSession session = files.sparkSession();
-    Skipper skipper = new Skipper(relation, installation, session, new ArrayList());
+    Skipper skipper = new Skipper(relation, installation, session, joinKeys);
     Decision decision = skipper.estimate(files.partitionFilters(), files.dataFilters());
     if (!decision.isInformed) {
       return null;

@@ -1,6 +1,6 @@
 """OpenSearch as a base of skipping indexes: `opensearch://host:9200?scheme=https&auth=basic`.
 
-What stands behind `?` are options of the data source `flint`, and `form=SEED` for the seed's names
+What stands behind `?` are options of the data source `flint`, and `form=SEED` for early names
 and metadata. User and password are never part of a URI, which is printed and logged: for auth
 basic they are read from the environment, from the variables that `username_variable` and
 `password_variable` name.

@@ -22,7 +22,7 @@ from typing import Any, Self, TypeVar
 from opensearchpy import OpenSearch, Transport, Urllib3AWSV4SignerAuth, Urllib3HttpConnection
 from opensearchpy.exceptions import NotFoundError, OpenSearchException, RequestError
 
-from snaploom.endpoints.connecting import EndpointRefused, refuse_host
+from snaploom.endpoints.connections import EndpointRefused, refuse_host
 from snaploom.endpoints.pools import Pools, pools_of
 from snaploom.errors import IndexNotFound, IndexNotPossible
 from snaploom.planning.addresses import declared_rules

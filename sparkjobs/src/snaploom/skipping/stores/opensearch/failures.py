@@ -17,7 +17,7 @@ from opensearchpy.exceptions import (
     TransportError,
 )
 
-from snaploom.endpoints.connecting import AnswerTooLong, EndpointRefused
+from snaploom.endpoints.connections import AnswerTooLong, EndpointRefused
 from snaploom.errors import IndexNotPossible, SkippingError
 from snaploom.skipping.stores.patience import somebody_waits
 

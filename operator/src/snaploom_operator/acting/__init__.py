@@ -1,1 +1,0 @@
-"""What changes the cluster: actions, statuses and events."""

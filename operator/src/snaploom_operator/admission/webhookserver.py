@@ -1,0 +1,158 @@
+"""The webhook's HTTPS endpoint, and its health and metrics endpoints over HTTP.
+
+Health has a port of its own because probes must be answered before there is a certificate. Whatever
+fails in a review, the API server gets a well-formed answer in time; if that is not an
+AdmissionReview, its failure policy decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
+from snaploom_operator.admission.judge import Judgement, Outcome
+from snaploom_operator.admission.request import LARGEST_BODY
+from snaploom_operator.errors import ReviewUnreadable, SqlNotJudged, TooManyReviews
+
+REVIEW_SECONDS = 4.0
+"""Deadline of a review; the API server waits for five seconds (`timeoutSeconds`)."""
+MOST_AT_ONCE = 64
+"""Concurrent reviews; more would only make all of them late."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Reply:
+    """A response and its metric labels."""
+
+    response: web.Response
+    outcome: Outcome
+    kind: str = ""
+    operation: str = ""
+
+
+class Webhook:
+    """Handles HTTP requests.
+
+    Args: judge: answers reviews. metrics: the webhook's metrics. trouble: returns why it is not
+        ready; empty if it is. deadline: time limit of a review in seconds. most: limit of
+        concurrent reviews.
+    """
+
+    def __init__(
+        self,
+        judge: Callable[[bytes], Awaitable[Judgement]],
+        metrics: AdmissionMetrics,
+        trouble: Callable[[], str],
+        deadline: float = REVIEW_SECONDS,
+        most: int = MOST_AT_ONCE,
+    ) -> None:
+        self._judge = judge
+        self._metrics = metrics
+        self._trouble = trouble
+        self._deadline = deadline
+        self._most = most
+        self._under_way = 0
+        metrics.show_in_flight(lambda: self._under_way)
+
+    def application(self) -> web.Application:
+        """The HTTPS application."""
+        application = web.Application(client_max_size=LARGEST_BODY)
+        application.router.add_post("/validate", self._validate)
+        application.router.add_get("/healthz", self._health)
+        application.router.add_get("/readyz", self._readiness)
+        return application
+
+    def health_application(self) -> web.Application:
+        """The HTTP application for probes."""
+        application = web.Application()
+        application.router.add_get("/healthz", self._health)
+        application.router.add_get("/readyz", self._readiness)
+        return application
+
+    def metrics_application(self) -> web.Application:
+        """The HTTP application for Prometheus."""
+        application = web.Application()
+        application.router.add_get("/metrics", self._metrics_page)
+        return application
+
+    async def _validate(self, request: web.Request) -> web.Response:
+        begun = time.perf_counter()
+        if self._under_way >= self._most:
+            reply = _Reply(
+                _failure(HTTPStatus.SERVICE_UNAVAILABLE, "too many concurrent reviews"),
+                Outcome.BUSY,
+            )
+        else:
+            self._under_way += 1
+            try:
+                reply = await self._reply_to(request)
+            finally:
+                self._under_way -= 1
+        seconds = time.perf_counter() - begun
+        self._metrics.reviewed(reply.kind, reply.operation, reply.outcome, seconds)
+        return reply.response
+
+    async def _reply_to(self, request: web.Request) -> _Reply:
+        try:
+            judgement = await self._judged(request)
+        except ReviewUnreadable as error:
+            return _Reply(_failure(HTTPStatus.BAD_REQUEST, str(error)), Outcome.UNREADABLE)
+        except TooManyReviews as error:
+            failure = _failure(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+            return _Reply(failure, Outcome.BUSY)
+        except SqlNotJudged as error:
+            _log.warning("%s", error)
+            return _Reply(_failure(HTTPStatus.SERVICE_UNAVAILABLE, str(error)), Outcome.FAILED)
+        except web.HTTPRequestEntityTooLarge:
+            text = f"a review may have {LARGEST_BODY:,} bytes"
+            return _Reply(_failure(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text), Outcome.UNREADABLE)
+        except TimeoutError:
+            text = f"the review was not done within {self._deadline:g} seconds"
+            _log.warning("%s", text)
+            return _Reply(_failure(HTTPStatus.GATEWAY_TIMEOUT, text), Outcome.LATE)
+        except Exception:  # noqa: BLE001 - the last resort: no traceback reaches a user
+            _log.exception("review failed")
+            text = "internal error of Snaploom's webhook; its log says more"
+            return _Reply(_failure(HTTPStatus.INTERNAL_SERVER_ERROR, text), Outcome.FAILED)
+        asked = judgement.request
+        kind = asked.kind.kind if asked.is_about_ours else "other"
+        response = web.json_response(judgement.document)
+        return _Reply(response, judgement.outcome, kind, asked.operation.value)
+
+    async def _judged(self, request: web.Request) -> Judgement:
+        async with asyncio.timeout(self._deadline):
+            return await self._judge(await request.read())
+
+    async def _health(self, _: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def _readiness(self, _: web.Request) -> web.Response:
+        trouble = self._trouble()
+        status = HTTPStatus.SERVICE_UNAVAILABLE if trouble else HTTPStatus.OK
+        return web.Response(text=f"{trouble or 'ok'}\n", status=status)
+
+    async def _metrics_page(self, _: web.Request) -> web.Response:
+        body = generate_latest(self._metrics.registry)
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+def _failure(status: HTTPStatus, message: str) -> web.Response:
+    """A `metav1.Status`, for failures that are not an AdmissionReview."""
+    document = {
+        "apiVersion": "v1",
+        "kind": "Status",
+        "status": "Failure",
+        "message": message,
+        "code": status.value,
+    }
+    return web.json_response(document, status=status.value)

@@ -1,0 +1,260 @@
+"""Posts Kubernetes events about our resources.
+
+kopf's own posting is off: it creates an object per call. Here the name of an event is a hash of its
+content, so that repeated events, also of the next process, are counted in one object (`series`).
+Events are rate-limited by resource and by namespace. A failure to post is logged and counted, and
+never fails the pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic import JsonValue
+
+from snaploom.models.common import API_VERSION
+from snaploom.models.times import EpochNanos, now
+from snaploom_operator.cluster.apiresources import EVENTS
+from snaploom_operator.cluster.microtime import format_micro_time
+from snaploom_operator.cluster.port import Cluster
+from snaploom_operator.decision import Note
+from snaploom_operator.errors import (
+    ClusterError,
+    NamespaceTerminating,
+    ObjectExists,
+    ObjectMissing,
+)
+from snaploom_operator.objectmetadata import mapping_in
+from snaploom_operator.objects import JsonObject, Ref
+
+CONTROLLER = "snaploom.io/operator"
+ACTION = "Reconcile"
+LONGEST_NOTE = 1024
+"""Bytes that the API server allows."""
+LONGEST_INSTANCE = 128
+LONGEST_NAME = 200
+"""Characters of the resource's name in the event's name, which may have 253."""
+BURST = 25
+"""Events of one resource at once, as client-go allows them."""
+REFILL_SECONDS = 60.0
+"""Seconds until one more is allowed; a run has two or three."""
+NAMESPACE_BURST = 300
+"""Events of one namespace at once: recreated resources each have a limit of their own."""
+NAMESPACE_REFILL_SECONDS = 1.0
+"""Seconds until one more is allowed: 3,600 an hour, which is how long the API server keeps them,
+are some five megabytes."""
+POST_SECONDS = 10.0
+"""Time limit of posting one event, since the pass waits for it."""
+REMEMBERED = 4_096
+"""Events and resources in memory; the API server deletes events after an hour."""
+
+NAMESPACE = "Namespace"
+DEFAULT_NAMESPACE = "default"
+"""Namespace of events about cluster-scoped objects."""
+UNKNOWN_REASON = "Unknown"
+"""Reason of an event whose own reason the API server would refuse."""
+_REASON = re.compile(r"[A-Za-z][A-Za-z0-9]{0,127}")
+"""Reasons that the API server accepts."""
+
+_log = logging.getLogger(__name__)
+
+
+class Posting(StrEnum):
+    """The outcome of posting an event."""
+
+    NEW = "new"
+    """It was posted."""
+    COUNTED = "counted"
+    """It was posted before; its count was increased."""
+    LEFT_OUT = "left-out"
+    """The rate limit was reached."""
+    FAILED = "failed"
+    """The request failed."""
+
+
+@dataclass
+class _Bucket:
+    """A token bucket of one resource or namespace."""
+
+    tokens: float
+    filled_at: float
+
+
+class EventRecorder:
+    """Posts events.
+
+    Args: cluster: the cluster. instance: name of this process among the operator's; the pod's name.
+        observer: called with the outcome of each event. clock: the time of events. monotonic:
+        monotonic seconds, for the rate limits.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        instance: str,
+        observer: Callable[[Posting], None] = lambda posting: None,
+        clock: Callable[[], EpochNanos] = now,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cluster = cluster
+        self._instance = instance[:LONGEST_INSTANCE]
+        self._observer = observer
+        self._clock = clock
+        self._monotonic = monotonic
+        self._counts: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._namespace_buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        """Buckets of namespaces by name; those above are of resources by UID."""
+
+    async def record(self, resource: Ref, uid: str, note: Note) -> None:
+        """Post one event, or increase its count; errors of the cluster are not raised.
+
+        Args: resource: the resource. uid: its UID. note: the event; a message over 1 KiB is
+            truncated.
+        """
+        if not self._is_allowed(uid, resource.namespace):
+            _log.info("%s exceeds the event rate limit: %s dropped", resource, note.reason)
+            self._observer(Posting.LEFT_OUT)
+            return
+        try:
+            async with asyncio.timeout(POST_SECONDS):
+                posting = await self._post(self._event(resource, uid, note))
+        except NamespaceTerminating:
+            posting = await self._post_elsewhere(resource, note)
+        except (ClusterError, TimeoutError) as error:
+            _log.warning("cannot post event %s about %s: %s", note.reason, resource, error)
+            posting = Posting.FAILED
+        self._observer(posting)
+
+    async def _post_elsewhere(self, resource: Ref, note: Note) -> Posting:
+        """Post the event about the namespace, since nothing can be created in a terminating one.
+
+        A Namespace is cluster-scoped, so its events are in the namespace `default`.
+        """
+        message_key = Note(
+            note.type, note.reason, f"{resource.kind}/{resource.name}: {note.message}"
+        )
+        about = Ref(NAMESPACE, "", resource.namespace)
+        try:
+            async with asyncio.timeout(POST_SECONDS):
+                return await self._post(self._event(about, "", message_key))
+        except (ClusterError, TimeoutError) as error:
+            _log.warning("cannot post event %s about %s: %s", note.reason, resource, error)
+            return Posting.FAILED
+
+    async def _post(self, event: JsonObject) -> Posting:
+        metadata = mapping_in(event, "metadata")
+        namespace, name = str(metadata["namespace"]), str(metadata["name"])
+        count = self._counts.get((namespace, name))
+        try:
+            if count is None:
+                await self._cluster.create(EVENTS, namespace, event)
+                self._remember(namespace, name, 1)
+                return Posting.NEW
+            await self._count_up(namespace, name, count)
+        except ObjectExists:  # an earlier process posted it
+            await self._count_up(namespace, name, await self._count_of(namespace, name))
+        except ObjectMissing:  # it expired
+            await self._cluster.create(EVENTS, namespace, event)
+            self._remember(namespace, name, 1)
+            return Posting.NEW
+        return Posting.COUNTED
+
+    async def _count_of(self, namespace: str, name: str) -> int:
+        stored = await self._cluster.get(EVENTS, namespace, name)
+        count = mapping_in(stored, "series").get("count")
+        return count if isinstance(count, int) else 1
+
+    async def _count_up(self, namespace: str, name: str, count: int) -> None:
+        seen = format_micro_time(self._clock())
+        patch: JsonObject = {"series": {"count": count + 1, "lastObservedTime": seen}}
+        await self._cluster.patch(EVENTS, namespace, name, patch)
+        self._remember(namespace, name, count + 1)
+
+    def _remember(self, namespace: str, name: str, count: int) -> None:
+        self._counts[namespace, name] = count
+        self._counts.move_to_end((namespace, name))
+        if len(self._counts) > REMEMBERED:
+            self._counts.popitem(last=False)
+
+    def _is_allowed(self, uid: str, namespace: str) -> bool:
+        """Take a token from the buckets of the resource and of its namespace, if both have one."""
+        moment = self._monotonic()
+        own = _refilled(self._buckets.pop(uid, None), moment, BURST, REFILL_SECONDS)
+        room = _refilled(
+            self._namespace_buckets.pop(namespace, None),
+            moment,
+            NAMESPACE_BURST,
+            NAMESPACE_REFILL_SECONDS,
+        )
+        is_allowed = own.tokens >= 1 and room.tokens >= 1
+        for buckets, key, bucket in (
+            (self._buckets, uid, own),
+            (self._namespace_buckets, namespace, room),
+        ):
+            bucket.tokens -= is_allowed
+            buckets[key] = bucket
+            if len(buckets) > REMEMBERED:
+                buckets.popitem(last=False)
+        return is_allowed
+
+    def _event(self, resource: Ref, uid: str, note: Note) -> JsonObject:
+        message = _truncated(note.message)
+        return {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
+            "metadata": {
+                "name": _name(resource, uid, note, message),
+                "namespace": resource.namespace or DEFAULT_NAMESPACE,
+            },
+            "eventTime": format_micro_time(self._clock()),
+            "reportingController": CONTROLLER,
+            "reportingInstance": self._instance,
+            "action": ACTION,
+            "reason": note.reason if _REASON.fullmatch(note.reason) else UNKNOWN_REASON,
+            "regarding": _regarding(resource, uid),
+            "note": message,
+            "type": note.type.value,
+        }
+
+
+def _regarding(resource: Ref, uid: str) -> dict[str, JsonValue]:
+    if not resource.namespace:
+        return {"apiVersion": "v1", "kind": resource.kind, "name": resource.name}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": resource.kind,
+        "namespace": resource.namespace,
+        "name": resource.name,
+        "uid": uid,
+    }
+
+
+def _refilled(bucket: _Bucket | None, moment: float, burst: int, refill: float) -> _Bucket:
+    """A bucket with the tokens that were added since."""
+    if bucket is None:
+        return _Bucket(burst, moment)
+    return _Bucket(min(bucket.tokens + (moment - bucket.filled_at) / refill, burst), moment)
+
+
+def _name(resource: Ref, uid: str, note: Note, message: str) -> str:
+    message_key = json.dumps([uid, note.type, note.reason, message]).encode()
+    beginning = resource.name[:LONGEST_NAME].rstrip(".-")
+    return f"{beginning}.{hashlib.sha256(message_key).hexdigest()[:16]}"
+
+
+def _truncated(message: str) -> str:
+    """A message, truncated to the API server's limit in UTF-8 bytes."""
+    data = message.encode(errors="replace")
+    if len(data) <= LONGEST_NOTE:
+        return data.decode()
+    return data[: LONGEST_NOTE - len("…".encode())].decode(errors="ignore") + "…"

@@ -1,0 +1,163 @@
+"""Maps error responses of the API server to `snaploom_operator.errors`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from snaploom_operator.errors import (
+    ApiUnavailable,
+    ClusterError,
+    NamespaceTerminating,
+    NotAllowed,
+    ObjectChanged,
+    ObjectExists,
+    ObjectMissing,
+    ObjectRefused,
+    ResourceUnknown,
+    TooManyRequests,
+    WatchExpired,
+)
+from snaploom_operator.objectmetadata import mapping_in, text_in
+from snaploom_operator.objects import JsonObject
+
+LONGEST_MESSAGE = 1_000
+"""Characters of the server's message in an error: schema violations can be endless."""
+SHORTEST_WAIT = 1.0
+"""Seconds to wait after a 429 without `Retry-After`."""
+
+_DENIALS = ("denied the request", "denied request")
+"""Texts in denials of webhooks and of ValidatingAdmissionPolicies, which choose their status
+code."""
+
+
+@dataclass(frozen=True)
+class RequestTarget:
+    """The verb and object of a request."""
+
+    verb: str
+    """`list`, `get`, `create`, `replace`, `patch`, `delete` or `watch`."""
+    plural: str
+    name: str
+    """Empty where no object is named."""
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it is a write."""
+        return self.verb not in ("list", "get", "watch")
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.plural}/{self.name}" if self.name else self.verb_and_plural
+
+    @property
+    def verb_and_plural(self) -> str:
+        """Text for a request without an object name."""
+        return f"{self.verb} {self.plural}"
+
+
+@dataclass(frozen=True)
+class _Status:
+    """A `Status` object of the API."""
+
+    message: str
+    reason: str
+    kind: str
+    """Plural of the kind that it is about."""
+    name: str
+    causes: tuple[JsonObject, ...]
+    wait: float | None
+    """Seconds."""
+
+
+def failure_of(
+    target: RequestTarget, code: int, body: bytes, retry_after: str | None
+) -> ClusterError:
+    """The error of a response.
+
+    Args: target: verb and object of the request. code: HTTP status, 400 or more. body: usually a
+        `Status` object; plain text for an unknown path. retry_after: header `Retry-After`.
+    """
+    status = _parsed(body)
+    message = f"{target}: {status.message or f'HTTP {code}'}"
+    if code == 429:
+        return TooManyRequests(message, after=_wait(retry_after, status))
+    return _class_of(target, code, status)(message)
+
+
+def _class_of(target: RequestTarget, code: int, status: _Status) -> type[ClusterError]:
+    if code >= 500:
+        return ApiUnavailable
+    if target.is_write and any(words in status.message for words in _DENIALS):
+        return ObjectRefused
+    match code:
+        case 401:
+            return NotAllowed
+        case 403:
+            return _forbidden(target, status)
+        case 404:
+            return _not_found(target, status)
+        case 409:
+            return ObjectExists if status.reason == "AlreadyExists" else ObjectChanged
+        case 410:
+            return WatchExpired
+        case 422 if _is_about_uid(status):
+            return ObjectChanged
+        case 400 | 413 | 415 | 422:
+            return ObjectRefused
+        case _:
+            return ClusterError
+
+
+def _forbidden(target: RequestTarget, status: _Status) -> type[ClusterError]:
+    if any(text_in(cause, "reason") == "NamespaceTerminating" for cause in status.causes):
+        return NamespaceTerminating
+    # Authorisation and admission (quotas, pod security) share this code; only the former names
+    # the user: `... is forbidden: User "system:..." cannot create resource "configmaps" ...`.
+    is_authorisation = 'User "' in status.message and '" cannot ' in status.message
+    return NotAllowed if is_authorisation or not target.is_write else ObjectRefused
+
+
+def _not_found(target: RequestTarget, status: _Status) -> type[ClusterError]:
+    if target.verb == "create" and status.kind == "namespaces":
+        return NamespaceTerminating
+    return ObjectMissing if status.name else ResourceUnknown
+
+
+def _is_about_uid(status: _Status) -> bool:
+    """Whether the UID did not match, which the API server reports as an invalid change."""
+    fields = {text_in(cause, "field") for cause in status.causes}
+    return fields == {"metadata.uid"}
+
+
+def _wait(retry_after: str | None, status: _Status) -> float:
+    if retry_after is not None and retry_after.strip().isdigit():
+        return max(float(retry_after), SHORTEST_WAIT)
+    return max(status.wait or 0.0, SHORTEST_WAIT)
+
+
+def _parsed(body: bytes) -> _Status:
+    try:
+        raw: JsonValue = json.loads(body)
+    except ValueError:
+        raw = None
+    if not isinstance(raw, dict) or raw.get("kind") != "Status":
+        return _Status(_truncated(body.decode(errors="replace").strip()), "", "", "", (), None)
+    details = mapping_in(raw, "details")
+    causes = details.get("causes")
+    wait = details.get("retryAfterSeconds")
+    return _Status(
+        message=_truncated(text_in(raw, "message")),
+        reason=text_in(raw, "reason"),
+        kind=text_in(details, "kind"),
+        name=text_in(details, "name"),
+        causes=tuple(cause for cause in causes if isinstance(cause, dict))
+        if isinstance(causes, list)
+        else (),
+        wait=float(wait) if isinstance(wait, int) else None,
+    )
+
+
+def _truncated(message: str) -> str:
+    return message if len(message) <= LONGEST_MESSAGE else message[: LONGEST_MESSAGE - 1] + "…"

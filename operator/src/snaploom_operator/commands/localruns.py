@@ -1,0 +1,32 @@
+"""The log of a local run, which the operator executes as a process."""
+
+from __future__ import annotations
+
+from snaploom_operator.cluster.apiresources import CONFIG_MAPS
+from snaploom_operator.cluster.port import Cluster
+from snaploom_operator.errors import ObjectMissing
+from snaploom_operator.objectmetadata import mapping_in, text_in
+from snaploom_operator.submitters import local
+
+
+async def local_lines(cluster: Cluster, namespace: str, run: str) -> tuple[str, ...]:
+    """Lines about a local run: host, process and the end of its stderr; empty for other runs.
+
+    Raises: ClusterError: the request failed.
+    """
+    try:
+        stored = await cluster.get(CONFIG_MAPS, namespace, run)
+    except ObjectMissing:
+        return ()
+    application = local.LocalForm().read(stored)
+    if application is None:
+        return ()
+    data = mapping_in(stored, "data")
+    host, process = text_in(data, local.HOST), text_in(data, local.PROCESS).partition(" ")[0]
+    place = f"process {process} of {host}" if host else "not started"
+    head = (
+        f"local run {run}, {place}: {application.state or 'NEW'}",
+        "its full log is in the output of its `snaploom operator run --local`",
+    )
+    output = text_in(data, local.MESSAGE).splitlines()
+    return (*head, *(("end of its stderr:", *output) if output else ()))

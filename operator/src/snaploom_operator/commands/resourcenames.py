@@ -1,0 +1,79 @@
+"""Parses resource names of the command line: `ods/flights`, `OutputDataset/flights`, `flights`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from snaploom.loading.nearmisses import did_you_mean
+from snaploom.models.codes import make_finding
+from snaploom.models.finding import Finding, InvalidDeclarations
+from snaploom.models.kinds import KINDS, Kind
+
+RUNNABLE = ("OutputDataset", "SkippingIndex")
+"""Kinds that have runs."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """The kind and name of a resource."""
+
+    kind: Kind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.name}/{self.name}"
+
+
+def parse_name(text: str, argument: str = "KIND/NAME") -> Named:
+    """Parse `KIND/NAME`, where KIND is a plural, singular or short name.
+
+    A name alone is an OutputDataset.
+
+    Raises:
+        InvalidDeclarations: there is no such kind, or no name.
+    """
+    kind_text, slash, name = text.partition("/")
+    if not slash:
+        kind_text, name = "OutputDataset", text
+    spellings = {spelling: kind for kind in KINDS for spelling in _spellings(kind)}
+    kind = spellings.get(kind_text.lower())
+    if kind is None or not name:
+        raise InvalidDeclarations([_misnamed(text, kind_text, argument)])
+    return Named(kind, name)
+
+
+def parse_runnable(text: str) -> Named:
+    """Parse `KIND/NAME` of a kind with runs.
+
+    Raises:
+        InvalidDeclarations: there is no such kind, it has no runs, or there is no name.
+    """
+    named = parse_name(text)
+    if named.kind.name in RUNNABLE:
+        return named
+    finding = make_finding(
+        "SL191",
+        f"a {named.kind.name} has no runs of its own",
+        path="KIND/NAME",
+        found=text,
+        expected=" or ".join(f"{kind}/NAME" for kind in RUNNABLE),
+        hint="name the output or the index that uses it; `snaploom status` lists them",
+    )
+    raise InvalidDeclarations([finding])
+
+
+def _spellings(kind: Kind) -> tuple[str, ...]:
+    return (kind.singular, kind.plural, kind.short_name)
+
+
+def _misnamed(text: str, kind_text: str, argument: str) -> Finding:
+    known = [kind.name for kind in KINDS]
+    return make_finding(
+        "SL191",
+        "unknown resource kind or missing name",
+        path=argument,
+        found=text,
+        expected="KIND/NAME, or the name of an OutputDataset; kinds: "
+        + ", ".join(f"{kind.name} ({kind.short_name})" for kind in KINDS),
+        hint=did_you_mean(kind_text, known),
+    )

@@ -1,0 +1,105 @@
+"""`decide`: the decision about one resource from its observation.
+
+It is pure, and it never raises: an unexpected error becomes the reason `InternalError`, so that one
+resource cannot stop the operator.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from snaploom.models.common import Condition, ResourceStatus
+from snaploom.models.datarelationship import DataRelationship
+from snaploom.models.datasource import DataSource
+from snaploom.models.fieldtransformer import FieldTransformer
+from snaploom.models.metadataapplicator import MetadataApplicator
+from snaploom.models.times import EpochNanos
+from snaploom_operator.actions import RemoveFinalizer
+from snaploom_operator.conditions import ConditionType, ConditionValue, Reason, next_conditions
+from snaploom_operator.decide.conditionevents import stalled_notes
+from snaploom_operator.decide.configuration import decide_configuration
+from snaploom_operator.decide.decisionsettings import DecideSettings
+from snaploom_operator.decide.faults import findings_text
+from snaploom_operator.decide.outputdataset import decide_output
+from snaploom_operator.decide.skippingindex import decide_index
+from snaploom_operator.decision import Decision, EventType, Note
+from snaploom_operator.observed import (
+    ObservedIndex,
+    ObservedOutput,
+    ObservedResource,
+    Unparsable,
+)
+
+_LOGGER = logging.getLogger(__name__)
+
+RETRY_AFTER_CRASH = 300.0
+"""Seconds until a resource whose decision crashed is reconciled again."""
+
+
+def decide(observed: ObservedResource | Unparsable, settings: DecideSettings) -> Decision:
+    """Decide about one resource; never raises."""
+    try:
+        return _decided(observed, settings)
+    except Exception as error:
+        _LOGGER.exception("decision failed")
+        return _crashed(observed, error)
+
+
+def _decided(observed: ObservedResource | Unparsable, settings: DecideSettings) -> Decision:
+    if isinstance(observed, Unparsable):
+        return _unparsable(observed)
+    if isinstance(observed, ObservedOutput):
+        return decide_output(observed, settings)
+    if isinstance(observed, ObservedIndex):
+        return decide_index(observed, settings)
+    resource = observed.resource
+    if isinstance(resource, DataSource | DataRelationship | MetadataApplicator | FieldTransformer):
+        return decide_configuration(observed, resource)
+    raise TypeError(f"nothing is known about the kind {resource.kind}")
+
+
+def _unparsable(observed: Unparsable) -> Decision:
+    message = findings_text(observed.findings)
+    decided = _stalled(
+        observed.status, observed.generation, observed.now, Reason.INVALID, message, is_valid=False
+    )
+    if not (observed.is_deleting and observed.has_finalizer):
+        return decided
+    # What it published, and where, is unknown: it must not block its deletion (rule R12).
+    text = "what was published stays: the declaration cannot be read"
+    left = Note(EventType.WARNING, Reason.DATA_LEFT, text)
+    return Decision(decided.status, (RemoveFinalizer(),), (*decided.notes, left))
+
+
+def _crashed(observed: ObservedResource | Unparsable, error: Exception) -> Decision:
+    message = f"bug in Snaploom: {type(error).__name__}; see the operator's log"
+    if isinstance(observed, Unparsable):
+        status, generation = observed.status, observed.generation
+    else:
+        status = getattr(observed.resource, "status", None)
+        generation = observed.resource.metadata.generation or 0
+    decided = _stalled(status, generation, observed.now, Reason.INTERNAL_ERROR, message)
+    return Decision(decided.status, (), decided.notes, RETRY_AFTER_CRASH)
+
+
+def _stalled(
+    status: ResourceStatus | None,
+    generation: int,
+    now: EpochNanos,
+    reason: Reason,
+    message: str,
+    *,
+    is_valid: bool = True,
+) -> Decision:
+    """A decision that changes only the conditions, to Stalled."""
+    before: tuple[Condition, ...] = status.conditions if status is not None else ()
+    values = [
+        ConditionValue(ConditionType.READY, False, reason, message),
+        ConditionValue(ConditionType.STALLED, True, reason, message),
+    ]
+    if not is_valid:
+        values.append(ConditionValue(ConditionType.VALIDATED, False, reason, message))
+    conditions = next_conditions(before, values, generation, now)
+    changed = {"observed_generation": generation, "conditions": conditions}
+    kept = status if status is not None else ResourceStatus()
+    return Decision(kept.model_copy(update=changed), (), stalled_notes(before, conditions))

@@ -1,0 +1,87 @@
+"""Merges the published snapshots of a report into a status.
+
+A report that is older than the status is ignored, since runs can be evaluated again.
+"""
+
+from __future__ import annotations
+
+from snaploom.models.outputdataset import OutputDatasetStatus
+from snaploom.models.report import (
+    Exclusion,
+    LatestSnapshot,
+    ManifestPointer,
+    PublishedSnapshots,
+    Report,
+    RunPhase,
+)
+from snaploom_operator.statuslimits import fit_items, fit_text, fit_texts
+
+_SOURCES_BYTES = 3_000
+_JOINS_BYTES = 2_000
+_EXCLUDED_BYTES = 1_000
+_WARNINGS_BYTES = 1_000
+_SNAPSHOTS_BYTES = 3_200
+_MESSAGE_BYTES = 100
+_TEXT_BYTES = 300
+_MOST = 50
+"""Entries of a list in a status (rule R13)."""
+
+
+def with_published(
+    status: OutputDatasetStatus, report: Report, *, is_over: bool
+) -> OutputDatasetStatus:
+    """The status with the snapshots of a report; unchanged if the report is older.
+
+    Args:
+        status: as it was.
+        report: of a run.
+        is_over: whether that run has ended. Before, the status shows its snapshots, and the pointer
+            to the manifest stays: outputs that read this one run when it is done, and not after
+            each of its snapshots.
+    """
+    if report.removed is not None and report.phase is RunPhase.SUCCEEDED:
+        gone = ("latest_snapshot", "snapshot_count", "manifest")
+        return status.model_copy(update={**dict.fromkeys(gone), "snapshots": ()})
+    if report.manifest is None or _is_older(report.manifest, status.manifest):
+        return status
+    known = report.snapshot_count is not None
+    latest = _bounded(report.newest) if report.newest is not None else None
+    return status.model_copy(
+        update={
+            "latest_snapshot": latest if known or latest else status.latest_snapshot,
+            "snapshots": _newest(report) if known else status.snapshots,
+            "snapshot_count": report.snapshot_count if known else status.snapshot_count,
+            "manifest": _pointer(report.manifest) if is_over else status.manifest,
+        }
+    )
+
+
+def _is_older(report: ManifestPointer, known: ManifestPointer | None) -> bool:
+    return known is not None and report.uri == known.uri and report.sequence < known.sequence
+
+
+def _newest(report: Report) -> PublishedSnapshots:
+    return fit_items(report.published[:_MOST], _SNAPSHOTS_BYTES)
+
+
+def _bounded(newest: LatestSnapshot) -> LatestSnapshot:
+    return newest.model_copy(
+        update={
+            "partition": fit_text(newest.partition, _TEXT_BYTES),
+            "sources": fit_items(newest.sources[:_MOST], _SOURCES_BYTES),
+            "excluded": fit_items(map(_shortened, newest.excluded[:_MOST]), _EXCLUDED_BYTES),
+            "joins": fit_items(newest.joins[:_MOST], _JOINS_BYTES),
+            "warnings": fit_texts(newest.warnings[:_MOST], _WARNINGS_BYTES, _TEXT_BYTES),
+        }
+    )
+
+
+def _shortened(exclusion: Exclusion) -> Exclusion:
+    return exclusion.model_copy(update={"message": fit_text(exclusion.message, _MESSAGE_BYTES)})
+
+
+def _pointer(manifest: ManifestPointer) -> ManifestPointer:
+    """The manifest pointer, with at most ten short fixed settings."""
+    fixed = {key: text for key, text in manifest.fixed.items() if len(key) + len(text) <= 100}
+    kept = dict(list(fixed.items())[:10])
+    return manifest.model_copy(update={"fixed": kept})

@@ -1,0 +1,374 @@
+"""The next step of a run in flight, from its recorded phase and its observation.
+
+Phases are recorded before they are acted on. A run in phase `Submitting` may or may not have an
+application; the next pass creates it under the recorded name, so that there is exactly one, however
+often the operator crashes in between (rule R2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from snaploom.models.report import Report
+from snaploom.models.run import (
+    ConcurrencyPolicy,
+    CurrentPhase,
+    CurrentRun,
+    LastRun,
+    RunAction,
+)
+from snaploom.models.times import EpochNanos, format_instant
+from snaploom_operator.actions import Action
+from snaploom_operator.conditions import Reason
+from snaploom_operator.decide.decisionsettings import DecideSettings
+from snaploom_operator.decide.due import Due, changed
+from snaploom_operator.decide.faults import Fault
+from snaploom_operator.decide.outcomes import Verdict, ending_note, last_run, stopped, verdict
+from snaploom_operator.decide.runactions import config_map_deletion, creations, deletion
+from snaploom_operator.decide.runobservation import (
+    RunObservation,
+    any_report,
+    final_report,
+    observe_run,
+    report_trouble,
+)
+from snaploom_operator.decide.runview import RunView
+from snaploom_operator.decision import EventType, Note
+from snaploom_operator.instants import has_lasted, is_past, known_instant, later
+from snaploom_operator.objects import Application
+from snaploom_operator.runnames import run_name
+from snaploom_operator.statuslimits import fit_text
+
+QUEUE_SECONDS = 30.0
+"""Interval of checking a queued run, in case no event arrives."""
+SETTLE_SECONDS = 60.0
+"""How late a report may arrive after the end of its run, and an application after the write that
+created it: watches are at worst seconds late."""
+STOP_SECONDS = 30.0
+"""Interval of deleting an application that remains."""
+_TEXT_BYTES = 600
+
+
+@dataclass(frozen=True)
+class Step:
+    """The result of one step of a run."""
+
+    current: CurrentRun | None
+    """The run in flight afterwards."""
+    ended: LastRun | None = None
+    """The run, if it has ended."""
+    report: Report | None = None
+    """The latest report of its job."""
+    actions: tuple[Action, ...] = ()
+    notes: tuple[Note, ...] = ()
+    wakes: tuple[EpochNanos, ...] = ()
+    """When to reconcile again."""
+    fault: Fault | None = None
+    """Why starting the run failed."""
+
+
+def begin(view: RunView, wanted: Due, action: RunAction, settings: DecideSettings) -> Step:
+    """Record a new run as queued."""
+    now = format_instant(view.now)
+    last = view.last
+    name = run_name(
+        view.owner.kind,
+        view.owner.name,
+        view.uid,
+        wanted.trigger,
+        wanted.attempt,
+        action,
+        last.id if last is not None else "",
+        view.taken,
+    )
+    run = CurrentRun(
+        name=name,
+        id=name,
+        action=action,
+        phase=CurrentPhase.QUEUED,
+        since=now,
+        started_at=now,
+        attempt=wanted.attempt,
+        trigger=wanted.trigger,
+    )
+    made = creations(view, run, settings)
+    if isinstance(made, Fault):
+        return Step(None, fault=made)
+    return Step(run, notes=(_begun(run, wanted),))
+
+
+def follow_run(
+    view: RunView, current: CurrentRun, wanted: Due | None, settings: DecideSettings
+) -> Step:
+    """The next step of a run.
+
+    Args:
+        view: its resource.
+        current: the run.
+        wanted: the run that is due and may be started, if there were none in flight.
+        settings: of the operator.
+    """
+    if current.phase is CurrentPhase.QUEUED:
+        return _queued(view, current, wanted, settings)
+    if current.phase is CurrentPhase.SUBMITTING:
+        return _submitting(view, current, wanted, settings)
+    return _submitted(view, current, wanted, settings)
+
+
+def adopted(view: RunView, current: CurrentRun | None) -> CurrentRun | None:
+    """The run in flight: the recorded one, or an unrecorded one that is in the cluster.
+
+    A status can be lost, or restored from a backup. A running application is adopted then, and the
+    last ended one is evaluated again, so that its work is not repeated.
+    """
+    if current is not None and current.phase not in (CurrentPhase.QUEUED, CurrentPhase.SUBMITTING):
+        return current
+    known = {current.name} if current is not None else set()
+    last = view.last
+    since = known_instant(last.started_at) if last is not None else None
+    if last is not None:
+        known.add(last.id)
+    unrecorded = [
+        application
+        for application in view.runs.applications
+        if application.name not in known
+        and (since is None or application.started_at > since)
+        and (current is None or not application.state.is_terminal)
+    ]
+    if not unrecorded or (current is not None and view.application(current.name) is not None):
+        return current
+    newest = max(unrecorded, key=_is_followed_first)
+    return CurrentRun(
+        name=newest.name,
+        id=newest.name,
+        action=newest.action,
+        phase=CurrentPhase.SUBMITTED,
+        since=format_instant(view.now),
+        started_at=format_instant(newest.started_at),
+        attempt=newest.attempt,
+        trigger=newest.trigger,
+        uid=newest.uid,
+    )
+
+
+def _is_followed_first(application: Application) -> tuple[bool, EpochNanos, str]:
+    """Sort key: running before ended, then by start time."""
+    return (not application.state.is_terminal, application.started_at, application.name)
+
+
+def _queued(
+    view: RunView, current: CurrentRun, wanted: Due | None, settings: DecideSettings
+) -> Step:
+    if view.is_paused:
+        return Step(current)
+    if wanted is None:
+        return Step(None)
+    # Its trigger may have changed while it was queued, and with it its name; its position stays.
+    fresh = begin(view, wanted, current.action, settings)
+    if fresh.current is None:
+        return fresh
+    run = fresh.current.model_copy(
+        update={"since": current.since, "started_at": current.started_at}
+    )
+    queue = view.runs.queue
+    if queue.has_slot:
+        return Step(_moved(run, CurrentPhase.SUBMITTING, view.now))
+    text = (
+        f"its turn: place {queue.position} of {queue.waiting} in the queue; "
+        f"{queue.limit} runs may be in flight at once"
+    )
+    return Step(_waiting(run, text), wakes=(later(view.now, QUEUE_SECONDS),))
+
+
+def _submitting(
+    view: RunView, current: CurrentRun, wanted: Due | None, settings: DecideSettings
+) -> Step:
+    application = view.application(current.name)
+    if application is not None:
+        # The trigger of the application counts; without its annotation it still is this run.
+        trigger = application.trigger if application.trigger.declarations else current.trigger
+        known = {"uid": application.uid, "trigger": trigger}
+        run = _moved(current, CurrentPhase.SUBMITTED, view.now).model_copy(update=known)
+        return _submitted(view, run, wanted, settings)
+    report = final_report(view, current.name)
+    if report is not None:
+        return _ended(view, current, verdict(None, "", report, ""), report)
+    if view.is_paused:
+        return Step(current)
+    if not _may_create(view, current):
+        # It may have been created without being observed yet: then it is adopted later.
+        if is_past(current.since, SETTLE_SECONDS, view.now):
+            return Step(None)
+        return Step(current, wakes=_after(current.since, SETTLE_SECONDS))
+    if current.action is RunAction.RUN and current.trigger.declarations != view.declarations:
+        return _renewed(view, current)
+    made = creations(view, current, settings)
+    if isinstance(made, Fault):
+        return Step(None, fault=made)
+    refused = view.refusal.message if view.refusal is not None else ""
+    text = f"the API server to take it: {refused}" if refused else ""
+    return Step(_waiting(current, text), actions=made, wakes=(later(view.now, QUEUE_SECONDS),))
+
+
+def _may_create(view: RunView, current: CurrentRun) -> bool:
+    if view.runs.is_namespace_terminating:
+        return False
+    if current.action is RunAction.DELETE:
+        return view.submitter in view.runs.available and view.job_bundle is not None
+    return view.fault is None and view.bundle is not None and not view.is_deleting
+
+
+def _renewed(view: RunView, current: CurrentRun) -> Step:
+    """Update a run whose declarations changed before its application was created."""
+    outdated = tuple(
+        config_map_deletion(each, view.owner.metadata.namespace or "")
+        for each in view.runs.config_maps
+        if each.run == current.name and each.role == "bundle"
+    )
+    return Step(current.model_copy(update={"trigger": view.trigger}), actions=outdated)
+
+
+def _submitted(
+    view: RunView, current: CurrentRun, wanted: Due | None, settings: DecideSettings
+) -> Step:
+    application = view.application(current.name)
+    if application is None:
+        return _vanished(view, current)
+    notes: tuple[Note, ...] = ()
+    if current.uid not in (None, application.uid):
+        text = f"the application of run {current.name} was recreated; the new one is followed"
+        notes = (Note(EventType.WARNING, Reason.RUN_RECREATED, text),)
+    current = current.model_copy(update={"uid": application.uid})
+    step = _seen(view, current, application, wanted, settings)
+    return replace(step, notes=(*notes, *step.notes))
+
+
+def _seen(
+    view: RunView,
+    current: CurrentRun,
+    application: Application,
+    wanted: Due | None,
+    settings: DecideSettings,
+) -> Step:
+    pod = view.runs.driver_pods.get(current.name)
+    seen = observe_run(application, pod)
+    report = any_report(view, current.name)
+    if seen.has_ended:
+        message = application.message or (pod.trouble if pod is not None else "")
+        return _finished(view, current, seen.has_succeeded, message)
+    if current.stopping is not None:
+        actions = (
+            ()
+            if application.is_deleting
+            else (deletion(application, view.owner.metadata.namespace or "", settings),)
+        )
+        wakes = (later(view.now, STOP_SECONDS),)
+        return Step(current, report=report, actions=actions, wakes=wakes)
+    why = _why_stop(view, current, seen, wanted)
+    if why is not None:
+        ending = _moved(current, CurrentPhase.ENDING, view.now)
+        stopping = _waiting(ending, seen.waiting_for).model_copy(update={"stopping": why})
+        return Step(stopping, report=report)
+    run = _waiting(_moved(current, seen.phase or current.phase, view.now), seen.waiting_for)
+    progress = report.progress.message if report is not None and report.progress else None
+    shown = fit_text(progress, _TEXT_BYTES) if progress else None
+    return Step(
+        run.model_copy(update={"progress": shown}), report=report, wakes=_timeouts(view, run)
+    )
+
+
+def _why_stop(
+    view: RunView, current: CurrentRun, seen: RunObservation, wanted: Due | None
+) -> Reason | None:
+    """Why a run is to be stopped; None if it may continue."""
+    if view.is_paused or seen.phase is CurrentPhase.ENDING:
+        return None
+    if view.is_deleting and current.action is RunAction.RUN:
+        return Reason.DELETING
+    is_replaced = (
+        current.action is RunAction.RUN
+        and wanted is not None
+        and view.settings.concurrency_policy is ConcurrencyPolicy.REPLACE
+        and bool(changed(view, current.trigger, current.started_at))
+    )
+    if is_replaced:
+        return Reason.RUN_STOPPED
+    settings = view.settings
+    if seen.phase is CurrentPhase.SUBMITTED and current.phase is CurrentPhase.SUBMITTED:
+        late = has_lasted(current.since, settings.start_timeout_seconds, view.now)
+        return Reason.START_TIMEOUT if late else None
+    deadline = settings.active_deadline_seconds
+    if current.phase is CurrentPhase.RUNNING and deadline is not None:
+        return Reason.DEADLINE_EXCEEDED if has_lasted(current.since, deadline, view.now) else None
+    return None
+
+
+def _timeouts(view: RunView, run: CurrentRun) -> tuple[EpochNanos, ...]:
+    if run.phase is CurrentPhase.SUBMITTED:
+        return _after(run.since, view.settings.start_timeout_seconds)
+    deadline = view.settings.active_deadline_seconds
+    if run.phase is CurrentPhase.RUNNING and deadline is not None:
+        return _after(run.since, deadline)
+    return ()
+
+
+def _finished(view: RunView, current: CurrentRun, has_succeeded: bool, message: str) -> Step:
+    """Its application has ended; its report may arrive later."""
+    report = final_report(view, current.name)
+    if report is None and current.stopping is None:
+        waits = _waits_for_report(view, current)
+        if waits is not None:
+            return waits
+    found = verdict(has_succeeded, message, report, report_trouble(view, current.name))
+    if current.stopping is not None and not has_succeeded:
+        found = stopped(current.stopping, current.waiting_for or "")
+    return _ended(view, current, found, report or any_report(view, current.name))
+
+
+def _vanished(view: RunView, current: CurrentRun) -> Step:
+    """Its application is gone: deleted by us, by a user, or by its TTL."""
+    report = final_report(view, current.name)
+    if current.stopping is not None:
+        found = stopped(current.stopping, current.waiting_for or "")
+        return _ended(view, current, found, report or any_report(view, current.name))
+    if report is None:
+        waits = _waits_for_report(view, current)
+        if waits is not None:
+            return waits
+    found = verdict(None, "", report, report_trouble(view, current.name))
+    return _ended(view, current, found, report or any_report(view, current.name))
+
+
+def _waits_for_report(view: RunView, current: CurrentRun) -> Step | None:
+    """Wait for the report; None after `SETTLE_SECONDS`."""
+    if current.phase is CurrentPhase.ENDING and is_past(current.since, SETTLE_SECONDS, view.now):
+        return None
+    run = _waiting(_moved(current, CurrentPhase.ENDING, view.now), "the report of its job")
+    return Step(run, report=any_report(view, run.name), wakes=_after(run.since, SETTLE_SECONDS))
+
+
+def _ended(view: RunView, current: CurrentRun, found: Verdict, report: Report | None) -> Step:
+    last = last_run(current, found, report, view.now)
+    return Step(None, ended=last, report=report, notes=(ending_note(last, report),))
+
+
+def _begun(run: CurrentRun, wanted: Due) -> Note:
+    attempt = f", attempt {run.attempt + 1}" if run.attempt else ""
+    return Note(EventType.NORMAL, Reason.RUN_STARTED, f"run {run.name}{attempt}: {wanted.why}")
+
+
+def _moved(run: CurrentRun, phase: CurrentPhase, now: EpochNanos) -> CurrentRun:
+    if run.phase is phase:
+        return run
+    return run.model_copy(
+        update={"phase": phase, "since": format_instant(now), "waiting_for": None}
+    )
+
+
+def _waiting(run: CurrentRun, text: str) -> CurrentRun:
+    return run.model_copy(update={"waiting_for": fit_text(text, _TEXT_BYTES) or None})
+
+
+def _after(start: str, seconds: float) -> tuple[EpochNanos, ...]:
+    since = known_instant(start)
+    return (later(since, seconds),) if since is not None else ()

@@ -1,0 +1,175 @@
+"""Checks the declarations of one resource: findings, bundle, plan and hash; pure.
+
+It reads the resource and its references, never the whole namespace, so that its cost does not grow
+with the number of resources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
+from snaploom.models.datasource import DataSource
+from snaploom.models.finding import Finding, Severity, errors_of
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.resource import Resource
+from snaploom.models.skippingindex import SkippingIndex
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.bundling import bundle_for
+from snaploom.planning.dependence import dependence_findings
+from snaploom.planning.plan import RunPlan, plan_offline
+from snaploom.planning.sqlgate.facts import SqlJudge
+from snaploom.planning.validation.overlaps import overlap_findings
+from snaploom.planning.validation.scope import NamesOfKind, no_names
+from snaploom.planning.validation.validator import validate
+from snaploom_operator.gather.clusterrules import cluster_findings
+from snaploom_operator.gather.declarationshash import declarations_hash
+from snaploom_operator.objects import Ref
+from snaploom_operator.store.entries import Entry
+from snaploom_operator.store.resourceparser import Refused
+
+Basis = tuple[tuple[Ref, str, int], ...]
+"""Key, UID and generation of all inputs of a check."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The result of checking declarations."""
+
+    findings: tuple[Finding, ...]
+    """About the resource itself."""
+    faulty: tuple[str, ...]
+    """`Kind/name` of invalid references."""
+    bundle: Bundle | None = None
+    """None unless it is runnable, and all references exist and are valid."""
+    plan: RunPlan | None = None
+    """Of an output with a bundle."""
+    declarations: str = ""
+    """Hash; empty without a bundle."""
+
+
+@dataclass(frozen=True)
+class ResourceContext:
+    """One resource with all declarations that its check reads."""
+
+    resource: Resource
+    closure: tuple[Entry, ...]
+    """The resource and its transitive references."""
+    neighbours: tuple[OutputDataset, ...] = ()
+    """Outputs whose folder may overlap with its own."""
+    upstream: tuple[OutputDataset, ...] = ()
+    """Outputs whose files it may read, directly or not; itself in a cycle."""
+    upstream_sources: tuple[DataSource, ...] = ()
+    """The sources of those outputs."""
+    others: NamesOfKind = no_names
+    """Names of the namespace by kind, for suggestions about misspelt references."""
+
+    @property
+    def basis(self) -> Basis:
+        """The inputs of `check`; equal inputs have equal results."""
+        others = (*self.neighbours, *self.upstream, *self.upstream_sources)
+        return (
+            *((entry.ref, entry.uid, entry.generation) for entry in self.closure),
+            *map(_basis_of, others),
+        )
+
+
+def own_findings(
+    context: ResourceContext,
+    *,
+    judge_sql: SqlJudge,
+    allow_jdbc_url: bool = False,
+    allow: Allowances = NO_ALLOWANCES,
+) -> tuple[Finding, ...]:
+    """Errors and warnings about one resource.
+
+    Args: context: the resource with its related declarations. judge_sql: gives the facts of texts
+        of SQL. allow_jdbc_url: whether the operator's settings allow whole JDBC URLs. allow: what
+        declarations may use beyond the built-in lists.
+    """
+    contents = [entry.content for entry in context.closure]
+    known = [content for content in contents if isinstance(content, Resource)]
+    refused = frozenset(identity_of(c.ref) for c in contents if isinstance(c, Refused))
+    resource, about = context.resource, {context.resource.identity}
+    found = [
+        *validate(
+            known,
+            broken=refused,
+            missing_reference=Severity.ERROR,
+            about=about,
+            allow=allow,
+            judge_sql=judge_sql,
+            others=context.others,
+        ),
+        *_folder_findings(context),
+    ]
+    strict = cluster_findings(resource, allow_jdbc_url=allow_jdbc_url, allow=allow)
+    replaced = {(finding.code, finding.path) for finding in strict}
+    kept = (finding for finding in found if (finding.code, finding.path) not in replaced)
+    return (*strict, *kept)
+
+
+def _folder_findings(context: ResourceContext) -> tuple[Finding, ...]:
+    """Findings about folders: overlapping outputs, and outputs that read their own publications."""
+    output = context.resource
+    if not isinstance(output, OutputDataset):
+        return ()
+    others = (each for each in context.neighbours if each.name != output.name)
+    overlaps = overlap_findings((output, *others))
+    found = tuple(finding for finding in overlaps if finding.resource == output.identity)
+    upstream = {each.name: each for each in context.upstream}
+    if output.name not in upstream:
+        return found
+    sources = {each.name: each for each in context.upstream_sources}
+    return (*found, *dependence_findings((output,), upstream, sources))
+
+
+def check(
+    context: ResourceContext, findings: tuple[Finding, ...], faulty: tuple[str, ...]
+) -> Checked:
+    """Bundle and plan one resource if it is valid.
+
+    Args: context: the resource with its related declarations. findings: its own (`own_findings`).
+        faulty: `Kind/name` of invalid references.
+    """
+    resource = context.resource
+    is_runnable = isinstance(resource, OutputDataset | SkippingIndex)
+    if faulty or errors_of(findings) or not is_runnable:
+        return Checked(findings, faulty)
+    contents = (entry.content for entry in context.closure)
+    known = (content for content in contents if isinstance(content, Resource))
+    bundle = bundle_for(resource.kind, resource.name, known)
+    plan = plan_offline(bundle) if isinstance(resource, OutputDataset) else None
+    return Checked(findings, (), bundle, plan, declarations_hash(bundle))
+
+
+def needed(closure: Iterable[Entry], ref: Ref) -> tuple[Entry, ...]:
+    """The entries that a resource needs, in the order of keys.
+
+    A relationship names sources that an output may not read, and an index needs only the folder of
+    an output: their references are not followed.
+
+    Args: closure: the resource and its transitive references. ref: its key.
+    """
+    entries = {entry.ref: entry for entry in closure}
+    found: set[Ref] = set()
+    waiting = list(entries[ref].references)
+    while waiting:
+        current = waiting.pop()
+        if current in entries and current not in found:
+            found.add(current)
+            if current.kind == DataSource.__name__:
+                waiting.extend(entries[current].references)
+    return tuple(entries[key] for key in sorted(found - {ref}))
+
+
+def identity_of(ref: Ref) -> str:
+    """`Kind/name`, as messages name a resource."""
+    return f"{ref.kind}/{ref.name}"
+
+
+def _basis_of(resource: Resource) -> tuple[Ref, str, int]:
+    metadata = resource.metadata
+    ref = Ref(resource.kind, metadata.namespace or "", resource.name)
+    return ref, metadata.uid or "", metadata.generation or 0

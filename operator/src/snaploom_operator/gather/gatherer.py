@@ -1,0 +1,404 @@
+"""Builds the observation of one resource from the store.
+
+Results that depend on declarations only (findings, plan, hash) are cached until one of them
+changes: a run is observed many times with the same declarations.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from heapq import nsmallest
+from itertools import islice
+from typing import TypedDict
+
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
+from snaploom.models.datasource import DataSource, LastSeen, UsedBy
+from snaploom.models.finding import Finding, errors_of
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.resource import Resource
+from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
+from snaploom.models.times import EpochNanos
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.dependence import upstream_outputs
+from snaploom_operator.gather.checks import (
+    Checked,
+    ResourceContext,
+    check,
+    identity_of,
+    needed,
+    own_findings,
+)
+from snaploom_operator.gather.pendingsql import PendingSql
+from snaploom_operator.instants import known_instant
+from snaploom_operator.objects import Application, DriverPod, Ref
+from snaploom_operator.observed import (
+    ObservedIndex,
+    ObservedOutput,
+    ObservedResource,
+    ObservedRuns,
+    OwnedConfigMap,
+    Refusal,
+    Unparsable,
+)
+from snaploom_operator.sqlverdicts import RecordingJudge, SqlVerdicts
+from snaploom_operator.store.children import Child
+from snaploom_operator.store.entries import Entry
+from snaploom_operator.store.lastseen import newer
+from snaploom_operator.store.resourceparser import Refused
+from snaploom_operator.store.store import Store
+
+KEPT = 250
+"""Cached checks with a Bundle: more than are observed repeatedly at one time, and a few tens of
+megabytes. Checks without one are small and cached for every resource, which is observed again right
+after its status was written."""
+AT_ONCE = 40
+"""Resources that are checked in one turn of a thread: about 50 ms for ordinary ones."""
+USERS_NAMED = 20
+
+
+class _Every(TypedDict):
+    """Fields of every observation."""
+
+    now: EpochNanos
+    findings: tuple[Finding, ...]
+    faulty: tuple[str, ...]
+    used_by: UsedBy
+    refusal: Refusal | None
+
+
+class _Runnable(_Every):
+    """Fields of every observation with runs."""
+
+    runs: ObservedRuns
+    bundle: Bundle | None
+    declarations: str
+    unpublished: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Kept:
+    basis: int
+    """Hash of its inputs."""
+    checked: Checked
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """A resource to check."""
+
+    ref: Ref
+    context: ResourceContext
+    basis: int
+    """Hash of its inputs."""
+
+
+@dataclass(frozen=True)
+class Unjudged:
+    """SQL verdicts of a resource are pending, or it changed during its check; it is requeued."""
+
+
+class Gatherer:
+    """Observes resources.
+
+    Args:
+        store: the observed objects.
+        clock: the current time.
+        verdicts: computes SQL verdicts, outside the event loop.
+        wake: requeues a resource once its SQL verdicts are known.
+        allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
+        allow: what declarations may use beyond the built-in lists.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Callable[[], EpochNanos],
+        verdicts: SqlVerdicts,
+        wake: Callable[[Ref], None],
+        *,
+        allow_jdbc_url: bool = False,
+        allow: Allowances = NO_ALLOWANCES,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._pending = PendingSql(verdicts, wake)
+        self._wake = wake
+        self._own_findings = partial(own_findings, allow_jdbc_url=allow_jdbc_url, allow=allow)
+        self._kept: dict[Ref, _Kept] = {}
+        self._large: OrderedDict[Ref, None] = OrderedDict()
+        """Those with a Bundle, least recently used first."""
+        self._own: dict[Ref, tuple[int, tuple[Finding, ...]]] = {}
+        """By resource: the hash of its inputs, and its own findings."""
+
+    async def observe(
+        self, ref: Ref, refusal: Refusal | None = None
+    ) -> ObservedResource | Unparsable | Unjudged | None:
+        """The observation of one resource; None if it is deleted.
+
+        Args:
+            ref: its key.
+            refusal: why the last action for it failed.
+
+        Raises:
+            SqlNotJudged: its SQL could not be analysed.
+        """
+        entry = self._store.entry(ref)
+        if entry is None:
+            self._forget(ref)
+            return None
+        if isinstance(entry.content, Refused):
+            return self._unparsable(entry.content)
+        checked = await self._checked(entry, entry.content)
+        if isinstance(checked, Unjudged):
+            return checked
+        return self._observed(entry, entry.content, checked, refusal)
+
+    async def close(self) -> None:
+        """Cancel pending SQL verdicts."""
+        await self._pending.close()
+
+    def _forget(self, ref: Ref) -> None:
+        self._kept.pop(ref, None)
+        self._large.pop(ref, None)
+        self._own.pop(ref, None)
+        self._pending.forget(ref)
+
+    def _keep(self, ref: Ref, kept: _Kept) -> None:
+        self._kept[ref] = kept
+        self._large.pop(ref, None)
+        if kept.checked.bundle is not None:
+            self._large[ref] = None
+        if len(self._large) > KEPT:
+            oldest, _ = self._large.popitem(last=False)
+            del self._kept[oldest]
+
+    async def _checked(self, entry: Entry, resource: Resource) -> Checked | Unjudged:
+        """Check the declarations.
+
+        It runs in threads: a resource may have a megabyte and hundreds of references.
+        """
+        context = self._context(entry, resource)
+        basis = hash(context.basis)
+        kept = self._kept.get(entry.ref)
+        if kept is not None and kept.basis == basis:
+            self._keep(entry.ref, kept)
+            return kept.checked
+        if self._pending.is_under_way(entry.ref):
+            return Unjudged()
+        judge = self._pending.judge(entry.ref, basis)
+        faulty = await self._with_faults(needed(context.closure, entry.ref), judge)
+        (findings,) = await self._found([_Subject(entry.ref, context, basis)], judge)
+        if judge.missing:
+            self._pending.begin(entry.ref)
+            return Unjudged()
+        checked = await asyncio.to_thread(check, context, findings, _identities(faulty))
+        if not self._is_still(entry, resource, basis):
+            # Requeue, so that a constantly changing resource does not occupy a worker.
+            self._wake(entry.ref)
+            return Unjudged()
+        self._pending.forget(entry.ref)
+        self._keep(entry.ref, _Kept(basis, checked))
+        return checked
+
+    def _is_still(self, entry: Entry, resource: Resource, basis: int) -> bool:
+        """Whether the inputs of a check are unchanged."""
+        is_same = self._store.entry(entry.ref) is entry
+        return is_same and hash(self._context(entry, resource).basis) == basis
+
+    async def _with_faults(self, members: Iterable[Entry], judge: RecordingJudge) -> list[Entry]:
+        """The entries with errors of their own, checked in batches."""
+        wrong: list[Entry] = []
+        waiting = iter(members)
+        while some := tuple(islice(waiting, AT_ONCE)):
+            readable = [each for each in some if isinstance(each.content, Resource)]
+            found = await self._found(map(self._subject_of, readable), judge)
+            sound = {
+                each.ref for each, its in zip(readable, found, strict=True) if not errors_of(its)
+            }
+            wrong.extend(each for each in some if each.ref not in sound)
+        return wrong
+
+    def _subject_of(self, entry: Entry) -> _Subject:
+        assert isinstance(entry.content, Resource)
+        context = self._context(entry, entry.content)
+        return _Subject(entry.ref, context, hash(context.basis))
+
+    async def _found(
+        self, subjects: Iterable[_Subject], judge: RecordingJudge
+    ) -> list[tuple[Finding, ...]]:
+        """Findings about resources themselves, cached unless an SQL verdict is missing."""
+        listed = tuple(subjects)
+        known = {
+            each.ref: own[1]
+            for each in listed
+            if (own := self._own.get(each.ref)) is not None and own[0] == each.basis
+        }
+        new = [each for each in listed if each.ref not in known]
+        judged = await asyncio.to_thread(self._judged, new, judge) if new else {}
+        for each in new:
+            known[each.ref], is_whole = judged[each.ref]
+            if is_whole and self._store.entry(each.ref) is not None:
+                self._own[each.ref] = each.basis, known[each.ref]
+        return [known[each.ref] for each in listed]
+
+    def _judged(
+        self, subjects: Iterable[_Subject], judge: RecordingJudge
+    ) -> dict[Ref, tuple[tuple[Finding, ...], bool]]:
+        """Findings of each, and whether all its SQL verdicts were known."""
+        found = {}
+        for each in subjects:
+            placeholders = judge.placeholders
+            findings = self._own_findings(each.context, judge_sql=judge)
+            found[each.ref] = findings, judge.placeholders == placeholders
+        return found
+
+    def _context(self, entry: Entry, resource: Resource) -> ResourceContext:
+        closure = self._store.closure(entry.ref)
+        others = partial(self._store.names, entry.ref.namespace)
+        if not isinstance(resource, OutputDataset):
+            return ResourceContext(resource, closure, others=others)
+        upstream, sources = self._store.upstream(resource)
+        overlapping = self._store.overlapping(resource)
+        return ResourceContext(resource, closure, overlapping, upstream, sources, others)
+
+    def _unparsable(self, refused: Refused) -> Unparsable:
+        return Unparsable(
+            now=self._clock(),
+            ref=refused.ref,
+            uid=refused.uid,
+            generation=refused.generation,
+            findings=refused.findings,
+            status=refused.status,
+        )
+
+    def _observed(
+        self, entry: Entry, resource: Resource, checked: Checked, refusal: Refusal | None
+    ) -> ObservedResource:
+        every = _Every(
+            now=self._clock(),
+            findings=checked.findings,
+            faulty=checked.faulty,
+            used_by=self._used_by(entry.ref),
+            refusal=refusal,
+        )
+        if not isinstance(resource, OutputDataset | SkippingIndex):
+            seen = self._last_seen(entry.ref, resource)
+            return ObservedResource(resource=resource, last_seen=seen, **every)
+        outputs = (
+            self._upstream(checked)
+            if isinstance(resource, OutputDataset)
+            else self._indexed(resource)
+        )
+        runnable = _Runnable(
+            runs=self._runs(entry),
+            bundle=checked.bundle,
+            declarations=checked.declarations,
+            unpublished=_unpublished(outputs),
+            **every,
+        )
+        if isinstance(resource, OutputDataset):
+            return ObservedOutput(
+                resource=resource, plan=checked.plan, upstream=_progress(outputs), **runnable
+            )
+        return ObservedIndex(
+            resource=resource,
+            upstream=_progress(outputs) if _follows(resource) else "",
+            is_overdue=any(_is_overdue(resource, output) for output in outputs),
+            **runnable,
+        )
+
+    def _used_by(self, ref: Ref) -> UsedBy:
+        users = self._store.referrers(ref)
+        names = tuple(identity_of(user) for user in nsmallest(USERS_NAMED, users))
+        return UsedBy(count=len(users), names=names)
+
+    def _last_seen(self, ref: Ref, resource: Resource) -> LastSeen | None:
+        """The newest observation of a source by a run, from reports or its status."""
+        if not isinstance(resource, DataSource):
+            return None
+        kept = resource.status.last_seen if resource.status is not None else None
+        found = self._store.last_seen(ref)
+        return found if found is not None and newer(found, kept) else kept
+
+    def _upstream(self, checked: Checked) -> tuple[OutputDataset, ...]:
+        """The outputs that an output reads the files of."""
+        if checked.bundle is None:
+            return ()
+        candidates = self._store.outputs_read_by(checked.bundle.data_sources)
+        return upstream_outputs(checked.bundle, candidates)
+
+    def _indexed(self, index: SkippingIndex) -> tuple[OutputDataset, ...]:
+        """The output that an index covers, if any."""
+        name = index.spec.target.output_dataset
+        ref = Ref(OutputDataset.__name__, index.metadata.namespace or "", name or "")
+        found = self._store.get(ref)
+        return (found,) if isinstance(found, OutputDataset) else ()
+
+    def _runs(self, entry: Entry) -> ObservedRuns:
+        children = [
+            child
+            for child in self._store.children(entry.uid)
+            if child.ref.namespace == entry.ref.namespace
+        ]
+        applications = [c.view for c in children if isinstance(c.view, Application)]
+        applications.sort(key=lambda each: (each.started_at, each.name), reverse=True)
+        return ObservedRuns(
+            applications=tuple(applications),
+            application_objects={c.run: c.stored for c in children if c.stored is not None},
+            reports={c.run: c.report for c in children if c.report is not None},
+            config_maps=tuple(_config_maps(children)),
+            driver_pods={c.run: c.view for c in children if isinstance(c.view, DriverPod)},
+            queue=self._store.place_of(entry.ref),
+            available=self._store.available,
+            is_namespace_terminating=self._store.is_terminating(entry.ref.namespace),
+        )
+
+
+def _identities(entries: Iterable[Entry]) -> tuple[str, ...]:
+    return tuple(identity_of(entry.ref) for entry in entries)
+
+
+def _config_maps(children: Iterable[Child]) -> list[OwnedConfigMap]:
+    found = [child.view for child in children if isinstance(child.view, OwnedConfigMap)]
+    return sorted(found, key=lambda each: each.name)
+
+
+def _sequence(output: OutputDataset) -> int | None:
+    """The manifest sequence of an output; None before its first snapshot."""
+    manifest = output.status.manifest if output.status is not None else None
+    return None if manifest is None else manifest.sequence
+
+
+def _progress(outputs: Iterable[OutputDataset]) -> str:
+    """Hash over the manifest sequences of outputs; empty for none.
+
+    Empty as well while one of them is unknown: it has not published yet, or its status was lost.
+    Once the sequence is restored, the hash is the same as before.
+    """
+    progress = sorted([output.name, _sequence(output)] for output in outputs)
+    is_known = all(sequence is not None for _, sequence in progress)
+    return (
+        hashlib.sha256(json.dumps(progress).encode()).hexdigest() if progress and is_known else ""
+    )
+
+
+def _unpublished(outputs: Iterable[OutputDataset]) -> tuple[str, ...]:
+    return tuple(sorted(output.name for output in outputs if _sequence(output) is None))
+
+
+def _follows(index: SkippingIndex) -> bool:
+    return index.spec.refresh.trigger is RefreshTrigger.ON_PUBLISH
+
+
+def _is_overdue(index: SkippingIndex, output: OutputDataset) -> bool:
+    """Whether an output published after the last refresh of an index."""
+    latest = output.status.latest_snapshot if output.status is not None else None
+    refreshed = known_instant(index.status.last_refreshed if index.status is not None else None)
+    published = known_instant(latest.published_at if latest is not None else None)
+    return refreshed is not None and published is not None and published > refreshed

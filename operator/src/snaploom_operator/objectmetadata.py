@@ -1,0 +1,92 @@
+"""Metadata of Kubernetes objects, and typed access to fields of raw objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from snaploom_operator.objects import JsonObject
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """The metadata of an object; missing fields are empty."""
+
+    name: str
+    namespace: str
+    """Empty for what has none."""
+    uid: str
+    resource_version: str
+    generation: int
+    """0 for kinds that have none."""
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    finalizers: tuple[str, ...]
+    owner_uids: tuple[str, ...]
+    is_deleting: bool
+
+    @classmethod
+    def of(cls, stored: JsonObject) -> Metadata:
+        """The metadata of an object as the API server writes it."""
+        metadata = metadata_of(stored)
+        generation = metadata.get("generation")
+        owners = _list_in(metadata, "ownerReferences")
+        return cls(
+            name=text_in(metadata, "name"),
+            namespace=text_in(metadata, "namespace"),
+            uid=text_in(metadata, "uid"),
+            resource_version=text_in(metadata, "resourceVersion"),
+            generation=generation if isinstance(generation, int) else 0,
+            labels=_texts(mapping_in(metadata, "labels")),
+            annotations=_texts(mapping_in(metadata, "annotations")),
+            finalizers=tuple(str(name) for name in _list_in(metadata, "finalizers")),
+            owner_uids=tuple(text_in(o, "uid") for o in owners if isinstance(o, Mapping)),
+            is_deleting=bool(metadata.get("deletionTimestamp")),
+        )
+
+
+def metadata_of(stored: JsonObject) -> JsonObject:
+    """The metadata of an object; empty where it has none."""
+    return mapping_in(stored, "metadata")
+
+
+def labels_of(stored: JsonObject) -> JsonObject:
+    """The labels of an object; empty where it has none."""
+    return mapping_in(metadata_of(stored), "labels")
+
+
+def managers_of(stored: JsonObject, path: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of the field managers of a field."""
+    found = []
+    for entry in _list_in(metadata_of(stored), "managedFields"):
+        place: JsonObject = entry if isinstance(entry, Mapping) else {}
+        owned = mapping_in(place, "fieldsV1")
+        names = [f"f:{name}" for name in path]
+        for name in names[:-1]:
+            owned = mapping_in(owned, name)
+        if names[-1] in owned:
+            found.append(text_in(place, "manager"))
+    return tuple(found)
+
+
+def mapping_in(stored: JsonObject, key: str) -> JsonObject:
+    """The mapping under a key; empty when there is none."""
+    value = stored.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def text_in(stored: JsonObject, key: str) -> str:
+    """The text under a key; empty when there is none."""
+    value = stored.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _list_in(stored: JsonObject, key: str) -> Iterable[JsonValue]:
+    value = stored.get(key)
+    return value if isinstance(value, list) else ()
+
+
+def _texts(values: JsonObject) -> Mapping[str, str]:
+    return {key: value for key, value in values.items() if isinstance(value, str)}

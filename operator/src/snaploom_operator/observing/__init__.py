@@ -1,1 +1,0 @@
-"""From the store to everything that one decision is made from."""

@@ -1,0 +1,144 @@
+"""The operator's settings, as models of one YAML file.
+
+The chart writes the file from its values, key by key; `snaploom operator run --settings` reads it.
+Omitted keys have the defaults below. The models are strict: an unknown key is an error.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le, MaxLen
+from pydantic import Field
+
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
+from snaploom.models.base import ApiModel
+from snaploom.models.common import ResourceName, ShortText
+from snaploom.models.run import (
+    DriverSettings,
+    ExecutorSettings,
+    SparkSettings,
+    Submitter,
+)
+
+Port = Annotated[int, Ge(0), Le(65535)]
+LogFormat = Literal["json", "text"]
+ServerUrl = Annotated[str, Field(max_length=2048, pattern=r"^(https?://[^\s@?#/]+(/[^\s?#]*)?)?$")]
+"""A URL without user, password and query; or empty."""
+
+
+class ProtectDependants(StrEnum):
+    """What admission does with a change that breaks dependants (rule R15)."""
+
+    WARN = "Warn"
+    """It is allowed, with a warning that lists the dependants; these stall."""
+    DENY = "Deny"
+    """It is denied."""
+
+
+class Limits(ApiModel):
+    """Runs in flight."""
+
+    runs: Annotated[int, Ge(1), Le(10_000)] = 50
+    """In total; spark-operator manages some 130 submissions a minute (rule R5)."""
+    runs_per_namespace: Annotated[int, Ge(1), Le(10_000)] = 20
+    """In one namespace."""
+
+
+class AdmissionSettings(ApiModel):
+    """The webhook."""
+
+    port: Port = 9443
+    """Where it listens; 0 for any free port."""
+    protect_dependants: ProtectDependants = ProtectDependants.WARN
+    """What it does with a change that breaks dependants."""
+    certificate_folder: ShortText = "/etc/snaploom/certificates"
+    """Folder of `tls.crt` and `tls.key`; they are reloaded when they change."""
+    is_certificate_rotated: bool = True
+    """Whether the controller renews the webhook's certificate in its Secret (not with
+    cert-manager)."""
+    certificate_secret: ResourceName = "snaploom-webhook"
+    """The Secret."""
+    service: ResourceName = "snaploom-webhook"
+    """The Service of the webhook, whose name the certificate has."""
+    configuration: ResourceName = "snaploom"
+    """The ValidatingWebhookConfiguration whose `caBundle` is kept up to date."""
+    passed_users: Annotated[tuple[ShortText, ...], MaxLen(16)] = ()
+    """Names of users whose writes are not reviewed: the controller's own account."""
+    view_age_limit_seconds: Annotated[int, Ge(60), Le(86_400)] = 900
+    """How old the webhook's cache may become before the webhook is not ready; a working watch has a
+    bookmark every minute."""
+
+
+class ApiKey(ApiModel):
+    """A key of a Secret that every namespace with jobs must have."""
+
+    secret: ResourceName
+    """Name of the Secret."""
+    key: ShortText = "apiKey"
+    """Key of it."""
+
+
+class LineageSettings(ApiModel):
+    """Where jobs send lineage, as OpenLineage events."""
+
+    url: ServerUrl = ""
+    """Address of the server; empty for none. Events go to `/api/v1/lineage`, unless it has a
+    path."""
+    namespace: ShortText = "snaploom"
+    """Namespace of our jobs there."""
+    api_key: ApiKey | None = None
+    """The API key of the server; drivers get it as an environment variable."""
+
+
+NO_LINEAGE = LineageSettings()
+"""Jobs send no lineage."""
+
+
+class OperatorSettings(ApiModel):
+    """The settings file."""
+
+    namespace: ResourceName = "snaploom-system"
+    """Namespace of the operator itself."""
+    lease: ResourceName = "snaploom-operator"
+    """Name of its Lease, which the active process holds. Another operator in the same namespace
+    needs another name."""
+    watch_namespaces: Annotated[tuple[ResourceName, ...], MaxLen(1000)] = ()
+    """Namespaces to watch; empty for all."""
+    submitters: Annotated[tuple[Submitter, ...], MaxLen(3)] = (Submitter.SPARK_OPERATOR,)
+    """Submitters that may start jobs; `Local` counts only with `--local` (rule R10). `snaploom
+    operator run` refuses a list without a usable one."""
+    spark: SparkSettings = SparkSettings(
+        image="snaploom-spark:latest",
+        spark_version="4.3.0",
+        service_account_name="snaploom-spark",
+        driver=DriverSettings(cores=1, memory="2g"),
+        executor=ExecutorSettings(instances=2, cores=1, memory="2g"),
+    )
+    """Defaults of Spark applications."""
+    limits: Limits = Limits()
+    """Runs in flight."""
+    admission: AdmissionSettings = AdmissionSettings()
+    """The webhook."""
+    workers: Annotated[int, Ge(1), Le(256)] = 8
+    """Resources that are reconciled at once."""
+    resync_seconds: Annotated[int, Ge(10), Le(86_400)] = 600
+    """Seconds between two full resyncs, besides the watches."""
+    health_port: Port = 8080
+    """Where `/healthz` and `/readyz` answer; 0 for any free port."""
+    metrics_port: Port = 9090
+    """Where `/metrics` answers; 0 for any free port."""
+    log_format: LogFormat = "json"
+    """Format of log lines, of drivers too."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Lowest level that is logged."""
+    allow_jdbc_url: bool = False
+    """Whether sources may have a whole JDBC `url`. Its options can make a driver run code in the
+    job's pods, so that anyone who may write sources could do that."""
+    allow: Allowances = NO_ALLOWANCES
+    """What declarations may use beyond the built-in lists."""
+    lineage: LineageSettings = NO_LINEAGE
+    """Where jobs send lineage."""
+    cluster_domain: ShortText = Field(default="cluster.local")
+    """Domain of Services."""

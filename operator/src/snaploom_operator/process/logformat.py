@@ -1,0 +1,93 @@
+"""Log formats: JSON lines or text.
+
+A line can have the fields resource, run and reason. Objects of the cluster are never logged, so
+that no secret can get into a line.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Literal, TextIO
+
+from snaploom_operator.objects import Ref
+
+_FIELDS = ("resource", "run", "reason")
+"""Fields of a line besides its message, in this order."""
+_QUIET = ("aiohttp.access", "kopf", "kubernetes", "urllib3", "asyncio")
+"""Verbose loggers of libraries, of which only warnings are logged."""
+
+
+def about(resource: Ref | None = None, *, run: str = "", reason: str = "") -> Mapping[str, str]:
+    """The `extra` of a log line.
+
+    Args:
+        resource: the resource.
+        run: name of the run.
+        reason: stable CamelCase reason.
+    """
+    fields = {
+        "resource": str(resource) if resource is not None else "",
+        "run": run,
+        "reason": reason,
+    }
+    return {key: value for key, value in fields.items() if value}
+
+
+def set_up_logs(form: Literal["json", "text"], level: str, stream: TextIO | None = None) -> None:
+    """Log everything to one stream, by default standard error.
+
+    Args:
+        form: `json` or `text`.
+        level: `debug`, `info`, `warning` or `error`.
+        stream: the stream; None for standard error.
+    """
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    if level != "debug":
+        for name in _QUIET:
+            logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record."""
+        fields: dict[str, str] = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **_fields(record),
+        }
+        if record.exc_info:
+            fields["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields, ensure_ascii=False)
+
+
+class TextLines(logging.Formatter):
+    """A line of text; a traceback follows on lines of its own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record."""
+        fields = "".join(f" {key}={value}" for key, value in _fields(record).items())
+        line = f"{_time(record)} {record.levelname:<7} {record.getMessage()}{fields}"
+        if record.exc_info:
+            line += "\n" + self.formatException(record.exc_info)
+        return line
+
+
+def _fields(record: logging.LogRecord) -> dict[str, str]:
+    return {key: str(getattr(record, key)) for key in _FIELDS if hasattr(record, key)}
+
+
+def _time(record: logging.LogRecord) -> str:
+    moment = datetime.fromtimestamp(record.created, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

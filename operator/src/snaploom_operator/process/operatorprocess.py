@@ -1,0 +1,267 @@
+"""The operator process: the operator with watches, endpoints, leader election and shutdown."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import os
+import socket
+import uuid
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from aiohttp.web import Application
+from prometheus_client import CollectorRegistry, Gauge
+
+from snaploom.models.allowances import ALLOW_VARIABLE
+from snaploom.models.metadataapplicator import MetadataApplicator
+from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE
+from snaploom.planning.jobvariables import NAMESPACE_VARIABLE, URL_VARIABLE
+from snaploom_operator.admission.httpserver import serving
+from snaploom_operator.apply.eventrecorder import EventRecorder
+from snaploom_operator.certificates.rotator import CertificateRotator
+from snaploom_operator.cluster.adapter import open_cluster
+from snaploom_operator.cluster.apiresources import OURS
+from snaploom_operator.cluster.connection import is_in_pod
+from snaploom_operator.cluster.port import Cluster
+from snaploom_operator.cluster.requests import Exchange
+from snaploom_operator.cluster.serviceaccount import account_reference
+from snaploom_operator.errors import (
+    ApiUnavailable,
+    ClusterError,
+    NotAllowed,
+    ResourceUnknown,
+    SettingsInvalid,
+)
+from snaploom_operator.local.runner import LocalRunner, job_environment
+from snaploom_operator.operatormetrics import Metrics
+from snaploom_operator.operatorsettings import OperatorSettings
+from snaploom_operator.process.health import (
+    HEARTBEAT_TIMEOUT,
+    health_application,
+    metrics_application,
+)
+from snaploom_operator.process.leaderelection import LeaderElector, leading
+from snaploom_operator.process.operator import Clocks, Operator
+from snaploom_operator.sqlworkers import running_workers
+from snaploom_operator.watch.login import connection_info
+from snaploom_operator.watch.watches import Watches
+
+CLOCK_CHECK_SECONDS = 20.0
+"""Interval of checking for clock changes."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The cluster, and how the operator runs there."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    is_local: bool = False
+    """Whether it runs jobs itself, without leader election."""
+    local_workers: int = 1
+    """Concurrent local jobs."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A running operator."""
+
+    operator: Operator
+    watches: Watches
+    health_port: int
+    metrics_port: int
+
+
+@asynccontextmanager
+async def running_operator(
+    settings: OperatorSettings,
+    options: RunOptions,
+    on_failure: Callable[[Exception], None],
+    clocks: Clocks | None = None,
+) -> AsyncIterator[Running]:
+    """Run the operator until the end of the context, then finish the current passes.
+
+    Args: settings: the operator's settings. options: the cluster, and how to run. on_failure:
+        called when it cannot continue: the Lease is lost, or a task failed. clocks: the clocks;
+        None for those of this machine.
+
+    Raises: SettingsInvalid: no cluster is configured, or a port is in use. ClusterError: a request
+        failed, or our kinds are not installed.
+    """
+    metrics = Metrics(CollectorRegistry())
+    async with AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(
+            open_cluster(options.kubeconfig, partial(_count, metrics), options.context)
+        )
+        identity = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        operator = Operator(
+            cluster,
+            settings,
+            EventRecorder(cluster, socket.gethostname(), metrics.posted),
+            metrics,
+            await stack.enter_async_context(running_workers()),
+            is_local=options.is_local,
+            clocks=clocks,
+        )
+        watches = Watches(
+            lambda: operator.synchroniser.present,
+            settings.watch_namespaces,
+            operator.synchroniser.feed,
+            partial(connection_info, options.kubeconfig, options.context),
+            metrics,
+        )
+        health = health_application(partial(_dead, operator), partial(_unready, operator))
+        ports = [
+            await stack.enter_async_context(_listening(application, port))
+            for application, port in (
+                (health, settings.health_port),
+                (metrics_application(metrics.registry), settings.metrics_port),
+            )
+        ]
+        _log.info("health on port %d, metrics on port %d", *ports)
+        await _check_access(cluster, settings)
+        if not options.is_local:
+            owner = account_reference(settings.namespace) if is_in_pod(options.kubeconfig) else None
+            elector = LeaderElector(cluster, settings.namespace, settings.lease, identity, owner)
+            lost = ClusterError(
+                "leadership lost: another operator acquired the Lease, or the API server was "
+                "unreachable"
+            )
+            leads = metrics.recoveries.leads
+
+            def on_lost() -> None:
+                leads(is_leader=False)
+                on_failure(lost)
+
+            await stack.enter_async_context(leading(elector, on_lost))
+            leads(is_leader=True)
+        await operator.start()
+        stack.push_async_callback(operator.stop)
+        parts = [
+            ("watches", watches.run()),
+            ("lists", operator.synchroniser.run(settings.resync_seconds, watches.restart)),
+            ("clock", _watch_clock(operator)),
+        ]
+        if options.is_local:
+            environment = stack.enter_context(job_environment(options.kubeconfig, options.context))
+            environment[ALLOW_VARIABLE] = settings.allow.dump_json()
+            environment[ALLOW_URL_VARIABLE] = str(settings.allow_jdbc_url).lower()
+            if settings.lineage.url:
+                environment[URL_VARIABLE] = settings.lineage.url
+                environment[NAMESPACE_VARIABLE] = settings.lineage.namespace
+            jobs = LocalRunner(
+                cluster, environment, settings.watch_namespaces, options.local_workers
+            )
+            parts.append(("jobs", jobs.run()))
+        else:
+            parts.append(("certificate", _rotator(cluster, settings, metrics).run()))
+        for name, part in parts:
+            await stack.enter_async_context(_in_background(name, part, on_failure))
+        _log.info("the operator is running: %d resources", len(operator.store.refs()))
+        yield Running(operator, watches, *ports)
+    _log.info("the operator has stopped")
+
+
+async def _check_access(cluster: Cluster, settings: OperatorSettings) -> None:
+    """Make one request before starting, so that configuration errors are reported at once."""
+    rarest = OURS[MetadataApplicator.__name__]
+    try:
+        await cluster.list(rarest, namespace=next(iter(settings.watch_namespaces), None))
+    except ResourceUnknown as error:
+        raise ResourceUnknown(
+            "Snaploom's CustomResourceDefinitions are not installed",
+            found=error.message,
+            expected="the CustomResourceDefinitions of snaploom.io",
+            hint="install the chart, or run: snaploom crds | kubectl apply --server-side -f -",
+        ) from error
+    except NotAllowed as error:
+        raise NotAllowed(
+            "the operator's service account lacks a permission",
+            found=error.message,
+            expected="the rights that the chart grants",
+            hint="with permissions in single namespaces only, set watchNamespaces (or --namespace)",
+        ) from error
+    except ApiUnavailable as error:
+        raise ApiUnavailable(
+            "the API server is unreachable",
+            found=error.message,
+            expected="an API server that can be reached",
+            hint="try the same kubeconfig with kubectl",
+        ) from error
+
+
+@asynccontextmanager
+async def _in_background(
+    name: str, part: Coroutine[None, None, None], on_failure: Callable[[Exception], None]
+) -> AsyncIterator[None]:
+    """Run a task until the end of the context; its failure stops the operator."""
+
+    def ended(task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
+            _log.error("task %s failed", name, exc_info=error)
+            on_failure(error)
+
+    task = asyncio.create_task(part, name=name)
+    task.add_done_callback(ended)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@asynccontextmanager
+async def _listening(application: Application, port: int) -> AsyncIterator[int]:
+    # With port 0 each address family would get another port.
+    host = None if port else "127.0.0.1"
+    try:
+        async with serving(application, host, port) as bound:
+            yield bound
+    except OSError as error:
+        raise SettingsInvalid(
+            "the operator cannot listen on this port",
+            found=f"port {port}: {error.strerror or error}",
+            expected="a port that is free",
+            hint="set healthPort and metricsPort; 0 takes any free port",
+        ) from error
+
+
+async def _watch_clock(operator: Operator) -> None:
+    while True:
+        await asyncio.sleep(CLOCK_CHECK_SECONDS)
+        jumped = operator.handle_clock_jump()
+        if jumped:
+            operator.metrics.recoveries.clock_jumped(jumped)
+
+
+def _rotator(cluster: Cluster, settings: OperatorSettings, metrics: Metrics) -> CertificateRotator:
+    ends = Gauge(
+        "snaploom_webhook_certificate_expiry_timestamp_seconds",
+        "Expiry of the webhook's certificate, in seconds since 1970.",
+        registry=metrics.registry,
+    )
+    ends.set(math.nan)  # unknown if the certificate is managed elsewhere
+    return CertificateRotator(cluster, settings, ends.set, metrics.recoveries.certificate_renewed)
+
+
+def _count(metrics: Metrics, exchange: Exchange) -> None:
+    metrics.requested(exchange.verb, exchange.resource, exchange.code, exchange.seconds)
+
+
+def _dead(operator: Operator) -> str:
+    seconds = operator.controller.seconds_since_heartbeat
+    if operator.store.is_synced and seconds > HEARTBEAT_TIMEOUT:
+        return f"no heartbeat of the reconcile loop for {seconds:.0f} seconds"
+    return ""
+
+
+def _unready(operator: Operator) -> str:
+    return "" if operator.store.is_synced else "the cache is not filled yet"

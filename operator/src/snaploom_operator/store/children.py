@@ -1,0 +1,199 @@
+"""Frozen views of the objects of runs: applications, ConfigMaps and driver pods."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue, ValidationError
+
+from snaploom.models.report import REPORT_FORMAT, Report
+from snaploom_operator.objectmetadata import labels_of, mapping_in, metadata_of, text_in
+from snaploom_operator.objects import (
+    LABEL_OWNER,
+    LABEL_ROLE,
+    LABEL_RUN,
+    Application,
+    DriverPod,
+    FoundReport,
+    JsonObject,
+    Ref,
+)
+from snaploom_operator.observed import OwnedConfigMap
+from snaploom_operator.store.references import group_of, kind_key, ref_of
+from snaploom_operator.submitters.base import ApplicationForm
+
+REPORT_ROLE = "report"
+REPORT_KEY = "report.json"
+"""Key of the ConfigMap under which the job writes its Report."""
+DRIVER_ROLE = "driver"
+SPARK_ROLE = "spark-role"
+"""Label that Spark itself gives to the pods of driver and executors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """An object of a run."""
+
+    ref: Ref
+    version: int
+    uid: str
+    owner_uid: str
+    """UID of the owning resource, from its label."""
+    run: str
+    view: Application | OwnedConfigMap | DriverPod
+    report: FoundReport | None = None
+    """The content of a report ConfigMap."""
+    stored: JsonObject | None = None
+    """An application as it is stored."""
+
+
+class ChildReader:
+    """Parses the objects of runs.
+
+    Args: forms: the application forms of the usable submitters.
+    """
+
+    def __init__(self, forms: Iterable[ApplicationForm]) -> None:
+        self._forms = {kind_key(form.resource.group, form.resource.kind): form for form in forms}
+
+    def read(self, stored: JsonObject, version: int) -> Child | None:
+        """The view of an object; None if it is not ours."""
+        form = self._forms.get(kind_key(group_of(stored), text_in(stored, "kind")))
+        application = form.read(stored) if form is not None else None
+        if application is not None:
+            return _child(stored, version, application, owner=application.owner_uid)
+        match text_in(stored, "kind"):
+            case "ConfigMap":
+                return _config_map(stored, version)
+            case "Pod":
+                return _driver_pod(stored, version)
+            case _:
+                return None
+
+
+def _child(
+    stored: JsonObject,
+    version: int,
+    view: Application | OwnedConfigMap | DriverPod,
+    *,
+    owner: str,
+    report: FoundReport | None = None,
+) -> Child:
+    run = view.name if isinstance(view, Application) else view.run
+    return Child(
+        ref=ref_of(stored),
+        version=version,
+        uid=text_in(metadata_of(stored), "uid"),
+        owner_uid=owner,
+        run=run,
+        view=view,
+        report=report,
+        stored=_slim(stored) if isinstance(view, Application) else None,
+    )
+
+
+def _slim(stored: JsonObject) -> JsonObject:
+    metadata = metadata_of(stored)
+    kept = {key: value for key, value in metadata.items() if key != "managedFields"}
+    return {**stored, "metadata": kept}
+
+
+def _config_map(stored: JsonObject, version: int) -> Child | None:
+    labels, metadata = labels_of(stored), metadata_of(stored)
+    role, owner = text_in(labels, LABEL_ROLE), text_in(labels, LABEL_OWNER)
+    if not role or not owner:
+        return None
+    run = text_in(labels, LABEL_RUN)
+    view = OwnedConfigMap(text_in(metadata, "name"), text_in(metadata, "uid"), run, role)
+    report = found_report(stored, run, owner) if role == REPORT_ROLE else None
+    return _child(stored, version, view, owner=owner, report=report)
+
+
+def found_report(stored: JsonObject, run: str, owner: str) -> FoundReport:
+    """The Report that a ConfigMap holds.
+
+    Args:
+        stored: the ConfigMap.
+        run: name of the run that it should be about.
+        owner: UID of the resource that the run belongs to.
+    """
+    text = text_in(mapping_in(stored, "data"), REPORT_KEY)
+    try:
+        raw = json.loads(text)
+        written = raw.get("format") if isinstance(raw, dict) else None
+        if isinstance(written, int) and written > REPORT_FORMAT:
+            return FoundReport(
+                run,
+                None,
+                f"the report has format {written}, and this Snaploom reads up to "
+                f"{REPORT_FORMAT}: upgrade the operator",
+            )
+        report = Report.parse(raw)
+    except (json.JSONDecodeError, ValidationError):
+        return FoundReport(run, None, f"ConfigMap {run}-report has no valid report")
+    if (report.uid, report.run_id) != (owner, run):
+        return FoundReport(run, None, f"ConfigMap {run}-report is about another run")
+    return FoundReport(run, report)
+
+
+def _driver_pod(stored: JsonObject, version: int) -> Child | None:
+    labels = labels_of(stored)
+    run = text_in(labels, LABEL_RUN)
+    owner = text_in(labels, LABEL_OWNER)
+    if not run or not owner or text_in(labels, SPARK_ROLE) != DRIVER_ROLE:
+        return None
+    status = mapping_in(stored, "status")
+    pod = DriverPod(
+        name=text_in(metadata_of(stored), "name"),
+        run=run,
+        phase=text_in(status, "phase") or "Unknown",
+        trouble="; ".join(dict.fromkeys(_troubles(status))),
+    )
+    return _child(stored, version, pod, owner=owner)
+
+
+def _troubles(status: JsonObject) -> list[str]:
+    """Messages of false conditions, and of waiting or terminated containers."""
+    messages = [
+        _message(condition)
+        for condition in _objects(status, "conditions")
+        if condition.get("status") == "False" and text_in(condition, "reason") not in _QUIET
+    ]
+    for container in (
+        *_objects(status, "initContainerStatuses"),
+        *_objects(status, "containerStatuses"),
+    ):
+        state = mapping_in(container, "state")
+        for name in ("waiting", "terminated"):
+            detail = mapping_in(state, name)
+            if detail and text_in(detail, "reason") not in _QUIET:
+                messages.append(_message(detail))
+    message = text_in(status, "message")
+    return [text for text in (*messages, message) if text]
+
+
+_QUIET = frozenset(
+    {
+        "Completed",
+        "ContainerCreating",
+        "ContainersNotInitialized",
+        "ContainersNotReady",
+        "PodCompleted",
+        "PodInitializing",
+    }
+)
+"""Reasons of normal progress, which are not shown."""
+
+
+def _objects(values: JsonObject, key: str) -> list[Mapping[str, JsonValue]]:
+    members = values.get(key)
+    return [item for item in members if isinstance(item, dict)] if isinstance(members, list) else []
+
+
+def _message(detail: Mapping[str, JsonValue]) -> str:
+    reason, message = text_in(detail, "reason"), text_in(detail, "message")
+    code = detail.get("exitCode")
+    ended = f"exit code {code}" if isinstance(code, int) else ""
+    return ": ".join(part for part in (reason, message or ended) if part)

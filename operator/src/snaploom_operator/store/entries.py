@@ -1,0 +1,92 @@
+"""The cached entry of a resource, and the parts that other resources depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.resource import Resource
+from snaploom.models.run import CurrentRun
+from snaploom.models.skippingindex import SkippingIndex
+from snaploom_operator.objects import Ref, is_pause
+from snaploom_operator.store.resourceparser import Refused
+
+RUNNABLE = frozenset({OutputDataset.__name__, SkippingIndex.__name__})
+"""Kinds that run jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One cached resource."""
+
+    ref: Ref
+    version: int
+    uid: str
+    content: Resource | Refused
+    references: frozenset[Ref]
+    """Every object that its spec refers to, whether it exists or not."""
+    size: int
+    """Approximate characters and values of its spec, which its check's cost grows with."""
+
+    @property
+    def generation(self) -> int:
+        """Counts the changes of its spec."""
+        if isinstance(self.content, Refused):
+            return self.content.generation
+        return self.content.metadata.generation or 0
+
+
+def size_of(spec: JsonValue) -> int:
+    """Characters of all keys and texts of a spec, plus one for each value."""
+    size, waiting = 0, [spec]
+    while waiting:
+        value = waiting.pop()
+        size += 1
+        if isinstance(value, str):
+            size += len(value)
+        elif isinstance(value, Mapping):
+            size += sum(map(len, value))
+            waiting.extend(value.values())
+        elif isinstance(value, Sequence):
+            waiting.extend(value)
+    return size
+
+
+def declared(entry: Entry | None) -> object:
+    """The part that other resources depend on, for comparison."""
+    if entry is None:
+        return None
+    if isinstance(entry.content, Refused):
+        return entry.uid, entry.content.generation
+    return entry.uid, _spec(entry.content)
+
+
+def _spec(resource: Resource) -> object:
+    return getattr(resource, "spec", None)
+
+
+def published(entry: Entry | None) -> tuple[str, int] | None:
+    """UID and manifest sequence of an output, which start runs of its readers and indexes."""
+    content = None if entry is None else entry.content
+    if entry is None or not isinstance(content, OutputDataset) or content.status is None:
+        return None
+    manifest = content.status.manifest
+    return None if manifest is None else (entry.uid, manifest.sequence)
+
+
+def current_run(content: Resource | Refused | None) -> CurrentRun | None:
+    """The queued or submitted run of a resource."""
+    if isinstance(content, OutputDataset | SkippingIndex) and content.status is not None:
+        return content.status.current_run
+    return None
+
+
+def may_start(content: Resource | Refused | None) -> bool:
+    """Whether a resource is neither paused nor suspended."""
+    if not isinstance(content, OutputDataset | SkippingIndex):
+        return False
+    paused = is_pause(content.metadata.annotations)
+    return not paused and not content.spec.run.suspend

@@ -1,0 +1,78 @@
+"""Parses objects of our kinds into models, or into the findings why that failed.
+
+A status that our models refuse, for example of a newer Snaploom, is read as missing, and is then
+rewritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue, ValidationError
+
+from snaploom.loading.documents import read_object
+from snaploom.models.common import ResourceStatus
+from snaploom.models.finding import Finding
+from snaploom.models.kinds import KIND_BY_NAME
+from snaploom.models.resource import Resource
+from snaploom_operator.objectmetadata import metadata_of, text_in
+from snaploom_operator.objects import JsonObject, Ref
+from snaploom_operator.store.references import ref_of
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An unparsable resource."""
+
+    ref: Ref
+    uid: str
+    generation: int
+    findings: tuple[Finding, ...]
+    status: ResourceStatus | None
+
+
+def parse_resource(stored: JsonObject) -> Resource | Refused:
+    """Parse one object of our kinds; never raises for its content."""
+    document = _without_managed_fields(stored)
+    model = KIND_BY_NAME[text_in(stored, "kind")].model
+    for attempt in (document, {key: document[key] for key in document if key != "status"}):
+        try:
+            return model.parse(attempt)
+        except ValidationError:
+            continue
+    return _refused(document)
+
+
+def _without_managed_fields(stored: JsonObject) -> dict[str, JsonValue]:
+    """The object without `managedFields`, which are half of its size and never read."""
+    metadata = metadata_of(stored)
+    if "managedFields" not in metadata:
+        return dict(stored)
+    kept = {key: value for key, value in metadata.items() if key != "managedFields"}
+    return {**stored, "metadata": kept}
+
+
+def _refused(document: dict[str, JsonValue]) -> Refused:
+    generation = metadata_of(document).get("generation")
+    declared = {key: value for key, value in document.items() if key != "status"}
+    return Refused(
+        ref=ref_of(document),
+        uid=text_in(metadata_of(document), "uid"),
+        generation=generation if isinstance(generation, int) else 0,
+        findings=read_object(declared).findings,
+        status=_status(document.get("status")),
+    )
+
+
+def _status(raw: JsonValue) -> ResourceStatus | None:
+    """The fields that all statuses have, if they are valid."""
+    if not isinstance(raw, Mapping):
+        return None
+    common: dict[str, JsonValue] = {
+        key: raw[key] for key in ("observedGeneration", "conditions") if key in raw
+    }
+    try:
+        return ResourceStatus.parse(common)
+    except ValidationError:
+        return None

@@ -1,0 +1,378 @@
+"""The cache of cluster objects, and which resources to reconcile when one changes.
+
+It replaces `kopf.index`, whose start is quadratic (rule R11). Objects are parsed once, when they
+arrive. An outdated event, because a list or our own write was faster, costs a comparison of its
+resourceVersion. Nothing here awaits, so that reads between two `await`s are consistent.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from snaploom.models.datasource import DataSource, LastSeen
+from snaploom.models.kinds import KIND_BY_NAME
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.resource import Resource
+from snaploom.models.run import Submitter
+from snaploom_operator.objectmetadata import mapping_in, metadata_of, text_in
+from snaploom_operator.objects import JsonObject, Ref
+from snaploom_operator.observed import Queue
+from snaploom_operator.operatorsettings import Limits
+from snaploom_operator.store.children import Child, ChildReader
+from snaploom_operator.store.entries import (
+    RUNNABLE,
+    Entry,
+    current_run,
+    declared,
+    may_start,
+    published,
+    size_of,
+)
+from snaploom_operator.store.folderindex import Folders
+from snaploom_operator.store.lastseen import LastSeenIndex
+from snaploom_operator.store.references import ref_of, references_of, version_of
+from snaploom_operator.store.resourceparser import Refused, parse_resource
+from snaploom_operator.store.runqueue import RunQueue
+from snaploom_operator.submitters.base import ApplicationForm
+
+NOTHING: frozenset[Ref] = frozenset()
+NAMESPACE_KIND = "Namespace"
+TERMINATING = "Terminating"
+
+
+class Store:
+    """The cache of our resources and of their runs' objects.
+
+    Args: forms: the application forms of the usable submitters. limits: limits of runs in flight.
+    """
+
+    def __init__(self, forms: Iterable[ApplicationForm] = (), limits: Limits | None = None) -> None:
+        self.is_synced = False
+        """Whether everything was listed once; nothing is decided before."""
+        self.queue = RunQueue(limits or Limits())
+        self._available: frozenset[Submitter] = frozenset()
+        self._reader = ChildReader(forms)
+        self._entries: dict[Ref, Entry] = {}
+        self._by_uid: dict[str, Ref] = {}
+        self._in_namespace: defaultdict[str, dict[Ref, None]] = defaultdict(dict)
+        self._referrers: defaultdict[Ref, set[Ref]] = defaultdict(set)
+        self._folders: defaultdict[str, Folders] = defaultdict(Folders)
+        self._children: dict[Ref, Child] = {}
+        self._children_of: defaultdict[str, dict[Ref, None]] = defaultdict(dict)
+        self._last_seen = LastSeenIndex()
+        self._namespaces: dict[str, int] = {}
+        self._terminating: set[str] = set()
+
+    # Writes
+
+    def is_known(self, stored: JsonObject) -> bool:
+        """Whether this version of an object, or a newer one, is cached."""
+        held, version = self._version_of(ref_of(stored)), version_of(stored)
+        return held is not None and 0 <= version <= held
+
+    def put(self, stored: JsonObject) -> frozenset[Ref]:
+        """Add an object of any kind.
+
+        Returns: The resources to reconcile: itself or its owner, and dependants of the change.
+            Empty if it is known.
+        """
+        if self.is_known(stored):
+            return NOTHING
+        ref, version = ref_of(stored), version_of(stored)
+        if ref.kind in KIND_BY_NAME:
+            return self._put_resource(ref, version, stored)
+        if ref.kind == NAMESPACE_KIND:
+            return self._put_namespace(ref.name, version, stored)
+        return self._put_child(ref, self._reader.read(stored, version))
+
+    def remove(self, ref: Ref, uid: str = "") -> frozenset[Ref]:
+        """Remove a deleted object.
+
+        Args:
+            ref: its key.
+            uid: its UID; a recreated object of the same name is kept. Empty for any.
+
+        Returns: The resources to reconcile.
+        """
+        if ref.kind == NAMESPACE_KIND:
+            self._namespaces.pop(ref.name, None)
+            self._terminating.discard(ref.name)
+            return NOTHING
+        held = self._entries.get(ref) or self._children.get(ref)
+        if held is None or (uid and held.uid != uid):
+            return NOTHING
+        if isinstance(held, Child):
+            return self._put_child(ref, None)
+        return self._replaced(ref, held, None) - {ref}
+
+    def set_available(self, submitters: frozenset[Submitter]) -> frozenset[Ref]:
+        """Set the usable submitters; the resources to reconcile."""
+        if submitters == self._available:
+            return NOTHING
+        self._available = submitters
+        return frozenset(ref for ref in self._entries if ref.kind in RUNNABLE)
+
+    # Reads
+
+    @property
+    def available(self) -> frozenset[Submitter]:
+        """Submitters that are allowed here and whose kind the cluster has."""
+        return self._available
+
+    def entry(self, ref: Ref) -> Entry | None:
+        """The entry of a cached resource."""
+        return self._entries.get(ref)
+
+    def get(self, ref: Ref) -> Resource | Refused | None:
+        """A cached resource; None if there is none."""
+        entry = self._entries.get(ref)
+        return None if entry is None else entry.content
+
+    def refs(self, namespace: str | None = None) -> tuple[Ref, ...]:
+        """Every resource of ours; None for all namespaces."""
+        return tuple(self._entries if namespace is None else self._in_namespace.get(namespace, ()))
+
+    def names(self, namespace: str, kind: str) -> tuple[str, ...]:
+        """Names of the resources of a kind in a namespace; thread-safe."""
+        return tuple(ref.name for ref in self.refs(namespace) if ref.kind == kind)
+
+    def resources(self) -> Iterator[tuple[Ref, Resource | Refused]]:
+        """All cached resources of ours."""
+        for ref, entry in self._entries.items():
+            yield ref, entry.content
+
+    def known_refs(self, kind: str) -> Iterator[tuple[Ref, int, str]]:
+        """Key, version and UID of every object of a kind, children included."""
+        for entry in self._entries.values():
+            if entry.ref.kind == kind:
+                yield entry.ref, entry.version, entry.uid
+        for child in self._children.values():
+            if child.ref.kind == kind:
+                yield child.ref, child.version, child.uid
+        if kind == NAMESPACE_KIND:
+            for name, version in self._namespaces.items():
+                yield Ref(NAMESPACE_KIND, "", name), version, ""
+
+    def owner(self, uid: str) -> Ref | None:
+        """The resource with a UID."""
+        return self._by_uid.get(uid)
+
+    def referrers(self, ref: Ref) -> frozenset[Ref]:
+        """The resources that refer to an object, whether it exists or not."""
+        return frozenset(self._referrers.get(ref, ()))
+
+    def dependants(self, ref: Ref) -> frozenset[Ref]:
+        """The transitive referrers of an object.
+
+        They include outputs that may read the files of another output.
+        """
+        found: set[Ref] = set()
+        waiting = [ref]
+        while waiting:
+            current = waiting.pop()
+            near = self._referrers.get(current, set()) | self._readers(current)
+            waiting.extend(near - found)
+            found |= near
+        found.discard(ref)
+        return frozenset(found)
+
+    def closure(self, ref: Ref) -> tuple[Entry, ...]:
+        """A resource and its transitive references, in the order of keys."""
+        found: dict[Ref, Entry] = {}
+        waiting = [ref]
+        while waiting:
+            current = waiting.pop()
+            entry = self._entries.get(current)
+            if entry is not None and current not in found:
+                found[current] = entry
+                waiting.extend(entry.references)
+        return tuple(found[key] for key in sorted(found))
+
+    def overlapping(self, output: OutputDataset) -> tuple[OutputDataset, ...]:
+        """Outputs of the namespace whose folders may overlap with that of one; itself included."""
+        folders = self._folders_of(output)
+        return self._outputs(folders.overlapping(output)) if folders else ()
+
+    def outputs_read_by(self, sources: Iterable[DataSource]) -> tuple[OutputDataset, ...]:
+        """Outputs of the same namespace whose files sources may read."""
+        refs: set[Ref] = set()
+        for source in sources:
+            folders = self._folders_of(source)
+            refs |= folders.published_below(source) if folders else set()
+        return self._outputs(refs)
+
+    def upstream(
+        self, output: OutputDataset
+    ) -> tuple[tuple[OutputDataset, ...], tuple[DataSource, ...]]:
+        """Outputs whose files one may read, directly or through others, and the sources of all.
+
+        The output itself is included in a cycle.
+        """
+        outputs: dict[str, OutputDataset] = {}
+        sources: dict[str, DataSource] = {}
+        waiting = [output]
+        while waiting:
+            read = self._sources_of(waiting.pop())
+            sources |= {source.name: source for source in read}
+            for other in self.outputs_read_by(read):
+                if other.name not in outputs:
+                    outputs[other.name] = other
+                    waiting.append(other)
+        return (tuple(outputs.values()), tuple(sources.values())) if outputs else ((), ())
+
+    def children(self, uid: str) -> tuple[Child, ...]:
+        """The applications, ConfigMaps and driver pods of the resource with a UID."""
+        return tuple(self._children[ref] for ref in self._children_of.get(uid, ()))
+
+    def last_seen(self, source: Ref) -> LastSeen | None:
+        """The newest observation of a DataSource in the cached reports."""
+        return self._last_seen.newest(source)
+
+    def place_of(self, ref: Ref) -> Queue:
+        """The position of a resource's run in the queue."""
+        return self.queue.place_of(ref)
+
+    def is_terminating(self, namespace: str) -> bool:
+        """Whether a namespace is known to be terminating."""
+        return namespace in self._terminating
+
+    # Internals
+
+    def _version_of(self, ref: Ref) -> int | None:
+        if ref.kind == NAMESPACE_KIND:
+            return self._namespaces.get(ref.name)
+        held = self._entries.get(ref) or self._children.get(ref)
+        return None if held is None else held.version
+
+    def _put_resource(self, ref: Ref, version: int, stored: JsonObject) -> frozenset[Ref]:
+        content = parse_resource(stored)
+        references = NOTHING if isinstance(content, Refused) else references_of(content)
+        uid = text_in(metadata_of(stored), "uid")
+        entry = Entry(ref, version, uid, content, references, size_of(stored.get("spec")))
+        return self._replaced(ref, self._entries.get(ref), entry)
+
+    def _replaced(self, ref: Ref, before: Entry | None, after: Entry | None) -> frozenset[Ref]:
+        """Replace an entry; the resources to reconcile."""
+        woken = {ref}
+        declares_anew = declared(before) != declared(after)
+        if declares_anew and before is not None:
+            woken |= self._affected(before)
+            self._unlink(before)
+        if after is None:
+            self._entries.pop(ref, None)
+        else:
+            self._entries[ref] = after
+            self._by_uid[after.uid] = ref
+        if declares_anew and after is not None:
+            self._link(after)
+            woken |= self._affected(after)
+        # `status.usedBy` of referenced resources changes only with the set of references.
+        named, names = (NOTHING if each is None else each.references for each in (before, after))
+        woken |= {reference for reference in named ^ names if reference in self._entries}
+        if published(before) != published(after):
+            woken |= self._readers(ref) | self._referrers.get(ref, set())
+        if self._queue(ref, after):
+            woken |= self.queue.next()
+        return frozenset(woken)
+
+    def _link(self, entry: Entry) -> None:
+        self._in_namespace[entry.ref.namespace][entry.ref] = None
+        for reference in entry.references:
+            self._referrers[reference].add(entry.ref)
+        if isinstance(entry.content, Resource):
+            self._folders[entry.ref.namespace].add(entry.ref, entry.content)
+
+    def _unlink(self, entry: Entry) -> None:
+        del self._in_namespace[entry.ref.namespace][entry.ref]
+        if self._by_uid.get(entry.uid) == entry.ref:
+            del self._by_uid[entry.uid]
+        for reference in entry.references:
+            self._referrers[reference].discard(entry.ref)
+            if not self._referrers[reference]:
+                del self._referrers[reference]
+        if isinstance(entry.content, Resource):
+            self._folders[entry.ref.namespace].discard(entry.ref, entry.content)
+
+    def _affected(self, entry: Entry) -> set[Ref]:
+        """The resources that depend on a resource's declarations."""
+        affected = set(self.dependants(entry.ref))
+        if isinstance(entry.content, OutputDataset):
+            affected |= self._folders[entry.ref.namespace].overlapping(entry.content)
+        return affected
+
+    def _readers(self, ref: Ref) -> set[Ref]:
+        """The outputs and indexes whose sources may read what an output publishes."""
+        content = self.get(ref) if ref.kind == OutputDataset.__name__ else None
+        if not isinstance(content, OutputDataset):
+            return set()
+        sources = self._folders[ref.namespace].readers(content)
+        return {user for source in sources for user in self._users(source)}
+
+    def _users(self, source: Ref) -> set[Ref]:
+        """The outputs and indexes that read a source, directly or through virtual ones."""
+        found: set[Ref] = set()
+        seen = {source}
+        waiting = [source]
+        while waiting:
+            near = self._referrers.get(waiting.pop(), set())
+            found |= {ref for ref in near if ref.kind in RUNNABLE}
+            further = {ref for ref in near if ref.kind == DataSource.__name__} - seen
+            seen |= further
+            waiting.extend(further)
+        return found
+
+    def _sources_of(self, output: OutputDataset) -> tuple[DataSource, ...]:
+        """The sources of an output, and those that virtual ones read."""
+        found: dict[Ref, DataSource] = {}
+        waiting = list(references_of(output))  # the output may be one that is not stored yet
+        while waiting:
+            ref = waiting.pop()
+            content = self.get(ref)
+            if isinstance(content, DataSource) and ref not in found:
+                found[ref] = content
+                waiting.extend(self._entries[ref].references)
+        return tuple(found.values())
+
+    def _queue(self, ref: Ref, entry: Entry | None) -> bool:
+        if ref.kind not in RUNNABLE:
+            return False
+        content = None if entry is None else entry.content
+        return self.queue.put(ref, current_run(content), may_start=may_start(content))
+
+    def _folders_of(self, resource: Resource) -> Folders | None:
+        return self._folders.get(resource.metadata.namespace or "")
+
+    def _outputs(self, refs: Iterable[Ref]) -> tuple[OutputDataset, ...]:
+        contents = (self.get(ref) for ref in sorted(refs))
+        return tuple(content for content in contents if isinstance(content, OutputDataset))
+
+    def _put_child(self, ref: Ref, child: Child | None) -> frozenset[Ref]:
+        before = self._children.pop(ref, None)
+        woken = set() if before is None else self._forget_child(before)
+        if child is not None:
+            self._children[ref] = child
+            self._children_of[child.owner_uid][ref] = None
+            woken |= self._owner_of(child)
+            woken |= self._last_seen.put(ref.namespace, child.report)
+        return frozenset(ref for ref in woken if ref in self._entries)
+
+    def _forget_child(self, child: Child) -> set[Ref]:
+        siblings = self._children_of[child.owner_uid]
+        siblings.pop(child.ref, None)
+        if not siblings:
+            del self._children_of[child.owner_uid]
+        return self._owner_of(child)
+
+    def _owner_of(self, child: Child) -> set[Ref]:
+        """The owner of a child; an owner in another namespace is ignored."""
+        owner = self._by_uid.get(child.owner_uid)
+        return {owner} if owner is not None and owner.namespace == child.ref.namespace else set()
+
+    def _put_namespace(self, name: str, version: int, stored: JsonObject) -> frozenset[Ref]:
+        self._namespaces[name] = version
+        was = name in self._terminating
+        if (text_in(mapping_in(stored, "status"), "phase") == TERMINATING) == was:
+            return NOTHING
+        self._terminating.symmetric_difference_update({name})
+        return frozenset(self._in_namespace.get(name, ()))

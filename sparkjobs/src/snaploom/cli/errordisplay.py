@@ -1,0 +1,54 @@
+"""Prints the error of a failed command, and chooses the exit code."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Sequence
+
+from cyclopts import CycloptsError
+
+from snaploom.cli.console import message_console, print_error
+from snaploom.confidential import without_secrets
+from snaploom.errors import SnaploomError
+from snaploom.models.codes import make_finding
+from snaploom.models.finding import InvalidDeclarations
+
+INTERNAL_ERROR = 1
+DEBUG_VARIABLE = "SNAPLOOM_DEBUG"
+
+
+def show_failure(error: Exception, arguments: Sequence[str]) -> int:
+    """Print what went wrong to standard error; returns the exit code."""
+    if isinstance(error, CycloptsError):
+        error = _misused(error, arguments)
+    if isinstance(error, SnaploomError):
+        print_error(error)
+        return error.exit_code
+    return _internal_error(error)
+
+
+def _misused(error: CycloptsError, arguments: Sequence[str]) -> InvalidDeclarations:
+    """What the command line itself refuses, in the form of every other error."""
+    finding = make_finding(
+        "SL191",
+        " ".join(str(error).split()),
+        found=" ".join(["snaploom", *arguments]),
+        hint=f"see {' '.join(('snaploom', *(error.command_chain or ()), '--help'))}",
+    )
+    return InvalidDeclarations([finding])
+
+
+def _internal_error(error: Exception) -> int:
+    console = message_console()
+    first = str(error).splitlines()[0] if str(error) else ""
+    summary = without_secrets(f"internal error: {type(error).__name__}: {first}")
+    console.print(summary, style="bold red", markup=False)
+    if os.environ.get(DEBUG_VARIABLE):
+        trace = without_secrets("".join(traceback.format_exception(error)))
+        console.print(trace, markup=False)
+    else:
+        console.print(
+            f"This is a fault of Snaploom. Set {DEBUG_VARIABLE}=1 to see where, and report it."
+        )
+    return INTERNAL_ERROR

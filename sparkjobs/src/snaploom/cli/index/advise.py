@@ -1,0 +1,118 @@
+"""`snaploom index advise`: recommends indexes and sort orders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Protocol, cast
+
+from cyclopts import Parameter
+
+from snaploom import lazyimport
+from snaploom.cli.console import OutputForm, message_console, print_json, result_console
+from snaploom.cli.index.buildprogress import IndexProgress
+from snaploom.cli.index.indexoptions import (
+    DEFAULT_PLACE,
+    PlaceOptions,
+    Target,
+    pairs_of,
+    refuse_request,
+    subject_of,
+)
+from snaploom.cli.options import Form, allowed_by, folder_uri
+from snaploom.jobs.declarations.declarationfiles import read_declarations
+from snaploom.jobs.indexes.indexrequests import IndexedPlace
+from snaploom.jobs.indexes.targets import place_of_resource
+from snaploom.jobs.interruption import Interruption, signal_handlers
+from snaploom.skipping.advice.report import Report
+from snaploom.skipping.statements.declaration import StorePlace
+
+
+class AdviseFiles(Protocol):
+    """`snaploom.jobs.indexes.advicejobs.advise_files`, which brings Spark along."""
+
+    def __call__(
+        self,
+        place: IndexedPlace,
+        queries: Sequence[str],
+        files: int,
+        seed: int,
+        update: Callable[[str, int, int], None],
+        on_tick: Callable[[], None],
+        interruption: Interruption,
+    ) -> Report:
+        """Estimate; nothing is written."""
+        ...
+
+
+def advise(
+    target: Target,
+    /,
+    *,
+    query: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name=["--query", "-q"],
+            help="SQL, or a condition over the columns; omitted, queries are drawn from the data.",
+        ),
+    ] = (),
+    log: Annotated[
+        Path | None,
+        Parameter(name="--log", help="File with one such query or condition a line."),
+    ] = None,
+    files: Annotated[
+        int, Parameter(name="--files", help="How many files to read.", show_default=True)
+    ] = 64,
+    seed: Annotated[
+        int, Parameter(name="--seed", help="Of what is drawn at random.", show_default=True)
+    ] = 0,
+    place: PlaceOptions = DEFAULT_PLACE,
+    output: Form = OutputForm.TEXT,
+) -> int:
+    """Sample files, and estimate which indexes and sort orders let queries skip most.
+
+    Prints a SkippingIndex that `snaploom index apply` takes. Nothing is written.
+    """
+    if files < 1:
+        raise refuse_request("no file would be read", "--files", str(files), "1 or more")
+    queries = (*query, *(() if log is None else _lines(log)))
+    progress = IndexProgress(message_console())
+    with signal_handlers() as interruption:
+        work = cast(AdviseFiles, lazyimport.resolve(lazyimport.ADVISE))
+        try:
+            report = work(
+                readable_place(target, place),
+                queries,
+                files,
+                seed,
+                progress.update,
+                progress.show,
+                interruption,
+            )
+        finally:
+            progress.close()
+    if output is OutputForm.JSON:
+        print_json(report.document)
+    else:
+        result_console().print(str(report), markup=False)
+    return 0
+
+
+def readable_place(target: str, options: PlaceOptions) -> IndexedPlace:
+    """The files that an argument names; where an index of them would be matters little."""
+    settings = pairs_of(options.conf, "--conf")
+    allow = allowed_by(options.allow)
+    if options.file:
+        return place_of_resource(read_declarations(options.file, allow), target, settings)
+    location = folder_uri(options.location).rstrip("/") if options.location else ""
+    store = StorePlace(location)
+    return IndexedPlace(subject_of(target, options), store, settings=settings, allow=allow)
+
+
+def _lines(log: Path) -> Sequence[str]:
+    try:
+        return log.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise refuse_request(
+            "the log of queries cannot be read", "--log", found=f"{log}: {error}"
+        ) from error

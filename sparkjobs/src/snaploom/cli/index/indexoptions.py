@@ -1,0 +1,233 @@
+"""Options that the commands about skipping indexes share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from snaploom.cli.options import Allow, Files, allowed_by, by_hadoop, folder_uri
+from snaploom.errors import StatementInvalid
+from snaploom.jobs.declarations.declarationfiles import read_declarations
+from snaploom.jobs.indexes.indexrequests import IndexedPlace
+from snaploom.jobs.indexes.targets import place_of_resource
+from snaploom.models.codes import make_finding
+from snaploom.models.finding import InvalidDeclarations
+from snaploom.models.skippingindex import Index
+from snaploom.skipping.formats.kms.opening import SETTING as KEY_SERVICE
+from snaploom.skipping.formats.kms.opening import open_keys
+from snaploom.skipping.indexes.registry import registered_types
+from snaploom.skipping.spark.settings import LOCATIONS, locations_in
+from snaploom.skipping.statements.declaration import StorePlace
+from snaploom.skipping.statements.parser import parse_indexes, parse_subject
+from snaploom.skipping.statements.syntax import PathName, Properties, Subject
+from snaploom.skipping.stores.bases import IndexBase, open_base
+
+Target = Annotated[
+    str,
+    Parameter(
+        name="TARGET",
+        help="A table, the URI or absolute path of files, or (with `-f`) a SkippingIndex.",
+    ),
+]
+Items = Annotated[
+    tuple[str, ...],
+    Parameter(
+        name=["--index", "-i"],
+        help="What to keep, as in SQL: `'price MIN_MAX'`, `'lower(name) VALUE_SET(50)'`.",
+    ),
+]
+Kms = Annotated[
+    str | None,
+    Parameter(
+        name="--kms",
+        help="Key management service of encrypted indexes; the same as "
+        f"`--conf {KEY_SERVICE}=URL`.",
+    ),
+]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class PlaceOptions:
+    """How the files are read, where the index is, and where all that is declared."""
+
+    file: Files | None = None
+    """See `Files`."""
+    format: Annotated[
+        str, Parameter(name="--format", help="Format of the files.", show_default=True)
+    ] = "parquet"
+    """Spark's name of the format."""
+    option: Annotated[
+        tuple[str, ...],
+        Parameter(name="--option", help="Option of Spark's reader, as `name=value`."),
+    ] = ()
+    """Options of the reader."""
+    location: Annotated[
+        str | None,
+        Parameter(
+            name="--location",
+            help="Folder below which indexes are kept; omitted, the one of "
+            "`--conf spark.snaploom.skipping.locations=...`.",
+        ),
+    ] = None
+    """Folder of indexes."""
+    conf: Annotated[
+        tuple[str, ...],
+        Parameter(name="--conf", help="Setting of the Spark session, as `name=value`."),
+    ] = ()
+    """Settings of the session."""
+    kms: Kms = None
+    """Key management service."""
+    allow: Allow = ()
+    """See `Allow`."""
+
+
+DEFAULT_PLACE = PlaceOptions()
+"""No properties."""
+
+
+def place_of(target: str, options: PlaceOptions) -> IndexedPlace:
+    """What is indexed, and where the index is.
+
+    Raises:
+        InvalidDeclarations: it is neither a table, nor files, nor declared; or no location
+            is given.
+    """
+    settings = settings_of(options.conf, options.kms)
+    allow = allowed_by(options.allow)
+    if options.file:
+        declarations = read_declarations(options.file, allow)
+        return place_of_resource(declarations, target, settings)
+    given = (options.location or "").strip()
+    location = given or next(iter(locations_in(dict(settings).get(LOCATIONS))), "")
+    if not location:
+        raise refuse_request(
+            "no index location is given",
+            "--location",
+            expected="the URI or path of a folder",
+            hint="add --location FOLDER, or -f FILES for a declared index",
+        )
+    store = StorePlace(folder_uri(location).rstrip("/"))
+    return IndexedPlace(subject_of(target, options), store, settings=settings, allow=allow)
+
+
+def base_of(location: str, settings: Properties = ()) -> IndexBase:
+    """The place of indexes that exist; keys come from the service that settings name.
+
+    Raises:
+        InvalidDeclarations: it is a local folder that is not there.
+    """
+    keys = open_keys(dict(settings).get(KEY_SERVICE, ""))
+    return open_base(location_uri(location), keys, by_hadoop)
+
+
+def location_uri(location: str) -> str:
+    """The URI of a place of indexes that exist.
+
+    Raises:
+        InvalidDeclarations: it is a local folder that is not there.
+    """
+    uri = folder_uri(location) if location.strip() else ""
+    path = _local_path(uri)
+    if not uri or (path is not None and not path.is_dir()):
+        what = "not there" if path is None or not path.exists() else "a file"
+        raise refuse_request(
+            "there is no such location of indexes",
+            "LOCATION",
+            found=f"{location}, which is {what}" if uri else "an empty text",
+            expected="the folder that --location named when an index was created",
+            hint="look for the folder that has folders with long names of digits and letters in it",
+        )
+    return uri
+
+
+def _local_path(uri: str) -> Path | None:
+    if uri.startswith("/"):
+        return Path(uri)
+    rest = uri.removeprefix("file:")
+    return Path(rest) if rest != uri and rest.startswith("/") else None
+
+
+def subject_of(target: str, options: PlaceOptions) -> Subject:
+    """The table or the files that an argument names."""
+    if not target.strip():
+        raise refuse_request(
+            "no target is given",
+            "TARGET",
+            found="an empty text",
+            expected="a table, or the URI or path of files",
+            hint="look at the variable that it may have come from",
+        )
+    uri = folder_uri(target)
+    if "/" in uri or ":" in uri:
+        path = uri if uri == "/" else uri.rstrip("/")
+        return PathName(options.format, path, pairs_of(options.option, "--option"))
+    if options.option:
+        raise refuse_request(
+            "options of the reader belong to files, not to tables",
+            "--option",
+            found=f"{target}, which has no / and is a table",
+            expected="the URI or path of files",
+        )
+    return parse_subject(target)
+
+
+def indexes_of(items: Iterable[str]) -> tuple[Index, ...]:
+    """What to keep, from the texts of `--index`.
+
+    Raises:
+        InvalidDeclarations: with everything that is wrong in them.
+    """
+    indexes: list[Index] = []
+    findings = []
+    for item in items:
+        try:
+            indexes.extend(parse_indexes(item, registered_types()))
+        except StatementInvalid as error:
+            findings.append(
+                make_finding(
+                    "SL191",
+                    error.message,
+                    path="--index",
+                    found=error.found or "",
+                    expected=error.expected or "",
+                    hint=error.hint or "",
+                )
+            )
+    if findings:
+        raise InvalidDeclarations(findings)
+    return tuple(indexes)
+
+
+def pairs_of(texts: Iterable[str], option: str) -> tuple[tuple[str, str], ...]:
+    """Names and values, in order of names.
+
+    Raises:
+        InvalidDeclarations: a text is not `name=value`, or a name comes twice.
+    """
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not (name and sign):
+            raise refuse_request(f"this is not an {option}", option, text, "name=value")
+        if name in pairs:
+            raise refuse_request(f"{name} is given twice", option, text, "every name once")
+        pairs[name] = value
+    return tuple(sorted(pairs.items()))
+
+
+def settings_of(conf: Iterable[str], kms: str | None) -> tuple[tuple[str, str], ...]:
+    """Settings of the session, from `--conf` and `--kms`."""
+    return pairs_of([*conf, *([f"{KEY_SERVICE}={kms}"] if kms else [])], "--conf")
+
+
+def refuse_request(
+    message: str, path: str, found: str = "", expected: str = "", hint: str = ""
+) -> InvalidDeclarations:
+    """The error about what a command line asks for."""
+    finding = make_finding("SL191", message, path=path, found=found, expected=expected, hint=hint)
+    return InvalidDeclarations([finding])

@@ -1,0 +1,227 @@
+"""Renders reports and descriptions of skipping indexes as text and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import timedelta
+
+from pydantic import JsonValue
+from rich.console import Console
+from rich.table import Table
+
+from snaploom.cli.console import OutputForm, message_console, print_json, result_console
+from snaploom.jobs.indexes.indexrequests import IndexReport
+from snaploom.models.times import EpochNanos, format_instant, now
+from snaploom.skipping.core.definition import SkippingDefinition
+from snaploom.skipping.lifecycle.description import Coverage, Description, IndexDescription
+
+
+def show_reports(reports: Sequence[IndexReport], form: OutputForm) -> None:
+    """What was done, one line a thing; one document as it is, several as a list."""
+    _warn(reports)
+    if form is OutputForm.JSON:
+        documents = [document(report) for report in reports]
+        print_json(documents[0] if len(documents) == 1 else documents)
+        return
+    console = result_console()
+    for report in reports:
+        for done in report.done or ("nothing to do",):
+            console.print(f"{report.label}: {done}.", markup=False)
+
+
+def show_descriptions(reports: Sequence[IndexReport], form: OutputForm) -> None:
+    """Everything that is known about indexes."""
+    _warn(reports)
+    if form is OutputForm.JSON:
+        documents = [document(report) for report in reports]
+        print_json(documents[0] if len(documents) == 1 else documents)
+        return
+    for report in reports:
+        _describe(report, result_console())
+
+
+def show_list(descriptions: Sequence[Description], form: OutputForm) -> None:
+    """Indexes, one line each."""
+    reports = [IndexReport(_label(each), (), each) for each in descriptions]
+    if form is OutputForm.JSON:
+        print_json([document(report) for report in reports])
+        return
+    console = result_console()
+    if not reports:
+        console.print("No skipping index is kept here.")
+        return
+    titles = ("target", "state", "indexes", "files", "bytes", "refreshed", "last used", "owner")
+    table = Table(*titles, box=None)
+    for report in reports:
+        each = report.description
+        table.add_row(
+            report.label,
+            each.condition,
+            ", ".join(index.definition.label for index in each.indexes) or "-",
+            _covered(each),
+            f"{each.bytes:,}",
+            _instant(each.state.refreshed_at)[:19] or "never",
+            _last_used(each)[:19],
+            (each.definition.owner if each.definition is not None else "") or "-",
+        )
+    console.print(table)
+    for report in reports:
+        if report.description.problem:
+            message_console().print(
+                f"warning {report.label}: {report.description.problem}",
+                style="yellow",
+                markup=False,
+            )
+
+
+def _covered(description: Description) -> str:
+    coverage = description.coverage
+    if coverage is None:
+        return f"{description.rows:,} indexed"
+    parts = [f"{coverage.indexed:,} indexed"]
+    if coverage.stale:
+        parts.append(f"{coverage.stale:,} changed")
+    if coverage.missing:
+        parts.append(f"{coverage.missing:,} missing")
+    if coverage.gone:
+        parts.append(f"{coverage.gone:,} gone")
+    return ", ".join(parts)
+
+
+def _label(description: Description) -> str:
+    definition = description.definition
+    return (
+        description.uri if definition is None else definition.target.table or definition.target.uri
+    )
+
+
+def document(report: IndexReport) -> JsonValue:
+    """The contract of `-o json`."""
+    description = report.description
+    state, definition = description.state, description.definition
+    return {
+        "target": report.label,
+        "uri": "" if definition is None else definition.target.uri,
+        "table": "" if definition is None else definition.target.table,
+        "store": description.uri,
+        "done": list(report.done),
+        "state": description.condition,
+        "version": state.version,
+        "message": description.problem or state.message,
+        "owner": "" if definition is None else definition.owner,
+        "enabled": definition is not None and definition.enabled,
+        "trusted": state.trusted,
+        "form": "" if definition is None else definition.form,
+        "mode": "" if definition is None else definition.mode,
+        "where": "" if definition is None else definition.where,
+        "indexes": [] if definition is None else [_index(each) for each in description.indexes],
+        "properties": {} if definition is None else dict(definition.properties),
+        "files": _files(description.coverage),
+        "sameFile": description.same_file,
+        "rows": description.rows,
+        "bytes": description.bytes,
+        "lastRefreshed": _instant(state.refreshed_at),
+        "lastChecked": _instant(state.checked_at),
+        "ageSeconds": _rounded(description.age_seconds(now())),
+        "lastUsed": _instant(description.last_used) if description.last_used else None,
+        "warnings": list(report.warnings),
+    }
+
+
+def _index(described: IndexDescription) -> JsonValue:
+    index = described.definition
+    return {
+        "id": index.index_id,
+        "type": index.type,
+        "on": [term.label for term in index.terms],
+        "dataTypes": [term.data_type for term in index.terms],
+        "parameters": dict(index.parameters),
+        "enabled": index.enabled,
+        "keyLabel": index.key_label,
+        "known": described.known,
+        "unknown": described.unknown,
+    }
+
+
+def _files(coverage: Coverage | None) -> JsonValue:
+    return None if coverage is None else dict(asdict(coverage))
+
+
+def _instant(time: EpochNanos) -> str:
+    return format_instant(time) if time else ""
+
+
+def _describe(report: IndexReport, console: Console) -> None:
+    description = report.description
+    definition, state = description.definition, description.state
+    console.print(f"{report.label}: {description.condition}", markup=False)
+    message = description.problem or state.message
+    if message:
+        console.print(f"  {message}", markup=False)
+    if definition is None:
+        return
+    for name, value in _facts(description, definition):
+        if value:
+            console.print(f"  {name + ':':<12}{value}", markup=False)
+    table = Table("index", "column", "type", "parameters", "known", box=None, pad_edge=False)
+    for each in description.indexes:
+        index = each.definition
+        table.add_row(
+            index.type,
+            ", ".join(term.label for term in index.terms),
+            ", ".join(term.data_type for term in index.terms),
+            ", ".join(f"{name}={value}" for name, value in index.parameters) or "-",
+            f"{each.known} of {each.known + each.unknown}",
+        )
+    console.print(table)
+
+
+def _facts(description: Description, definition: SkippingDefinition) -> list[tuple[str, str]]:
+    coverage, state = description.coverage, description.state
+    return [
+        ("files", definition.target.uri),
+        ("table", definition.target.table),
+        ("kept in", description.uri),
+        ("size", f"{description.bytes:,} bytes" if description.bytes else ""),
+        ("owner", definition.owner),
+        ("where", definition.where),
+        ("refresh", definition.mode),
+        ("used", "" if definition.enabled else "no, it is disabled"),
+        (
+            "covers",
+            ""
+            if coverage is None
+            else f"{coverage.indexed:,} files; {coverage.stale:,} changed since, "
+            f"{coverage.missing:,} not indexed, {coverage.gone:,} gone",
+        ),
+        ("same file", description.same_file),
+        ("refreshed", _instant(state.refreshed_at) or "never, so no query uses it"),
+        ("age", _age(description.age_seconds(now()))),
+        ("last used", _last_used(description)),
+    ]
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(max(seconds, 0.0), 3)
+
+
+def _age(seconds: float | None) -> str:
+    """How long ago rows and files were last seen to agree, without what is too fine to matter."""
+    return (
+        "" if seconds is None else f"{timedelta(seconds=int(max(seconds, 0)))} since it was checked"
+    )
+
+
+def _last_used(description: Description) -> str:
+    if description.last_used is None:
+        return "not recorded"
+    return _instant(description.last_used) or "never"
+
+
+def _warn(reports: Sequence[IndexReport]) -> None:
+    for report in reports:
+        for warning in report.warnings:
+            message_console().print(
+                f"warning {report.label}: {warning}", style="yellow", markup=False
+            )

@@ -1,0 +1,188 @@
+"""`snaploom index sort`: sorts rows so that queries skip more files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Protocol, cast
+
+from cyclopts import Parameter
+
+from snaploom import lazyimport
+from snaploom.cli.console import OutputForm, message_console, print_json, result_console
+from snaploom.cli.index.advise import readable_place
+from snaploom.cli.index.buildprogress import IndexProgress
+from snaploom.cli.index.indexoptions import DEFAULT_PLACE, PlaceOptions, pairs_of, refuse_request
+from snaploom.cli.options import Form, allowed_by, folder_uri, time_of
+from snaploom.errors import SnapshotChanged
+from snaploom.jobs.declarations.declarationfiles import read_declarations
+from snaploom.jobs.indexes.indexrequests import IndexedPlace
+from snaploom.jobs.interruption import Interruption, signal_handlers
+from snaploom.jobs.published.sortrequests import (
+    PublishedPlace,
+    SnapshotsSorted,
+    SortSnapshots,
+    place_of_folder,
+    place_of_output,
+)
+from snaploom.skipping.advice.curves import Curve
+from snaploom.skipping.advice.sorting import TARGET_FILE_SIZE, SortRequest, SortResult
+
+_MEBIBYTE = 1 << 20
+_ACKNOWLEDGE = "--acknowledge-readers"
+_TIMES_HINT = "'snaploom snapshots' lists the times"
+
+
+class SortFiles(Protocol):
+    """`snaploom.jobs.indexes.advicejobs.sort_files`, which brings Spark along."""
+
+    def __call__(
+        self,
+        place: IndexedPlace,
+        folder: str,
+        request: SortRequest,
+        on_tick: Callable[[], None],
+        interruption: Interruption,
+    ) -> SortResult:
+        """Write a new folder."""
+        ...
+
+
+def sort(
+    target: Annotated[
+        str,
+        Parameter(
+            name="TARGET",
+            help="A table, the URI or absolute path of files or of an output's folder, or (with "
+            "`-f`) an OutputDataset or SkippingIndex.",
+        ),
+    ],
+    into: Annotated[
+        str | None,
+        Parameter(
+            name="INTO",
+            help="The new folder, which is absent or empty; left out for published snapshots, "
+            "which are replaced.",
+        ),
+    ] = None,
+    /,
+    *,
+    by: Annotated[
+        tuple[str, ...],
+        Parameter(name="--by", help="Column to sort by; the most important one first."),
+    ],
+    curve: Annotated[
+        Curve,
+        Parameter(
+            name="--curve",
+            help="LINEAR serves only the first column, the others serve all.",
+            show_default=True,
+        ),
+    ] = Curve.HILBERT,
+    file_size: Annotated[
+        int, Parameter(name="--file-size", help="MiB of a file, about.", show_default=True)
+    ] = TARGET_FILE_SIZE // _MEBIBYTE,
+    snapshot: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--snapshot",
+            help="Time of a published snapshot to sort; omitted, every live one.",
+        ),
+    ] = (),
+    acknowledge_readers: Annotated[
+        bool,
+        Parameter(
+            name=_ACKNOWLEDGE,
+            negative="",
+            help="Replace published snapshots, although readers that list folders see both "
+            "versions until `gc` has removed the old one.",
+        ),
+    ] = False,
+    place: PlaceOptions = DEFAULT_PLACE,
+    output: Form = OutputForm.TEXT,
+) -> int:
+    """Write the same rows in another order: into a new folder, or in place of published snapshots.
+
+    The rows are read back and compared before the folder appears, or the snapshot is replaced.
+    Files of others stay as they are; each published snapshot is replaced in one step, and those who
+    read by the manifest see one version or the other, and always whole.
+    """
+    if file_size < 1:
+        raise refuse_request("files cannot be so small", "--file-size", str(file_size), "1 or more")
+    request = SortRequest(by, curve, file_size * _MEBIBYTE)
+    if into is None:
+        return _replace(_published(target, place), request, snapshot, acknowledge_readers, output)
+    if snapshot or acknowledge_readers:
+        raise refuse_request(
+            "only published snapshots are replaced",
+            "--snapshot" if snapshot else _ACKNOWLEDGE,
+            found=f"the new folder {into}",
+            expected="either a new folder, or snapshots to replace",
+        )
+    with signal_handlers() as interruption:
+        work = cast(SortFiles, lazyimport.resolve(lazyimport.SORT))
+        result = work(
+            readable_place(target, place), folder_uri(into), request, lambda: None, interruption
+        )
+    _show(result, output)
+    return 0
+
+
+def _replace(
+    place: PublishedPlace,
+    request: SortRequest,
+    snapshots: tuple[str, ...],
+    is_acknowledged: bool,
+    output: OutputForm,
+) -> int:
+    times = [time_of(text, "--snapshot", _TIMES_HINT) for text in snapshots]
+    if not is_acknowledged:
+        raise refuse_request(
+            "readers that list folders would see the rows of a snapshot twice",
+            _ACKNOWLEDGE,
+            expected="readers that read by the manifest (snaploom.read), or that can wait",
+            hint="the old files stay for those who are reading them, until readerGrace has passed "
+            f"and 'snaploom gc' removes them; add {_ACKNOWLEDGE} if everybody knows",
+        )
+    progress = IndexProgress(message_console())
+    with signal_handlers() as interruption:
+        work = cast(SortSnapshots, lazyimport.resolve(lazyimport.SORT_SNAPSHOTS))
+        try:
+            result = work(place, request, times, progress.update, progress.show, interruption)
+        finally:
+            progress.close()
+    _show(result, output)
+    return 0 if result.is_complete else SnapshotChanged.exit_code
+
+
+def _published(target: str, options: PlaceOptions) -> PublishedPlace:
+    """The output that an argument names.
+
+    Raises:
+        InvalidDeclarations: it names none.
+    """
+    settings = pairs_of(options.conf, "--conf")
+    if options.file:
+        declarations = read_declarations(options.file, allowed_by(options.allow))
+        found = place_of_output(declarations, target, settings, _warn)
+    else:
+        found = place_of_folder(folder_uri(target), settings)
+    if found is None:
+        raise refuse_request(
+            "only snapshots that Snaploom published are sorted where they are",
+            "INTO",
+            found=target,
+            expected="a new folder for the sorted files",
+            hint="name one after the target; the files of others are never rewritten in place",
+        )
+    return found
+
+
+def _warn(message: str) -> None:
+    message_console().print(f"warning {message}", style="yellow", markup=False)
+
+
+def _show(result: SortResult | SnapshotsSorted, form: OutputForm) -> None:
+    if form is OutputForm.JSON:
+        print_json(result.document)
+    else:
+        result_console().print(str(result), markup=False)

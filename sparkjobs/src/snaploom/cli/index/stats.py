@@ -1,0 +1,154 @@
+"""`snaploom index stats`: index usage statistics."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Annotated
+
+from cyclopts import Parameter
+from pydantic import JsonValue
+from rich.console import Console
+
+from snaploom.cli.console import OutputForm, print_json, result_console
+from snaploom.cli.index.declaredindexes import declared_places
+from snaploom.cli.index.indexoptions import base_of, refuse_request
+from snaploom.cli.options import Allow, Files, Form, allowed_by, by_hadoop
+from snaploom.errors import IndexNotFound
+from snaploom.jobs.declarations.declarationfiles import read_declarations
+from snaploom.jobs.indexes.lookup import find_index
+from snaploom.models.allowances import Allowances
+from snaploom.models.times import EpochNanos, format_instant
+from snaploom.skipping.lifecycle.description import UsedIndex, describe_usage
+from snaploom.skipping.stores.usage import Recorded, Usage
+
+NOT_RECORDED = "not recorded: this store keeps no notes about queries"
+
+
+def stats(
+    place: Annotated[
+        str | None,
+        Parameter(
+            name="PLACE",
+            help="The location of indexes; or (with `-f`) a SkippingIndex, omitted all of them.",
+        ),
+    ] = None,
+    /,
+    *,
+    file: Files | None = None,
+    allow: Allow = (),
+    output: Form = OutputForm.TEXT,
+) -> int:
+    """Show usage statistics of each index, summed over all sessions; needs no Spark.
+
+    A session writes down what it did each minute and when it ends; one that cannot write there,
+    and one with `spark.snaploom.skipping.usage=false`, is not counted.
+    """
+    used = _declared(file, place, allowed_by(allow)) if file else _located(place)
+    if output is OutputForm.JSON:
+        print_json([document(each) for each in used])
+        return 0
+    console = result_console()
+    if not used:
+        console.print("No skipping index is kept here.")
+    for each in used:
+        _show(each, console)
+    return 0
+
+
+def _declared(files: Files, name: str | None, allow: Allowances) -> list[UsedIndex]:
+    declarations = read_declarations(files, allow)
+    if name is not None:
+        (place,) = declared_places(declarations, (name,))
+        return [describe_usage(find_index(place, by_hadoop))]
+    used = []
+    for place in declared_places(declarations, ()):
+        with suppress(IndexNotFound):  # declared, and not applied yet
+            used.append(describe_usage(find_index(place, by_hadoop)))
+    return used
+
+
+def _located(location: str | None) -> list[UsedIndex]:
+    if location is None:
+        raise refuse_request(
+            "no index is named",
+            "PLACE",
+            expected="the location of indexes, or -f FILES",
+        )
+    found = (describe_usage(store) for store in base_of(location).indexes())
+    return [each for each in found if each.is_there]
+
+
+def document(used: UsedIndex) -> JsonValue:
+    """The contract of `-o json`."""
+    definition, recorded = used.state.definition, used.recorded
+    return {
+        "target": _label(used),
+        "store": used.uri,
+        "state": used.state.phase.value,
+        "message": used.problem or used.state.message,
+        "indexes": [] if definition is None else [index.label for index in definition.indexes],
+        "usage": None if recorded is None else _sums(recorded),
+    }
+
+
+def _sums(recorded: Recorded) -> JsonValue:
+    usage = recorded.total
+    return {
+        "sessions": recorded.sessions,
+        "leftOut": recorded.left_out,
+        "reads": usage.reads,
+        "served": usage.served,
+        "files": usage.files,
+        "droppedFiles": usage.dropped_files,
+        "bytes": usage.bytes,
+        "droppedBytes": usage.dropped_bytes,
+        "seconds": round(usage.seconds, 6),
+        "firstUsed": _instant(usage.first_used),
+        "lastUsed": _instant(usage.last_used),
+        "whyNot": dict(_by_count(usage)),
+    }
+
+
+def _show(used: UsedIndex, console: Console) -> None:
+    console.print(_label(used), markup=False)
+    for name, value in _facts(used):
+        console.print(f"  {name + ':':<10} {value}", markup=False)
+
+
+def _facts(used: UsedIndex) -> list[tuple[str, str]]:
+    facts = [("kept in", used.uri)]
+    if used.problem:
+        facts.append(("problem", used.problem))
+    if used.state.definition is not None:
+        labels = ", ".join(index.label for index in used.state.definition.indexes)
+        facts.append(("indexes", labels))
+    recorded = used.recorded
+    if recorded is None:
+        return [*facts, ("last used", NOT_RECORDED)]
+    usage = recorded.total
+    facts.append(("last used", _instant(usage.last_used) or "never, as far as is recorded"))
+    if usage.reads:
+        facts += [
+            ("reads", f"{usage.reads:,} in {recorded.sessions:,} sessions"),
+            ("served", f"{usage.served:,}, of which files were dropped"),
+            ("files", f"{usage.dropped_files:,} of {usage.files:,} dropped"),
+            ("bytes", f"{usage.dropped_bytes:,} of {usage.bytes:,} dropped"),
+            ("took", f"{usage.seconds:.3f} s, {1e3 * usage.seconds / usage.reads:.2f} ms a read"),
+        ]
+    facts += [("why not", f"{times:,} times: {reason}") for reason, times in _by_count(usage)]
+    if recorded.left_out:
+        facts.append(("left out", f"{recorded.left_out} notes that this version cannot read"))
+    return facts
+
+
+def _by_count(usage: Usage) -> list[tuple[str, int]]:
+    return sorted(usage.why_not.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _label(used: UsedIndex) -> str:
+    definition = used.state.definition
+    return used.uri if definition is None else definition.target.table or definition.target.uri
+
+
+def _instant(time: EpochNanos) -> str | None:
+    return format_instant(time) if time else None

@@ -1,0 +1,199 @@
+"""Runs outputs for commands: shows progress, and prints the Reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Protocol, cast
+
+from pydantic import JsonValue
+from rich.console import Console
+from rich.table import Table
+
+from snaploom import lazyimport
+from snaploom.cli.console import (
+    OutputForm,
+    message_console,
+    print_findings,
+    print_json,
+    result_console,
+)
+from snaploom.cli.runprogress import RunProgress
+from snaploom.errors import SnaploomError
+from snaploom.jobs.declarations.declarationfiles import Declarations, runnable_bundles
+from snaploom.jobs.indexes.indexrequests import IndexedPlace
+from snaploom.jobs.indexes.targets import places_on_publish
+from snaploom.jobs.interruption import Interruption
+from snaploom.jobs.reports.exitcodes import combined_exit_code, report_exit_code, unstarted_report
+from snaploom.jobs.runevents import EmitEvent
+from snaploom.jobs.weaving.runoptions import AS_DECLARED, RunOptions
+from snaploom.models.report import Report, Unpublished
+from snaploom.models.times import EpochNanos
+from snaploom.planning.bundle import Bundle
+
+
+class WeaveOutputs(Protocol):
+    """`snaploom.jobs.weaving.outputs.weave_outputs`, which brings Spark along."""
+
+    def __call__(
+        self,
+        bundles: Sequence[Bundle],
+        moment: EpochNanos,
+        limit: int | None,
+        emit: EmitEvent,
+        on_tick: Callable[[], None],
+        interruption: Interruption,
+        indexes: Mapping[str, Sequence[IndexedPlace]],
+        options: RunOptions,
+    ) -> tuple[Report, ...]:
+        """Weave outputs one after the other."""
+        ...
+
+
+Elsewhere = Callable[[Bundle], Bundle]
+"""Sends what an output weaves to another folder."""
+
+
+def weave_and_show(
+    declarations: Declarations,
+    names: Sequence[str],
+    moment: EpochNanos,
+    limit: int | None,
+    interruption: Interruption,
+    form: OutputForm,
+    options: RunOptions = AS_DECLARED,
+    elsewhere: Elsewhere | None = None,
+) -> int:
+    """Weave outputs, show what came of it, and return the exit code.
+
+    Args:
+        declarations: hold the outputs.
+        names: of the OutputDatasets.
+        moment: the instant of planning.
+        limit: snapshots to publish at most, of each output.
+        interruption: from `signal_handlers`.
+        form: of the result.
+        options: what is asked beyond the declarations.
+        elsewhere: changes where the outputs are published; their indexes do not follow then.
+
+    Raises:
+        SnaploomError: nothing could be begun.
+    """
+    try:
+        reports = _weave(declarations, names, moment, limit, interruption, options, elsewhere)
+    except SnaploomError as error:
+        if form is OutputForm.JSON:
+            _print_documents([unstarted_report(name, moment, error) for name in names])
+        raise
+    _show(reports, declarations, form)
+    return combined_exit_code([report_exit_code(report) for report in reports])
+
+
+def _weave(
+    declarations: Declarations,
+    names: Sequence[str],
+    moment: EpochNanos,
+    limit: int | None,
+    interruption: Interruption,
+    options: RunOptions,
+    elsewhere: Elsewhere | None,
+) -> tuple[Report, ...]:
+    bundles, warnings = runnable_bundles(declarations, names)
+    print_findings(warnings, message_console())
+    indexes: dict[str, Sequence[IndexedPlace]] = {}
+    if elsewhere is None:
+        indexes = {name: places_on_publish(declarations, name, _warn) for name in names}
+    else:
+        bundles = tuple(elsewhere(bundle) for bundle in bundles)
+    progress = RunProgress(message_console())
+    weave = cast(WeaveOutputs, lazyimport.resolve(lazyimport.WEAVE))
+    try:
+        return weave(
+            bundles,
+            moment,
+            limit,
+            progress.update,
+            progress.show,
+            interruption,
+            indexes,
+            replace(options, allow=declarations.allow),
+        )
+    finally:
+        progress.close()
+
+
+def _warn(message: str) -> None:
+    message_console().print(f"warning {message}", style="yellow", markup=False)
+
+
+def _show(reports: Sequence[Report], declarations: Declarations, form: OutputForm) -> None:
+    messages = message_console()
+    for report in reports:
+        print_findings(declarations.placed(report.findings), messages)
+        if report.message and not report.failed:
+            messages.print(f"error {report.output}: {report.message}", markup=False, style="red")
+    if form is OutputForm.JSON:
+        _print_documents(reports)
+        return
+    for report in reports:
+        _print_report(report, declarations, result_console())
+
+
+def _print_documents(reports: Sequence[Report]) -> None:
+    """One Report as it is, several as a list."""
+    documents: list[JsonValue] = [report.dump() for report in reports]
+    print_json(documents[0] if len(documents) == 1 else documents)
+
+
+def _print_report(report: Report, declarations: Declarations, console: Console) -> None:
+    if not report.snapshots and not report.failed and not report.message:
+        console.print(f"{report.output}: nothing to publish.", markup=False)
+    if report.snapshots:
+        console.print(_table(report))
+    for line in _skipped_lines(report.skipped):
+        console.print(line, markup=False)
+    for left in report.failed:
+        place = declarations.place_of(left.resource, left.path)
+        console.print(f"failed  {_left_line(left)}{f' ({place})' if place else ''}", markup=False)
+    if report.manifest is not None and report.snapshots:
+        where = f"{report.manifest.uri} at manifest {report.manifest.sequence}"
+        console.print(f"{report.output}: published to {where}", markup=False)
+
+
+def _table(report: Report) -> Table:
+    table = Table(
+        "snapshot", "rows", "files", "MiB", "seconds", "joins", "without", box=None, pad_edge=False
+    )
+    for snapshot in report.snapshots:
+        matched = ", ".join(
+            f"{join.child} {join.matched / join.in_:.0%}" if join.in_ else join.child
+            for join in snapshot.joins
+        )
+        table.add_row(
+            snapshot.time,
+            f"{snapshot.rows:,}",
+            str(snapshot.files),
+            f"{snapshot.bytes / 2**20:.1f}",
+            f"{snapshot.seconds:.1f}",
+            matched or "-",
+            ", ".join(item.field_name for item in snapshot.excluded) or "-",
+        )
+    return table
+
+
+def _skipped_lines(skipped: Sequence[Unpublished]) -> Iterator[str]:
+    """A line for each snapshot; behind the first, those that are skipped alike have one."""
+    for (reason, message), alike in groupby(skipped, key=lambda one: (one.reason, one.message)):
+        first, *more = alike
+        yield f"skipped {_left_line(first)}"
+        if len(more) == 1:
+            yield f"skipped {_left_line(more[0])}"
+        elif more:
+            why = f"{reason.value}" + (f": {message.splitlines()[0]}" if message else "")
+            yield f"{len(more):>7} more, {more[0].time} to {more[-1].time}  {why}"
+
+
+def _left_line(left: Unpublished) -> str:
+    first = left.message.splitlines()[0] if left.message else ""
+    return f"{left.time}  {left.reason.value}" + (f": {first}" if first else "")

@@ -1,0 +1,271 @@
+"""Connections to judged addresses, and requests whose answers are bounded.
+
+A name is resolved once, and what is connected to is an address that was judged: a name that answers
+otherwise the next time (DNS rebinding) changes nothing. No redirect is followed, no proxy is asked.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+from snaploom.errors import SnaploomError
+from snaploom.planning.addresses import EndpointRules, refusal_of_address, refusal_of_host
+
+_CHUNK = 65_536
+MOST_TRIES = 8
+"""Addresses of one host that are tried: a name may have thousands, of which none answers."""
+_Found = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]
+
+
+class EndpointRefused(SnaploomError):
+    """A server that this process does not connect to, or an answer that it does not take."""
+
+    reason = "EndpointRefused"
+    exit_code = 2
+
+
+class AnswerTooLong(EndpointRefused):
+    """An answer that is longer, or takes longer, than one may."""
+
+    reason = "AnswerTooLong"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a server answered."""
+
+    status: int
+    """HTTP status."""
+    body: bytes
+    """The whole body."""
+
+
+def refuse_host(host: str, port: int, rules: EndpointRules) -> None:
+    """Judge a host by its text.
+
+    Raises:
+        EndpointRefused: it may not be connected to.
+    """
+    why = refusal_of_host(host, port, rules)
+    if why:
+        raise _refused(host, port, why)
+
+
+def connect(host: str, port: int, timeout: float | None, rules: EndpointRules) -> socket.socket:
+    """A connection to a host, at an address of it that may be connected to.
+
+    Args:
+        host: name or address.
+        port: its port.
+        timeout: seconds for each try; None for the system's.
+        rules: what may be connected to.
+
+    Raises:
+        EndpointRefused: it may not be connected to, at any of its addresses.
+        OSError: it cannot be resolved, or does not answer.
+    """
+    refuse_host(host, port, rules)
+    name = host.removeprefix("[").removesuffix("]")
+    refusals: list[str] = []
+    failure: OSError | None = None
+    tries = 0
+    for family, kind, protocol, _, place in _addresses(name, port):
+        why = refusal_of_address(ip_address(str(place[0]).partition("%")[0]), rules, name, port)
+        if why:
+            refusals.append(why)
+            continue
+        tries += 1
+        if tries > MOST_TRIES:
+            break
+        connection = socket.socket(family, kind, protocol)
+        try:
+            connection.settimeout(timeout)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.connect(place)
+        except OSError as error:
+            connection.close()
+            failure = error
+        else:
+            return connection
+    if failure is not None:
+        raise failure
+    raise _refused(host, port, refusals[0] if refusals else "it has no address")
+
+
+def _addresses(name: str, port: int) -> Sequence[_Found]:
+    try:
+        return socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    except UnicodeError:  # of Python, which encodes a name before it asks
+        raise _refused(name, port, "a part of this name is empty or too long") from None
+
+
+class Deadline:
+    """Ends a connection that takes too long altogether.
+
+    A timeout of each read does not bound a server that sends a byte now and then.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._watched: socket.socket | None = None
+        self._is_over = False
+
+    def watch(self, connection: socket.socket) -> None:
+        """Set the connection that is ended; at once, where the time is over."""
+        # A second handle: whatever becomes of the first, TLS around it for one, this one ends it.
+        own = socket.socket(fileno=os.dup(connection.fileno()))
+        with self._lock:
+            if self._watched is not None:
+                self._watched.close()
+            self._watched = own
+        if self._is_over:
+            self._end()
+
+    @contextmanager
+    def within(self, seconds: float | None) -> Iterator[None]:
+        """End the connection unless the block ends in so many seconds; None for any number.
+
+        Raises:
+            TimeoutError: it did not, whether or not it failed.
+        """
+        timer = None if seconds is None else threading.Timer(seconds, self._end)
+        if timer is not None:
+            timer.daemon = True
+            timer.start()
+        try:
+            yield
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            if self._is_over:
+                raise TimeoutError(f"no whole answer in {seconds:g} seconds") from error
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+            with self._lock:
+                if self._watched is not None:
+                    self._watched.close()
+                self._watched = None
+        if self._is_over:
+            raise TimeoutError(f"no whole answer in {seconds:g} seconds")
+
+    def _end(self) -> None:
+        self._is_over = True
+        with self._lock, suppress(OSError):  # it is closed already
+            if self._watched is not None:
+                self._watched.shutdown(socket.SHUT_RDWR)
+
+
+def bounded_body(read: Callable[[int], bytes], most: int, place: str) -> bytes:
+    """A body that is at most so long, unpacked as it comes in.
+
+    Args:
+        read: gives what is there next, at most so many bytes; nothing at the end.
+        most: bytes of the longest body.
+        place: who sends it, for messages.
+
+    Raises:
+        AnswerTooLong: it is longer.
+    """
+    found = bytearray()
+    while piece := read(_CHUNK):
+        found += piece
+        if len(found) > most:
+            raise AnswerTooLong(
+                f"the answer of {place} is too long",
+                found=f"more than {most:,} bytes",
+                expected="an answer of the server that was meant",
+            )
+    return bytes(found)
+
+
+def post(
+    url: str,
+    body: bytes,
+    headers: Mapping[str, str],
+    rules: EndpointRules,
+    *,
+    timeout: float,
+    most: int,
+) -> Answer:
+    """Send one request and read the whole answer, whatever its status.
+
+    Args:
+        url: `http://` or `https://`, without a user.
+        body: what is sent.
+        headers: of the request.
+        rules: what may be connected to.
+        timeout: seconds for all of it, once the connection stands, and for the connection.
+        most: bytes of the longest answer.
+
+    Raises:
+        EndpointRefused: the server may not be asked, or its answer is too long.
+        OSError: no answer in time; HTTPException: one that is none of HTTP.
+    """
+    host, port, is_secure = origin_of(url)
+    parts = urlsplit(url)
+    connection = connect(host, port, timeout, rules)
+    deadline = Deadline()
+    try:
+        with deadline.within(timeout):
+            deadline.watch(connection)
+            if is_secure:
+                secured = ssl.create_default_context()
+                connection = secured.wrap_socket(connection, server_hostname=host)
+            client = http.client.HTTPConnection(host, port, timeout=timeout)
+            client.sock = connection
+            target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+            client.request("POST", target, body=body, headers=dict(headers))
+            response = client.getresponse()
+            found = bounded_body(response.read1, most, f"{host}:{port}")
+            if response.length:
+                raise http.client.IncompleteRead(b"", response.length)
+        return Answer(response.status, found)
+    finally:
+        connection.close()
+
+
+def origin_of(url: str) -> tuple[str, int, bool]:
+    """Host and port of a URL, and whether it is HTTPS.
+
+    Raises:
+        EndpointRefused: it is none of HTTP, or has a user in it.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise _not_http() from None
+    if parts.scheme not in ("http", "https") or not host or parts.username is not None:
+        raise _not_http()
+    is_secure = parts.scheme == "https"
+    return host, port or (443 if is_secure else 80), is_secure
+
+
+def _not_http() -> EndpointRefused:
+    return EndpointRefused(
+        "this is no address of a server",
+        expected="http://host:port/path or https://host:port/path, without a user",
+    )
+
+
+def _refused(host: str, port: int, why: str) -> EndpointRefused:
+    is_listed = "'endpoints'" in why
+    return EndpointRefused(
+        f"{host}:{port} is not connected to",
+        found=why,
+        expected="a server that declarations may name" if is_listed else "a server",
+        hint=f"have '{host}:{port}' added to the list 'endpoints' (chart value allow.endpoints, "
+        f"or --allow endpoints={host}:{port})"
+        if is_listed
+        else None,
+    )

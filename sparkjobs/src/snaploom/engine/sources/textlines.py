@@ -1,0 +1,53 @@
+"""Files of text as their lines, each with its file and its place, whatever the lines are for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as sf
+
+from snaploom.planning.fileformats import OF_FILES
+
+_OF_FILES = frozenset(name.casefold() for name in (*OF_FILES, "compression", "codec"))
+"""Options that say which files are read, and how they are unpacked."""
+
+
+def options_of_files(options: Mapping[str, str]) -> dict[str, str]:
+    """Options that hold for any way to read the same files.
+
+    Args:
+        options: of a source.
+    """
+    return {name: value for name, value in options.items() if name.casefold() in _OF_FILES}
+
+
+def text_lines(
+    spark: SparkSession,
+    paths: Sequence[str],
+    options: Mapping[str, str],
+    line_end: str | None = None,
+) -> DataFrame:
+    """Every line with its `file` (a URL), the `block` of the file, and its `place` in there.
+
+    Args:
+        spark: the session.
+        paths: globs of the files, as Spark's reader takes them.
+        options: of the source; of them those that say which files are read, and how unpacked.
+        line_end: between lines; None for any that is usual.
+    """
+    reader = spark.read.format("text").options(**options_of_files(options))
+    frame = (reader if line_end is None else reader.option("lineSep", line_end)).load(list(paths))
+    meta = frame.metadataColumn("_metadata")
+    return frame.select(
+        meta.getField("file_path").alias("file"),
+        meta.getField("file_block_start").alias("block"),
+        sf.monotonically_increasing_id().alias("place"),
+        sf.col("value").alias("line"),
+    )
+
+
+def with_numbers(lines: DataFrame) -> DataFrame:
+    """Lines with their `number` in the file, from 1."""
+    in_order = Window.partitionBy("file").orderBy("block", "place")
+    return lines.withColumn("number", sf.row_number().over(in_order))

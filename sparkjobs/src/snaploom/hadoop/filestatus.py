@@ -1,0 +1,98 @@
+"""Files as Hadoop's file systems describe them, as plain data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from py4j.java_collections import JavaArray
+from py4j.java_gateway import JavaObject
+from pyspark.sql import SparkSession
+
+from snaploom.hadoop.jvm import jvm_of
+from snaploom.planning.hadoopuris import hadoop_uri
+
+_STATUS = re.compile(
+    r"(?<!\w)\w++\{path=(?P<uri>[^;{}\n]+); isDirectory=(?P<folder>true|false)"
+    r"(?:; length=(?P<length>\d+); replication=\d+; blocksize=\d+)?"
+    r"; modification_time=(?P<modified>\d+);[^{}]*\}"
+    r"(?: isEmptyDirectory=\w+ eTag=(?P<etag>\S+))?"
+)
+_ETAG = re.compile(r"\} isEmptyDirectory=\w+ eTag=(\S+)")
+"""The ETag, at the end of the text of S3A's file status."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ListedFile:
+    """One file, or folder that a glob matches, as its file system describes it."""
+
+    uri: str
+    """As Hadoop's `Path` prints it: names as they are on disk, nothing escaped."""
+    length: int
+    """Bytes."""
+    modified: int
+    """Milliseconds since the epoch."""
+    folder: bool = False
+    """Whether it is a folder; no list of files has one."""
+    etag: str = ""
+    """The store's tag of this content; empty where it has none."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the URI."""
+        return self.uri.rsplit("/", 1)[-1]
+
+    @property
+    def identity(self) -> tuple[str | int, ...]:
+        """Fields that differ when the file's content differs, as far as its store reports them."""
+        known = (self.uri, self.length, self.modified)
+        return (*known, self.etag) if self.etag else known
+
+
+def open_path(spark: SparkSession, uri: str) -> tuple[JavaObject, JavaObject]:
+    """A path, and Hadoop's client for its store."""
+    jvm = jvm_of(spark)
+    path = jvm.org.apache.hadoop.fs.Path(hadoop_uri(uri))
+    return path, path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+
+
+def readable_uri(spark: SparkSession, uri: str) -> str:
+    """The URI with which a session's own readers reach a place: `s3:` is `s3a:` to most of them."""
+    own = (
+        spark._jsparkSession.sessionState().newHadoopConf().get(f"fs.{uri.partition(':')[0]}.impl")
+    )
+    return hadoop_uri(uri) if own is None else uri
+
+
+def file_system_of(spark: SparkSession, uri: str) -> JavaObject:
+    """Hadoop's client for the store of a file."""
+    return open_path(spark, uri)[1]
+
+
+def describe(spark: SparkSession, statuses: JavaArray) -> Iterator[ListedFile]:
+    """Statuses of Hadoop's file systems as plain data.
+
+    Every question to the JVM costs about 0.1 ms, so thousands of statuses are asked for in one
+    text. Its form is not promised, and a path may contain anything, the look of a status included:
+    unless the text has exactly one of each mark a status, each is asked by itself.
+    """
+    jvm = jvm_of(spark)
+    text = str(jvm.scala.runtime.ScalaRunTime.stringOf(statuses))
+    described = [s for s in _STATUS.finditer(text) if s["length"] or s["folder"] == "true"]
+    if {len(described), text.count("{"), text.count("; isDirectory=")} == {len(statuses)}:
+        for status in described:
+            size, modified = int(status["length"] or 0), int(status["modified"])
+            is_folder, etag = status["folder"] == "true", status["etag"] or ""
+            yield ListedFile(status["uri"], size, modified, is_folder, _tag(etag))
+        return
+    for status in statuses:
+        size, modified = int(status.getLen()), int(status.getModificationTime())
+        uri, is_folder = str(status.getPath().toString()), bool(status.isDirectory())
+        known = _ETAG.search(str(status.toString()).rpartition(";")[2])
+        yield ListedFile(uri, size, modified, is_folder, _tag(known[1] if known else ""))
+
+
+def _tag(known: str) -> str:
+    """A tag as Java prints it."""
+    return "" if known == "null" else known.strip('"')

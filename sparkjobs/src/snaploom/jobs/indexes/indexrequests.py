@@ -1,0 +1,147 @@
+"""What is asked for about a skipping index: data only, so that nothing here needs Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from snaploom.jobs.interruption import Interruption
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
+from snaploom.models.run import RunSettings
+from snaploom.models.skippingindex import RefreshMode
+from snaploom.skipping.lifecycle.declaration import Declaration
+from snaploom.skipping.lifecycle.description import Description
+from snaploom.skipping.statements.declaration import StorePlace
+from snaploom.skipping.statements.syntax import Properties, Subject
+
+
+class IndexAction(StrEnum):
+    """What to do."""
+
+    CREATE = "CREATE"
+    """Create it; nothing is indexed yet."""
+    BUILD = "BUILD"
+    """Create it unless it exists, and refresh it."""
+    REFRESH = "REFRESH"
+    """Bring it up to date."""
+    APPLY = "APPLY"
+    """Make it what a resource declares, and refresh it."""
+    PLAN = "PLAN"
+    """Show what APPLY would do."""
+    IMPORT = "IMPORT"
+    """Make it from a metadata store of others."""
+    DELETE = "DELETE"
+    """Drop it, and remove its files."""
+    DESCRIBE = "DESCRIBE"
+    """Describe it, its coverage of the target and its condition."""
+
+
+@dataclass(frozen=True)
+class IndexedPlace:
+    """What is indexed, and where the index is."""
+
+    subject: Subject
+    """Table or files."""
+    store: StorePlace
+    """Where the index is kept."""
+    declaration: Declaration | None = None
+    """What a resource declares about it; None where no resource does."""
+    settings: Properties = ()
+    """Settings of the Spark session, which win over those of `run`."""
+    run: RunSettings = field(default_factory=RunSettings)
+    """How jobs run, from a resource."""
+    allow: Allowances = NO_ALLOWANCES
+    """What declarations may use beyond the built-in lists."""
+
+    @property
+    def owner(self) -> str:
+        """`SkippingIndex/name` of the resource; empty for none."""
+        return "" if self.declaration is None else self.declaration.owner
+
+    @property
+    def label(self) -> str:
+        """For people: the resource, or what is indexed."""
+        return self.owner or self.subject.label
+
+
+@dataclass(frozen=True)
+class IndexRequest:
+    """One thing to do."""
+
+    action: IndexAction
+    """What."""
+    place: IndexedPlace
+    """About which index."""
+    declaration: Declaration | None = None
+    """What to create."""
+    mode: RefreshMode | None = None
+    """What a refresh looks at; None for what is declared."""
+    ignore_if_exists: bool = False
+    """Whether an index that exists is no fault."""
+    directory: str = ""
+    """Folder of the metadata store to import; empty for the one that properties name."""
+    is_trusted: bool = False
+    """Whether the values of rows are believed, without comparing them with the files."""
+
+
+@dataclass(frozen=True)
+class IndexReport:
+    """What became of a request."""
+
+    label: str
+    """For people: the resource, or what is indexed."""
+    done: tuple[str, ...]
+    """What was done, or (PLAN) would be, in a few words each; empty when nothing was to do."""
+    description: Description
+    """The index as it is now."""
+    warnings: tuple[str, ...] = ()
+    """What a person should know, and that stops nothing."""
+
+
+class CarryOut(Protocol):
+    """`snaploom.jobs.indexes.indexjobs.carry_out`, which brings Spark along."""
+
+    def __call__(
+        self,
+        requests: Sequence[IndexRequest],
+        progress: Callable[[str, int, int], None],
+        on_tick: Callable[[], None],
+        interruption: Interruption,
+    ) -> tuple[IndexReport, ...]:
+        """Do what is asked for, one after the other.
+
+        Args:
+            requests: what to do; one session serves all.
+            progress: takes a label, the number of files done and of all; from any thread.
+            on_tick: called several times a second from the calling thread.
+            interruption: from `signal_handlers`.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What skipping does to a query."""
+
+    text: str
+    """For people."""
+    document: JsonValue
+    """For programs: each relation of files in the query."""
+
+
+class ExplainQuery(Protocol):
+    """`snaploom.jobs.indexes.indexjobs.explain_query`, which brings Spark along."""
+
+    def __call__(
+        self,
+        query: str,
+        locations: Sequence[str],
+        settings: Properties,
+        interruption: Interruption,
+    ) -> Explained:
+        """Plan a query, and return which files it would read and why; nothing is run."""
+        ...

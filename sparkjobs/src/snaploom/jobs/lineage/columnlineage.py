@@ -1,0 +1,180 @@
+"""Which columns the columns of a snapshot come from: by declared joins, transformers and queries.
+
+A column of the output stands at the path of its source, inside `data`. Below its source it is
+followed through transformers, and through the queries of virtual sources, down to what is read.
+What decides whether rows meet (keys of joins, and of groups) acts on the output as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from snaploom.engine.fold import DATA
+from snaploom.engine.sources.origins import origins
+from snaploom.jobs.lineage.datasets import DatasetName, read_datasets
+from snaploom.jobs.lineage.querycolumns import query_columns
+from snaploom.jobs.lineageinput import ReadColumns, WovenColumns
+from snaploom.models.datasource import DataSource
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.fieldpaths import split_path
+from snaploom.planning.schemas import Array, Struct, parse_schema
+from snaploom.planning.tree import JoinNode, JoinTree
+from snaploom.planning.validation.placeholders import bound
+
+
+@dataclass(frozen=True)
+class InputColumn:
+    """A column of a dataset that is read."""
+
+    dataset: DatasetName
+    column: str
+    is_same: bool = True
+    """Whether its values are taken as they are."""
+
+
+Found = Mapping[str, tuple[InputColumn, ...]]
+"""What the columns of a source come from, by name in lower case."""
+
+
+@dataclass(frozen=True)
+class ColumnLineage:
+    """The source columns of each column of a snapshot."""
+
+    columns: Mapping[str, tuple[InputColumn, ...]]
+    """By path in the output, such as `origin.data.name`."""
+    joined_by: tuple[InputColumn, ...]
+    """Columns of the keys of joins."""
+    grouped_by: tuple[InputColumn, ...]
+    """Columns by which sources are grouped."""
+
+
+def column_lineage(bundle: Bundle, tree: JoinTree, woven: WovenColumns) -> ColumnLineage:
+    """What the columns of a snapshot come from.
+
+    Args:
+        bundle: the output with everything that it refers to.
+        tree: its join tree.
+        woven: the snapshot's columns, and those that it was woven from.
+    """
+    nodes = [node for node in tree.nodes if node.field_name in woven.read]
+    found = {
+        node.number: source_columns(bundle, node.source, woven.read[node.field_name])
+        for node in nodes
+    }
+    columns: dict[str, tuple[InputColumn, ...]] = {}
+    schema = parse_schema(woven.schema, "")
+    for node in nodes:
+        path = (*_path(tree, node), DATA)
+        names = (field.name for field in _struct_at(schema, path).fields)
+        for name in names:
+            columns[".".join((*path, name))] = found[node.number].get(name.casefold(), ())
+    joined = [column for node in nodes for column in _keys(bundle, tree, node, found)]
+    grouped = [
+        column
+        for node in nodes
+        for name in node.group_by
+        for column in found[node.number].get(_top(name), ())
+    ]
+    return ColumnLineage(columns, tuple(dict.fromkeys(joined)), tuple(dict.fromkeys(grouped)))
+
+
+def source_columns(bundle: Bundle, name: str, read: ReadColumns) -> Found:
+    """What the columns of a source come from.
+
+    Args:
+        bundle: holds the source and what it reads.
+        name: of the source.
+        read: its columns before its transformers.
+    """
+    source = bundle.source(name)
+    used = source.spec.variant.field_transformers
+    transformers = [item for one in used for item in bundle.field_transformers if item.name == one]
+    below = _below(bundle, source, read)
+    return {
+        column.casefold(): tuple(
+            replace(each, is_same=each.is_same and origin.is_same)
+            for each in below.get(origin.column.casefold(), ())
+        )
+        for column, origin in origins(_schema(read), transformers, read.time).items()
+    }
+
+
+def read_places(bundle: Bundle, name: str) -> tuple[DatasetName, ...]:
+    """The datasets that a source reads, directly or through others."""
+    source = bundle.source(name)
+    found = [read_datasets(source), *(read_places(bundle, each) for each in source.spec.reads)]
+    return tuple(dict.fromkeys(place for places in found for place in places))
+
+
+def _below(bundle: Bundle, source: DataSource, read: ReadColumns) -> Found:
+    simple, complex_ = source.spec.simple_virtual, source.spec.complex_virtual
+    if simple is not None:
+        return _of_query(bundle, simple.data_query, {simple.alias: simple.data_source}, read)
+    if complex_ is not None:
+        aliases = {each.alias: each.data_source for each in complex_.data_sources}
+        return _of_query(bundle, bound(complex_.data_query, read.time), aliases, read)
+    places = read_datasets(source)
+    return {
+        field.name.casefold(): tuple(InputColumn(place, field.name) for place in places)
+        for field in _schema(read).fields
+    }
+
+
+def _of_query(bundle: Bundle, query: str, aliases: Mapping[str, str], read: ReadColumns) -> Found:
+    found = {
+        alias: source_columns(bundle, name, read.below[alias])
+        for alias, name in aliases.items()
+        if alias in read.below
+    }
+    return {
+        name: tuple(
+            replace(each, is_same=each.is_same and column.is_same)
+            for column in made_of
+            for each in found[column.alias].get(column.column.casefold(), ())
+        )
+        for name, made_of in query_columns(query, found).items()
+    }
+
+
+def _keys(
+    bundle: Bundle, tree: JoinTree, node: JoinNode, found: Mapping[int, Found]
+) -> Iterator[InputColumn]:
+    """Columns of the key by which a source is joined to its parent, of both."""
+    if not node.relationship:
+        return
+    relationship = bundle.relationship(node.relationship)
+    for side in (tree.nodes[node.parent_number], node):
+        for component in relationship.spec.join_key_of(side.source) or ():
+            for field in component.fields_:
+                yield from found[side.number].get(_top(field.field_name), ())
+
+
+def _path(tree: JoinTree, node: JoinNode) -> tuple[str, ...]:
+    """The fields of the output that lead to a source."""
+    if node.parent_number < 0:
+        return ()
+    return (*_path(tree, tree.nodes[node.parent_number]), node.field_name)
+
+
+def _struct_at(schema: Struct, path: tuple[str, ...]) -> Struct:
+    """The struct at a path, inside arrays too; one without fields where there is none."""
+    at = schema
+    for name in path:
+        inner = next((f.type for f in at.fields if f.name.casefold() == name.casefold()), None)
+        while isinstance(inner, Array):
+            inner = inner.element
+        if not isinstance(inner, Struct):
+            return Struct((), "")
+        at = inner
+    return at
+
+
+def _top(path: str) -> str:
+    """The column that a path into structs begins with, in lower case."""
+    parts = split_path(path)
+    return (parts[0] if parts else path).casefold()
+
+
+def _schema(read: ReadColumns) -> Struct:
+    return parse_schema(read.schema, "")

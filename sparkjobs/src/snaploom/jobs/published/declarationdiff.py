@@ -1,0 +1,186 @@
+"""Compares declarations with earlier ones and with published history; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from snaploom.errors import FolderNotOurs, SnaploomError, StorageError
+from snaploom.models.common import CheckMode
+from snaploom.models.outputfolder import SnapshotAutoDelete
+from snaploom.models.times import EpochNanos, format_instant
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.compatibility import Structure, continued, structure_of
+from snaploom.planning.differences import (
+    Area,
+    Difference,
+    declared_differences,
+    history_differences,
+    tree_differences,
+)
+from snaploom.planning.intervals import settings_of
+from snaploom.planning.plan import RunPlan, plan_offline
+from snaploom.planning.retention import HeldSnapshot, removals_of_run
+from snaploom.storage import history
+from snaploom.storage.fixedsettings import (
+    SETTING_PATHS,
+    changed_settings,
+    fixed_by,
+    fixed_in,
+    folder_identity,
+    folder_settings,
+)
+from snaploom.storage.folder import is_unused, open_folder
+from snaploom.storage.state import EMPTY, FolderState
+from snaploom.storage.stores import open_store
+
+_SHOWN = 5
+"""Snapshot times in a message."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All that would be otherwise."""
+
+    output: str
+    """Name of the OutputDataset."""
+    differences: tuple[Difference, ...]
+    """One by one."""
+    warnings: tuple[str, ...] = ()
+    """What could not be looked at."""
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a run would refuse any of it."""
+        return any(one.is_refused for one in self.differences)
+
+    @property
+    def document(self) -> JsonValue:
+        """For programs."""
+        return {
+            "output": self.output,
+            "same": not self.differences,
+            "refused": self.is_refused,
+            "differences": [one.document for one in self.differences],
+            "warnings": list(self.warnings),
+        }
+
+
+def compare(
+    after: Bundle,
+    before: Bundle | None,
+    now: EpochNanos,
+    preview: Callable[[], RunPlan] | None = None,
+) -> Comparison:
+    """Compare declarations with others, and with what is published.
+
+    Args:
+        after: the declarations as they would be; nothing is wrong with them.
+        before: as they are; None to compare only with what is published.
+        now: the instant for which retention is played through.
+        preview: plans the run and reads listings of its sources; None to do without. Called only
+            where retention could delete something.
+
+    Raises:
+        StorageError, FolderNotOurs: what is published cannot be read, and there is nothing else to
+            compare with; otherwise that is a warning.
+    """
+    warnings: tuple[str, ...] = ()
+    try:
+        state = _published(after)
+    except (StorageError, FolderNotOurs) as error:
+        if before is None:
+            raise
+        state, warnings = EMPTY, (f"what is published cannot be read: {error.message}",)
+    plan = plan_offline(after)
+    found: list[Difference] = []
+    if before is not None:
+        found.extend(declared_differences(before, after))
+        old = plan_offline(before)
+        found.extend(_plans(structure_of(old.tree), old.hash, old.tree.root.source, plan))
+    elif state.timeline:
+        newest = state.live[state.timeline[-1].time]
+        model = next(m for m in state.models if m.model_hash == newest.model_hash)
+        published = history.structure_of(model.nodes)
+        root = next((node.source for node in model.nodes), "")
+        found.extend(_plans(published, newest.plan_hash, root, plan))
+    else:
+        found.append(
+            Difference(
+                Area.HISTORY,
+                "snapshots",
+                "",
+                "everything that is due",
+                "nothing is published yet",
+            )
+        )
+    if state.seq:
+        found.extend(_of_history(after, state, plan))
+        refused = any(one.is_refused for one in found)
+        forecast, unknown = _deletions(after, state, now, None if refused else preview)
+        found.extend(forecast)
+        warnings = (*warnings, *unknown)
+    return Comparison(after.output.name, tuple(found), warnings)
+
+
+def _published(bundle: Bundle) -> FolderState:
+    store = open_store(bundle.output.spec.output_folder.folder_uri, create=False)
+    return EMPTY if is_unused(store) else open_folder(store).log.read()
+
+
+def _plans(before: Structure, old_hash: str, old_root: str, plan: RunPlan) -> Iterator[Difference]:
+    trees = tree_differences(before, structure_of(plan.tree))
+    root = plan.tree.root.source
+    if old_root != root:
+        yield Difference(Area.PLAN, "the root", old_root, root, "every row is another one")
+    yield from trees
+    if old_hash != plan.hash:
+        effect = "snapshots woven from now on may have other rows; published ones stay until they "
+        yield Difference(Area.PLAN, "hash", old_hash[:12], plan.hash[:12], f"{effect}are restated")
+
+
+def _of_history(after: Bundle, state: FolderState, plan: RunPlan) -> Iterator[Difference]:
+    output = after.output
+    fixed = fixed_in(state)
+    asked = fixed_by(folder_settings(output), folder_identity(output))
+    accepted = output.spec.run.accept_root_change
+    for name in changed_settings(fixed, asked, accept_root_change=accepted):
+        effect = "refused: fixed by the first publication; publish to a new folder"
+        path = SETTING_PATHS[name]
+        yield Difference(Area.HISTORY, path, fixed[name], asked[name], effect, is_refused=True)
+    published = continued(history.structure_of(version.nodes) for version in state.models)
+    refuses = output.spec.output_folder.incompatible_schema is CheckMode.FAIL
+    yield from history_differences(published, structure_of(plan.tree), is_refused=refuses)
+
+
+def _deletions(
+    after: Bundle, state: FolderState, now: EpochNanos, preview: Callable[[], RunPlan] | None
+) -> tuple[tuple[Difference, ...], tuple[str, ...]]:
+    """What the next run would delete, and why that is not known where it is not.
+
+    A run deletes behind its publications, so that it depends on what it publishes: its own plan
+    shows. Without a look at the sources, one newer snapshot is taken to be published.
+    """
+    rules = after.output.spec.output_folder.snapshot_auto_delete
+    held = [HeldSnapshot(version.time, version.created_at) for version in state.timeline]
+    if not held or rules == SnapshotAutoDelete():
+        return (), ()
+    if preview is not None:
+        try:
+            gone, when = preview().removing, "by the next run, behind what it publishes"
+        except SnaploomError as error:
+            return (), (f"what a run would delete is not known: {error.message}",)
+    else:
+        periods = settings_of(after.output.spec.data_model.root_data_source.snapshot_filter)
+        newer = EpochNanos(max(now, held[-1].time + 1))
+        gone = removals_of_run([newer], rules, held, now, periods.intervals)
+        when = "once one newer snapshot is published; more may go with more of them (see `plan`)"
+    if not gone:
+        return (), ()
+    times = sorted(format_instant(removal.time) for removal in gone)
+    shown = ", ".join(times[:_SHOWN]) + (", ..." if times[_SHOWN:] else "")
+    effect = f"{len(times)} of {len(held)} snapshots would be deleted {when}"
+    subject = "spec.outputFolder.snapshotAutoDelete"
+    return (Difference(Area.HISTORY, subject, shown, "", effect),), ()

@@ -1,0 +1,33 @@
+"""Writes Reports to a file, for jobs on the same machine as their submitter."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from snaploom.jobs.reports.size import compact
+from snaploom.jobs.reports.writer import ReportNotWritten
+from snaploom.models.report import Report
+
+
+class FileReport:
+    """Reports in one file, each whole: readers see the former or the new one."""
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is written yet."""
+        self._path = path
+
+    def write(self, report: Report) -> None:
+        """Replace the file.
+
+        Raises:
+            ReportNotWritten: the file system refuses.
+        """
+        beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        try:
+            beside.write_text(compact(report) + "\n", "utf-8")
+            beside.replace(self._path)
+        except OSError as error:
+            raise ReportNotWritten(
+                f"the Report is not written to {self._path}", found=error.strerror or str(error)
+            ) from error

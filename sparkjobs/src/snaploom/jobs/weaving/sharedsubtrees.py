@@ -1,0 +1,175 @@
+"""Subtrees that several snapshots of one run share, folded once (rule W29).
+
+With `run.checkpointUri` they are left for the next run as well. Which they are is known from the
+plan: those that recur in this run, and then also those that the newest published snapshot had. A
+checkpoint is a cache: whatever goes wrong with it is a warning, and the subtree is folded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+
+from pyspark.sql import SparkSession
+
+import snaploom
+from snaploom.engine.fold import Weave
+from snaploom.engine.outputschema import schema_faults
+from snaploom.engine.probes import Point
+from snaploom.engine.published import read_files, under_schema
+from snaploom.engine.schemadocument import struct_from
+from snaploom.engine.sources.port import SourceFrame
+from snaploom.engine.subtrees import FoldedSubtree, SnapshotSubtrees, SubtreeMemory
+from snaploom.engine.write import write_frame
+from snaploom.errors import Interrupted, SnaploomError
+from snaploom.jobs.session.errortranslation import translated
+from snaploom.jobs.session.folderstores import open_place
+from snaploom.jobs.session.spark import result_settings
+from snaploom.jobs.weaving.preparation import Prepared
+from snaploom.models.outputfolder import DataCompression, DataFormat
+from snaploom.models.times import EpochNanos, format_instant, parse_instant
+from snaploom.planning.plan import PlannedSnapshot
+from snaploom.planning.recurrence import Visit, recurring_subtrees
+from snaploom.storage.layout import content_hash
+from snaploom.storage.subtreestore import SubtreeStore
+
+
+class Sharing:
+    """Sources and subtrees that snapshots of one run have in common."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        prepared: Prepared,
+        due: Sequence[PlannedSnapshot],
+        run_id: str,
+        warn: Callable[[str], None],
+    ) -> None:
+        """Find out what recurs.
+
+        Args:
+            spark: the session.
+            prepared: the plan, and what is published.
+            due: the snapshots to weave, in the order of work.
+            run_id: of this run.
+            warn: takes what went wrong with a checkpoint.
+        """
+        self._spark = spark
+        self._run_id = run_id
+        self._warn = warn
+        self._store = self._open(prepared)
+        self._has_used_store = False
+        visits: list[Visit] = [dict(planned.sources) for planned in due]
+        before = _newest_visit(prepared) if self._store is not None else []
+        kept = recurring_subtrees(prepared.plan.tree, [*before, *visits])[len(before) :]
+        self._kept = {planned.time: names for planned, names in zip(due, kept, strict=True)}
+        self._later = _names_after(due, kept)
+        facts = json.dumps(result_settings(spark), sort_keys=True)
+        facts_hash = content_hash(f"{prepared.plan.hash} {facts}".encode())
+        self._memory = SubtreeMemory(facts_hash, self._recall if self._store else None)
+        self._sources: dict[str, SourceFrame] = {}
+
+    def source(self, name: str, time: EpochNanos, read: Callable[[], SourceFrame]) -> SourceFrame:
+        """A snapshot of a source: the frame that the last snapshot had, where it is the same."""
+        found = self._sources.get(name)
+        if found is None or found.time != time:
+            found = self._sources[name] = read()
+        return found
+
+    def subtrees(
+        self, time: EpochNanos, weave: Weave, used: Mapping[str, SourceFrame]
+    ) -> SnapshotSubtrees:
+        """What the snapshot of a time shares with others."""
+        fingerprints = {
+            name: f"{format_instant(item.time)} {item.fingerprint}" for name, item in used.items()
+        }
+        return self._memory.for_snapshot(weave, self._kept[time], fingerprints)
+
+    def leave(self, remembered: Mapping[str, FoldedSubtree]) -> None:
+        """Leave subtrees that were folded just now for the next run, where that is asked for."""
+        if self._store is None:
+            return
+        for signature, subtree in remembered.items():
+            try:
+                with translated():
+                    self._write(self._store, signature, subtree)
+            except Interrupted:
+                raise
+            except SnaploomError as error:
+                self._warn(f"nothing is left at {self._store.uri}: {error.message}")
+
+    def done(self, time: EpochNanos) -> None:
+        """The snapshot of a time has ended: release what no later one shares."""
+        self._memory.forget_all_but(self._later[time])
+
+    def close(self) -> None:
+        """Release everything, and delete checkpoints that are no longer used."""
+        self._memory.forget_all_but(())
+        if self._store is not None and self._has_used_store:
+            try:
+                self._store.remove_unused()
+            except SnaploomError as error:
+                self._warn(f"old checkpoints stay at {self._store.uri}: {error.message}")
+
+    def _open(self, prepared: Prepared) -> SubtreeStore | None:
+        uri = prepared.bundle.output.spec.run.checkpoint_uri
+        if uri is None:
+            return None
+        try:
+            store = open_place(uri if uri.endswith("/") else f"{uri}/", create=True)
+        except SnaploomError as error:
+            self._warn(f"there are no checkpoints at {uri}: {error.message}")
+            return None
+        return SubtreeStore(store, (snaploom.__version__, self._spark.version))
+
+    def _recall(self, signature: str) -> FoldedSubtree | None:
+        if self._store is None:
+            return None
+        try:
+            found = self._store.find(signature)
+        except SnaploomError as error:
+            self._warn(f"checkpoints at {self._store.uri} cannot be read: {error.message}")
+            return None
+        if found is None:
+            return None
+        self._has_used_store = True
+        try:
+            schema = struct_from(found.columns)
+        except SnaploomError as error:
+            self._warn(f"a checkpoint at {self._store.uri} is not used: {error.message}")
+            return None
+        uris = [f"{self._store.uri}{file.path}" for file in found.files]
+        frame = read_files(self._spark, uris, DataFormat.PARQUET, schema)
+        counts = {Point(each.number, each.is_out): each.counts for each in found.counts}
+        return FoldedSubtree(under_schema(frame, schema), counts)
+
+    def _write(self, store: SubtreeStore, signature: str, subtree: FoldedSubtree) -> None:
+        schema = subtree.frame.schema
+        if schema_faults(schema, DataFormat.PARQUET):
+            return  # what Parquet cannot hold is folded each time
+        uri = store.folder(signature, self._run_id)
+        write_frame(subtree.frame, uri, DataFormat.PARQUET, DataCompression.SNAPPY)
+        counts = {(point.number, point.is_out): found for point, found in subtree.counts.items()}
+        store.commit(signature, uri, schema.json(), counts)
+        self._has_used_store = True
+
+
+def _newest_visit(prepared: Prepared) -> list[Visit]:
+    """What the newest published snapshot was woven from; empty when nothing is published."""
+    state = prepared.state
+    return [
+        {source.field_name: parse_instant(source.time) for source in record.sources}
+        for record in map(state.records.live, state.timeline[-1:])
+    ]
+
+
+def _names_after(
+    due: Sequence[PlannedSnapshot], kept: Sequence[Mapping[int, int]]
+) -> Mapping[EpochNanos, frozenset[int]]:
+    """By snapshot, what those that are woven after it share."""
+    later: frozenset[int] = frozenset()
+    found: dict[EpochNanos, frozenset[int]] = {}
+    for planned, names in zip(reversed(due), reversed(kept), strict=True):
+        found[planned.time] = later
+        later |= set(names.values())
+    return found

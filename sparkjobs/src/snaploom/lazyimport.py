@@ -1,0 +1,49 @@
+"""The one place where modules are imported when they are first needed, by dotted name.
+
+Spark takes seconds to import and to start; `snaploom --help` and `plan --offline` must not wait
+for it. Everything else in the library imports at the top, so that the layers stay checkable.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+WEAVE = "snaploom.jobs.weaving.outputs:weave_outputs"
+CHECK_CONTENT = "snaploom.jobs.published.contentcheck:check_content"
+ESTIMATE = "snaploom.jobs.weaving.outputs:estimated"
+PREVIEW = "snaploom.jobs.weaving.outputs:preview"
+INDEX = "snaploom.jobs.indexes.indexjobs:carry_out"
+EXPLAIN_INDEX = "snaploom.jobs.indexes.indexjobs:explain_query"
+ADVISE = "snaploom.jobs.indexes.advicejobs:advise_files"
+SORT = "snaploom.jobs.indexes.advicejobs:sort_files"
+SORT_SNAPSHOTS = "snaploom.jobs.published.snapshotsort:sort_snapshots"
+OPEN_PLACE = "snaploom.jobs.session.folderstores:open_place"
+FAILURES = "snaploom.cli.errordisplay:show_failure"
+LINEAGE = "snaploom.jobs.lineage.runlistener:LineageListener"
+
+READER = {
+    "absences": "snaploom.reader:absences",
+    "read": "snaploom.reader:read",
+    "schema": "snaploom.reader:schema",
+}
+"""What `snaploom` itself offers, by name: all of it needs Spark's types."""
+
+SKIPPING = {
+    "disable": "snaploom.skipping.spark.enable:disable",
+    "enable": "snaploom.skipping.spark.enable:enable",
+    "explain": "snaploom.skipping.spark.explain:explain",
+    "is_enabled": "snaploom.skipping.spark.enable:is_enabled",
+    "reset_statistics": "snaploom.skipping.spark.statistics:reset_statistics",
+    "skipping_index": "snaploom.skipping.spark.indexbuilder:skipping_index",
+    "skipping_indexes": "snaploom.skipping.spark.indexbuilder:skipping_indexes",
+    "sql": "snaploom.skipping.spark.sqlfrontend:sql",
+    "statistics": "snaploom.skipping.spark.statistics:statistics",
+    "without_skipping": "snaploom.skipping.spark.enable:without_skipping",
+}
+"""What `snaploom.skipping` offers, by name: all of it needs Spark."""
+
+
+def resolve(name: str) -> object:
+    """The object that `package.module:attribute` names."""
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)

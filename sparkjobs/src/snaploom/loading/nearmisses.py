@@ -1,0 +1,127 @@
+"""Names that were probably meant: near misses, and names of earlier designs.
+
+Earlier designs of the same resources used other names (rule W1); people
+with files of earlier versions get the new name rather than a near miss by spelling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
+
+FORMER_NAMES = {
+    "equivalentFields": ("representations",),
+    "fields": ("joinKey",),
+    "castType": ("castDataType",),
+    "sourceUris": ("sourceUriGlobs",),
+    "snapshotConfig": ("snapshot", "snapshotFormat"),
+    "snapshotFilters": ("snapshotFilter",),
+    "interval": ("fromInterval",),
+    "inverval": ("fromInterval",),
+    "prefrence": ("preference",),
+    "catchupOrder": ("snapshotCatchupMode",),
+    "output": ("outputFolder",),
+    "dataUri": ("folderUri",),
+    "metadataUri": ("folderUri",),
+    "format": ("dataFormat",),
+    "compression": ("dataCompression",),
+    "snapshot": ("snapshotFormat", "snapshotFilter"),
+    "hivePartition": ("hivePartitioned",),
+    "autoDelete": ("snapshotAutoDelete",),
+    "missingMode": ("snapshotMissingMode",),
+    "transformation": ("transformations",),
+    "sqlQuery": ("dataQuery",),
+    "query": ("dataQuery",),
+    "connection": ("url",),
+    "behavior": ("behaviour",),
+    "timezone": ("timeZone", "defaultTimezone", "outputTimezone"),
+    "timeZone": ("timezone", "defaultTimezone", "outputTimezone"),
+}
+"""Names that were, or might well have been, and what they are called now."""
+
+MOST_COMPARED = 4_000_000
+"""Pairs of characters that are compared to guess a name; both names may be a user's. So many take
+half a second at most, and are those of a name of 20 characters with 10,000 like it."""
+
+_LONGEST_GUESSED = 256
+"""Characters of a name that are compared."""
+
+_SHORTEST_PART = 3
+"""Letters of a name that are enough to take a longer one for it, where only one begins so."""
+
+LISTED = 12
+"""Allowed names that a message lists before it gives the number of the others."""
+
+
+class Guesses:
+    """Guesses of what the names of one set of resources were meant for.
+
+    Comparing names with one another takes as long as both are together. Once it has taken as much
+    as `MOST_COMPARED`, there are no more guesses.
+    """
+
+    def __init__(self) -> None:
+        self._left = MOST_COMPARED
+
+    def did_you_mean(self, name: str, known: Collection[str]) -> str:
+        """As `did_you_mean`, while there is work left."""
+        if self._left > 0:
+            self._left -= _pairs(name, known)
+        return did_you_mean(name, known) if self._left > 0 else ""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question that names the most similar of the known names; empty when none is near."""
+    near = nearest(name, known)
+    return f"did you mean `{near}`?" if near else ""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The most similar of the known names, ignoring case; None when none is near.
+
+    None as well where there are so many that finding it would take more than `MOST_COMPARED`.
+    """
+    folded: dict[str, str] = {}
+    for candidate in known:
+        folded.setdefault(candidate.casefold(), candidate)
+    if _pairs(name, folded) > MOST_COMPARED:
+        return None
+    wanted = name.casefold()[:_LONGEST_GUESSED]
+    near = get_close_matches(wanted, folded, n=1, cutoff=0.6)
+    # `separator` is `sep`, and `desc` a description: no other way to spell them is that near.
+    near = near or [each for each in folded if _is_short_for(*sorted((each, wanted), key=len))]
+    return folded[near[0]] if len(near) == 1 else None
+
+
+def _is_short_for(short: str, long: str) -> bool:
+    return len(short) >= _SHORTEST_PART and long.startswith(short)
+
+
+def _pairs(name: str, known: Collection[str]) -> int:
+    """Pairs of characters of a name and those it is compared with."""
+    return min(len(name), _LONGEST_GUESSED) * sum(map(len, known))
+
+
+def field_hint(name: str, allowed: tuple[str, ...]) -> str:
+    """What to write instead of a field that does not exist at a place."""
+    renamed = _renamed(name, allowed)
+    if renamed is not None:
+        return f"it is called `{renamed}`"
+    return did_you_mean(name, allowed)
+
+
+def meant_field(name: str, allowed: tuple[str, ...]) -> str | None:
+    """The field that a name which does not exist was probably meant for."""
+    return _renamed(name, allowed) or nearest(name, allowed)
+
+
+def _renamed(name: str, allowed: tuple[str, ...]) -> str | None:
+    return next((new for new in FORMER_NAMES.get(name, ()) if new in allowed), None)
+
+
+def listing(allowed: tuple[str, ...]) -> str:
+    """What is allowed, as far as it is short enough to help."""
+    if not allowed:
+        return ""
+    more = f" and {len(allowed) - LISTED} more" if len(allowed) > LISTED else ""
+    return f"{', '.join(allowed[:LISTED])}{more}"

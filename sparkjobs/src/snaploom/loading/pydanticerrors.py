@@ -1,0 +1,290 @@
+"""Turns pydantic's errors to findings about declarations.
+
+Every error type that a model can raise has words here; any other still gives a finding with
+what was found. What was found is never shown where a secret may stand: below credentials, in a
+field that is named like one, or in a JDBC URL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from snaploom.loading.longforms import TYPE_NAMES, long_form
+from snaploom.loading.modelfields import allowed_names, elsewhere, form_at, target_at
+from snaploom.loading.nearmisses import did_you_mean, field_hint, listing, meant_field
+from snaploom.loading.nodes import Node, Segment, join_path, scalar_at
+from snaploom.models.base import CONTRADICTION, ApiModel
+from snaploom.models.codes import make_finding
+from snaploom.models.common import DataType
+from snaploom.models.finding import Finding
+
+TYPES = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_parsing_size": "a whole number of 64 bits",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "mapping_type": "a mapping",
+    "dict_type": "a mapping",
+    "frozen_dict_type": "a mapping",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "set_type": "a list",
+    "frozen_set_type": "a list",
+    "iterable_type": "a list",
+    "none_required": "nothing",
+    "string_unicode": "text",
+}
+"""Expected types (SL112), by pydantic's error type."""
+
+PATTERNS = {
+    r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$": (
+        "letters, digits, '-', '_' and '.', with a letter or digit first and last"
+    ),
+    r"^[A-Za-z_][A-Za-z0-9_]*$": "letters, digits and '_', not beginning with a digit",
+    r"^[A-Z][A-Z0-9_]*$": "capital letters, digits and '_', such as MIN_MAX",
+    r"^[1-9][0-9]*[kmgtKMGT]i?[bB]?$": "an amount of memory such as 512m or 4g",
+    r"^/[^:]*$": "an absolute path without ':'",
+}
+"""What the patterns of the models mean; another pattern is shown as it is."""
+
+_SECRET = re.compile(r"credential|plaintext|passw|secret|token|accesskey|private", re.IGNORECASE)
+_LONGEST_SHOWN = 80
+
+
+def findings_of(
+    error: ValidationError, model: type[ApiModel], node: Node, resource: str
+) -> tuple[Finding, ...]:
+    """Every fault of one resource, with paths from its root."""
+    kept = [
+        details
+        for details in error.errors(include_url=False, include_input=True)
+        if not _is_short_by_faults(details)
+    ]
+    misspelt = {place for details in kept for place in _meant(details, model)}
+    return tuple(
+        _finding(details, model, node, resource)
+        for details in kept
+        if not (details["type"] == "missing" and details["loc"] in misspelt)
+    )
+
+
+def _meant(details: ErrorDetails, model: type[ApiModel]) -> Iterator[tuple[Segment, ...]]:
+    """The place that an unknown field was meant for: that field is not missing as well."""
+    if details["type"] == "extra_forbidden":
+        *above, name = details["loc"]
+        meant = meant_field(str(name), allowed_names(model, tuple(above)))
+        if meant is not None:
+            yield (*above, meant)
+
+
+def _is_short_by_faults(details: ErrorDetails) -> bool:
+    """A list that is long enough counts as too short when its members have faults of their own."""
+    given = details["input"]
+    return (
+        details["type"] == "too_short"
+        and isinstance(given, list)
+        and len(given) >= int(details["ctx"]["min_length"])
+    )
+
+
+def _finding(details: ErrorDetails, model: type[ApiModel], node: Node, resource: str) -> Finding:
+    loc = tuple(segment for segment in details["loc"] if segment != "[key]")
+    words = _words(details, model, loc)
+    shown = words.get("found", _found(details, loc))
+    quoted = _quoting_hint(details["type"], node, loc)
+    return make_finding(
+        words["code"],
+        words["message"],
+        resource=resource,
+        path=join_path(_refined(details, loc)),
+        found=shown,
+        expected=words.get("expected", ""),
+        hint=words.get("hint", "") or quoted,
+    )
+
+
+def _words(
+    details: ErrorDetails, model: type[ApiModel], loc: tuple[Segment, ...]
+) -> dict[str, str]:
+    kind, context = details["type"], details.get("ctx", {})
+    if kind == "extra_forbidden":
+        return _unknown_field(model, loc)
+    if kind == "missing":
+        return {
+            "code": "SL111",
+            "message": f"`{loc[-1]}` is missing",
+            "found": "nothing",
+            "expected": form_at(model, loc) or f"a value for `{loc[-1]}`",
+            "hint": f"add `{loc[-1]}`",
+        }
+    if kind in TYPES:
+        return {
+            "code": "SL112",
+            "message": "the value has the wrong type",
+            "expected": (form_at(model, loc) if TYPES[kind] == "a mapping" else "") or TYPES[kind],
+            "hint": long_form(target_at(model, loc), str(loc[-1]) if loc else "", details["input"])
+            or _reference_hint(details["input"]),
+        }
+    if kind in ("enum", "literal_error"):
+        return _not_listed(str(context.get("expected", "")), details["input"])
+    if kind == "one_of":
+        return {
+            "code": "SL114",
+            "message": f"exactly one of these must be given: {context['expected']}",
+            "found": str(context["found"]),
+            "expected": "exactly one",
+            "hint": "add one of them" if context["found"] == "none" else "keep one of them",
+        }
+    if kind == "duplicate_member":
+        return {
+            "code": "SL115",
+            "message": f"{context['key']} is listed twice",
+            "found": f"members {context['first']} and {context['second']}",
+            "expected": "each once",
+            "hint": "remove one of the two",
+        }
+    if kind == CONTRADICTION:
+        parts = {name: str(context[name]) for name in ("message", "found", "expected", "hint")}
+        return {"code": "SL116", **parts}
+    bound = _bound(kind, context)
+    return {
+        "code": "SL113",
+        "message": "the value is not allowed",
+        "expected": bound,
+        "hint": f"write {bound}" if bound else "",
+    }
+
+
+def _unknown_field(model: type[ApiModel], loc: tuple[Segment, ...]) -> dict[str, str]:
+    name = str(loc[-1])
+    allowed = allowed_names(model, loc[:-1])
+    return {
+        "code": "SL110",
+        "message": f"there is no field `{name}` here",
+        "found": name,
+        "expected": listing(allowed),
+        "hint": _type_hint(model, loc)
+        or field_hint(name, allowed)
+        or _elsewhere_hint(model, name)
+        or "remove it",
+    }
+
+
+def _type_hint(model: type[ApiModel], loc: tuple[Segment, ...]) -> str:
+    """The name that a type has here, of one that SQL calls otherwise."""
+    called = TYPE_NAMES.get(str(loc[-1]).lower())
+    return f"it is called `{called}`" if called and target_at(model, loc[:-1]) is DataType else ""
+
+
+def _elsewhere_hint(model: type[ApiModel], name: str) -> str:
+    place = elsewhere(model, name)
+    return f"there is one at {place}; move it there, or remove it" if place else ""
+
+
+def _not_listed(expected: str, given: object) -> dict[str, str]:
+    names = tuple(re.findall(r"'([^']*)'", expected))
+    return {
+        "code": "SL113",
+        "message": "the value is not one of those that are allowed",
+        "expected": ", ".join(names) if names else expected,
+        "hint": did_you_mean(given, names) if isinstance(given, str) else "",
+    }
+
+
+def _bound(kind: str, context: dict[str, object]) -> str:
+    match kind:
+        case "greater_than":
+            return f"more than {context['gt']}"
+        case "greater_than_equal":
+            return f"at least {context['ge']}"
+        case "less_than":
+            return f"less than {context['lt']}"
+        case "less_than_equal":
+            return f"at most {context['le']}"
+        case "multiple_of":
+            return f"a multiple of {context['multiple_of']}"
+        case "string_too_short":
+            return f"at least {_count(context['min_length'], 'character')}"
+        case "string_too_long":
+            return f"at most {_count(context['max_length'], 'character')}"
+        case "too_short":
+            return f"at least {_count(context['min_length'], 'member')}"
+        case "too_long":
+            return f"at most {_count(context['max_length'], 'member')}"
+        case "string_pattern_mismatch":
+            pattern = str(context["pattern"])
+            return PATTERNS.get(pattern, f"text that matches {pattern}")
+        case _:
+            return ""
+
+
+def _count(number: object, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _refined(details: ErrorDetails, loc: tuple[Segment, ...]) -> tuple[Segment, ...]:
+    """The second of two equal members rather than the list."""
+    if details["type"] == "duplicate_member":
+        return (*loc, int(details["ctx"]["second"]))
+    return loc
+
+
+def _found(details: ErrorDetails, loc: tuple[Segment, ...]) -> str:
+    if is_secret(loc):
+        return "(not shown: it may be secret)"
+    return display(details["input"])
+
+
+def is_secret(loc: tuple[Segment, ...]) -> bool:
+    """Whether the value at a place may hold a secret."""
+    names = [segment for segment in loc if isinstance(segment, str)]
+    in_jdbc = "jdbc" in names and names[-1] in ("url", "connection")
+    return in_jdbc or any(_SECRET.search(name) for name in names)
+
+
+def display(value: object) -> str:
+    """A value as the user would recognise it; of anything larger than a scalar only its shape."""
+    match value:
+        case None:
+            return "nothing (null)"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return (
+                f"'{value}'" if len(value) <= _LONGEST_SHOWN else f"'{value[:_LONGEST_SHOWN]}...'"
+            )
+        case dict():
+            return "a mapping" if value else "an empty mapping"
+        case list() | tuple():
+            return f"a list of {_count(len(value), 'member')}" if value else "an empty list"
+        case _:
+            return str(value)[:_LONGEST_SHOWN]
+
+
+def _reference_hint(given: object) -> str:
+    """A reference in the form of an earlier design, which has a name in a mapping."""
+    if isinstance(given, dict) and isinstance(given.get("name"), str):
+        return f"references are names: write only `{given['name']}`"
+    return ""
+
+
+def _quoting_hint(kind: str, node: Node, loc: tuple[Segment, ...]) -> str:
+    """Text that YAML takes for something else, because it is not in quotes."""
+    scalar = scalar_at(node, loc)
+    if kind != "string_type" or scalar is None or is_secret(loc):
+        return ""
+    if scalar.value is None:
+        return "give a value, or leave the field out"
+    return f'put it in quotes: "{scalar.text}"'

@@ -1,0 +1,195 @@
+"""Acquires a lease for a run, renews it in a thread, and releases it.
+
+`LeaseKeeper.keeping` is how it is used. Only a lease held by another keeps a run from working:
+before it begins, and before each further snapshot. What is in hand is finished, since publishing it
+twice is impossible (rule P17); and where nobody answers, the run goes on with a warning.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from snaploom.errors import LeaseNotObtained, SnaploomError
+from snaploom.storage.leases import Lease, LeaseState
+from snaploom.storage.objectstore import STORE_FAILURES
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class LeaseTerms:
+    """Seconds."""
+
+    duration: int = 30
+    """Without a renewal, after which others may take a lease: twice what Kubernetes' controllers
+    use, since nothing but time is lost by waiting, and a driver of Spark may be short of CPU."""
+    every: float = 10.0
+    """Between renewals: a third, so that two may be lost."""
+    patience: float = 60.0
+    """Before a run gives up that finds another one at work: long enough to see that a holder is
+    gone, and for one that is replaced to end, which a pod has 30 s for."""
+    poll_every: float = 1.0
+    """Between two looks of those who wait."""
+
+
+TERMS = LeaseTerms()
+
+
+class LeaseKeeper:
+    """A run's participation in the election for a lease.
+
+    Args:
+        lease: of the folder.
+        holder: id of the run.
+        terms: how long everything takes.
+        clock: seconds that never go back, by which everything is decided.
+        wait: waits for seconds, and raises when the run is to stop.
+    """
+
+    def __init__(
+        self,
+        lease: Lease,
+        holder: str,
+        terms: LeaseTerms = TERMS,
+        clock: Callable[[], float] = time.monotonic,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._lease = lease
+        self._holder = holder
+        self._terms = terms
+        self._clock = clock
+        self._wait = wait
+        self._lock = threading.Lock()
+        self._held: LeaseState | None = None
+        self._renewed_at: float | None = None
+        self._rival = ""
+        self._seen = ("", 0.0)
+        self._is_warned = False
+        self._is_over = False
+
+    @contextmanager
+    def keeping(self, on_wait: Callable[[str], None]) -> Iterator[None]:
+        """Hold the lease for the duration of the block, and release it at its end.
+
+        Args:
+            on_wait: called once with the holder, when it has to wait.
+
+        Raises:
+            LeaseNotObtained: another run is at work.
+            Exception: whatever `wait` raises.
+        """
+        ended = threading.Event()
+
+        def renew() -> None:
+            while not ended.wait(self._terms.every):
+                self.keep()
+
+        try:
+            self.acquire(on_wait)
+            threading.Thread(target=renew, name="snaploom-lease", daemon=True).start()
+            yield
+        finally:
+            ended.set()
+            self.release()
+
+    def acquire(self, on_wait: Callable[[str], None]) -> None:
+        """Acquire the lease as soon as it is free; see `keeping`."""
+        deadline = self._clock() + self._terms.patience
+        is_reported = False
+        while rival := self._try():
+            if self._clock() >= deadline:
+                raise _not_obtained(rival, f"it was waited for {self._terms.patience:.0f} s")
+            if not is_reported:
+                on_wait(rival)
+                is_reported = True
+            self._wait(self._terms.poll_every)
+
+    def keep(self) -> None:
+        """Renew the lease once, or try to acquire it again; raises nothing."""
+        with self._lock:
+            if self._is_over:
+                return
+            started = self._clock()
+            try:
+                if self._held is not None:
+                    self._held = self._lease.renew(self._held)
+                if self._held is not None:
+                    self._renewed_at = started
+                else:
+                    self._rival = self._reach()
+            except SnaploomError as error:
+                self._warn(error)
+
+    def check(self) -> None:
+        """Whether more work may be begun.
+
+        Raises:
+            LeaseNotObtained: another run holds the lease.
+        """
+        at = self._renewed_at
+        if at is None or self._clock() - at >= self._terms.duration:
+            # This process slept, or nobody answered: others may have taken it meanwhile.
+            self.keep()
+        if self._rival:
+            raise _not_obtained(self._rival, "it took the lease while this run was silent")
+
+    def release(self) -> None:
+        """Release it if it is ours; when that fails, others wait until it has expired."""
+        with self._lock:
+            self._is_over = True
+            try:
+                self._lease.release(self._holder)
+            except SnaploomError as error:
+                _log.info("cannot release the lease: %s", error.message)
+
+    def _try(self) -> str:
+        """Take the lease if it is free; who else holds it, or nothing when that is unknown."""
+        with self._lock:
+            try:
+                return self._reach()
+            except STORE_FAILURES as error:
+                self._warn(error)
+                return ""
+
+    def _reach(self) -> str:
+        """Take the lease unless somebody who lives holds it; who does."""
+        started = self._clock()
+        seen = self._lease.read()
+        if seen.holder not in ("", self._holder) and not self._is_silent(seen):
+            return seen.holder
+        self._held = self._lease.take(seen, self._holder, self._terms.duration)
+        if self._held is None:
+            rival = self._lease.read().holder
+            return "" if rival == self._holder else rival
+        self._renewed_at = started
+        self._is_warned = False
+        return ""
+
+    def _is_silent(self, seen: LeaseState) -> bool:
+        """Whether a lease did not change for as long as its holder promised to renew it."""
+        mark, since = self._seen
+        if seen.mark != mark:
+            self._seen = seen.mark, self._clock()
+            return False
+        return self._clock() - since >= seen.seconds
+
+    def _warn(self, error: SnaploomError) -> None:
+        if not self._is_warned:
+            self._is_warned = True
+            _log.warning(
+                "the run goes on without its lease, so that another one may do the same work: %s",
+                error.message,
+            )
+
+
+def _not_obtained(rival: str, found: str) -> LeaseNotObtained:
+    return LeaseNotObtained(
+        f"run {rival} is at work on this output",
+        found=found,
+        hint="run again when it has ended; what it publishes is not woven twice",
+    )

@@ -1,0 +1,311 @@
+"""What the statistics in Parquet footers prove about a column, without reading a data page.
+
+Sources and indexes trust statistics by this one rule. Its answers must equal what Spark would read:
+a wrong bound loses rows. So it lists what is known to hold, and everything else is left to a scan:
+
+- the writer is one whose statistics are known to be right (`_WRITERS`); others are scanned;
+- the Parquet type is exactly what Spark reads as the term's type (`_reads_as`); widened integers,
+  unsigned integers, milliseconds, nanoseconds, INT96 and other decimals are scanned;
+- statistics of float and double may hide NaN (rule S2): only counts are taken from them;
+- dates before 1582-10-15 and timestamps before 1900 may be rebased by the reader, unless Spark 3 or
+  newer wrote them in the proleptic calendar, by its own note;
+- bounds of text of 64 bytes or more may have been cut (rule S3): taken only from Arrow, which omits
+  bounds rather than cutting them. A shorter cut bound, which Parquet's Java library writes when
+  asked to, is still a bound: it was rounded downwards or upwards;
+- a column that is not in the file is NULL in every row, unless it was added with a default (rule
+  S19).
+
+Source of the footer's fields: the Parquet format's `parquet.thrift` and `LogicalTypes.md`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_WRITERS = {"parquet-mr": (1, 10), "parquet-cpp-arrow": (8, 0), "DuckDB": (1, 1)}
+"""Writers whose statistics are trusted, from which version on. Parquet's Java library ordered text
+by signed bytes before 1.10, Arrow ordered decimals so before 4; each of these is tested."""
+_WRITER = re.compile(r"(parquet-mr|parquet-cpp-arrow|DuckDB) version v?(\d+)\.(\d+)")
+
+_NEVER_CUTS = "parquet-cpp-arrow"
+_CUT_LENGTH = 64
+"""Shortest length at which writers cut text unasked, in bytes."""
+
+_GREGORIAN_DAY = -141_427
+"""1582-10-15 in days: from here on the calendars agree about dates."""
+_GREGORIAN_MICROS = -2_208_902_400_000_000
+"""1900-01-02T00:00:00Z in microseconds: from here on Spark rebases no timestamp in any zone."""
+
+_SPARK_VERSION = b"org.apache.spark.version"
+_SPARK_LEGACY_CALENDAR = b"org.apache.spark.legacyDateTime"
+_SPARK_LEGACY_INT96 = b"org.apache.spark.legacyINT96"
+_SPARK_TIME_ZONE = b"org.apache.spark.timeZone"
+
+_INTEGER_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+_DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
+
+
+Value = bool | int | Decimal | bytes
+"""A value in Catalyst's internal form: text is UTF-8, a date its days since 1970."""
+
+
+@dataclass(frozen=True)
+class ColumnStatistics:
+    """What a footer proves about a column; everything here is exact."""
+
+    values: int
+    """Rows in which it is not NULL."""
+    nulls: int
+    """Rows in which it is NULL."""
+    bounds: tuple[tuple[Value, Value], ...] | None
+    """Least and greatest value of each row group that has values; None where they are not sure."""
+
+
+def depends_on_zone(metadata: pq.FileMetaData) -> bool:
+    """Whether Spark wrote in the old calendar, which was a local one, and does not state where.
+
+    Timestamps of such a file are other ones when the reader's time zone is another.
+    """
+    notes = metadata.metadata or {}
+    version = notes.get(_SPARK_VERSION)
+    is_old = version is not None and version < b"3."
+    is_legacy = _SPARK_LEGACY_CALENDAR in notes or _SPARK_LEGACY_INT96 in notes
+    return (is_old or is_legacy) and _SPARK_TIME_ZONE not in notes
+
+
+def column_statistics(
+    metadata: pq.FileMetaData, names: Sequence[str], data_type: str, *, is_case_sensitive: bool
+) -> ColumnStatistics | None:
+    """What a footer proves about a column or a nested field.
+
+    Args:
+        metadata: the footer.
+        names: from the top-level column to the field.
+        data_type: Spark's type, as its `catalogString`.
+        is_case_sensitive: whether names differ by case (`spark.sql.caseSensitive`).
+
+    Returns:
+        None where nothing is proved, or where the file lacks the column (`lacks`).
+    """
+    leaf = _trusted_leaf(metadata, names, data_type, is_case_sensitive)
+    if leaf is None:
+        return None
+    counts = _counts(metadata, leaf)
+    if counts is None:
+        return None
+    values, nulls = counts
+    bounds = _bounds(metadata, leaf, data_type) if values else ()
+    return ColumnStatistics(values, nulls, bounds)
+
+
+def lacks(metadata: pq.FileMetaData, names: Sequence[str], *, is_case_sensitive: bool) -> bool:
+    """Whether a file surely lacks a column or a nested field: Spark reads NULL, or its default."""
+    return _leaf(metadata, names, is_case_sensitive) is _ABSENT
+
+
+def readable_leaf(
+    metadata: pq.FileMetaData, names: Sequence[str], data_type: str, *, is_case_sensitive: bool
+) -> int | None:
+    """Position of the leaf that holds exactly the values that Spark reads as a column.
+
+    Returns:
+        None when that is not sure, or when the file lacks the column.
+    """
+    leaf = _trusted_leaf(metadata, names, data_type, is_case_sensitive)
+    if leaf is None or _is_never_rebased(None, data_type, metadata):
+        return leaf
+    # The file does not name its calendar, but its bounds may show that it does not matter.
+    counts = _counts(metadata, leaf)
+    if counts is None:
+        return None
+    is_sure = counts[0] == 0 or _bounds(metadata, leaf, data_type) is not None
+    return leaf if is_sure else None
+
+
+def stored_column(
+    metadata: pq.FileMetaData, name: str, among: Sequence[str]
+) -> tuple[str, str] | None:
+    """Name, as the file spells it, and type of a top-level column.
+
+    Args:
+        metadata: the footer.
+        name: of the column, in any case.
+        among: Spark's types; the first as which the column is read unchanged is its type.
+
+    Returns:
+        None where there is no such column, or several.
+    """
+    leaf = _leaf(metadata, (name,), is_case_sensitive=False)
+    if leaf is None or leaf is _ABSENT:
+        return None
+    column = metadata.schema.column(leaf)
+    return next(((column.path, each) for each in among if _reads_as(column, each)), None)
+
+
+def _trusted_leaf(
+    metadata: pq.FileMetaData, names: Sequence[str], data_type: str, is_case_sensitive: bool
+) -> int | None:
+    """Position of a leaf of the type, by a writer whose statistics are trusted."""
+    leaf = _leaf(metadata, names, is_case_sensitive)
+    if leaf is None or leaf is _ABSENT or _trusted_writer(metadata) is None:
+        return None
+    column = metadata.schema.column(leaf)
+    return None if column.max_repetition_level > 0 or not _reads_as(column, data_type) else leaf
+
+
+def same_name(one: str, other: str, is_case_sensitive: bool) -> bool:
+    """Whether Spark takes two names of columns for the same."""
+    return one == other if is_case_sensitive else one.lower() == other.lower()
+
+
+_ABSENT = -1
+
+
+def _leaf(metadata: pq.FileMetaData, names: Sequence[str], is_case_sensitive: bool) -> int | None:
+    """Position of a term's leaf; `_ABSENT` when the file lacks it, None when that is not sure."""
+
+    def folded(name: str) -> str:
+        return name if is_case_sensitive else name.lower()
+
+    try:
+        fields = list(metadata.schema.to_arrow_schema())
+    except (NotImplementedError, pa.ArrowException):
+        return None
+    for depth, name in enumerate(names):
+        found = [one for one in fields if folded(one.name) == folded(name)]
+        if not found:
+            return _ABSENT
+        is_last = depth == len(names) - 1
+        if len(found) > 1 or (not is_last and not pa.types.is_struct(found[0].type)):
+            return None
+        if not is_last:
+            fields = list(found[0].type)
+    # Paths are joined with dots, so a name with a dot may look like a nested field.
+    path = folded(".".join(names))
+    leaves = [
+        position
+        for position in range(metadata.num_columns)
+        if folded(metadata.schema.column(position).path) == path
+    ]
+    return leaves[0] if len(leaves) == 1 else None
+
+
+def _trusted_writer(metadata: pq.FileMetaData) -> str | None:
+    match = _WRITER.match(metadata.created_by or "")
+    if match is None or (int(match[2]), int(match[3])) < _WRITERS[match[1]]:
+        return None
+    return match[1]
+
+
+def _reads_as(column: pq.ColumnSchema, data_type: str) -> bool:
+    """Whether a Parquet column holds exactly the values that Spark reads as the type."""
+    physical, kind = column.physical_type, column.logical_type.type
+    if data_type in _INTEGER_BITS:
+        bits = _INTEGER_BITS[data_type]
+        if physical != ("INT64" if bits == 64 else "INT32"):
+            return False
+        if kind == "NONE":
+            return bits >= 32
+        return kind == "INT" and str(column.logical_type) == f"Int(bitWidth={bits}, isSigned=true)"
+    decimal = _DECIMAL.fullmatch(data_type)
+    if decimal is not None:
+        same = (column.precision, column.scale) == (int(decimal[1]), int(decimal[2]))
+        return kind == "DECIMAL" and same
+    if data_type in ("timestamp", "timestamp_ntz"):
+        text = str(column.logical_type)
+        utc = "true" if data_type == "timestamp" else "false"
+        is_same = f"isAdjustedToUTC={utc}," in text and "timeUnit=microseconds" in text
+        return physical == "INT64" and kind == "TIMESTAMP" and is_same
+    return (data_type, physical, kind) in _PLAIN
+
+
+_PLAIN = {
+    ("boolean", "BOOLEAN", "NONE"),
+    ("float", "FLOAT", "NONE"),
+    ("double", "DOUBLE", "NONE"),
+    ("date", "INT32", "DATE"),
+    ("string", "BYTE_ARRAY", "STRING"),
+    ("binary", "BYTE_ARRAY", "NONE"),
+}
+"""Spark's type, Parquet's physical type, Parquet's logical type."""
+
+
+def _counts(metadata: pq.FileMetaData, leaf: int) -> tuple[int, int] | None:
+    """Rows in which the leaf is not NULL, and in which it is; None unless every group states it."""
+    is_required = metadata.schema.column(leaf).max_definition_level == 0
+    rows = nulls = 0
+    for position in range(metadata.num_row_groups):
+        group = metadata.row_group(position)
+        column = group.column(leaf)
+        rows += group.num_rows
+        if group.num_rows == 0 or is_required:
+            continue
+        statistics = column.statistics
+        if statistics is None or not statistics.has_null_count:
+            return None
+        if column.num_values != group.num_rows or not 0 <= statistics.null_count <= group.num_rows:
+            return None
+        nulls += statistics.null_count
+    return (rows - nulls, nulls) if rows == metadata.num_rows else None
+
+
+def _bounds(
+    metadata: pq.FileMetaData, leaf: int, data_type: str
+) -> tuple[tuple[Value, Value], ...] | None:
+    """Least and greatest value by group; None unless every group with values proves its own."""
+    if data_type in ("float", "double"):
+        return None
+    found: list[tuple[Value, Value]] = []
+    for position in range(metadata.num_row_groups):
+        group = metadata.row_group(position)
+        statistics = group.column(leaf).statistics
+        nulls = statistics.null_count if statistics is not None else None
+        if group.num_rows == 0 or nulls == group.num_rows:
+            continue
+        if statistics is None or not statistics.has_min_max:
+            return None
+        low, high = (_value(raw, data_type) for raw in (statistics.min_raw, statistics.max_raw))
+        if low is None or high is None or low > high:  # type: ignore[operator]
+            return None
+        found.append((low, high))
+    if not found or not _is_uncut(found, metadata):
+        return None
+    least = min(low for low, _ in found)
+    return tuple(found) if _is_never_rebased(least, data_type, metadata) else None
+
+
+def _value(raw: object, data_type: str) -> Value | None:
+    """A statistic in Catalyst's internal form; None when it is not a value of the type."""
+    decimal = _DECIMAL.fullmatch(data_type)
+    if decimal is not None:
+        unscaled = int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else raw
+        if not isinstance(unscaled, int) or abs(unscaled) >= 10 ** int(decimal[1]):
+            return None
+        digits = tuple(int(digit) for digit in str(abs(unscaled)))
+        return Decimal((int(unscaled < 0), digits, -int(decimal[2])))
+    if data_type in _INTEGER_BITS:
+        half = 1 << (_INTEGER_BITS[data_type] - 1)
+        return raw if isinstance(raw, int) and -half <= raw < half else None
+    return raw if isinstance(raw, bool | int | bytes) else None
+
+
+def _is_uncut(bounds: Iterable[tuple[Value, Value]], metadata: pq.FileMetaData) -> bool:
+    each = (bound for pair in bounds for bound in pair)
+    longest = max((len(bound) for bound in each if isinstance(bound, bytes)), default=0)
+    return longest < _CUT_LENGTH or _trusted_writer(metadata) == _NEVER_CUTS
+
+
+def _is_never_rebased(minimum: object, data_type: str, metadata: pq.FileMetaData) -> bool:
+    """Whether Spark reads the values as they are, not shifted from the Julian calendar."""
+    limits = {"date": _GREGORIAN_DAY, "timestamp": _GREGORIAN_MICROS}
+    if data_type not in limits or (isinstance(minimum, int) and minimum >= limits[data_type]):
+        return True
+    notes = metadata.metadata or {}
+    version = notes.get(_SPARK_VERSION)
+    return version is not None and version >= b"3." and _SPARK_LEGACY_CALENDAR not in notes

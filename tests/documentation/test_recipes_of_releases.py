@@ -1,0 +1,229 @@
+"""Recipes of `docs/operating` that install, upgrade and remove the chart, by Helm and kubectl.
+
+Each is taken from its page, and run against a real API server, on resources with every optional
+section.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+from support.chart import CHART, RELEASE, Raw, helm
+from support.cluster import Cluster, running_control_plane
+from support.examples import BIN, REPOSITORY
+from support.fulldeclarations import an_index, complete_file
+from support.gotools import go_tool
+from support.helmrelease import Release
+from support.pages import DOCS, blocks_of
+from support.playednode import PlayedNode, played_node
+from support.sparkcrds import install_spark_crds
+
+from snaploom.models.crds import crd_name
+from snaploom.models.kinds import KINDS
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+OPERATING = DOCS / "operating"
+ROOM = "data"
+CRDS = [crd_name(kind) for kind in KINDS]
+NO_WAY_OUT = "http://127.0.0.1:9"
+"""A proxy that nobody serves: whoever asks for anything outside fails."""
+INSTALL = "helm install snaploom"
+UPGRADE = "helm upgrade snaploom"
+ROLL_BACK = "helm rollback snaploom"
+COMPARE = "helm template snaploom"
+UNINSTALL = "kubectl get outputdatasets,skippingindexes --all-namespaces \\\n  --output custom"
+EVERYTHING = "kubectl delete datasources"
+GONE = (
+    "deployments,services,configmaps,secrets,serviceaccounts,roles,rolebindings,clusterroles,"
+    "clusterrolebindings,validatingwebhookconfigurations"
+)
+"""Kinds of what `helm uninstall` takes away."""
+RUN_HERE = {
+    "air-gapped.md": [INSTALL],
+    "upgrade.md": [UPGRADE, ROLL_BACK, COMPARE],
+    "uninstall.md": [UNINSTALL, EVERYTHING],
+}
+"""How the blocks begin that tests of this file run."""
+RUN_ELSEWHERE = {
+    "uninstall.md": "test_operating.py runs the others: pausing, and letting a resource go",
+    "multi-tenancy.md": "test_operating.py runs them on resources with every section",
+    "supply-chain.md": "test_supply_audit.py calls .ci/audit.py, which `make audit` calls, with "
+    "advisories and bills of its own; the command of `make` is run by no test",
+}
+"""Pages with blocks that this file does not run, and which tests do."""
+NOT_RUN = {
+    "air-gapped.md": "step 1 and 2 push images into a registry, by whatever tool pushes there; no "
+    "command is shown. Step 3 is `make chart`, whose `helm package` is run here without its lint",
+}
+"""What a page says to do that is no block, and why nobody runs it."""
+
+
+@dataclass
+class Room:
+    """A cluster, a node, and the folder in which a person works."""
+
+    cluster: Cluster
+    node: PlayedNode
+    folder: Path
+
+    def run(self, recipe: str, code: int = 0) -> str:
+        """Run a recipe, which has to end with a code; what it printed."""
+        path = f"{self.folder / 'programs'}:{BIN}:{os.environ['PATH']}"
+        home = {"HOME": str(self.folder), "KUBECONFIG": str(self.cluster.kubeconfig)}
+        proxies = {"HTTPS_PROXY": NO_WAY_OUT, "HTTP_PROXY": NO_WAY_OUT, "NO_PROXY": "127.0.0.1"}
+        environment = {**os.environ, **home, **proxies, "PATH": path}
+        ended, printed = self.node.run(recipe, self.folder, environment)
+        assert ended == code, f"{recipe}\n{printed}"
+        return printed
+
+    @property
+    def release(self) -> Release:
+        return Release(self.cluster)
+
+    def resources(self) -> dict[str, tuple[str, object]]:
+        """UID and spec of all of our resources, by kind and name."""
+        return {
+            f"{each['kind']}/{each['metadata']['name']}": (each["metadata"]["uid"], each["spec"])
+            for each in self.cluster.kubectl.list(",".join(CRDS), ROOM)
+        }
+
+    def ours(self, kinds: str) -> str:
+        """Names of what there is of the chart, of some kinds, in all namespaces."""
+        selected = f"--selector=app.kubernetes.io/instance={RELEASE}"
+        return self.cluster.kubectl("get", kinds, "--all-namespaces", selected, "--output", "name")
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    """A cluster without our CRDs, in which jobs would run in one namespace."""
+    with running_control_plane(tmp_path / "cluster") as plane:
+        install_spark_crds(plane.kubectl)
+        plane.kubectl("create", "namespace", ROOM)
+        with played_node(plane, tmp_path / "node") as node:
+            folder = tmp_path / "home"
+            (folder / "programs").mkdir(parents=True)
+            (folder / "programs" / "helm").symlink_to(go_tool("helm"))
+            kubectl = f'#!/bin/sh\nexec {shlex.join(plane.kubectl.program)} "$@"\n'
+            (folder / "programs" / "kubectl").write_text(kubectl)
+            (folder / "programs" / "kubectl").chmod(0o755)
+            (folder / "charts").symlink_to(REPOSITORY / "charts")
+            yield Room(plane, node, folder)
+
+
+def block(page: str, beginning: str) -> str:
+    """The block of a page that begins so, without the indentation of a list."""
+    (found,) = [each for each in recipes(page) if each.startswith(beginning)]
+    return found
+
+
+def recipes(page: str) -> list[str]:
+    """The `bash` blocks of a page, also those in lists."""
+    return [each.text for each in blocks_of(OPERATING / page) if each.language == "bash"]
+
+
+def values_of_air_gapped() -> Raw:
+    """The values that the page shows."""
+    (text,) = [
+        each.text for each in blocks_of(OPERATING / "air-gapped.md")
+        if each.text.startswith("image:")
+    ]  # fmt: skip
+    found: Raw = yaml.safe_load(text)
+    return found
+
+
+def installed(room: Room) -> Raw:
+    """Install as the page without a way out says, and declare all kinds; the values."""
+    packed = room.folder / "packed"
+    helm("package", "--destination", packed, CHART)
+    (archive,) = packed.iterdir()
+    shutil.copy(archive, room.folder / "snaploom.tgz")
+    values = values_of_air_gapped()
+    (room.folder / "values.yaml").write_text(yaml.safe_dump(values))
+    room.run(block("air-gapped.md", INSTALL))
+    room.cluster.await_crds(*CRDS)
+    return values
+
+
+def declare(room: Room) -> dict[str, tuple[str, object]]:
+    """Resources with every optional section; UID and spec of each."""
+    room.run("snaploom init my-model")
+    model = room.folder / "my-model"
+    complete_file(model / "model.yaml", an_index("orders-wide", model))
+    room.run(f"kubectl apply --server-side --namespace {ROOM} --filename my-model/model.yaml")
+    return room.resources()
+
+
+def images_of(room: Room) -> set[str]:
+    """Images of all pods of the release, tests among them."""
+    pods = room.release.manifest().pods()
+    return {container["image"] for _, spec in pods for container in spec["containers"]}
+
+
+def test_install_without_a_way_out_takes_all_from_one_registry(room: Room) -> None:
+    values = installed(room)
+    job = room.node.settings[-1]["spark"]
+    for image in (*images_of(room), job["image"]):
+        assert image.startswith("registry.example/"), image
+    assert f"@{values['image']['digest']}" in " ".join(images_of(room))
+    assert job["image"].endswith(values["spark"]["image"]["digest"])
+    assert job["imagePullSecrets"] == values["spark"]["application"]["imagePullSecrets"]
+    pulled = [spec["imagePullSecrets"] for _, spec in room.release.manifest().pods()]
+    assert pulled == [values["imagePullSecrets"]] * 5
+    assert {name.partition("/")[0] for name in declare(room)} >= {"OutputDataset", "SkippingIndex"}
+
+
+def test_upgrade_and_the_way_back_keep_every_resource(room: Room) -> None:
+    values = installed(room)
+    before = declare(room)
+    (room.folder / "values.yaml").write_text(yaml.safe_dump(values | {"logs": {"level": "debug"}}))
+    difference = room.run(block("upgrade.md", COMPARE), code=1)
+    assert "+    logLevel: debug" in difference
+    room.run(block("upgrade.md", UPGRADE))
+    assert [each["logLevel"] for each in room.node.settings] == ["info", "debug"]
+    assert room.node.tested == [
+        f"{RELEASE}-test-{each}" for each in ("operator", "spark", "webhook")
+    ]
+    assert room.run(block("upgrade.md", COMPARE)) == ""
+    assert room.resources() == before
+    room.run(block("upgrade.md", ROLL_BACK))
+    assert room.node.settings[-1]["logLevel"] == "info"
+    assert room.resources() == before
+
+
+def test_uninstall_leaves_resources_and_the_next_installation_takes_them_over(room: Room) -> None:
+    installed(room)
+    before = declare(room)
+    printed = room.run(block("uninstall.md", UNINSTALL))
+    assert "orders-wide" in printed
+    assert room.ours(GONE) == ""
+    assert room.resources() == before
+    room.run(block("air-gapped.md", INSTALL))
+    assert room.resources() == before
+
+
+def test_all_of_it_leaves_nothing_of_ours_in_the_cluster(room: Room) -> None:
+    installed(room)
+    declare(room)
+    room.run(block("uninstall.md", UNINSTALL))
+    room.run(block("uninstall.md", EVERYTHING))
+    names = room.cluster.kubectl("get", "crds,namespaces", "--output", "name")
+    assert "snaploom" not in names.replace("sparkoperator", "")
+
+
+def test_no_recipe_of_a_page_is_run_by_nobody() -> None:
+    for page in sorted(OPERATING.glob("*.md")):
+        here = RUN_HERE.get(page.name, [])
+        others = [each for each in recipes(page.name) if not each.startswith(tuple(here))]
+        assert all(block(page.name, beginning) for beginning in here)
+        assert bool(others) == (page.name in RUN_ELSEWHERE), (page.name, others)
+    assert all((OPERATING / page).exists() for page in NOT_RUN)
+    with_helm = [each for page in RUN_ELSEWHERE for each in recipes(page) if "helm " in each]
+    assert with_helm == [block("uninstall.md", UNINSTALL)]

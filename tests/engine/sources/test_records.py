@@ -1,0 +1,70 @@
+"""What Spark passes over in JSON and text is an error; what is no fault of a file is read."""
+
+import json
+from decimal import Decimal
+
+import pytest
+from support.sources import NOW, files, reader, rows_at
+
+from snaploom.errors import SourceNotReadable
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize("schema", [None, [{"name": "a", "dataType": {"long": {}}}]])
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"a": 1}{"a": 2}\n', "more than one value"),
+        ('{"a": 1} x\n', "more than one value"),
+        ('{"a": 1},\n{"a": 2}\n', "more than one value"),
+        ('{"a": 1, "a": 2}\n', '"a" twice'),
+        ('{"a": 1}\n{"a": 1, "b": [{"c": NaN, "c": 2}]}\n', '"c" twice'),
+    ],
+)
+def test_lines_of_json_of_which_spark_would_drop_a_part_are_refused(
+    spark, tmp_path, text, told, schema
+):
+    (tmp_path / "a.json").write_text(text)
+    settings = {} if schema is None else {"schemaFields": schema}
+
+    with pytest.raises(SourceNotReadable, match=told) as caught:
+        reader(spark, files("json", tmp_path / "*", **settings)).read(NOW)
+
+    assert "a.json" in str(caught.value.found)
+    assert "PERMISSIVE" in str(caught.value.hint)
+
+
+def test_json_that_python_writes_is_read(spark, tmp_path):
+    rows = [
+        {"n": 2**63 - 1, "d": 0.1, "t": 'a \\ "b" \u2028 é', "x": float("nan")},
+        {"n": None, "d": 1e-7, "t": '}{ "a": 1, "a": 2', "x": float("-inf")},
+    ]
+    (tmp_path / "a.json").write_text("\n\n".join(map(json.dumps, rows)))
+
+    read = reader(spark, files("json", tmp_path / "*")).read(NOW).frame.orderBy("d").collect()
+
+    assert [(row["n"], row["d"], row["t"]) for row in reversed(read)] == [
+        (row["n"], row["d"], row["t"]) for row in rows
+    ]
+
+
+def test_integers_that_no_long_holds_are_read_exactly(spark, tmp_path):
+    (tmp_path / "a.json").write_text(f'{{"a": {2**63}}}')
+    assert rows_at(reader(spark, files("json", tmp_path / "*")), NOW) == [(Decimal(2**63),)]
+
+
+def test_a_source_may_take_records_as_they_come(spark, tmp_path):
+    (tmp_path / "a.json").write_text('{"a": 1}{"a": 2}\n')
+    lax = files("json", tmp_path / "*", formatOptions={"mode": "PERMISSIVE"})
+    assert rows_at(reader(spark, lax), NOW) == [(1,)]
+
+
+def test_text_that_is_not_utf_8_is_refused(spark, tmp_path):
+    (tmp_path / "a.txt").write_bytes("é\n".encode())
+    (tmp_path / "b.txt").write_bytes("é\n".encode("latin-1"))
+
+    assert rows_at(reader(spark, files("text", tmp_path / "a.txt")), NOW) == [("é",)]
+    with pytest.raises(SourceNotReadable, match="not UTF-8") as caught:
+        reader(spark, files("text", tmp_path / "*")).read(NOW)
+    assert "b.txt" in str(caught.value.found)

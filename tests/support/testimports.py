@@ -1,0 +1,106 @@
+"""Which tests a change can break: a test depends on all that it imports, directly or not.
+
+A test that may start a process depends on the whole product, as programs import what they like.
+Files that are not Python (declarations, charts, settings) have no imports: they can break any test.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[2]
+
+TESTS = REPOSITORY / "tests"
+
+_ROOTS = {
+    "snaploom": REPOSITORY / "sparkjobs/src",
+    "snaploom_operator": REPOSITORY / "operator/src",
+    "generation": REPOSITORY / "docs",
+    "strategies": TESTS,
+    "support": TESTS,
+}
+
+_STARTING = ("multiprocessing", "subprocess")
+"""What a module of tests imports that starts processes."""
+
+
+def files_to_test(changed: frozenset[Path]) -> list[Path]:
+    """Test files, sorted, that changes of these files (absolute paths) can break."""
+    files = sorted(TESTS.rglob("test_*.py"))
+    if any(_concerns_all(path) for path in changed):
+        return files
+    pages = any(path.suffix == ".md" for path in changed)
+    return [
+        path
+        for path in files
+        if (pages and TESTS / "documentation" in path.parents) or changed & everything_read(path)
+    ]
+
+
+def _concerns_all(path: Path) -> bool:
+    """Whether every test may depend on a file: fixtures, and what is neither code nor page."""
+    fixtures = path.parent == TESTS / "support" and path.stem.endswith("fixtures")
+    return fixtures or path == TESTS / "conftest.py" or path.suffix not in {".py", ".md"}
+
+
+def everything_read(test: Path) -> frozenset[Path]:
+    """The files of the repository that a test file imports, itself and its conftests included."""
+    found = {test, *_conftests(test)}
+    waiting = list(found)
+    while waiting:
+        for path in _imported(waiting.pop()) - found:
+            found.add(path)
+            waiting.append(path)
+    if any(_starts_programs(path) for path in found):
+        found |= _product()
+    return frozenset(found)
+
+
+def _conftests(test: Path) -> Iterator[Path]:
+    for folder in test.relative_to(TESTS).parents:
+        conftest = TESTS / folder / "conftest.py"
+        if conftest.exists():
+            yield conftest
+
+
+@cache
+def _product() -> frozenset[Path]:
+    return frozenset(
+        path for name in ("snaploom", "snaploom_operator") for path in _ROOTS[name].rglob("*.py")
+    )
+
+
+@cache
+def _starts_programs(path: Path) -> bool:
+    return TESTS in path.parents and any(
+        name.partition(".")[0] in _STARTING for name in _names(path)
+    )
+
+
+@cache
+def _imported(path: Path) -> frozenset[Path]:
+    """The files of the modules that a file imports, and of the packages around them."""
+    files: set[Path] = set()
+    for name in _names(path):
+        parts = name.split(".")
+        if root := _ROOTS.get(parts[0]):
+            for n in range(1, len(parts) + 1):
+                base = root.joinpath(*parts[:n])
+                modules = (base.with_suffix(".py"), base / "__init__.py")
+                files |= {each for each in modules if each.is_file()}
+    return frozenset(files)
+
+
+@cache
+def _names(path: Path) -> frozenset[str]:
+    """Dotted names in the imports of a file, wherever they stand in it."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(names)

@@ -1,0 +1,100 @@
+"""What a plan says that retention deletes is what a run's deletions end in a folder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.declarations import files, output, parsed
+from support.folders import a_folder, a_run, day, now, published
+
+from snaploom.jobs.weaving.preparation import published_state
+from snaploom.jobs.weaving.retention import delete_old_snapshots
+from snaploom.models.times import EpochNanos
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.bundling import bundle_for
+from snaploom.planning.explain import plan_json, plan_text
+from snaploom.planning.intervals import SourceSnapshots
+from snaploom.planning.plan import PublishedState, plan_run, publishing_times
+from snaploom.planning.retention import HeldSnapshot
+from snaploom.storage.stores import open_store
+
+DAY = 86_400 * 10**9
+LAST = 20
+"""The day that is the present of the generated histories."""
+
+
+def bundle(rules: dict[str, Any], mode: str = "OLDEST_FIRST") -> Bundle:
+    alone = {"dataModel.otherDataSources": [], "dataModel.dataRelationships": []}
+    folder = {
+        "outputFolder.snapshotAutoDelete": rules,
+        "outputFolder.snapshotCatchupMode": mode,
+    }
+    declared = parsed([files("customer"), output(**alone, **folder)])
+    return bundle_for("OutputDataset", "wide", declared)
+
+
+ages = st.integers(1, 15).map(lambda days: {"day": days})
+tiers = st.lists(
+    st.builds(lambda age, length: {"olderThan": age, "keepOneEvery": length}, ages, ages),
+    max_size=2,
+)
+rules = st.fixed_dictionaries(
+    {},
+    optional={
+        "maxSnapshotAge": ages,
+        "maxOldSnapshots": st.integers(0, 6),
+        "tiers": tiers,
+    },
+)
+days = st.sets(st.integers(0, LAST), max_size=8)
+
+
+@settings(max_examples=150, deadline=None)
+@given(rules, days, days, st.sampled_from(["OLDEST_FIRST", "NEWEST_FIRST"]))
+def test_the_forecast_is_what_a_run_deletes(
+    rules: dict[str, Any], held: set[int], offered: set[int], mode: str
+) -> None:
+    declared, present = bundle(rules, mode), EpochNanos(day(LAST))
+    folder = a_folder(open_store("memory:", create=True))
+    for number in sorted(held):
+        published(folder, number)
+    state = published_state(folder.store, folder.log.read())
+    listed = {"customer": SourceSnapshots.of(map(day, held | offered))}
+    plan = plan_run(declared, listed, state, present)
+    due = publishing_times(plan.snapshots or ())
+    deleted: list[int] = []
+    for place, time in enumerate(due):
+        published(folder, (time - day(0)) // DAY)
+        coming = due[place + 1 :]
+        deleted += delete_old_snapshots(folder, a_run(), declared.output, present, coming)
+    assert [removal.time for removal in plan.removing] == deleted
+
+
+def test_with_nothing_due_nothing_is_deleted() -> None:
+    state = PublishedState(tuple(HeldSnapshot(day(n), now()) for n in range(3)))
+    listed = {"customer": SourceSnapshots.of(map(day, range(3)))}
+    declared = bundle({"maxOldSnapshots": 0})
+    assert plan_run(declared, listed, state, now()).removing == ()
+
+
+def test_a_plan_shows_what_is_deleted_and_by_which_rule() -> None:
+    state = PublishedState(tuple(HeldSnapshot(day(n), now()) for n in range(8)))
+    listed = {"customer": SourceSnapshots.of(map(day, range(9)))}
+    plan = plan_run(bundle({"maxOldSnapshots": 1}), listed, state, now())
+    line = next(line for line in plan_text(plan).splitlines() if line.startswith("DELETE"))
+    assert line.startswith("DELETE  7 snapshots by maxOldSnapshots: 2020-01-01T00:00:00Z, ")
+    assert line.endswith(" and 2 more")
+    deletes = plan_json(plan)["deletes"]
+    assert isinstance(deletes, list)
+    assert deletes[0] == {"time": "2020-01-01T00:00:00Z", "rule": "maxOldSnapshots"}
+    assert len(deletes) == 7
+
+
+def test_candidates_that_are_skipped_alike_have_one_line() -> None:
+    listed = {"customer": SourceSnapshots.of(map(day, range(40)))}
+    plan = plan_run(bundle({}), listed, PublishedState(), now(), limit=1)
+    lines = plan_text(plan).splitlines()
+    assert sum(line.startswith(("PUBLISH", "SKIP")) for line in lines) == 2
+    assert lines[-1].startswith("     38 more, 2020-01-03T00:00:00Z to 2020-02-09T00:00:00Z  LIMIT")

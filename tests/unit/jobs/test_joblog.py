@@ -1,0 +1,62 @@
+"""What a job says: lines for people, or objects that say what they are about."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from snaploom.jobs.joblog import JobLog
+from snaploom.jobs.reports.identity import Owner
+from snaploom.models.times import parse_instant
+
+OWNER = Owner("OutputDataset", "wide", "team")
+
+
+def written(log: JobLog, *lines: str, reason: str = "") -> str:
+    stream = io.StringIO()
+    clock = lambda: parse_instant("2026-01-01T00:00:01.234567Z")  # noqa: E731
+    JobLog(log.is_json, log.run, log.resource, stream, clock).write(*lines, reason=reason)
+    return stream.getvalue()
+
+
+def test_without_a_word_lines_are_for_people() -> None:
+    assert written(JobLog.of({}, "ods-1", OWNER), "one", "two") == "one\ntwo\n"
+
+
+def test_an_object_says_what_it_is_about() -> None:
+    log = JobLog.of({"SNAPLOOM_LOG_FORMAT": "json"}, "ods-1", OWNER)
+    (line,) = written(log, "error wide:\n  full", reason="FolderNotWritable").splitlines()
+    assert json.loads(line) == {
+        "time": "2026-01-01T00:00:01.234Z",
+        "level": "error",
+        "logger": "snaploom.job",
+        "message": "error wide:\n  full",
+        "resource": "OutputDataset/team/wide",
+        "run": "ods-1",
+        "reason": "FolderNotWritable",
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "level"),
+    [
+        ("warning: slow", "warning"),
+        ("warning SL306 model.yaml", "warning"),
+        ("error SourceNotReadable: gone", "error"),
+        ("warnings are few", "info"),
+        ("published 7 rows", "info"),
+    ],
+)
+def test_the_level_is_what_the_line_begins_with(line: str, level: str) -> None:
+    log = JobLog.of({"SNAPLOOM_LOG_FORMAT": "JSON"}, "ods-1")
+    assert json.loads(written(log, line))["level"] == level
+
+
+def test_nobody_to_hear_is_no_fault() -> None:
+    class Closed(io.StringIO):
+        def write(self, _: str) -> int:
+            raise BrokenPipeError
+
+    JobLog(False, stream=Closed()).write("hello")
