@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -175,3 +176,76 @@ def test_no_command_takes_data_without_a_manifest_for_nothing(spark, tmp_path) -
     assert sorted(path for path in shop.published.rglob("*") if path.is_file()) == before
     assert snaploom("repair", *model, "--yes").code == 0
     assert kinds(checked(shop.published)) == []
+
+
+PLACES = {
+    "of a scheme without a path": "a:b",
+    "of a disk with a letter": "C:\\wide",
+    "with a NUL": "/tmp/wi\0de",
+    "longer than names may be": f"/tmp/{'x' * 300}",
+    "longer than paths may be": f"/tmp/{'x/' * 3000}",
+    "relative": "~/wide",
+    "with a host": "file://host/wide",
+    "without a path": "file://",
+    "the root": "/",
+    "a device": "/dev/null",
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+def test_what_cannot_be_a_folder_is_refused_with_what_to_do(spark, place: str) -> None:
+    told = snaploom("check", place)
+    assert told.code in {1, 2}
+    assert "internal error" not in told.err
+    for label in ("found:", "expected:", "fix:"):
+        assert label in told.err
+
+
+@pytest.mark.parametrize("name", ["loop", "a\0b"])
+def test_declarations_that_no_path_leads_to_are_refused_with_what_to_do(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    told = snaploom("check", "wide", "-f", tmp_path / name)
+    assert told.code == 2
+    assert "check the path, and where its links lead" in told.err
+
+
+def without_log(folder: Path) -> None:
+    shutil.rmtree(folder / "metadata")
+
+
+def of_another_version(folder: Path) -> None:
+    marker = folder / "snaploom.json"
+    marker.write_text(json.dumps(json.loads(marker.read_text()) | {"format": 99}))
+
+
+def emptied(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.mkdir()
+
+
+DAMAGES = {
+    "absent": (shutil.rmtree, "FolderNotOurs", "check the folder's URI"),
+    "empty": (emptied, "FolderNotOurs", "check the folder's URI"),
+    "without a log": (without_log, "LOG", "restore metadata/ from a backup"),
+    "of another version": (of_another_version, "FormatTooNew", "upgrade Snaploom"),
+}
+
+
+@pytest.mark.parametrize(("damage", "said", "fix"), DAMAGES.values(), ids=DAMAGES)
+def test_folder_that_cannot_be_checked_is_told_with_what_to_do(folder, damage, said, fix) -> None:
+    damage(folder)
+    told = snaploom("check", folder, "--files-only")
+    assert told.code == 1
+    assert said in told.out + told.err
+    assert fix in told.out + told.err
+
+
+def test_each_kind_of_fault_says_once_what_to_do(folder) -> None:
+    for path in folder.glob("data/*/*.parquet"):
+        path.unlink()
+    told = snaploom("check", folder, "--files-only")
+    assert told.out.count("fix of FILE: restore the file from a backup") == 1
+    assert told.out.endswith("2 snapshots, 2 faults.\n")

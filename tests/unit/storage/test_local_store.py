@@ -17,6 +17,7 @@ from obstore.store import LocalStore
 from snaploom.errors import FolderNotWritable, ObjectNotFound, StoreNotSafe
 from snaploom.storage.local import LocalObjectStore
 from snaploom.storage.objectstore import self_test
+from snaploom.storage.storeerrors import AccessDenied
 from snaploom.storage.stores import UnsupportedStore, open_store
 
 NOBODY = 65534
@@ -65,6 +66,25 @@ def test_read_only_folder_refuses_every_write(open_tmp_path: Path) -> None:
 
     assert in_child(work) == 0
     assert {info.key for info in store.list("")} == {"data/a"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs to change the user")
+@pytest.mark.parametrize("closed", ["data/a", "data", ".", ".."])
+def test_file_that_this_user_may_not_read_is_an_error_that_says_so(
+    open_tmp_path: Path, closed: str
+) -> None:
+    folder = open_tmp_path / "above" / "out"
+    LocalObjectStore(folder, create=True).put("data/a", b"1")
+    (folder / closed).resolve().chmod(0)
+
+    def work() -> None:
+        os.setuid(NOBODY)
+        with pytest.raises(AccessDenied, match="may not be read by this user") as caught:
+            LocalObjectStore(folder, create=False).get("data/a")
+        assert caught.value.found == f"Permission denied, for the user with the number {NOBODY}"
+
+    assert in_child(work) == 0
+    (folder / closed).resolve().chmod(0o700)
 
 
 @pytest.fixture

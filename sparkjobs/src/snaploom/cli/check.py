@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Protocol, cast
 
 from cyclopts import Parameter
 from pydantic import JsonValue
 
 from snaploom import lazyimport
-from snaploom.cli.console import OutputForm, message_console, print_json, result_console
+from snaploom.cli.console import (
+    OutputForm,
+    counted,
+    message_console,
+    print_json,
+    result_console,
+)
 from snaploom.cli.options import Allow, Files, Form, allowed_by, time_of
 from snaploom.cli.outputfolders import Place, published_state
 from snaploom.errors import ManifestCorrupt
@@ -24,6 +30,23 @@ from snaploom.storage.foldercheck import Fault, FaultKind, check_files, check_lo
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.state import FolderState
 
+_FIXES: Mapping[FaultKind, str] = {
+    FaultKind.LOG: "restore metadata/ from a backup; without one, 'snaploom repair --help'",
+    FaultKind.CHECKPOINT: "nothing at once, since readers fall back on the entries; if it stays "
+    "after the next runs, restore metadata/ from a backup",
+    FaultKind.DOCUMENT: "restore the document from a backup, or publish the snapshots that need "
+    "it anew ('snaploom restate')",
+    FaultKind.TABLE: "run the output once: it brings the table to the state of the manifest; if it "
+    "stays, find out what else writes to the table",
+    FaultKind.FILE: "restore the file from a backup, or publish its snapshot anew "
+    "('snaploom restate')",
+    FaultKind.ROWS: "publish the snapshot anew ('snaploom restate'), and find out what changed "
+    "its files",
+    FaultKind.SCHEMA: "publish the snapshot anew ('snaploom restate'), and find out what changed "
+    "its files",
+    FaultKind.ROOT_KEY: "correct the root's data and publish the snapshot anew "
+    "('snaploom restate'), or name columns in `rootKey` that identify a row",
+}
 _TIME_HINT = "'snaploom snapshots' lists the times"
 
 
@@ -136,6 +159,10 @@ def _show(faults: Sequence[Fault], uri: str, seq: int, snapshots: int, form: Out
     console = result_console()
     for fault in faults:
         console.print(str(fault), markup=False, style="red")
-    end = f"{len(faults)} faults" if faults else "no fault"
-    console.print(f"{uri} at manifest {seq}: {snapshots} snapshots, {end}.", markup=False)
+    for kind in FaultKind:
+        if any(fault.kind is kind for fault in faults):
+            console.print(f"fix of {kind.value}: {_FIXES[kind]}", markup=False)
+    end = counted(len(faults), "fault") if faults else "no fault"
+    shown = counted(snapshots, "snapshot")
+    console.print(f"{uri} at manifest {seq}: {shown}, {end}.", markup=False)
     return int(bool(faults))

@@ -106,10 +106,11 @@ def summary_of(findings: Iterable[Finding]) -> str:
     """`2 errors, 1 warning`."""
     listed = list(findings)
     errors = sum(finding.is_error for finding in listed)
-    return f"{_count(errors, 'error')}, {_count(len(listed) - errors, 'warning')}"
+    return f"{counted(errors, 'error')}, {counted(len(listed) - errors, 'warning')}"
 
 
-def _count(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """`1 error`, `2 errors`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

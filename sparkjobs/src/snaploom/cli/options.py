@@ -22,6 +22,9 @@ from snaploom.models.times import EpochNanos, now, parse_instant
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.stores import StoreOpener, open_store
 
+EMPTY_TEXT = "an empty text"
+"""What was found where nothing but quotes was given."""
+
 Files = Annotated[
     list[Path],
     Parameter(
@@ -114,7 +117,7 @@ def time_of(text: str, option: str, hint: str) -> EpochNanos:
             "SL191",
             "this is not a time",
             path=option,
-            found=text,
+            found=text or EMPTY_TEXT,
             expected="ISO 8601 with Z or an offset, such as 2020-01-31T00:00:00Z",
             hint=_time_hint(text) or hint,
         )
@@ -133,8 +136,8 @@ def _time_hint(text: str) -> str:
 
 def folder_uri(place: str) -> str:
     """The URI of a folder as a person names it: a relative path of a folder counts from here."""
-    path = Path(place)
-    return f"{path.absolute()}/" if path.is_dir() else place
+    # Unlike `Path.is_dir`, this has an answer where looking is not allowed or not possible.
+    return f"{Path(place).absolute()}".rstrip("/") + "/" if os.path.isdir(place) else place
 
 
 def open_named(uri: str) -> ObjectStore:

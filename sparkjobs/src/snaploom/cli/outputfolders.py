@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from snaploom.cli.options import folder_uri, open_named, time_of
+from snaploom.cli.options import EMPTY_TEXT, folder_uri, open_named, time_of
 from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
@@ -107,9 +107,9 @@ def _folder(place: str) -> str:
                 "SL191",
                 "there is no folder of this name here",
                 path=PLACE,
-                found=place,
+                found=place or EMPTY_TEXT,
                 expected="the name of an OutputDataset with `-f`, or the URI or path of a folder",
-                hint=f"for an output, add where it is declared: {place} -f PATH",
+                hint=f"for an output, add where it is declared: {place or 'NAME'} -f PATH",
             )
         ]
     )

@@ -94,7 +94,15 @@ class HadoopObjectStore:
         """
         self._spark = spark
         self._jvm = jvm_of(spark)
-        path = self._jvm.org.apache.hadoop.fs.Path(hadoop_uri(uri).rstrip("/") + "/")
+        try:
+            path = self._jvm.org.apache.hadoop.fs.Path(hadoop_uri(uri).rstrip("/") + "/")
+        except PySparkException as error:  # PySpark's form of an IllegalArgumentException
+            raise UnsupportedStore(
+                f"{uri} is not the URI of a folder",
+                found=str(error).splitlines()[0],
+                expected="scheme://host/folder/, file:///folder/, or a path from / on",
+                hint="correct the URI; a relative path is found only where it is a folder",
+            ) from None
         configuration = spark._jsparkSession.sessionState().newHadoopConf()
         configuration.setIfUnset(*_CLOSING)
         try:

@@ -40,9 +40,14 @@ def read_files(paths: Sequence[Path]) -> tuple[tuple[SourceText, ...], tuple[Fin
         if isinstance(candidate, Finding):
             findings.append(candidate)
             continue
-        if candidate.resolve() in seen:
+        try:
+            place = candidate.resolve()
+        except (OSError, RuntimeError, ValueError) as error:
+            findings.append(_not_readable(candidate, error))
             continue
-        seen.add(candidate.resolve())
+        if place in seen:
+            continue
+        seen.add(place)
         result = _read(candidate)
         if isinstance(result, Finding):
             findings.append(result)
@@ -53,7 +58,7 @@ def read_files(paths: Sequence[Path]) -> tuple[tuple[SourceText, ...], tuple[Fin
 
 def _files(path: Path) -> Iterator[Path | Finding]:
     """The files of a path; hidden folders (.git, a ConfigMap's ..data) are not entered."""
-    if not path.is_dir():
+    if not os.path.isdir(path):  # False, unlike `Path.is_dir`, where nobody may look
         yield path
         return
     refused: list[OSError] = []
@@ -100,12 +105,17 @@ def _joined_pairs(text: str) -> str:
 
 def _not_readable(path: Path, error: Exception) -> Finding:
     missing = isinstance(error, FileNotFoundError)
+    hint = "check the path, and where its links lead"
+    if missing:
+        hint = "check the spelling of the path"
+    elif isinstance(error, PermissionError):
+        hint = "check its permissions"
     return make_finding(
         "SL101",
         "there is no such file or folder" if missing else "the file cannot be read",
         found="nothing" if missing else (getattr(error, "strerror", None) or str(error)),
         expected="a YAML file, or a folder with YAML files",
-        hint="check the spelling of the path" if missing else "check its permissions",
+        hint=hint,
     ).model_copy(update={"file": str(path)})
 
 

@@ -46,6 +46,7 @@ from snaploom.storage.objectstore import (
     check_prefix,
     too_large,
 )
+from snaploom.storage.storeerrors import AccessDenied
 from snaploom.visibletext import visible
 
 REFUSALS = frozenset({
@@ -73,6 +74,7 @@ _PASSED = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
+_NOT_ALLOWED = (errno.EACCES, errno.EPERM)
 _KINDS = {
     stat.S_IFLNK: "a link",
     stat.S_IFIFO: "a named pipe",
@@ -93,7 +95,7 @@ class LocalObjectStore:
             FolderNotWritable: it cannot be made.
         """
         self._root = root
-        if root.is_file():
+        if os.path.isfile(root):  # False, unlike `Path.is_file`, where nobody may look
             raise FolderNotOurs(
                 "a file is where the folder should be",
                 found=str(root),
@@ -447,11 +449,29 @@ class LocalObjectStore:
                 expected="a folder that this process may write to, with room for the data",
                 hint="check permissions, mount options and free space",
             )
-        return StorageError(f"writing {place} failed: {os.strerror(error.errno or 0)}")
+        return StorageError(
+            f"writing {place} failed",
+            found=os.strerror(error.errno or 0),
+            expected="a file system that takes the file",
+            hint="check the path and what is mounted there, then try again",
+        )
 
     def _unreadable(self, key: str, error: OSError) -> SnaploomError:
         place = f"{self._root}/{visible(key)}"
-        return StorageError(f"reading {place} failed: {os.strerror(error.errno or 0)}")
+        found = os.strerror(error.errno or 0)
+        if error.errno in _NOT_ALLOWED:
+            return AccessDenied(
+                f"{place} may not be read by this user",
+                found=f"{found}, for the user with the number {os.geteuid()}",
+                expected="a folder that this user may enter, with files that it may read",
+                hint="give this user the right, or work as the one who published",
+            )
+        return StorageError(
+            f"reading {place} failed",
+            found=found,
+            expected="a file or folder that can be read",
+            hint="check the path and what is mounted there, then try again",
+        )
 
 
 def _parts(key: str) -> tuple[Sequence[str], str]:

@@ -37,7 +37,7 @@ class BucketNotFound(StorageError):
 
 
 class AccessDenied(StorageError):
-    """The server refuses these credentials, or there are none."""
+    """What is stored may not be read: with these credentials, with none, or by this user."""
 
     reason = "AccessDenied"
 

@@ -15,6 +15,7 @@ from snaploom.storage.local import LocalObjectStore
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.obstore_adapter import ObstoreObjectStore
 
+_OTHER_SCHEMES = "other schemes, as hdfs:, are opened by commands that may start Spark"
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):(.*)$", re.DOTALL)
 
 
@@ -55,19 +56,23 @@ def open_store(uri: str, create: bool, others: StoreOpener | None = None) -> Obj
     if scheme not in ("", "file"):
         if others is not None:
             return others(uri, create)
-        raise _unsupported(uri, f"the scheme {scheme}:")
+        raise _unsupported(uri, f"the scheme {scheme}:", _OTHER_SCHEMES)
     path = rest.removeprefix("//") if rest.startswith("///") else rest
     if path.startswith("//"):
-        raise _unsupported(uri, f"the host {path[2:].split('/')[0]!r}")
+        host = path[2:].split("/")[0]
+        found = f"the host {host!r}" if host else "no path behind //"
+        raise _unsupported(uri, found, "leave out the host: write file:/// and the path")
     if not path.startswith("/"):
-        raise _unsupported(uri, "a relative path")
+        raise _unsupported(uri, "a relative path", "write the path from / on")
+    if "\0" in path:
+        raise _unsupported(uri, "a NUL character", "remove it; no file system has such names")
     return LocalObjectStore(Path(path), create=create)
 
 
-def _unsupported(uri: str, found: str) -> UnsupportedStore:
+def _unsupported(uri: str, found: str, hint: str) -> UnsupportedStore:
     return UnsupportedStore(
         f"no store for the folder {uri}",
         found=found,
         expected="file:///absolute/path, /absolute/path, s3:, gs:, az: or memory:",
-        hint="other schemes, as hdfs:, are opened by commands that may start Spark",
+        hint=hint,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,8 +134,8 @@ def location_uri(location: str) -> str:
     """
     uri = folder_uri(location) if location.strip() else ""
     path = _local_path(uri)
-    if not uri or (path is not None and not path.is_dir()):
-        what = "not there" if path is None or not path.exists() else "a file"
+    if not uri or (path is not None and not os.path.isdir(path)):
+        what = "not there" if path is None or not os.path.exists(path) else "a file"
         raise refuse_request(
             "there is no such location of indexes",
             "LOCATION",

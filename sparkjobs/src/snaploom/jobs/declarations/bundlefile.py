@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -110,21 +111,30 @@ def read_bundle_file(place: Path) -> BundleFile:
     Raises:
         BundleUnreadable: there is no such file, or it is not a JSON object.
     """
-    path = _file_in(place) if place.is_dir() else place
+    path = _file_in(place) if os.path.isdir(place) else place
     try:
         content = path.read_bytes()
         raw = json.loads(gzip.decompress(content) if path.name.endswith(COMPRESSED) else content)
     except (OSError, EOFError, zlib.error, ValueError) as error:
         found = (isinstance(error, OSError) and error.strerror) or "no JSON"
-        raise BundleUnreadable(f"cannot read {path}", found=found) from None
+        raise _unreadable(path, found) from None
     if not isinstance(raw, dict):
-        raise BundleUnreadable(f"cannot read {path}", found="JSON that is no object")
+        raise _unreadable(path, "JSON that is no object")
     return BundleFile(path, raw)
+
+
+def _unreadable(path: Path, found: str) -> BundleUnreadable:
+    return BundleUnreadable(
+        f"cannot read {path}",
+        found=found,
+        expected="a Bundle as the operator writes it, or a folder with one",
+        hint="check the path; in a cluster use images of one version, and ask for a new run",
+    )
 
 
 def _file_in(folder: Path) -> Path:
     compressed = folder / f"{FILE_NAME}{COMPRESSED}"
-    return compressed if compressed.exists() else folder / FILE_NAME
+    return compressed if os.path.exists(compressed) else folder / FILE_NAME
 
 
 def refuse_invalid(bundle: Bundle, allow: Allowances = NO_ALLOWANCES) -> tuple[Finding, ...]:
