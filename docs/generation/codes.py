@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from generation.errorclasses import OPERATOR, ErrorClass, errors
 from generation.markdown import NOTE, meanings, table
+from generation.reasonsamples import ReasonSample, reason_samples
 from generation.samples import FindingSample, finding_samples
 from generation.troubleshooting import linked, reasons_of
 from snaploom.models.catalogue.code import Code
@@ -45,6 +46,11 @@ def reasons_page() -> str:
         "## Errors of the operator\n",
         "They stand in its log and its metrics, and its commands end with them.\n",
         _errors_table(errors(OPERATOR)),
+        "## What is shown\n",
+        "For each reason the smallest situation that causes it (in `docs/samples/reasons`), "
+        "and the text that the command line prints then. Reports, conditions and logs have the "
+        "same sentences.\n",
+        *(_situation(sample) for _, sample in sorted(reason_samples().items())),
     ]
     for title, members in (
         ("Why a snapshot is published, left out, or failed", SnapshotReason),
@@ -53,6 +59,15 @@ def reasons_page() -> str:
     ):
         parts += [f"## {title}\n", meanings(members)]
     return "\n".join(parts)
+
+
+def _situation(sample: ReasonSample) -> str:
+    """A sample, folded away."""
+    text = f"```text\n{sample.text}```\n\n" if sample.text else ""
+    return (
+        f"<details markdown>\n<summary>{sample.reason}</summary>\n\n{sample.cause}\n\n{text}"
+        "</details>\n"
+    )
 
 
 def _errors_table(listed: list[ErrorClass]) -> str:

@@ -109,7 +109,9 @@ class TooManyRequests(ClusterError):
     reason = "TooManyRequests"
 
     def __init__(self, message: str, *, after: float) -> None:
-        super().__init__(message)
+        super().__init__(
+            message, hint="wait, then send it again; if it stays, lower operator.workers"
+        )
         self.after = after
 
 
@@ -160,3 +162,8 @@ class SparkSettingsRefused(OperatorError):
     """Spark settings that reach beyond the run's own pods, or that have a field of their own."""
 
     reason = "Invalid"
+
+
+def in_one_line(error: ClusterError | TimeoutError) -> str:
+    """What went wrong with a request, for a line of the log."""
+    return error.message if isinstance(error, ClusterError) else "no answer in time"

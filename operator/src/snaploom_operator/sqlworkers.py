@@ -176,25 +176,43 @@ class SqlWorkers:
                 *self._program, stdin=PIPE, stdout=PIPE, limit=LONGEST_LINE
             )
         except OSError as error:
-            raise SqlNotJudged(f"cannot start a SQL worker: {error}") from error
+            raise SqlNotJudged(
+                f"cannot start a SQL worker: {error}",
+                expected="room for one more process",
+                hint="send it again; if it stays, raise operator.resources.limits.memory",
+            ) from error
         assert process.stdout is not None
         try:
             async with asyncio.timeout(START_SECONDS):
                 ready = await process.stdout.readline()
         except TimeoutError as error:
             await _end(process)
-            raise SqlNotJudged("a SQL worker did not start in time") from error
+            raise SqlNotJudged(
+                "a SQL worker did not start in time",
+                found=f"no answer after {START_SECONDS} s",
+                expected="a process that is ready",
+                hint="send it again; if it stays, raise operator.resources.limits",
+            ) from error
         except BaseException:
             await _end(process)
             raise
         if not ready:
             await _end(process)
-            raise SqlNotJudged("a SQL worker ended during its start")
+            raise SqlNotJudged(
+                "a SQL worker ended during its start",
+                found="no line from it",
+                expected="a process that is ready",
+                hint="send it again; if it stays, raise operator.resources.limits.memory",
+            )
         return process
 
 
 def _stopping() -> SqlNotJudged:
-    return SqlNotJudged("the operator is stopping")
+    return SqlNotJudged(
+        "the operator is stopping",
+        expected="an operator that runs",
+        hint="send it again: another replica answers, or this one when it is back",
+    )
 
 
 async def _asked(process: Process, text: SqlText) -> bytes:

@@ -176,7 +176,12 @@ class Judge:
     def _slot(self, namespace: str) -> Iterator[None]:
         """A slot for one review of a namespace."""
         if self._under_way[namespace] >= MOST_OF_A_NAMESPACE:
-            raise TooManyReviews(f"too many reviews of namespace {namespace!r} at once")
+            raise TooManyReviews(
+                f"too many reviews of namespace {namespace!r} at once",
+                found=f"{self._under_way[namespace]} under way",
+                expected=f"at most {MOST_OF_A_NAMESPACE} at a time",
+                hint="send the declarations one after the other, as clients that apply folders do",
+            )
         self._under_way[namespace] += 1
         try:
             yield

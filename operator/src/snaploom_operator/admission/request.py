@@ -112,6 +112,7 @@ def parse_review(body: bytes) -> AdmissionRequest:
             "this review has too many values",
             found=f"some {values:,}",
             expected=f"at most {MOST_VALUES:,}",
+            hint="split the object: no API server accepts one of this size",
         )
     try:
         review = AdmissionReview.model_validate_json(body, strict=True, by_alias=True)
@@ -122,6 +123,7 @@ def parse_review(body: bytes) -> AdmissionRequest:
             path=".".join(map(str, first["loc"])) or None,
             found=first["msg"],
             expected=f"an AdmissionReview of {REVIEW_VERSION}, as JSON",
+            hint="let only API servers call the webhook (a NetworkPolicy restricts others)",
         ) from None
     return review.request
 

@@ -111,7 +111,7 @@ class Webhook:
             failure = _failure(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
             return _Reply(failure, Outcome.BUSY)
         except SqlNotJudged as error:
-            _log.warning("%s", error)
+            _log.warning("%s", error.message)
             return _Reply(_failure(HTTPStatus.SERVICE_UNAVAILABLE, str(error)), Outcome.FAILED)
         except web.HTTPRequestEntityTooLarge:
             text = f"a review may have {LARGEST_BODY:,} bytes"

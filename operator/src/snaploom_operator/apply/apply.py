@@ -79,7 +79,9 @@ async def _held(owner: Resource | Unparsable, cluster: Cluster) -> Metadata:
         ref = owner.ref
         found = Metadata.of(await cluster.get(OURS[ref.kind], ref.namespace, ref.name))
         if found.uid != owner.uid:
-            raise ObjectMissing(f"{ref} was recreated")
+            raise ObjectMissing(
+                f"{ref} was recreated", hint="nothing: the new object is reconciled by itself"
+            )
         return found
     return Metadata.of({"metadata": owner.metadata.dump()})
 
@@ -96,7 +98,10 @@ async def _create(
         _require_owner(resource, wanted, held)
         if held.is_deleting:
             # An object that is being deleted must not be adopted. The retry finds the name free.
-            raise ObjectExists(f"{resource.kind}/{held.name} is being deleted") from error
+            raise ObjectExists(
+                f"{resource.kind}/{held.name} is being deleted",
+                hint="nothing: it is tried again until the name is free",
+            ) from error
         return found
 
 

@@ -32,6 +32,7 @@ from snaploom_operator.errors import (
     NamespaceTerminating,
     ObjectExists,
     ObjectMissing,
+    in_one_line,
 )
 from snaploom_operator.objectmetadata import mapping_in
 from snaploom_operator.objects import JsonObject, Ref
@@ -131,7 +132,9 @@ class EventRecorder:
         except NamespaceTerminating:
             posting = await self._post_elsewhere(resource, note)
         except (ClusterError, TimeoutError) as error:
-            _log.warning("cannot post event %s about %s: %s", note.reason, resource, error)
+            _log.warning(
+                "cannot post event %s about %s: %s", note.reason, resource, in_one_line(error)
+            )
             posting = Posting.FAILED
         self._observer(posting)
 
@@ -148,7 +151,9 @@ class EventRecorder:
             async with asyncio.timeout(POST_SECONDS):
                 return await self._post(self._event(about, "", message_key))
         except (ClusterError, TimeoutError) as error:
-            _log.warning("cannot post event %s about %s: %s", note.reason, resource, error)
+            _log.warning(
+                "cannot post event %s about %s: %s", note.reason, resource, in_one_line(error)
+            )
             return Posting.FAILED
 
     async def _post(self, event: JsonObject) -> Posting:

@@ -54,7 +54,9 @@ async def _write_over_unparsable(
     ref = held.ref
     stored = await cluster.get(OURS[ref.kind], ref.namespace, ref.name)
     if Metadata.of(stored).uid != held.uid:
-        raise ObjectChanged(f"{ref} was recreated")
+        raise ObjectChanged(
+            f"{ref} was recreated", hint="nothing: the new object is reconciled by itself"
+        )
     return _if_changed(stored, await _write(ref, stored, wanted, cluster))
 
 

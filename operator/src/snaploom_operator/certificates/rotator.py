@@ -70,7 +70,7 @@ class CertificateRotator:
             try:
                 await self.reconcile()
             except ClusterError as error:
-                _log.warning("cannot rotate the webhook's certificate: %s", error)
+                _log.warning("cannot rotate the webhook's certificate: %s", error.message)
             await self._pause(CHECK_SECONDS)
 
     async def reconcile(self) -> None:

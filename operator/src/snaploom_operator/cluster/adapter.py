@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from snaploom_operator.cluster.apierrors import failure_of
+from snaploom_operator.cluster.apierrors import NO_ANSWER, failure_of
 from snaploom_operator.cluster.connection import USER_AGENT, connect
 from snaploom_operator.cluster.port import ApiResource, Change, ChangeType, Listing, Page
 from snaploom_operator.cluster.requests import Observer, Request, Requests
@@ -164,7 +164,7 @@ class KubernetesCluster:
                         since = Metadata.of(change.object).resource_version
                         yield change
                 except ApiUnavailable as error:
-                    _log.info("restarting a watch: %s", error)
+                    _log.info("restarting a watch: %s", error.message)
             # A server that ends watches immediately must not be called in a busy loop.
             await self._pause(max(0.0, started + SHORTEST_WATCH_SECONDS - time.monotonic()))
 
@@ -212,7 +212,7 @@ def _change(request: Request, line: bytes) -> Change:
     try:
         event: JsonValue = json.loads(line)
     except ValueError as error:
-        raise ApiUnavailable(f"{request.target}: a line is no JSON") from error
+        raise ApiUnavailable(f"{request.target}: a line is no JSON", hint=NO_ANSWER) from error
     event = event if isinstance(event, dict) else {}
     stored = mapping_in(event, "object")
     if event.get("type") == "ERROR":

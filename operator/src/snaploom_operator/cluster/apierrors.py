@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -27,6 +28,20 @@ LONGEST_MESSAGE = 1_000
 """Characters of the server's message in an error: schema violations can be endless."""
 SHORTEST_WAIT = 1.0
 """Seconds to wait after a 429 without `Retry-After`."""
+
+NO_ANSWER = "try again; if it stays, check the API server, and the network and proxies before it"
+"""What to do about an API server that does not answer, or not as one."""
+_HINTS: Mapping[type[ClusterError], str] = {
+    ApiUnavailable: NO_ANSWER,
+    ClusterError: NO_ANSWER,
+    NamespaceTerminating: "use another namespace, or wait until this one is gone and create it",
+    ObjectChanged: "try again: the object was written by another client meanwhile",
+    ObjectExists: "choose another name, or delete the object that has it",
+    ObjectRefused: "correct what the API server names: a field, a quota, or a policy's rule",
+    ResourceUnknown: "install the CustomResourceDefinition of this kind; for Snaploom's: "
+    "snaploom crds | kubectl apply --server-side -f -",
+    WatchExpired: "nothing: everything is listed again",
+}
 
 _DENIALS = ("denied the request", "denied request")
 """Texts in denials of webhooks and of ValidatingAdmissionPolicies, which choose their status
@@ -83,7 +98,8 @@ def failure_of(
     message = f"{target}: {status.message or f'HTTP {code}'}"
     if code == 429:
         return TooManyRequests(message, after=_wait(retry_after, status))
-    return _class_of(target, code, status)(message)
+    kind = _class_of(target, code, status)
+    return kind(message, hint=_hint(kind, target))
 
 
 def _class_of(target: RequestTarget, code: int, status: _Status) -> type[ClusterError]:
@@ -108,6 +124,18 @@ def _class_of(target: RequestTarget, code: int, status: _Status) -> type[Cluster
             return ObjectRefused
         case _:
             return ClusterError
+
+
+def _hint(kind: type[ClusterError], target: RequestTarget) -> str:
+    """What to do; the operator itself tries again, a person at a command has to."""
+    if kind is NotAllowed:
+        return (
+            f"allow this account to {target.verb} {target.plural}: "
+            f"`kubectl auth can-i {target.verb} {target.plural}` shows whether it may"
+        )
+    if kind is ObjectMissing:
+        return f"check name and namespace: `kubectl get {target.plural}` lists those there are"
+    return _HINTS[kind]
 
 
 def _forbidden(target: RequestTarget, status: _Status) -> type[ClusterError]:

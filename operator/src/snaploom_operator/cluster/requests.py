@@ -24,7 +24,7 @@ from kubernetes.aio.config import ConfigException
 from pydantic import JsonValue
 from pydantic_core import from_json
 
-from snaploom_operator.cluster.apierrors import RequestTarget, failure_of
+from snaploom_operator.cluster.apierrors import NO_ANSWER, RequestTarget, failure_of
 from snaploom_operator.cluster.port import ApiResource
 from snaploom_operator.errors import ApiUnavailable, TooManyRequests
 from snaploom_operator.objects import JsonObject
@@ -228,17 +228,19 @@ def _translate_errors(request: Request) -> Iterator[None]:
     try:
         yield
     except (ClientConnectorError, ConnectionTimeoutError) as error:
-        raise _NotConnected(f"{request.target}: {error}") from error
+        raise _NotConnected(f"{request.target}: {error}", hint=NO_ANSWER) from error
     except (ClientError, ConfigException, OSError, TimeoutError) as error:
         message = str(error) or type(error).__name__
-        raise ApiUnavailable(f"{request.target}: {message}") from error
+        raise ApiUnavailable(f"{request.target}: {message}", hint=NO_ANSWER) from error
 
 
 def _parsed(request: Request, body: bytes) -> JsonObject:
     try:
         result: JsonValue = from_json(body)  # twice as fast as json; lists take most of the start
     except ValueError as error:
-        raise ApiUnavailable(f"{request.target}: the response is not JSON") from error
+        raise ApiUnavailable(
+            f"{request.target}: the response is not JSON", hint=NO_ANSWER
+        ) from error
     if not isinstance(result, dict):
-        raise ApiUnavailable(f"{request.target}: the response is not an object")
+        raise ApiUnavailable(f"{request.target}: the response is not an object", hint=NO_ANSWER)
     return result

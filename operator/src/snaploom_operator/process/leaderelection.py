@@ -21,7 +21,13 @@ from snaploom.models.times import EpochNanos, now
 from snaploom_operator.cluster.apiresources import LEASES
 from snaploom_operator.cluster.microtime import format_micro_time
 from snaploom_operator.cluster.port import Cluster
-from snaploom_operator.errors import ClusterError, ObjectChanged, ObjectExists, ObjectMissing
+from snaploom_operator.errors import (
+    ClusterError,
+    ObjectChanged,
+    ObjectExists,
+    ObjectMissing,
+    in_one_line,
+)
 from snaploom_operator.objectmetadata import Metadata, mapping_in, text_in
 from snaploom_operator.objects import JsonObject
 
@@ -96,7 +102,7 @@ class LeaderElector:
                     _log.info("%s acquired lease %s", self._identity, self._name)
                     return
             except ClusterError as error:
-                _log.warning("cannot acquire lease %s: %s", self._name, error)
+                _log.warning("cannot acquire lease %s: %s", self._name, error.message)
             await self._pause(RETRY_PERIOD)
 
     async def keep(self) -> None:
@@ -112,7 +118,7 @@ class LeaderElector:
                     if not await self._acquire_or_renew():
                         break
             except (ClusterError, TimeoutError) as error:
-                _log.warning("cannot renew lease %s: %s", self._name, error)
+                _log.warning("cannot renew lease %s: %s", self._name, in_one_line(error))
                 if not self.is_held:
                     break
         self._renewed_at = self._stored = None
@@ -129,7 +135,7 @@ class LeaderElector:
             if text_in(mapping_in(stored, "spec"), "holderIdentity") == self._identity:
                 await self._write(Metadata.of(stored), {"holderIdentity": None})
         except ClusterError as error:
-            _log.warning("cannot release lease %s: %s", self._name, error)
+            _log.warning("cannot release lease %s: %s", self._name, error.message)
 
     async def _acquire_or_renew(self) -> bool:
         """Acquire or renew the Lease; whether this process holds it."""

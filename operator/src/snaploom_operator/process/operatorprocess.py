@@ -132,7 +132,9 @@ async def running_operator(
             elector = LeaderElector(cluster, settings.namespace, settings.lease, identity, owner)
             lost = ClusterError(
                 "leadership lost: another operator acquired the Lease, or the API server was "
-                "unreachable"
+                "unreachable",
+                hint="nothing: the pod starts again and waits until it leads; if it repeats, "
+                "check the network to the API server",
             )
             leads = metrics.recoveries.leads
 

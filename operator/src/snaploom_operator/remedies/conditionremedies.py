@@ -31,8 +31,8 @@ CONDITIONS = {
     Reason.INVALID: Remedy(
         "A field is wrong, or two fields contradict each other. With admission the API server "
         "refuses most of it; without, it is found here.",
-        "Follow each line of the message. `snaploom validate FOLDER` gives the same "
-        "findings, with codes.",
+        "Change each field that the message names as its line proposes. `snaploom validate FOLDER` "
+        "gives the same findings, with codes.",
         see="reference/findings.md",
     ),
     Reason.REFERENCE_MISSING: Remedy(

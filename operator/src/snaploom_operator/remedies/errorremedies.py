@@ -8,7 +8,8 @@ _AGAIN = "Nothing: it is retried, at growing intervals up to five minutes."
 
 CLUSTER = {
     "OperatorFailed": Remedy(
-        "The operator or one of its commands cannot continue.", "Follow the message."
+        "The operator or one of its commands cannot continue.",
+        "Look up the reason of the case on this page; this one stands for all of them.",
     ),
     "SettingsInvalid": Remedy(
         "The settings file has a key or a value that this version does not know.",

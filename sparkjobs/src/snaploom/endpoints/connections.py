@@ -184,6 +184,8 @@ def bounded_body(read: Callable[[int], bytes], most: int, place: str) -> bytes:
                 f"the answer of {place} is too long",
                 found=f"more than {most:,} bytes",
                 expected="an answer of the server that was meant",
+                hint="check the address: another server than the one that was meant may answer "
+                "there",
             )
     return bytes(found)
 
@@ -254,7 +256,9 @@ def origin_of(url: str) -> tuple[str, int, bool]:
 def _not_http() -> EndpointRefused:
     return EndpointRefused(
         "this is no address of a server",
+        found="another scheme, no host, no number as port, or a user",
         expected="http://host:port/path or https://host:port/path, without a user",
+        hint="correct the address in the declaration or in the setting that names the server",
     )
 
 

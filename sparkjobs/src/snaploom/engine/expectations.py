@@ -301,6 +301,7 @@ def key_columns(
                 path="spec.dataModel.rootDataSource.rootKey",
                 found=name,
                 expected="a column of the root",
+                hint="correct rootKey, or the root's data; 'snaploom schema' lists the columns",
             )
         expressions.append(f"{quote(DATA)}.{found.expression}")
     return tuple(expressions)

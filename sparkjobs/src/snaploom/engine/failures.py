@@ -272,6 +272,7 @@ def translate(
         condense(chain[-1] if isinstance(error, Py4JJavaError) else chain[0]),
         resource=resource,
         path=path,
+        hint="correct what the message names; the driver's log has the rest",
     )
 
 

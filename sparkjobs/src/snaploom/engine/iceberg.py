@@ -124,7 +124,11 @@ class IcebergLibrary:
                 places.update(one.path() for one in snapshot.allManifests(table.io()))
         except Py4JError as error:
             raise PublicationError(
-                "Iceberg could not read which lists of files the table needs", found=_words(error)
+                "Iceberg could not read which lists of files the table needs",
+                found=_words(error),
+                expected="a table that Iceberg reads",
+                hint="run again; if it stays, check the files in metadata/ of the folder with "
+                "'snaploom check'",
             ) from error
         return frozenset(place.rpartition("/")[2] for place in places)
 

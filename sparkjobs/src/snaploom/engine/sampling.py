@@ -36,6 +36,7 @@ def sampled(frame: DataFrame, key: Sequence[str], share: float, source: str) -> 
                 path="spec.dataModel.rootDataSource.rootKey",
                 found=name,
                 expected="a column of the root",
+                hint="correct rootKey, or the root's data",
             )
         columns.append(sf.col(found.expression))
     bucket = sf.pmod(sf.xxhash64(*columns), sf.lit(_BUCKETS))

@@ -36,6 +36,7 @@ from snaploom.planning.hadoopuris import hadoop_uri
 from snaploom.storage.objectstore import (
     TEMPORARY_PREFIX,
     ObjectInfo,
+    absent,
     check_key,
     check_prefix,
     too_large,
@@ -204,7 +205,7 @@ class HadoopObjectStore:
         """Rename to the new name, which fails when it is taken."""
         origin, path = self._path(source), self._path(target)
         if self.head(source) is None:
-            raise ObjectNotFound(f"{self._uri}{source} does not exist")
+            raise absent(f"{self._uri}{source}")
         with self._translated(target, writing=True):
             self._in_directory(path, lambda: self._rename(origin, path, "NONE"))
         self._remove_empty(source.rpartition("/")[0])
@@ -315,9 +316,18 @@ class HadoopObjectStore:
             raise _failure(error, f"{self._uri}{key}", writing) from None
         except PySparkException as error:  # PySpark's form of an IllegalArgumentException
             reason = str(error).splitlines()[0]
-            raise StorageError(f"{self._uri}{key} cannot be used", found=reason) from None
+            raise StorageError(
+                f"{self._uri}{key} cannot be used",
+                found=reason,
+                expected="a key that Hadoop takes",
+                hint="rename the file, or check the URI",
+            ) from None
         except Py4JError as error:
-            raise StorageError(f"Spark stopped while {self._uri}{key} was used") from error
+            raise StorageError(
+                f"Spark stopped while {self._uri}{key} was used",
+                expected="a session of Spark that runs",
+                hint="run again; what was published stays, and nothing is half published",
+            ) from error
 
 
 def _info(key: str, length: int, modified: int) -> ObjectInfo:
@@ -327,9 +337,14 @@ def _info(key: str, length: int, modified: int) -> ObjectInfo:
 def _failure(error: Py4JJavaError, place: str, writing: bool) -> SnaploomError:
     # HDFS forbids to look below a file, rather than to find nothing there.
     if _is(error, *_ABSENT) or "(is not a directory)" in str(error.java_exception):
-        return ObjectNotFound(f"{place} does not exist")
+        return absent(place)
     if _is(error, _TAKEN):
-        return ObjectAlreadyExists(f"{place} exists already")
+        return ObjectAlreadyExists(
+            f"{place} exists already",
+            found="an object of this name",
+            expected="none",
+            hint="run again: what another run wrote is recognised",
+        )
     if writing and _is(error, *_REFUSALS):
         return FolderNotWritable(
             f"{place} refuses writes",
@@ -338,7 +353,12 @@ def _failure(error: Py4JJavaError, place: str, writing: bool) -> SnaploomError:
             hint="check permissions, quotas, and that the name node has left its safe mode",
         )
     verb = "writing" if writing else "reading"
-    return StorageError(f"{verb} {place} failed", found=_sentence(error))
+    return StorageError(
+        f"{verb} {place} failed",
+        found=_sentence(error),
+        expected="a store that answers",
+        hint="check the store and this user's rights there, then run again",
+    )
 
 
 def _is(error: Py4JJavaError, *names: str) -> bool:

@@ -198,7 +198,11 @@ class ClusterLease:
 
     def _unavailable(self, found: str) -> LeaseUnavailable:
         place = f"Lease/{self._owner.namespace}/{self._name}"
-        return LeaseUnavailable(f"{place} is not to be had: {found}")
+        return LeaseUnavailable(
+            f"{place} is not to be had: {found}",
+            expected="an API server that answers, and the right to get, create and update Leases",
+            hint="give the job's service account that right on leases.coordination.k8s.io",
+        )
 
     def _now(self) -> datetime:
         moment = datetime.fromtimestamp(self._clock() / NANOS_PER_SECOND, UTC)

@@ -6,7 +6,7 @@ is left out, so that a Bundle changes only when a declaration does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from snaploom.loading.nearmisses import did_you_mean
@@ -111,6 +111,10 @@ def _stateless(resource: _Kind) -> _Kind:
     return resource.model_copy(update={"status": None})
 
 
+def _how_to_name(kind: str, known: Sequence[str]) -> str:
+    return "give one of these names" if known else f"name the file that declares the {kind}"
+
+
 def _unknown(kind: str, name: str, resources: Iterable[Resource]) -> InvalidDeclarations:
     known = sorted(resource.name for resource in resources if resource.kind == kind)
     finding = make_finding(
@@ -119,6 +123,6 @@ def _unknown(kind: str, name: str, resources: Iterable[Resource]) -> InvalidDecl
         resource=f"{kind}/{name}",
         found=name,
         expected=", ".join(known[:12]) if known else f"files that declare an {kind}",
-        hint=did_you_mean(name, known),
+        hint=did_you_mean(name, known) or _how_to_name(kind, known),
     )
     return InvalidDeclarations([finding])

@@ -396,6 +396,9 @@ def _ends(
                     f"the root has snapshots in more than {MOST_CANDIDATES:,} intervals",
                     path="spec.dataModel.rootDataSource.snapshotFilter",
                     expected="fewer and longer intervals, or a maxSnapshotAge",
+                    found=f"interval number {count:,}",
+                    hint="choose longer intervals, or bound the past by maxSnapshotAge or "
+                    "intervalStartDate",
                 )
             bounds = interval.start, min(interval.end - 1, now)
             asked = (ask(*bounds) for c in (continuum, allowed) for ask in (c.oldest, c.newest))

@@ -130,7 +130,10 @@ def _bucket(uri: str) -> tuple[str, str]:
     authority, _, folder = hadoop_uri(uri).partition("://")[2].partition("/")
     if not authority:
         raise CloudUriInvalid(
-            f"{uri} names no bucket", expected="scheme://bucket/folder/", hint="add the bucket"
+            f"{uri} names no bucket",
+            found="nothing between // and /",
+            expected="scheme://bucket/folder/",
+            hint="add the bucket",
         )
     return authority, "/".join(part for part in folder.split("/") if part)
 

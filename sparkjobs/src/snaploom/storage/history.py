@@ -83,6 +83,8 @@ def refuse_empty(state: FolderState, uri: str) -> FolderSettings:
     if state.settings is None or not state.snapshots:
         raise NothingPublished(
             f"{uri} has no published snapshot",
+            found="none",
+            expected="at least one",
             hint="run the output first, or name a manifest at which there was one",
         )
     return state.settings
@@ -101,6 +103,8 @@ def snapshot_at(state: FolderState, time: EpochNanos) -> SnapshotRecord:
             found=f"the first is {format_instant(state.timeline[0].time)}"
             if state.timeline
             else "no snapshot at all",
+            expected="a time at or after the first snapshot",
+            hint="choose a later time; 'snaploom snapshots' lists them",
         )
     return state.records.live(until[-1])
 

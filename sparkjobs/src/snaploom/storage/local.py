@@ -42,6 +42,7 @@ from snaploom.models.times import EpochNanos
 from snaploom.storage.objectstore import (
     TEMPORARY_PREFIX,
     ObjectInfo,
+    absent,
     check_key,
     check_prefix,
     too_large,
@@ -141,7 +142,7 @@ class LocalObjectStore:
             with self._opened(folders) as folder, self._file(folder, name, key) as file:
                 return self._content(file, key, limit)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            raise ObjectNotFound(f"{self.uri}{key} does not exist") from None
+            raise absent(f"{self.uri}{key}") from None
         except OSError as error:
             raise self._unreadable(key, error) from error
 
@@ -152,7 +153,7 @@ class LocalObjectStore:
             with self._opened(folders) as folder, self._file(folder, name, key) as file:
                 return os.pread(file, length, start)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            raise ObjectNotFound(f"{self.uri}{key} does not exist") from None
+            raise absent(f"{self.uri}{key}") from None
         except OSError as error:
             raise self._unreadable(key, error) from error
 
@@ -210,7 +211,7 @@ class LocalObjectStore:
                     raise FileNotFoundError(source)
                 self._link(folder, name, target)
         except (FileNotFoundError, NotADirectoryError):
-            raise ObjectNotFound(f"{self.uri}{source} does not exist") from None
+            raise absent(f"{self.uri}{source}") from None
         except OSError as error:
             raise self._refused(source, error) from error
         self.delete([source])
@@ -359,10 +360,17 @@ class LocalObjectStore:
         try:
             self._in_folder(target, link)
         except FileExistsError:
-            raise ObjectAlreadyExists(f"{self.uri}{target} exists already") from None
+            raise ObjectAlreadyExists(
+                f"{self.uri}{target} exists already",
+                found="an object of this name",
+                expected="none",
+                hint="run again: what another run wrote is recognised",
+            ) from None
         except FileNotFoundError:
             raise ObjectNotFound(
-                f"a file of {self.uri} vanished before it had the name {target}"
+                f"a file of {self.uri} vanished before it had the name {target}",
+                expected="files that nobody else removes",
+                hint="find out what removed it, and run again",
             ) from None
         except OSError as error:
             raise self._refused(target, error) from error

@@ -100,7 +100,10 @@ class ManifestLog:
             self._known = state
         elif state.seq < at:
             raise ObjectNotFound(
-                f"{self._store.uri} has no manifest entry {at}", found=f"{state.seq} entries"
+                f"{self._store.uri} has no manifest entry {at}",
+                found=f"{state.seq} entries",
+                expected=f"a number from 1 to {state.seq}",
+                hint="choose one of these, or leave the number out for the newest",
             )
         return state
 
@@ -137,7 +140,9 @@ class ManifestLog:
             pause(attempt)
         raise CommitContended(
             f"other runs took {COMMIT_ATTEMPTS} sequence numbers in a row in {self._store.uri}",
-            hint="run again",
+            found="a lost race at every attempt",
+            expected="few runs at a time in one folder",
+            hint="let one resource publish into the folder, and run again",
         )
 
     def _start(self, hint: _Hint, at: int | None) -> FolderState:

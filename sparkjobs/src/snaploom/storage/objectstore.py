@@ -19,6 +19,7 @@ from typing import Protocol
 from snaploom.errors import (
     FolderNotWritable,
     ObjectAlreadyExists,
+    ObjectNotFound,
     ObjectTooLarge,
     StorageError,
     StoreNotSafe,
@@ -147,6 +148,21 @@ def too_large(place: str, size: int, limit: int) -> ObjectTooLarge:
         found=f"{size:,} bytes or more",
         expected=f"at most {limit:,} bytes",
         hint="look at what wrote it; restore the file from a backup",
+    )
+
+
+def absent(place: str) -> ObjectNotFound:
+    """The error for an object that is not there.
+
+    Args:
+        place: its URI.
+    """
+    return ObjectNotFound(
+        f"{place} does not exist",
+        found="nothing",
+        expected="a file of this name",
+        hint="check the path; if it was published, restore it from a backup ('snaploom check' "
+        "lists what is missing)",
     )
 
 

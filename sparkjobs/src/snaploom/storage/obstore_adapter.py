@@ -22,7 +22,7 @@ from obstore.store import ObjectStore as Backend
 
 from snaploom.errors import ObjectNotFound
 from snaploom.models.times import NANOS_PER_MICROSECOND, EpochNanos
-from snaploom.storage.objectstore import ObjectInfo, check_key, check_prefix, too_large
+from snaploom.storage.objectstore import ObjectInfo, absent, check_key, check_prefix, too_large
 from snaploom.storage.storeerrors import FileTooLong, WritersMet, store_error
 
 DELETED_TOGETHER = 1000
@@ -119,7 +119,7 @@ class ObstoreObjectStore:
         """Conditional rename; a copy by the server and a delete on stores without renaming."""
         info = self.head(source)
         if info is None:
-            raise ObjectNotFound(f"{self._uri}{source} does not exist")
+            raise absent(f"{self._uri}{source}")
         if self._longest is not None and info.size > self._longest:
             raise FileTooLong(
                 f"{self._uri}{source} is too long to be published in one piece",

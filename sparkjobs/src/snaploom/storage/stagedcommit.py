@@ -205,6 +205,8 @@ class Work:
                     "the writer left a file in a subfolder of staging",
                     found=name,
                     expected="files directly below the folder it was given",
+                    hint="remove the setting by which Spark makes folders of its own; nothing "
+                    "was published",
                 )
             staged.append(info)
         return sorted(staged, key=lambda info: info.key)

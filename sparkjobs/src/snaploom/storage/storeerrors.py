@@ -23,10 +23,10 @@ from obstore.exceptions import (
 from snaploom.errors import (
     FolderNotWritable,
     ObjectAlreadyExists,
-    ObjectNotFound,
     SnaploomError,
     StorageError,
 )
+from snaploom.storage.objectstore import absent
 
 
 class BucketNotFound(StorageError):
@@ -143,11 +143,21 @@ def store_error(error: Exception, place: str, variables: str, *, writing: bool) 
     ):
         return _refused(place, answer.message, variables, answer.code, writing)
     if isinstance(error, FileNotFoundError | NotFoundError) and answer.code in ABSENT:
-        return ObjectNotFound(f"{place} does not exist")
+        return absent(place)
     if answer.status == 409 and answer.code not in TAKEN:
-        return WritersMet(f"another writer is just writing {place}", found=answer.message)
+        return WritersMet(
+            f"another writer is just writing {place}",
+            found=answer.message,
+            expected="one writer at a time",
+            hint="run again",
+        )
     if isinstance(error, AlreadyExistsError | PreconditionError):
-        return ObjectAlreadyExists(f"{place} exists already")
+        return ObjectAlreadyExists(
+            f"{place} exists already",
+            found="an object of this name",
+            expected="none",
+            hint="run again: what another run wrote is recognised",
+        )
     if answer.status is None and _NO_CONNECTION.search(str(error)):
         return StoreUnreachable(
             f"no server answers for {place}",
@@ -156,7 +166,12 @@ def store_error(error: Exception, place: str, variables: str, *, writing: bool) 
             hint=f"check the endpoint in {variables}, and the network",
         )
     verb = "writing" if writing else "reading"
-    return StorageError(f"{verb} {place} failed: {answer.message}")
+    return StorageError(
+        f"{verb} {place} failed",
+        found=answer.message,
+        expected="a server that carries the request out",
+        hint=f"see in its words what it lacks, check endpoint and region in {variables}, try again",
+    )
 
 
 def _refused(
@@ -167,6 +182,7 @@ def _refused(
     return kind(
         f"{place} may not be {'written' if writing else 'read'} with these credentials",
         found=found,
+        expected=f"credentials that may {'write' if writing else 'read'} there",
         hint=hint.format(variables=variables),
     )
 

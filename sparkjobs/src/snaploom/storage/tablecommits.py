@@ -122,7 +122,9 @@ class TableCommits:
         raise CommitContended(
             f"other writers took {COMMIT_ATTEMPTS} versions in a row of the table in "
             f"{self.store.uri}",
-            hint="run again",
+            found="a lost race at every attempt",
+            expected="few writers at a time to one table",
+            hint="let one resource write to the table, and run again",
         )
 
     def catch_up(self) -> FolderState:

@@ -166,4 +166,5 @@ class ComplexVirtualReader:
             path=f"{_PATH}.snapshotQuery",
             found=found or None,
             expected=expected,
+            hint="correct snapshotQuery",
         )

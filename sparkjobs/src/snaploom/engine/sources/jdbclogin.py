@@ -70,6 +70,7 @@ def login_of(
             resource=resource,
             path=f"spec.jdbc.credentials.{path}",
             found="no environment variable " + ", no ".join(missing),
+            expected="user and password in the environment of the driver",
             hint=hint,
         )
     user, password = (environment[name] for name in names.values())

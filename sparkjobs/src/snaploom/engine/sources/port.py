@@ -62,5 +62,9 @@ class SourceReader(Protocol):
 def not_listed(name: str, snapshot: EpochNanos) -> SnapshotMissing:
     """The error of a reader that is asked for what it does not have."""
     return SnapshotMissing(
-        f"there is no snapshot of {format_instant(snapshot)}", resource=f"DataSource/{name}"
+        f"there is no snapshot of {format_instant(snapshot)}",
+        resource=f"DataSource/{name}",
+        found="no snapshot of this time",
+        expected="one of those that the source lists",
+        hint="look at what the source offers with 'snaploom plan', and run again",
     )

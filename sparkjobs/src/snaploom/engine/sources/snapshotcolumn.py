@@ -127,6 +127,8 @@ class SnapshotColumn:
                 resource=self.resource,
                 path=self._at("fieldName"),
                 expected="a column that is equal in all rows of a snapshot",
+                found=f"at least {MOST_VALUES + 1:,} of them",
+                hint="name another column, or cut the values to days in a virtual source",
             )
         return self.instants(value for _, value, _ in self._valid(found))
 

@@ -60,7 +60,12 @@ class _Adapter(HTTPAdapter):
         response = super().send(request, *arguments, **options)
         if response.is_redirect:
             response.close()
-            raise EndpointRefused("a redirect is not followed", found=str(response.status_code))
+            raise EndpointRefused(
+                "a redirect is not followed",
+                found=str(response.status_code),
+                expected="an answer of the server itself",
+                hint="set the address to the one that it redirects to",
+            )
         return response
 
 

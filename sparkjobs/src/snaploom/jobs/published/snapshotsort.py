@@ -111,7 +111,12 @@ class _Sorter:
         """Sort those of some times, or all that are live."""
         state = self._folder.log.read()
         if state.settings is None or not state.live:
-            raise SortNotPossible("nothing is published here", found=self._folder.store.uri)
+            raise SortNotPossible(
+                "nothing is published here",
+                found=self._folder.store.uri,
+                expected="an output with snapshots",
+                hint="run the output first",
+            )
         chosen = _chosen(state, times)
         rewritings = [self._rewriting(state.settings, record) for record in chosen]
         self_test(self._folder.store)

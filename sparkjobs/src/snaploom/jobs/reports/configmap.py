@@ -115,6 +115,7 @@ class ConfigMapReport:
                 f"the Report is not written to {self._place}",
                 found=str(error),
                 expected="a pod with a service account, or KUBECONFIG",
+                hint="let the operator create the job, or set KUBECONFIG",
             ) from error
         except (HTTPError, OSError) as error:
             raise self._not_written(f"{type(error).__name__}: {error}") from error
@@ -137,6 +138,7 @@ class ConfigMapReport:
                 f"{place} belongs to another run and is left as it is",
                 found=f"run {labels.get(LABEL_RUN)!r} of {labels.get(LABEL_OWNER)!r}",
                 expected=f"run {ours[1]!r} of {ours[0]!r}",
+                hint="delete the ConfigMap if nobody needs it, then ask for a run",
             )
         return found
 
@@ -176,7 +178,14 @@ class ConfigMapReport:
         )
 
     def _not_written(self, found: str) -> ReportNotWritten:
-        return ReportNotWritten(f"the Report is not written to {self._place}", found=found)
+        return ReportNotWritten(
+            f"the Report is not written to {self._place}",
+            found=found,
+            expected="an API server that answers, and the right to get, create and update "
+            "ConfigMaps",
+            hint="give the job's service account that right; 'snaploom status NAME --rebuild' "
+            "shows what was published",
+        )
 
 
 def api_message(error: ApiException) -> str:

@@ -29,5 +29,9 @@ class FileReport:
             beside.replace(self._path)
         except OSError as error:
             raise ReportNotWritten(
-                f"the Report is not written to {self._path}", found=error.strerror or str(error)
+                f"the Report is not written to {self._path}",
+                found=error.strerror or str(error),
+                expected="a folder that this process may write to",
+                hint="make the folder, or correct its permissions; what was published is in the "
+                "output's folder",
             ) from error

@@ -7,7 +7,8 @@ from snaploom.models.remedies.remedy import Remedy
 INDEXES = {
     "SkippingFailed": Remedy(
         "An index could not be used or changed. Queries go on and read every file.",
-        "Do what the message says.",
+        "Read one of the files that are named with Spark, to see what is wrong with it; restore or "
+        "remove it, and refresh the index.",
         see="how-to/why-not-skipped.md",
     ),
     "IndexNotPossible": Remedy(
@@ -41,7 +42,8 @@ INDEXES = {
     "IndexStoreFailed": Remedy(
         "OpenSearch does not answer, or refuses the request: credentials, certificate, or a "
         "cluster that is full.",
-        "The message has its words. The run is tried again while attempts are left.",
+        "Correct what the server names: the user and its rights, `ca_file`, or room on its disks. "
+        "The run is tried again while attempts are left.",
         see="how-to/opensearch-indexes.md",
     ),
     "IndexCommitUnknown": Remedy(

@@ -7,7 +7,8 @@ from snaploom.models.remedies.remedy import Remedy
 PUBLICATION = {
     "PublicationFailed": Remedy(
         "The folder does not take the snapshot: a table or a name is somebody else's, say.",
-        "Do what the message says. What was published before is as it was.",
+        "Give the table or the file that is in the way another name, or remove it; take out "
+        "settings of Spark that lay files out otherwise. What was published before is as it was.",
     ),
     "FolderNotOurs": Remedy(
         "`folderUri` names a folder with files that Snaploom did not make, or the folder of "

@@ -8,8 +8,9 @@ RUNS = {
     "Invalid": Remedy(
         "A field is wrong, or two fields contradict each other; or a password or a Spark setting "
         "that is not allowed stands in the declaration.",
-        "Do what each line of the message says; the finding with its code is in the output of "
-        "`snaploom validate FOLDER`. The resource goes on by itself when it is changed.",
+        "Change each field that the message names as its line proposes; the finding with its code "
+        "is in the output of `snaploom validate FOLDER`. The resource goes on by itself when it is "
+        "changed.",
     ),
     "NoUniqueJoinTree": Remedy(
         "Several relationships lead equally well to a source, or none does.",
@@ -49,8 +50,8 @@ RUNS = {
     ),
     "Failed": Remedy(
         "Spark or a library failed in a way that Snaploom has no name for.",
-        "The message has the innermost cause, and the driver's log the rest "
-        "(`snaploom logs NAME`).",
+        "Correct what the innermost cause in the message names, such as memory or a disk; the "
+        "driver's log has the rest (`snaploom logs NAME`).",
     ),
     "UnexpectedFault": Remedy(
         "A mistake in Snaploom.",

@@ -7,7 +7,9 @@ from snaploom.models.remedies.remedy import Remedy
 STORAGE = {
     "StorageFailed": Remedy(
         "The store answered with a failure that has no name of its own.",
-        "The message has its words. The run is tried again while attempts are left.",
+        "Check endpoint and region, the state of the store, and the rights of the job; "
+        "`snaploom check NAME -f FOLDER --files-only` shows when the folder can be read again. The "
+        "run is tried again while attempts are left.",
     ),
     "ObjectNotFound": Remedy(
         "A file of the folder was removed by something other than Snaploom, such as a rule of "

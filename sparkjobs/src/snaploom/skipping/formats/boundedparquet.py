@@ -188,7 +188,11 @@ def key_unavailable(name: str) -> KeyUnavailable:
 
 def damaged(name: str) -> IndexUnreadable:
     """The error for a file that is no Parquet file."""
-    return IndexUnreadable(f"{name} is damaged", expected="a whole Parquet file")
+    return IndexUnreadable(
+        f"{name} is damaged",
+        expected="a whole Parquet file",
+        hint="refresh the index in full, or drop it and create it again",
+    )
 
 
 def beyond(name: str, found: str) -> IndexUnreadable:

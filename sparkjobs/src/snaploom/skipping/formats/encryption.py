@@ -96,7 +96,10 @@ def parse_column_keys(text: str) -> dict[str, tuple[str, ...]]:
         names = tuple(name.strip() for name in leaves.split(",") if name.strip())
         if entry.count(":") != 1 or not label or not names:
             raise IndexUnreadable(
-                "a column key list cannot be parsed", found=entry, expected="label:leaf,leaf"
+                "a column key list cannot be parsed",
+                found=entry,
+                expected="label:leaf,leaf",
+                hint="write KEY: column, column; KEY: column",
             )
         found[label] = found.get(label, ()) + names
     return found

@@ -155,6 +155,7 @@ def parse_metadata(document: Mapping[str, object]) -> FlintMetadata:
             "the mapping's _meta is no metadata of Flint",
             found=f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}",
             expected="version 0.1 or 1.0.0 of it",
+            hint="name an index that Flint or Snaploom made",
         ) from error
     return FlintMetadata(
         source=today.source,

@@ -219,7 +219,9 @@ def _told(schema: pa.Schema, name: str) -> Mapping[str, object]:
         version = int(told["format"])
     except (KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise IndexUnreadable(
-            f"{name} is none of Snaploom's files", expected=f"a footer with {METADATA_KEY!r}"
+            f"{name} is none of Snaploom's files",
+            expected=f"a footer with {METADATA_KEY!r}",
+            hint="refresh the index in full, or drop it and create it again",
         ) from error
     if version > SIDECAR_FORMAT:
         raise IndexUnreadable(

@@ -31,7 +31,8 @@ def index_type(name: str) -> IndexType:
             f"there is no index type {name}",
             found=name,
             expected=", ".join(registered_types()),
-            hint=f"install the package that registers it in the entry-point group {ENTRY_POINTS}",
+            hint="choose one of these, or install the package that registers it in the entry-point "
+            f"group {ENTRY_POINTS}",
         )
     try:
         return cast(IndexType, entry.load())

@@ -79,6 +79,7 @@ def find_index(definition: SkippingDefinition, index_type_name: str, label: str)
     raise IndexNotFound(
         f"{definition.target.uri} has no index {index_type_name}({label})",
         expected=", ".join(index.label for index in definition.indexes),
+        hint="name one of those; `snaploom index describe` shows them",
     )
 
 
@@ -231,4 +232,5 @@ def _refuse_unknown(definition: SkippingDefinition, alteration: Alteration) -> N
         raise IndexNotFound(
             f"{definition.target.uri} has no index {', '.join(sorted(named - known))}",
             expected=", ".join(f"{index.index_id} {index.label}" for index in definition.indexes),
+            hint="name one of those; `snaploom index describe` shows them",
         )

@@ -32,7 +32,10 @@ def check_form(definition: SkippingDefinition) -> None:
     """
     if definition.form not in FORMS:
         raise IndexNotPossible(
-            "there is no such form of a store", found=definition.form, expected=", ".join(FORMS)
+            "there is no such form of a store",
+            found=definition.form,
+            expected=", ".join(FORMS),
+            hint="choose one of these forms",
         )
     labelled = [index.label for index in definition.indexes if index.key_label]
     if definition.form == OPEN_SEARCH and (labelled or definition.footer_key_label):
@@ -47,12 +50,14 @@ def check_form(definition: SkippingDefinition) -> None:
             "an encrypted index needs a key of its footers, too",
             found=f"a key of {', '.join(labelled)}, and none of the footers",
             expected="footer_key_label (in a resource encryption.footerKeyLabel)",
+            hint="name that key, or leave the index unencrypted",
         )
     if definition.plaintext_footer and not definition.footer_key_label:
         raise IndexNotPossible(
             "footers in plain text belong to an encrypted index",
             found="plaintext_footer without a key",
             expected="footer_key_label (in a resource encryption.footerKeyLabel)",
+            hint="leave the option out, or encrypt the index",
         )
     if definition.form == XSKIPPER:
         layout_of(definition)

@@ -76,6 +76,7 @@ def import_index(
             "none of the indexes can be imported",
             found="; ".join(plan.refused) or "no indexes",
             expected="minmax, valuelist or bloomfilter over a column",
+            hint="create the index anew instead of importing it",
         )
     definition = _definition(metadata, target, indexes)
 
@@ -171,6 +172,7 @@ def _refuse_other_table(metadata: StoredMetadata, target: Target) -> None:
             "the metadata are about another table",
             found=layout.table_identifier,
             expected=target.table or target.uri,
+            hint="name the metadata of this table, or the table that they are about",
         )
 
 

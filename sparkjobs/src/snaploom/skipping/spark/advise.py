@@ -75,6 +75,7 @@ def advise_target(target: SparkTarget, request: AdviceRequest, progress: Progres
             "there is nothing from which to advise",
             found=f"{listed.num_rows} files, {rows.num_rows} of which could be read, without rows",
             expected="files with rows",
+            hint="name a table or files that have rows",
         )
     queries = log.queries or drawn_queries(sample, request.seed)
     definition = SkippingDefinition(
@@ -133,7 +134,12 @@ def _terms(
         return tuple(sorted(spoken, key=lambda term: term.key)), ()
     found = target.terms
     if not found:
-        raise IndexNotPossible("no index can be kept about any column", found="no such column")
+        raise IndexNotPossible(
+            "no index can be kept about any column",
+            found="no such column",
+            expected="columns of types that an index type takes",
+            hint="index another table; the reference of skipping lists the types",
+        )
     return found[:MOST_COLUMNS], tuple(
         f"{term.label}: beyond the first {MOST_COLUMNS} columns; name it in a query"
         for term in found[MOST_COLUMNS:]

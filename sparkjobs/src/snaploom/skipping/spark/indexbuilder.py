@@ -134,6 +134,7 @@ class IndexBuilder:
                 "nothing says what is to be kept about the files",
                 found="no add_...",
                 expected="one or more",
+                hint="add at least one index before create()",
             )
         return SkippingIndexes(self.spark).create(
             subject, self.declaration, self.place, ignore_if_exists=ignore_if_exists
@@ -226,6 +227,7 @@ class IndexBuilder:
                 "nothing says which files are meant",
                 found="neither on_table nor on_path",
                 expected="one of the two",
+                hint="name a table or a path first",
             )
         return self.subject
 

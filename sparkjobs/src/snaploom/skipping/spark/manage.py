@@ -289,6 +289,7 @@ class SkippingIndexes:
                 "metadata are imported into the form NATIVE",
                 found=where.form if where.form != NATIVE else OPEN_SEARCH,
                 expected="a folder, and the form NATIVE",
+                hint="leave out the form, or name NATIVE",
             )
         store = self._new_store(target.target.uri, where)
         state = store.read()
@@ -357,7 +358,10 @@ class SkippingIndexes:
         base = self._base(location)
         if placed.form == XSKIPPER and not isinstance(base, FolderBase):
             raise IndexNotPossible(
-                "the form XSKIPPER is one of folders", found=base.uri, expected="a folder"
+                "the form XSKIPPER is one of folders",
+                found=base.uri,
+                expected="a folder",
+                hint="name a folder as the location",
             )
         return placed, base
 

@@ -71,6 +71,7 @@ def in_place(declaration: Declaration, location: str) -> Declaration:
             f"the form {declaration.form} is not one of this location",
             found=location.partition("?")[0],
             expected="opensearch://host:port for the form OPENSEARCH, a folder for all others",
+            hint="choose a form of this location, or another location",
         )
     return declaration
 

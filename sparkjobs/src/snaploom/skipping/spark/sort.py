@@ -170,6 +170,7 @@ def _clustering(terms: tuple[Term, ...], request: SortRequest) -> Clustering:
             "rows cannot be sorted by these columns",
             found=", ".join(request.columns) or "none",
             expected=f"one to {MOST_COLUMNS} columns, each once",
+            hint="choose other columns to sort by",
         )
     return Clustering(Curve.LINEAR if len(terms) == 1 else request.curve, terms)
 
@@ -218,7 +219,10 @@ def _write(
         writer.partitionBy(*partition_names).save(folder)
     except PySparkException as error:
         raise SortNotPossible(
-            f"the rows cannot be written as {file_format}", found=cause_of(error)
+            f"the rows cannot be written as {file_format}",
+            found=cause_of(error),
+            expected="columns that the format holds",
+            hint="read the files as another format, or leave them as they are",
         ) from error
 
 

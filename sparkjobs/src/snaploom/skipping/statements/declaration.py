@@ -85,6 +85,7 @@ def mode_of(properties: Mapping[str, str]) -> RefreshMode | None:
             "the properties ask for two modes of refresh",
             found=" and ".join(sorted(modes)),
             expected="one of refresh_mode, auto_refresh and incremental_refresh",
+            hint="leave one of the two out",
         )
     return modes.pop() if modes else None
 

@@ -169,7 +169,10 @@ class FolderIndexStore:
             ) from error
         except (ObjectTooLarge, NotAPlainFile) as error:
             raise IndexUnreadable(
-                f"{name} is damaged", found=error.message, expected="a file of Snaploom's"
+                f"{name} is damaged",
+                found=error.message,
+                expected="a file of Snaploom's",
+                hint="refresh the index in full, or drop it and create it again",
             ) from error
         return Part(segment, checked(SidecarReader(data, name, self._keys), segment, definition))
 

@@ -42,6 +42,7 @@ def open_keys(url: str) -> ParquetKeys | None:
         names = sorted({*_BUILT_IN, *(entry.name for entry in entry_points(group=ENTRY_POINTS))})
         raise KeyUnavailable(
             f"{SETTING} names a key management service that is not registered here",
+            found=f"{scheme}+URL" if rest else "no name before a +",
             expected=", ".join(f"{name}+URL" for name in names),
             hint=f"install the package that registers it in the entry-point group {ENTRY_POINTS}",
         )

@@ -70,6 +70,7 @@ def part_keys(store: ObjectStore) -> list[str]:
             f"{store.uri} is no metadata store",
             found=f"more than {MOST_PARTS:,} files",
             expected="a folder with a few Parquet files in it",
+            hint="check the location",
         )
     return found
 
@@ -134,6 +135,7 @@ def _content(store: ObjectStore, key: str, room: int) -> bytes:
             f"the metadata store at {store.uri} is larger than one that is read",
             found=error.found,
             expected=f"at most {MOST_BYTES:,} bytes",
+            hint="create the index anew instead of importing it",
         ) from error
 
 
@@ -145,6 +147,7 @@ def _part(data: bytes, name: str, keys: ParquetKeys | None) -> StoredMetadata:
         raise IndexUnreadable(
             f"{name} is no part of a metadata store",
             expected="a Parquet file with Spark's schema in its footer",
+            hint="remove the file if it is not of the metadata store, or create the index anew",
         )
     layout = read_layout(parse_schema(footer[ROW_METADATA]))
     check_keys(layout, _leaves(file))
@@ -204,6 +207,7 @@ def _merged(parts: list[StoredMetadata]) -> StoredMetadata:
             "the parts of the metadata store are about several tables",
             found=", ".join(sorted({layout.table_identifier for layout in layouts})),
             expected="one table",
+            hint="name a location with the metadata of one table",
         )
     indexes: dict[tuple[str, tuple[str, ...]], StoredIndex] = {}
     for layout in sorted(layouts, key=lambda layout: -layout.version):

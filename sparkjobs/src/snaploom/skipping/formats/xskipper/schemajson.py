@@ -101,6 +101,7 @@ def _no_schema() -> IndexUnreadable:
     return IndexUnreadable(
         "a part of the metadata store has a schema that cannot be parsed",
         expected="Spark's schema as JSON",
+        hint="create the index anew instead of importing it",
     )
 
 

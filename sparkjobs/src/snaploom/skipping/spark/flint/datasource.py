@@ -95,7 +95,9 @@ class FlintDataSource(DataSource):
         index = own.pop("path", "")
         if not index:
             raise StatementInvalid(
-                "no index is named", expected='load("name of an index"), or save(...)'
+                "no index is named",
+                expected='load("name of an index"), or save(...)',
+                hint="give the name of an index to load() or save()",
             )
         return index, parse_options({**self.settings, **own})
 
@@ -162,6 +164,7 @@ class FlintWriter(DataSourceArrowWriter):
                 "write.id_name names no column",
                 found=options.id_name,
                 expected=", ".join(schema.fieldNames()),
+                hint="name a column of what is written",
             )
 
     def prepare(self, overwrite: bool) -> None:
@@ -178,7 +181,12 @@ class FlintWriter(DataSourceArrowWriter):
         with OpenSearchClient(self._options) as client:
             writes = self._writes(iterator, task)
             for _ in write_all(client, self._index, writes, self._options.refresh_policy):
-                raise IndexNotPossible("a document of this job is there already")
+                raise IndexNotPossible(
+                    "a document of this job is there already",
+                    found="a document with the same id",
+                    expected="ids that no document has yet",
+                    hint="write with other ids, or with the mode overwrite",
+                )
         return WriterCommitMessage()
 
     def _writes(self, batches: Iterator[pa.RecordBatch], task: str) -> Iterator[Write]:
@@ -195,7 +203,10 @@ class FlintWriter(DataSourceArrowWriter):
             return Write(Action.INDEX, document, made_up)
         if document.get(name) is None:
             raise IndexNotPossible(
-                "a row has no id", found=f"{name} is NULL", expected="a value in every row"
+                "a row has no id",
+                found=f"{name} is NULL",
+                expected="a value in every row",
+                hint="filter such rows out, or write without write.id_name",
             )
         document_id = str(document[name])
         if self._options.ignore_id_column:

@@ -83,6 +83,7 @@ def _read(name: str, value: Any, data_type: DataType) -> object:
             f"the field {name} holds a value of another type",
             found=json.dumps(value)[:80],
             expected=data_type.simpleString(),
+            hint="give a schema with the type of these values",
         ) from error
 
 
@@ -155,6 +156,7 @@ def written(name: str, value: Any) -> Any:
             f"the column {name} has a value that OpenSearch cannot hold",
             found=str(value),
             expected="a finite number, or NULL",
+            hint="replace such values before writing, or leave the column out",
         )
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()

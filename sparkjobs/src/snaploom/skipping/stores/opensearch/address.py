@@ -48,5 +48,6 @@ def _variables(credentials: Credentials) -> tuple[str, str]:
             "user and password of OpenSearch are read from environment variables",
             found="credentials in the declaration itself",
             expected="credentials.fromEnvironment or credentials.fromSecret",
+            hint="take them out of the address, and set the variables",
         )
     return declared.user_variable, declared.password_variable

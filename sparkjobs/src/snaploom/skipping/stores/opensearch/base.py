@@ -72,15 +72,21 @@ def open_opensearch_base(uri: str, keys: ParquetKeys | None) -> OpenSearchBase:
     if not parts.hostname or parts.username is not None or parts.path.strip("/"):
         raise StatementInvalid(
             "this is no place in OpenSearch",
+            found="no host, a user, or a path",
             expected="opensearch://host:port?option=value, without a user or a path",
-            hint=f"set {USERNAME} and {PASSWORD} for auth basic",
+            hint=f"correct it; for auth basic set {USERNAME} and {PASSWORD}",
         )
     options = {"read.scroll_size": _PAGE, "host": parts.hostname, **dict(parse_qsl(parts.query))}
     username_variable = options.pop(USERNAME_VARIABLE, USERNAME)
     password_variable = options.pop(PASSWORD_VARIABLE, PASSWORD)
     form = options.pop("form", FlintForm.TODAY.value).upper()
     if form not in set(FlintForm):
-        raise StatementInvalid("form has no such value", found=form, expected="TODAY or SEED")
+        raise StatementInvalid(
+            "form has no such value",
+            found=form,
+            expected="TODAY or SEED",
+            hint="choose one of these",
+        )
     if parts.port is not None:
         options["port"] = str(parts.port)
     if options.get("auth", "").lower() == "basic":

@@ -106,7 +106,11 @@ def _refused(uri: str, doing: str, result: Mapping[str, Any]) -> IndexStoreFaile
     cause = (error.get("caused_by") or {}).get("reason", "")
     reason = ": ".join(part for part in (error.get("type"), error.get("reason"), cause) if part)
     return IndexStoreFailed(
-        f"OpenSearch at {uri} did not {doing}", found=f"{result['status']} {reason}"
+        f"OpenSearch at {uri} did not {doing}",
+        found=f"{result['status']} {reason}",
+        expected="documents that the index takes",
+        hint="see in the words of the server what it does not take; correct the mapping or the "
+        "rows",
     )
 
 

@@ -281,7 +281,12 @@ def field_at(properties: Mapping[str, Any], name: str) -> Json | None:
 
 def no_such_index(name: str, uri: str) -> IndexNotFound:
     """The error for an index that is not there."""
-    return IndexNotFound(f"OpenSearch at {uri} has no index {name}", found="none")
+    return IndexNotFound(
+        f"OpenSearch at {uri} has no index {name}",
+        found="none",
+        expected="an index that exists",
+        hint="correct the name, or create the index first",
+    )
 
 
 def _authorities(options: OpenSearchOptions) -> ssl.SSLContext | None:
@@ -330,5 +335,7 @@ def _aws_credentials() -> object:
         raise IndexNotPossible(
             "auth sigv4 found no credentials of AWS",
             expected="a role of the pod, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile",
+            found="none in the environment, nor in a file or role",
+            hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the process a role",
         )
     return credentials

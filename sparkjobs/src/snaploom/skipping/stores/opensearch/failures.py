@@ -93,7 +93,12 @@ def repeated(request: Callable[[], T], uri: str, doing: str) -> T:
                 hint="check that this is the server that was meant",
             ) from None
         time.sleep(pause_before(attempt))
-    raise IndexStoreFailed(f"OpenSearch does not {doing}", found="no attempt was made")
+    raise IndexStoreFailed(
+        f"OpenSearch does not {doing}",
+        found="no attempt was made",
+        expected="at least one attempt",
+        hint="run again",
+    )
 
 
 def not_asked(refused: EndpointRefused) -> IndexNotPossible:
@@ -120,7 +125,12 @@ def translated(error: OpenSearchException, uri: str, doing: str) -> SkippingErro
     message = f"OpenSearch at {uri} did not {doing}"
     refused = _refusal(error)
     if isinstance(refused, AnswerTooLong):
-        return IndexStoreFailed(message, found=refused.found, expected=refused.expected)
+        return IndexStoreFailed(
+            message,
+            found=refused.found,
+            expected=refused.expected,
+            hint="check that this is the server that was meant",
+        )
     if refused is not None:
         return not_asked(refused)
     if isinstance(error, SSLError):
@@ -133,11 +143,21 @@ def translated(error: OpenSearchException, uri: str, doing: str) -> SkippingErro
             hint="check scheme, host and port, and that the server is up",
         )
     if isinstance(error, TransportError):
-        hint = (
-            "check auth, the user and what it may do" if error.status_code in (401, 403) else None
+        is_right = error.status_code in (401, 403)
+        return IndexStoreFailed(
+            message,
+            found=f"{error.status_code} {reason_of(error)}",
+            expected="a user that may do this" if is_right else "a request that the server takes",
+            hint="check auth, the user and what it may do"
+            if is_right
+            else "see in the words of the server what it lacks, then run again",
         )
-        return IndexStoreFailed(message, found=f"{error.status_code} {reason_of(error)}", hint=hint)
-    return IndexStoreFailed(message, found=type(error).__name__)
+    return IndexStoreFailed(
+        message,
+        found=type(error).__name__,
+        expected="an answer of OpenSearch",
+        hint="check that the server is up and of a version that is supported, then run again",
+    )
 
 
 def _untrusted(message: str, problem: ssl.SSLError | None) -> IndexStoreFailed:

@@ -135,7 +135,11 @@ class FlintClient:
         """
         mappings = {"_meta": render_metadata(metadata), "properties": dict(properties or {})}
         if not self._client.create_index(name, mappings):
-            raise IndexAlreadyExists(f"{self._client.options.uri} has an index {name} already")
+            raise IndexAlreadyExists(
+                f"{self._client.options.uri} has an index {name} already",
+                expected="no index of this name",
+                hint="choose another name, or drop the index that has it",
+            )
 
     def exists(self, name: str) -> bool:
         """Whether there is an index of that name."""
@@ -212,6 +216,7 @@ def _wrong(number: int, line: str) -> StatementInvalid:
         f"line {number} is not of the bulk format",
         found=line[:80],
         expected='an action such as {"create":{}}, then the document, a line each',
+        hint="send a line of the action before each document",
     )
 
 

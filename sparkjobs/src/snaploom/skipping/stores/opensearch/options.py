@@ -133,6 +133,7 @@ def parse_options(options: Mapping[str, str]) -> OpenSearchOptions:
                 f"there is no option {name!r} of the data source flint",
                 found=name,
                 expected=", ".join(OPTION_NAMES),
+                hint="correct its name, or leave it out",
             )
         values[known] = value
     parsed = OpenSearchOptions(
@@ -171,14 +172,32 @@ def check_options(options: OpenSearchOptions) -> None:
     """
     if options.auth is Auth.BASIC and not (options.username and options.password):
         raise StatementInvalid(
-            "auth basic needs a user", expected="the options username and password"
+            "auth basic needs a user",
+            expected="the options username and password",
+            found="no user",
+            hint="set the option auth.username, or choose auth noauth",
         )
     if options.ca_file and options.scheme != "https":
-        raise StatementInvalid("ca_file needs the scheme https", found=options.scheme)
+        raise StatementInvalid(
+            "ca_file needs the scheme https",
+            found=options.scheme,
+            expected="https",
+            hint="set scheme to https, or leave ca_file out",
+        )
     if options.port == 0:
-        raise StatementInvalid("port 0 is no port", expected="1 to 65535, or -1")
+        raise StatementInvalid(
+            "port 0 is no port",
+            expected="1 to 65535, or -1",
+            found="0",
+            hint="name the port of the server, such as 9200",
+        )
     if options.ignore_id_column and not options.id_name:
-        raise StatementInvalid("ignore.id_column needs write.id_name", expected="both, or neither")
+        raise StatementInvalid(
+            "ignore.id_column needs write.id_name",
+            expected="both, or neither",
+            found="ignore.id_column without it",
+            hint="set write.id_name, or leave ignore.id_column out",
+        )
 
 
 _REFRESH_POLICIES = {
@@ -197,6 +216,7 @@ def _number(name: str, text: str, least: int, greatest: int) -> int:
             f"the option {name} is not a number that it can be",
             found=text,
             expected=f"{least} to {greatest}",
+            hint="correct the number",
         )
     return value
 
@@ -204,6 +224,9 @@ def _number(name: str, text: str, least: int, greatest: int) -> int:
 def _one_of(name: str, text: str, allowed: Mapping[str, T]) -> T:
     if text.lower() not in allowed:
         raise StatementInvalid(
-            f"the option {name} has no such value", found=text, expected=", ".join(allowed)
+            f"the option {name} has no such value",
+            found=text,
+            expected=", ".join(allowed),
+            hint="choose one of these",
         )
     return allowed[text.lower()]

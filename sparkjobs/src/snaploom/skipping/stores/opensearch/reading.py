@@ -103,6 +103,8 @@ def _shard_pages(
         raise IndexStoreFailed(
             f"OpenSearch at {client.options.uri} has too many documents in {index}",
             found=f"more than {MOST_HITS:,}",
+            expected="as many as one query may read",
+            hint="read with a filter, or raise the limits of the index",
         )
     finally:
         client.close_moment(moment)
@@ -119,6 +121,7 @@ def _search(client: OpenSearchClient, index: str, body: Mapping[str, object]) ->
             f"OpenSearch at {client.options.uri} did not {doing}",
             found="a shard failed or was too slow",
             expected="an answer of every shard",
+            hint="check that this is the server that was meant, then run again",
         )
     return answer
 
