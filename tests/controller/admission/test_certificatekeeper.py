@@ -156,7 +156,7 @@ async def test_without_a_secret_it_is_said_and_tried_again(
     with pytest.raises(ObjectMissing):
         await ground.reconcile()
     await run_for(ground, looks=2)
-    assert sum("could not be looked after" in text for text in caplog.messages) == 2
+    assert sum("cannot rotate" in text for text in caplog.messages) == 2
 
 
 async def test_nothing_is_renewed_where_cert_manager_does() -> None:

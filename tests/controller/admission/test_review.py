@@ -432,7 +432,7 @@ def test_a_relationship_of_many_outputs_is_judged_in_some_and_says_so(
     existing = [*shop()[:3], stored(files("elsewhere")), *outputs]
     answer = answered(after, existing, before)
     assert "breaks OutputDataset/o0, OutputDataset/o1;" in answer.warnings[0]
-    assert "looked at in 2 of 5" in answer.warnings[-1]
+    assert "checked for 2 of 5" in answer.warnings[-1]
 
 
 def test_of_large_dependants_no_more_are_judged_than_take_a_moment(
@@ -443,4 +443,4 @@ def test_of_large_dependants_no_more_are_judged_than_take_a_moment(
     monkeypatch.setattr("snaploom_operator.admission.reviewcontext.LARGEST_DEPENDANTS", 3 * size)
     before, after = narrowed()
     existing = [*shop()[:3], stored(files("elsewhere")), *outputs]
-    assert "looked at in 3 of 5" in answered(after, existing, before).warnings[-1]
+    assert "checked for 3 of 5" in answered(after, existing, before).warnings[-1]

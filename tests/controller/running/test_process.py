@@ -82,13 +82,13 @@ def test_an_operator_that_runs_jobs_itself_needs_no_other_submitter(tmp_path: Pa
     options = ("--settings", str(settings), "--local")
     process = without_cluster(tmp_path, *options, kubeconfig="/nowhere")
     assert process.ended() == 2
-    assert "no way to a Kubernetes cluster" in process.output
+    assert "no Kubernetes cluster" in process.output
 
 
 def test_no_way_to_a_cluster_is_told(tmp_path: Path) -> None:
     process = without_cluster(tmp_path, kubeconfig="/nowhere")
     assert process.ended() == 2
-    assert "no way to a Kubernetes cluster" in process.output
+    assert "no Kubernetes cluster" in process.output
 
 
 def test_a_cluster_that_does_not_answer_is_told(tmp_path: Path, spark_plane: Cluster) -> None:
