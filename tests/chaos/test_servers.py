@@ -88,7 +88,7 @@ def test_spark_operator_that_is_away_is_waited_for(room: Room) -> None:
     spark_operator = room.own.spark_operator
     spark_operator.kill()
     room.declare()
-    room.until_said("its application to be taken up")
+    room.until_said("to pick up its application")
     spark_operator.start()
     room.until_running()
     spark_operator.kill()

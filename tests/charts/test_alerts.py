@@ -1,4 +1,4 @@
-"""Each alert of the chart fires when it should, and not before: told by promtool."""
+"""Each alert of the chart fires when it should, and not before, as promtool finds."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ INDEX = 'namespace="shop",name="quick"'
 
 @dataclass(frozen=True)
 class Case:
-    """What an alert is shown, a sample a minute, and what it makes of it after some minutes."""
+    """The series that an alert sees, a sample a minute, and what it is after some minutes."""
 
     alert: str
     series: Mapping[str, str]
-    """Values by series, in promtool's words."""
+    """Values by series, in promtool's notation."""
     minutes: int
     labels: Mapping[str, str] | None = None
     """What it is fired with, besides name and severity; None where it must not fire."""
@@ -31,13 +31,13 @@ class Case:
 
 
 FIRES = [
-    Case("SnaploomOperatorAway", {}, 11, {}, "No operator of Snaploom tells its figures."),
+    Case("SnaploomOperatorAway", {}, 11, {}, "No Snaploom operator exports metrics."),
     Case("SnaploomNobodyLeads", {"snaploom_leader": "0x10"}, 6, {},
          "No operator holds the Lease."),
     Case("SnaploomQueueStuck", {"snaploom_queue_age_seconds": "400+60x20"}, 11, {},
-         "A resource waits for minutes to be looked at."),
+         "A resource has waited in the work queue for minutes."),
     Case("SnaploomWatchSilent", {'snaploom_watch_age_seconds{kind="DataSource"}': "0+60x60"}, 27,
-         {"kind": "DataSource"}, "Nothing is heard of DataSource any more."),
+         {"kind": "DataSource"}, "The watch of DataSource delivers no events."),
     Case("SnaploomReconcileFails",
          {'snaploom_reconcile_failures_total{reason="NotAllowed"}': "0+30x40"}, 30,
          {"reason": "NotAllowed"}, "The cluster refuses what the operator does: NotAllowed."),
@@ -47,7 +47,7 @@ FIRES = [
          "2 of kind DataSource wait for a change: Invalid."),
     Case("SnaploomInternalError",
          {'snaploom_resources{kind="DataSource",reason="InternalError"}': "1x10"}, 6,
-         {"kind": "DataSource"}, "A fault of Snaploom itself, about a DataSource."),
+         {"kind": "DataSource"}, "Bug in Snaploom, with a DataSource."),
     Case("SnaploomRunsFail",
          {'snaploom_run_failures_total{kind="OutputDataset",reason="OutOfMemory"}': "0+1x20"}, 15,
          {"kind": "OutputDataset", "reason": "OutOfMemory"},
@@ -59,7 +59,7 @@ FIRES = [
     Case("SnaploomNoAttemptFollows",
          {f'snaploom_no_attempt_follows{{{PLACE},reason="SourceNotReadable"}}': "1x20"}, 6,
          WIDE | {"reason": "SourceNotReadable"},
-         "The last run of OutputDataset shop/wide failed, and no attempt follows: "
+         "The last run of OutputDataset shop/wide failed, and is not retried: "
          "SourceNotReadable."),
     Case("SnaploomSnapshotStale", {f"snaploom_fresh{{{PLACE}}}": "1x5 0x20"}, 22, WIDE,
          "OutputDataset shop/wide is stale."),
@@ -73,24 +73,24 @@ FIRES = [
          "The run of OutputDataset shop/wide is Running for 6h 20m 0s."),
     Case("SnaploomSkippingUnused", {f"snaploom_index_usable{{{INDEX}}}": "0x90"}, 61,
          {"namespace": "shop", "name": "quick"},
-         "Queries hardly skip by SkippingIndex shop/quick, "
-         "which is not built or knows less than half of the files."),
+         "Queries skip few files with SkippingIndex shop/quick, "
+         "which is not built or covers less than half of the files."),
     Case("SnaploomSkippingUnused",
          {f"snaploom_index_usable{{{INDEX}}}": "1x90",
           f"snaploom_index_covered_ratio{{{INDEX}}}": "1x10 0.4x80"}, 75,
          {"namespace": "shop", "name": "quick"},
-         "Queries hardly skip by SkippingIndex shop/quick, "
-         "which is not built or knows less than half of the files."),
+         "Queries skip few files with SkippingIndex shop/quick, "
+         "which is not built or covers less than half of the files."),
     Case("SnaploomEventsNotWritten", {'snaploom_events_total{outcome="failed"}': "0+1x40"}, 30, {},
-         "Events about resources cannot be written."),
+         "Events about resources cannot be posted."),
     Case("SnaploomAdmissionSlow",
          {'snaploom_admission_review_seconds_bucket{le="1"}': "0+1x40",
           'snaploom_admission_review_seconds_bucket{le="2.5"}': "0+9x40",
           'snaploom_admission_review_seconds_bucket{le="+Inf"}': "0+9x40"}, 30, {},
-         "The webhook takes more than a second for one answer in a hundred."),
+         "One webhook review in a hundred takes more than a second."),
     Case("SnaploomCertificateEnds",
          {"snaploom_webhook_certificate_expiry_timestamp_seconds": "259200x90"}, 62, {},
-         "The webhook's certificate ends within three days."),
+         "The webhook's certificate expires within three days."),
 ]  # fmt: skip
 
 QUIET = [
@@ -162,12 +162,12 @@ def expected(case: Case) -> list[Raw]:
         described = described.replace(f"{{{{ $labels.{label} }}}}", value)
     annotations = {"summary": case.summary, "description": described}
     if "$value" in described:
-        annotations["description"] = "The first in the queue waits for 17m 40s."
+        annotations["description"] = "The oldest key has waited for 17m 40s."
     labels = {**case.labels, "severity": rule["labels"]["severity"]}
     return [{"exp_labels": labels, "exp_annotations": annotations}]
 
 
-def told(rule_file: Path, case: Case) -> tuple[int, str]:
+def checked(rule_file: Path, case: Case) -> tuple[int, str]:
     series = [{"series": name, "values": values} for name, values in case.series.items()]
     asked = {"alertname": case.alert, "eval_time": f"{case.minutes}m", "exp_alerts": expected(case)}
     document = {
@@ -188,13 +188,13 @@ def test_rules_are_what_prometheus_takes(rule_file: Path) -> None:
 
 @pytest.mark.parametrize("case", FIRES, ids=lambda case: case.alert)
 def test_alert_fires_and_says_why(rule_file: Path, case: Case) -> None:
-    code, said = told(rule_file, case)
+    code, said = checked(rule_file, case)
     assert code == 0, said
 
 
 @pytest.mark.parametrize("case", QUIET, ids=lambda case: case.alert)
 def test_alert_is_quiet_while_all_is_well(rule_file: Path, case: Case) -> None:
-    code, said = told(rule_file, case)
+    code, said = checked(rule_file, case)
     assert code == 0, said
 
 

@@ -107,7 +107,7 @@ def test_backfill_publishes_its_span_a_few_at_a_time(spark, shop) -> None:
         shop.day("customers", ORDERS[:1], day)
     first = backfilled(shop, FIRST_DAY, THIRD_DAY, "--limit", 1)
     assert (first.code, shop.published_times()) == (0, ["2024-05-01T00:00:00Z"])
-    assert "1 snapshot due; nothing is published yet" in first.err
+    assert "1 snapshot due; nothing published yet" in first.err
     estimate = backfilled(shop, FIRST_DAY, THIRD_DAY, "--estimate", "-o", "json").document
     assert (estimate["snapshots"], estimate["rows"]) == (1, 3)
     assert "1 snapshot due; about 3 rows" in backfilled(shop, FIRST_DAY, THIRD_DAY).err

@@ -78,7 +78,7 @@ def test_suspend_and_resume_change_the_resource_and_nothing_else(
     before = kubectl.get("outputdataset", "wide", namespace)["spec"]
     assert snaploom("suspend", "wide", *place).code == 0
     assert run_of(kubectl, namespace)["suspend"] is True
-    assert "starts when it is resumed" in snaploom("trigger", "wide", *place).out
+    assert "starts when the resource is resumed" in snaploom("trigger", "wide", *place).out
     assert snaploom("resume", "wide", *place).code == 0
     after = kubectl.get("outputdataset", "wide", namespace)["spec"]
     assert after == before

@@ -107,7 +107,7 @@ def test_application_that_is_seen_is_the_runs_with_its_uid() -> None:
     assert current is not None
     assert (current.phase, current.uid) == (CurrentPhase.SUBMITTED, "abc")
     assert current.waiting_for is not None
-    assert current.waiting_for.startswith("its application to be taken up, by an operator")
+    assert current.waiting_for.endswith("to pick up its application")
 
 
 def test_run_is_for_what_its_application_was_created_for() -> None:

@@ -186,3 +186,21 @@ async def test_worker_is_told_once_that_the_lease_is_lost(cluster, room):
         await until(is_told)
     assert lost == [True]
     assert await holder(cluster, room) == "thief"
+
+
+class LateRenewal(FaultyCluster):
+    """Stores a renewal that was sent earlier, between the first read and what follows it."""
+
+    async def get(self, resource, namespace, name):
+        stored = await super().get(resource, namespace, name)
+        if len(self.calls) == 1:
+            await self.inner.patch(resource, namespace, name, {"metadata": {"labels": {"a": "b"}}})
+        return stored
+
+
+async def test_lease_is_released_although_a_cancelled_renewal_arrives_late(cluster, room):
+    one = Process(cluster, room)
+    await one.leadership.acquire()
+    one.cluster.inner = LateRenewal(cluster)
+    await one.leadership.release()
+    assert await holder(cluster, room) is None

@@ -85,7 +85,7 @@ def test_an_operator_that_runs_jobs_itself_needs_no_other_submitter(tmp_path: Pa
     assert "no Kubernetes cluster" in process.output
 
 
-def test_no_way_to_a_cluster_is_told(tmp_path: Path) -> None:
+def test_no_cluster_is_an_error(tmp_path: Path) -> None:
     process = without_cluster(tmp_path, kubeconfig="/nowhere")
     assert process.ended() == 2
     assert "no Kubernetes cluster" in process.output
@@ -114,13 +114,13 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path, spark_plane: Cluster, name
     assert f"port {port}" in process.output
 
 
-def test_rights_that_are_missing_are_told(
+def test_permissions_that_are_missing_are_an_error(
     tmp_path: Path, spark_plane: Cluster, namespace: str
 ) -> None:
     kubeconfig = spark_plane.kubeconfig_of(namespace, "default")
     with operator_process(tmp_path, kubeconfig, namespace) as process:
         assert process.ended() == 1
-    assert "lacks a right" in process.output
+    assert "lacks a permission" in process.output
     assert "Traceback" not in process.output
 
 

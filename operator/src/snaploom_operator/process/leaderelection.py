@@ -37,6 +37,8 @@ RENEW_DEADLINE = 10.0
 """Seconds without a successful renewal after which the leader stops."""
 RETRY_PERIOD = 2.0
 """Interval of renewals, and of attempts to acquire."""
+RELEASE_ATTEMPTS = 3
+"""Only one cancelled renewal can be in flight, so the second meets no write of our own."""
 
 _log = logging.getLogger(__name__)
 
@@ -130,12 +132,25 @@ class LeaderElector:
             return
         self._renewed_at = None
         try:
-            # Read it again: a cancelled renewal may have been written.
-            stored = await self._cluster.get(LEASES, self._namespace, self._name)
-            if text_in(mapping_in(stored, "spec"), "holderIdentity") == self._identity:
-                await self._write(Metadata.of(stored), {"holderIdentity": None})
+            for _ in range(RELEASE_ATTEMPTS):
+                if await self._is_released():
+                    break
         except ClusterError as error:
             _log.warning("cannot release lease %s: %s", self._name, error.message)
+
+    async def _is_released(self) -> bool:
+        """One attempt to release; False if the Lease changed between our read and our write.
+
+        A renewal that was cancelled may be stored before the read, after it, or never.
+        """
+        stored = await self._cluster.get(LEASES, self._namespace, self._name)
+        if text_in(mapping_in(stored, "spec"), "holderIdentity") != self._identity:
+            return True
+        try:
+            await self._write(Metadata.of(stored), {"holderIdentity": None})
+        except ObjectChanged:
+            return False
+        return True
 
     async def _acquire_or_renew(self) -> bool:
         """Acquire or renew the Lease; whether this process holds it."""
