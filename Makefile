@@ -54,7 +54,7 @@ test: install java components ## Run every test that this machine can run
 	@echo "tests/argo_cd, for which 'make test-argo-cd' builds Argo CD (five minutes at least);"
 	@echo "tests/chaos: 'make e2e-chaos' breaks a cluster, for half an hour."
 	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder \
-	  --durations 40 --durations-min 15 --timings $(TIMINGS)
+	  --durations 40 --durations-min 15 --timings=$(TIMINGS)
 	@if [ "$$(id -u)" = 0 ]; then $(MAKE) --no-print-directory test-whole-way; else \
 	  echo "Not run: tests/images and tests/whole_way; building images and running pods needs root:"; \
 	  echo "sudo make test-whole-way"; fi
