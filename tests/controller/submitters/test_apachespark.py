@@ -37,6 +37,13 @@ def test_dynamic_allocation_becomes_configuration() -> None:
     assert found["spark.dynamicAllocation.initialExecutors"] == "3"
 
 
+def test_small_driver_gets_memory_for_its_python_program() -> None:
+    key = "spark.driver.memoryOverhead"
+    assert configuration(driver={"memory": "600m"})[key] == "640m"
+    assert configuration(driver={"memory": "600m"}, sparkConf={key: "1g"})[key] == "1g"
+    assert key not in configuration(driver={"memory": "2g"})
+
+
 def test_driver_works_alone_without_executors() -> None:
     assert configuration(executor={"instances": 0})["spark.kubernetes.driver.master"] == "local[1]"
 

@@ -43,6 +43,26 @@ def test_sizes_are_those_of_the_settings() -> None:
     assert found["driver"]["serviceAccount"] == "snaploom-spark"
 
 
+@pytest.mark.parametrize(
+    ("memory", "conf", "overhead"),
+    [
+        ("600m", {}, "640m"),
+        ("1536Mi", {}, "640m"),
+        ("2g", {}, None),
+        ("600m", {"spark.driver.memoryOverhead": "1g"}, None),
+        ("600m", {"spark.driver.memoryOverheadFactor": "2"}, None),
+    ],
+)
+def test_small_driver_gets_memory_for_its_python_program(
+    memory: str, conf: dict[str, str], overhead: str | None
+) -> None:
+    found = spec(driver={"memory": memory}, sparkConf=conf)["driver"]
+    assert (found["memory"], found.get("memoryOverhead")) == (
+        memory.lower().removesuffix("i"),
+        overhead,
+    )
+
+
 def test_dynamic_allocation_starts_within_its_bounds() -> None:
     found = spec(executor={"instances": 9}, dynamicAllocation={"maxExecutors": 4})
     assert "instances" not in found["executor"]

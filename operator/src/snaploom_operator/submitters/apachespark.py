@@ -116,6 +116,7 @@ def _configuration(request: RunRequest, spark: SparkSettings, sized: Sizes) -> d
         "spark.app.name": request.name,
         "spark.driver.cores": str(sized.driver_cores),
         "spark.driver.memory": sized.driver_memory,
+        "spark.driver.memoryOverhead": sized.driver_overhead,
         "spark.executor.cores": str(sized.executor_cores),
         "spark.executor.memory": sized.executor_memory,
         "spark.kubernetes.authenticate.driver.serviceAccountName": spark.service_account_name or "",

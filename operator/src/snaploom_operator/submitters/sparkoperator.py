@@ -80,6 +80,7 @@ def _spec(request: RunRequest, spark: SparkSettings, sized: Sizes) -> dict[str, 
         "driver": {
             "cores": sized.driver_cores,
             "memory": sized.driver_memory,
+            **({"memoryOverhead": sized.driver_overhead} if sized.driver_overhead else {}),
             "serviceAccount": spark.service_account_name,
             "template": driver_template(request),
             **({"kubernetesMaster": sized.local_master} if sized.local_master else {}),

@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 from snaploom.engine.retries import TaskProgress, task_progress
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.runevents import EmitEvent
-from snaploom.jobs.session.errortranslation import SPARK_FAILURES, translated
+from snaploom.jobs.session.errortranslation import SPARK_FAILURES, SparkStopped, translated
+from snaploom.jobs.session.memorylimit import MemoryLimit
 from snaploom.jobs.weaving.runoptions import AS_DECLARED, RunOptions
 from snaploom.models.times import EpochNanos
 from snaploom.storage.folder import Folder
@@ -26,9 +27,11 @@ OpenLease = Callable[[Folder, Run], Lease]
 class JobGroup:
     """The Spark jobs of what is being done now: watched for progress, cancelled on interruption."""
 
-    def __init__(self) -> None:
-        """No group yet."""
+    def __init__(self, memory: MemoryLimit | None = None) -> None:
+        """No group yet; `memory` is this process's container."""
         self._current: tuple[SparkSession, str] | None = None
+        self._memory = memory or MemoryLimit()
+        self._kills_before = self._memory.kills()
 
     def enter(self, spark: SparkSession, name: str, description: str) -> None:
         """Put the jobs that this thread starts from here on into a group of their own."""
@@ -49,7 +52,7 @@ class JobGroup:
                 spark.sparkContext.cancelJobGroup(name)
 
     @property
-    def is_spark_gone(self) -> bool:
+    def _is_spark_gone(self) -> bool:
         """Whether the session at work was shut down, or its process has ended."""
         if self._current is None:
             return False
@@ -57,6 +60,23 @@ class JobGroup:
             return bool(self._current[0].sparkContext._jsc.sc().isStopped())
         except SPARK_FAILURES:
             return True
+
+    def stopped(self) -> SparkStopped | None:
+        """Why nothing can be run any more; None while Spark is there."""
+        if not self._is_spark_gone:
+            return None
+        if self._memory.kills() > self._kills_before:
+            limit = self._memory.mebibytes()
+            return SparkStopped(
+                "the kernel killed Spark's JVM: the memory of the driver's container was used up",
+                found=None if limit is None else f"a limit of {limit} MiB",
+                hint="raise run.spark.driver.memory, or the setting spark.driver.memoryOverhead; "
+                "what was published stays, and nothing is half published",
+            )
+        return SparkStopped(
+            "Spark was shut down while the run was at work",
+            hint="run again; what was published stays, and nothing is half published",
+        )
 
     def progress(self) -> TaskProgress:
         """How far the group is; may be called from another thread."""

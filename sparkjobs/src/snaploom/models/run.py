@@ -115,6 +115,13 @@ def spark_memory(text: str) -> str:
     return f"{parts[1]}{parts[2].lower()}"
 
 
+def memory_mebibytes(text: str) -> float:
+    """The size of a `MemoryText` in MiB."""
+    parts = _MEMORY.fullmatch(text)
+    assert parts is not None, f"the model lets no such size pass: {text}"
+    return int(parts[1]) * 2.0 ** (10 * "kmgt".index(parts[2].lower()) - 10)
+
+
 class OnEmptyRoot(StrEnum):
     """What a run does whose root has no snapshot at all."""
 

@@ -52,6 +52,8 @@ class TextLoss:
     """What would come through."""
     is_lost: Callable[[Column], Column]
     """Whether it happens to a text; NULL counts as no."""
+    is_suspect: Callable[[Column], Column]
+    """A short test that every such text passes, and most others do not; NULL counts as no."""
 
 
 def text_loss(data_type: spark.DataType, writing: Writing) -> TextLoss | None:
@@ -65,22 +67,36 @@ def text_loss(data_type: spark.DataType, writing: Writing) -> TextLoss | None:
         case spark.DecimalType() if not writing.has_locale:
             scale = data_type.scale
             expected = f"a number with at most {scale} digits after the point"
-            return TextLoss(expected, lambda text: _has_more_digits(text, scale))
+            short = rf"^[+-]?[0-9,]*(\.[0-9]{{0,{scale}}})?$"
+            return TextLoss(
+                expected,
+                is_lost=lambda text: _has_more_digits(text, scale),
+                is_suspect=lambda text: ~sf.trim(text).rlike(short),
+            )
         case spark.DoubleType() | spark.FloatType():
             name = data_type.simpleString()
             expected = f"a number whose digits before the point {name} holds"
-            return TextLoss(expected, lambda text: _changes_as_binary(text, name))
+            return TextLoss(
+                expected,
+                is_lost=lambda text: _changes_as_binary(text, name),
+                is_suspect=lambda text: _is_printed_otherwise(text, name),
+            )
         case spark.TimestampType() | spark.TimestampNTZType():
             wrong = [_BEYOND_MICROSECONDS, *([] if writing.has_timestamp_format else [_ONLY_TIME])]
             expected = "a day and a time with at most 6 digits after the second"
-            return TextLoss(expected, lambda text: sf.trim(text).rlike("|".join(wrong)))
+            return _simple(expected, lambda text: sf.trim(text).rlike("|".join(wrong)))
         case spark.DateType() if not writing.has_date_format:
             expected = "a day such as 2024-05-01, without a time of day"
-            return TextLoss(expected, lambda text: ~sf.trim(text).rlike(_DAY))
+            return _simple(expected, lambda text: ~sf.trim(text).rlike(_DAY))
     if writing.is_inferred and isinstance(data_type, _WHOLE):
         expected = "a number that does not begin with 0"
-        return TextLoss(expected, lambda text: sf.trim(text).rlike("^[+-]?0[0-9]"))
+        return _simple(expected, lambda text: sf.trim(text).rlike("^[+-]?0[0-9]"))
     return None
+
+
+def _simple(expected: str, is_lost: Callable[[Column], Column]) -> TextLoss:
+    """A loss whose test is short already."""
+    return TextLoss(expected, is_lost, is_lost)
 
 
 def _has_more_digits(text: Column, scale: int) -> Column:
@@ -112,6 +128,13 @@ class _Digits:
             .when(self.point <= 38, padded.try_cast("decimal(38,0)"))
         )  # fmt: skip
         """The number without its fraction; NULL beyond 38 digits."""
+
+
+def _is_printed_otherwise(text: Column, name: str) -> Column:
+    """Whether a number has many digits and is not what Spark prints of it, as most writers do."""
+    text = sf.trim(text)
+    narrow = text.try_cast(name)
+    return ~text.rlike(_SHORT[name]) & narrow.isNotNull() & (narrow.cast("string") != text)
 
 
 def _changes_as_binary(text: Column, name: str) -> Column:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark_types
 
@@ -28,6 +28,9 @@ CHECKED_FORMATS = frozenset({"csv", "json", "xml"})
 LONGEST_SHOWN = 80
 """Characters of a value that a message shows: enough to find it."""
 _ONCE = "an element that stands once in its record"
+
+_Test = Callable[[TextLoss], Callable[[Column], Column]]
+"""The test of a loss that a check makes of a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ class ValueChecks:
         Args:
             schema: that the values are read with.
         """
-        if not self._is_strict or not any(self._checks(schema)):
+        if not self._is_strict or not any(self._checks(schema, _is_lost)):
             return None
         texts = self._as_texts(schema)
         assert isinstance(texts, spark_types.StructType)  # as `schema` is one
@@ -92,11 +95,13 @@ class ValueChecks:
         Raises:
             SourceNotReadable: naming file, field and value, and the line where the format has any.
         """
-        checks = tuple(self._checks(schema))
         # Spark knows the file of a row only next to the scan.
         records = texts.select(file_of_row.alias("file"), sf.struct("*").alias("record"))
-        bad = records.select("file", _first_bad(checks).alias("bad"))
-        row = bad.where(sf.col("bad").isNotNull()).select("file", "bad.place", "bad.text").head()
+        # The whole test of a number has a long plan (27 KB a column), which few values need.
+        if _first_found(records, tuple(self._checks(schema, _is_suspect))) is None:
+            return
+        checks = tuple(self._checks(schema, _is_lost))
+        row = _first_found(records, checks)
         if row is None:
             return
         check, text = checks[row["place"]], row["text"]
@@ -194,34 +199,50 @@ class ValueChecks:
         )
         return self._is_element(field.name) and not is_many
 
-    def _checks(self, data_type: spark_types.DataType, path: str = "") -> Iterator[_Check]:
+    def _checks(
+        self, data_type: spark_types.DataType, test: _Test, path: str = ""
+    ) -> Iterator[_Check]:
         """What to look for in values of a type, as `_as_texts` has them read."""
         match data_type:
             case spark_types.StructType():
                 for field in data_type.fields:
                     inner = f"{path}.{field.name}" if path else field.name
-                    for check in self._of_field(field, inner):
+                    for check in self._of_field(field, test, inner):
                         yield _within(check, field.name)
             case spark_types.ArrayType():
-                for check in self._checks(data_type.elementType, f"{path}[]"):
+                for check in self._checks(data_type.elementType, test, f"{path}[]"):
                     yield _Check(check.path, check.expected, _any_of(check.bad))
             case spark_types.MapType():
-                for check in self._checks(data_type.valueType, f"{path}{{value}}"):
+                for check in self._checks(data_type.valueType, test, f"{path}{{value}}"):
                     bad = _any_of(check.bad)
                     yield _Check(check.path, check.expected, _of_values(bad))
             case _:
                 loss = self._loss(data_type)
                 if loss is not None:
-                    yield _Check(path, loss.expected, _where(loss.is_lost))
+                    yield _Check(path, loss.expected, _where(test(loss)))
 
-    def _of_field(self, field: spark_types.StructField, path: str) -> Iterator[_Check]:
-        checks = self._checks(field.dataType, path)
+    def _of_field(self, field: spark_types.StructField, test: _Test, path: str) -> Iterator[_Check]:
+        checks = self._checks(field.dataType, test, path)
         if not self._is_single(field):
             yield from checks
             return
         yield _Check(path, _ONCE, _several)
         for check in checks:
             yield _Check(check.path, check.expected, _any_of(check.bad))
+
+
+def _is_lost(loss: TextLoss) -> Callable[[Column], Column]:
+    return loss.is_lost
+
+
+def _is_suspect(loss: TextLoss) -> Callable[[Column], Column]:
+    return loss.is_suspect
+
+
+def _first_found(records: DataFrame, checks: Sequence[_Check]) -> Row | None:
+    """File, place and text of a value that a check finds; None where none does."""
+    bad = records.select("file", _first_bad(checks).alias("bad"))
+    return bad.where(sf.col("bad").isNotNull()).select("file", "bad.place", "bad.text").head()
 
 
 def _first_bad(checks: Sequence[_Check]) -> Column:

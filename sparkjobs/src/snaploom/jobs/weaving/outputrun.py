@@ -305,14 +305,9 @@ def _see_newest(folder: Folder, record: RunRecord) -> None:
 
 
 def _reason_behind(job: Job, error: SnaploomError) -> SnaploomError:
-    """Whatever goes wrong after somebody asked to stop, or Spark went, went wrong because of it."""
+    """Report errors after an interrupt or the end of Spark as that cause."""
     try:
         job.interruption.check()
     except Interrupted as interrupted:
         return interrupted
-    if not job.group.is_spark_gone:
-        return error
-    return SparkStopped(
-        "Spark was shut down while the run was at work",
-        hint="run again; what was published stays, and nothing is half published",
-    )
+    return job.group.stopped() or error

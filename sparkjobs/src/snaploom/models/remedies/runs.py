@@ -37,11 +37,11 @@ RUNS = {
         codes=("SL182",),
     ),
     "SparkStopped": Remedy(
-        "The driver's pod was evicted or deleted, its node went away, or an executor took Spark "
-        "down with it.",
-        "Nothing while attempts are left: the run is tried again, and nothing is half published. "
-        "If it repeats, "
-        "look at the events of the node, and raise memory in `run.spark`.",
+        "The driver's pod was evicted or deleted, its node went away, or the kernel killed its JVM "
+        "because the memory of the container was used up, which the message states.",
+        "Where memory was used up, raise `run.spark.driver.memory`. Otherwise nothing while "
+        "attempts are left: the run is tried again, and nothing is half published. If it repeats, "
+        "read the events of the node.",
     ),
     "Interrupted": Remedy(
         "The process was told to end: its pod was evicted, its node drained, or somebody pressed "
