@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.controllerobjects import stored
 from support.declarations import Raw, files, model, output, spoilt
 from support.reviews import a_request, a_review, answered, response, store_of
-from support.sqlverdicts import VerdictsInProcess
+from support.textverdicts import VerdictsInProcess
 
 from snaploom_operator.admission.answers import (
     Answer,
