@@ -102,7 +102,9 @@ async def test_no_regex_is_compiled_where_reviews_are_answered(
     monkeypatch.setattr("snaploom.planning.regexes._compiled", refuse)
     workers = TextWorkers()
     async with judging(workers) as judge:
-        judgements = [await judge.judge(selecting(pattern)) for pattern in ("a|b", "(", r"\w{1000}")]
+        judgements = [
+            await judge.judge(selecting(pattern)) for pattern in ("a|b", "(", r"\w{1000}")
+        ]
     await workers.close()
     assert [each.outcome.value for each in judgements] == ["allowed", "denied", "denied"]
 
