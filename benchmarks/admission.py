@@ -49,8 +49,8 @@ from snaploom_operator.admission.webhookprocess import SWITCH_SECONDS
 from snaploom_operator.admission.webhookserver import Webhook
 from snaploom_operator.certificates.issuer import issue
 from snaploom_operator.operatorsettings import AdmissionSettings
-from snaploom_operator.sqlworkers import running_workers
 from snaploom_operator.store.store import Store
+from snaploom_operator.textworkers import running_workers
 
 Raw = dict[str, Any]
 Attack = Callable[[], Iterator[bytes]]

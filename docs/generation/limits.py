@@ -387,15 +387,15 @@ SQL = (
         "the run fails; the error names the text",
     ),
     Limit(
-        "snaploom.planning.sqlgate.worker:MOST_SECONDS",
-        "processor time for a text of SQL, in a cluster",
-        "`SL150`",
+        "snaploom.planning.judging.worker:MOST_SECONDS",
+        "processor time for a text of SQL, or the regular expressions of a resource, in a cluster",
+        "`SL150`, `SL131`",
         "seconds",
     ),
     Limit(
-        "snaploom.planning.sqlgate.worker:MOST_MEMORY",
-        "memory for a text of SQL, in a cluster",
-        "`SL150`",
+        "snaploom.planning.judging.worker:MOST_MEMORY",
+        "memory for a text of SQL, or the regular expressions of a resource, in a cluster",
+        "`SL150`, `SL131`",
         "bytes",
     ),
     Limit(
@@ -414,7 +414,7 @@ SQL = (
         "characters",
     ),
     Limit(
-        "snaploom.planning.validation.fields:MAX_INSTRUCTIONS",
+        "snaploom.planning.judging.regexlist:MAX_INSTRUCTIONS",
         "all regular expressions of a resource, compiled",
         "`SL131`",
     ),

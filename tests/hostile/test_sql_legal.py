@@ -115,7 +115,7 @@ def examples_sql() -> list[SqlText]:
         return found.setdefault(text, judge(text))
 
     for folder in ("customer", "flights", "tpch"):
-        validate(load([EXAMPLES / folder]).resources, judge_sql=judged)
+        validate(load([EXAMPLES / folder]).resources, judge_text=judged)
     return list(found)
 
 

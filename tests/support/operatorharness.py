@@ -23,7 +23,7 @@ import yaml
 from prometheus_client import CollectorRegistry
 from support.fakecluster import FakeCluster
 from support.jobdouble import JobDouble
-from support.sqlverdicts import VerdictsAtOnce
+from support.textverdicts import VerdictsAtOnce
 
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, parse_instant
 from snaploom_operator.cluster.apiresources import OURS

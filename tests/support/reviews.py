@@ -9,7 +9,7 @@ from typing import Any
 from support.controllerobjects import NAMESPACE, stored
 from support.declarations import Raw
 
-from snaploom.planning.sqlgate.facts import judge
+from snaploom.planning.judging.texts import judge
 from snaploom_operator.admission.answers import Answer, answer_document
 from snaploom_operator.admission.request import AdmissionRequest, parse_review
 from snaploom_operator.admission.review import (
@@ -77,7 +77,7 @@ def answered(
     if isinstance(submission, Answer):
         return submission
     around = review_context(submission.resource, store)
-    return review(submission, around, protect, judge_sql=judge, allow_jdbc_url=allow_jdbc_url)
+    return review(submission, around, protect, judge_text=judge, allow_jdbc_url=allow_jdbc_url)
 
 
 def codes(answer: Answer) -> list[str]:

@@ -16,7 +16,7 @@ OperatorError
 │   └── ApiUnavailable        5xx, a time-out, a broken connection
 ├── ReviewUnreadable          the request is not an AdmissionReview
 ├── TooManyReviews            the limit of concurrent reviews of a namespace
-├── SqlNotJudged              no process could analyse a SQL text
+├── TextNotJudged              no process could analyse a text
 ├── NameTaken                 an object of the run's name belongs to another run or owner
 ├── BundleTooLarge            the declarations do not fit into one ConfigMap
 ├── SecretInBundle            a password stands in a spec (rule R16)
@@ -133,10 +133,10 @@ class TooManyReviews(OperatorError):
     reason = "TooManyReviews"
 
 
-class SqlNotJudged(OperatorError):
-    """A SQL text was not analysed: no process could be started, or the operator is stopping."""
+class TextNotJudged(OperatorError):
+    """A text was not analysed: no process could be started, or the operator is stopping."""
 
-    reason = "SqlNotJudged"
+    reason = "TextNotJudged"
     retryable = True
 
 

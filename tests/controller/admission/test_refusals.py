@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from support.declarations import files, spoilt
 from support.reviews import a_review
-from support.sqlverdicts import VerdictsInProcess
+from support.textverdicts import VerdictsInProcess
 
 from snaploom_operator.admission.judge import MOST_WAITING, Judge
 from snaploom_operator.admission.throttle import (

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.budget import within_work
 from support.controllerobjects import stored
 from support.declarations import Raw, files, model, output, spoilt
 from support.reviews import a_request, a_review, answered, response, store_of
-from support.sqlverdicts import VerdictsInProcess
+from support.textverdicts import VerdictsInProcess
 
 from snaploom_operator.admission.answers import (
     Answer,
@@ -162,6 +163,14 @@ def test_warnings_are_what_the_api_server_takes(warnings: list[str]) -> None:
     assert all(len(warning) <= 256 and warning.isprintable() for warning in clipped)
     assert sum(map(len, clipped)) <= 4096
     assert bool(clipped) == bool(warnings)
+
+
+def test_of_very_many_warnings_the_first_are_written_and_the_others_counted() -> None:
+    warnings = [f"{number} " + "x" * 200 for number in range(100_000)]
+    with within_work(seconds=0.5):
+        clipped = clipped_warnings(warnings)
+    assert clipped[:-1] == tuple(warnings[: len(clipped) - 1])
+    assert clipped[-1] == f"and {100_000 - len(clipped) + 1} more warnings"
 
 
 def test_a_refusal_for_very_much_says_how_much_more_there_is() -> None:

@@ -20,7 +20,7 @@ from support.declarations import (
 )
 from support.reviews import DENY, a_request, answered, codes, response, store_of
 
-from snaploom.planning.sqlgate.facts import judge
+from snaploom.planning.judging.texts import judge
 from snaploom_operator.admission.answers import Answer
 from snaploom_operator.gather import checks as checking
 from snaploom_operator.store.entries import size_of
@@ -135,7 +135,7 @@ def reconciled(raw: Raw, others: list[Raw], *, allow_jdbc_url: bool = False) -> 
     if isinstance(entry.content, Refused):
         return {finding.code for finding in entry.content.findings}
     around = checking.ResourceContext(entry.content, store.closure(entry.ref))
-    findings = checking.own_findings(around, judge_sql=judge, allow_jdbc_url=allow_jdbc_url)
+    findings = checking.own_findings(around, judge_text=judge, allow_jdbc_url=allow_jdbc_url)
     return {finding.code for finding in findings if finding.is_error}
 
 

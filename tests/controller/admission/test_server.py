@@ -18,7 +18,7 @@ from support.clusters import until
 from support.declarations import files, model, output, spoilt
 from support.fakecluster import FakeCluster
 from support.reviews import a_review
-from support.sqlverdicts import VerdictsInProcess
+from support.textverdicts import VerdictsInProcess
 from support.webhooks import HOST, Asker, a_webhook, asking, install, settings_for
 
 from snaploom_operator.admission.admissionmetrics import AdmissionMetrics

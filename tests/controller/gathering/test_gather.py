@@ -6,7 +6,7 @@ import pytest
 from support.controllerobjects import config_map, driver_pod, key, newer, report, stored
 from support.declarations import document, files, model, output, relationship, simple, spoilt
 from support.declarations import key as column
-from support.sqlverdicts import VerdictsAtOnce
+from support.textverdicts import VerdictsAtOnce
 
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom_operator.gather import gatherer as gather

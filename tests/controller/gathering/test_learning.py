@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from support.controllerobjects import key, newer, stored
 from support.declarations import Raw, complex_, files, simple
-from support.sqlverdicts import VerdictsInProcess
+from support.textverdicts import VerdictsInProcess
 
 from snaploom.models.finding import Finding, errors_of
 from snaploom.models.times import EpochNanos
-from snaploom.planning.sqlgate.facts import SqlText, SqlVerdict
-from snaploom_operator.errors import SqlNotJudged
+from snaploom.planning.judging.texts import JudgedText, Verdict
+from snaploom_operator.errors import TextNotJudged
 from snaploom_operator.gather import gatherer as gather
 from snaploom_operator.gather.checks import Checked, check
 from snaploom_operator.gather.gatherer import Gatherer, Unjudged
 from snaploom_operator.objects import Ref
 from snaploom_operator.observed import ObservedResource
-from snaploom_operator.sqlverdicts import SqlVerdicts
 from snaploom_operator.store.store import Store
+from snaploom_operator.textverdicts import TextVerdicts
 
 QUERY = "SELECT a AS x FROM c"
 TABLE = stored(files("c"))
@@ -41,25 +41,25 @@ class Failing(VerdictsInProcess):
     attempts = 0
 
     async def judged(
-        self, namespace: str, texts: Iterable[SqlText]
-    ) -> Mapping[SqlText, SqlVerdict]:
+        self, namespace: str, texts: Iterable[JudgedText]
+    ) -> Mapping[JudgedText, Verdict]:
         self.attempts += 1
         if self.attempts == 1:
-            raise SqlNotJudged("no process")
+            raise TextNotJudged("no process")
         return await super().judged(namespace, texts)
 
 
 class Forgetful(VerdictsInProcess):
     """Keeps nothing of what it has judged."""
 
-    def known(self, text: SqlText) -> SqlVerdict | None:
+    def known(self, text: JudgedText) -> Verdict | None:
         return None
 
 
 class Looks:
     """Looks at resources of a namespace until they are judged."""
 
-    def __init__(self, raws: Iterable[Raw], verdicts: SqlVerdicts) -> None:
+    def __init__(self, raws: Iterable[Raw], verdicts: TextVerdicts) -> None:
         self.store = Store()
         for raw in raws:
             self.store.put(raw)
@@ -92,7 +92,7 @@ async def test_verdicts_that_are_not_kept_are_learnt_once_a_resource() -> None:
 
 async def test_a_failure_to_judge_is_raised_once_and_tried_again() -> None:
     looks = Looks([TABLE, FIRST], Failing())
-    with pytest.raises(SqlNotJudged):
+    with pytest.raises(TextNotJudged):
         await looks.until_judged(FIRST)
     assert await looks.until_judged(FIRST) == ()
 

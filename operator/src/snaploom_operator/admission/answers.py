@@ -132,15 +132,16 @@ def warning_text(finding: Finding) -> str:
 
 def clipped_warnings(warnings: Iterable[str]) -> tuple[str, ...]:
     """Warnings within the API server's limits: printable lines, each and all short enough."""
-    lines = list(dict.fromkeys(_line(warning) for warning in warnings))
-    kept: list[str] = []
+    texts = tuple(dict.fromkeys(warnings))
+    kept: dict[str, None] = {}
     left = LONGEST_WARNINGS - _MORE_WARNINGS
-    for line in lines:
-        left -= len(line)
+    # Lines are written one by one: the event loop does this, and there may be thousands.
+    for number, text in enumerate(texts):
+        line = _line(text)
+        left -= len(line) if line not in kept else 0
         if left < 0:
-            kept.append(f"and {len(lines) - len(kept)} more warnings")
-            break
-        kept.append(line)
+            return (*kept, f"and {len(texts) - number} more warnings")
+        kept[line] = None
     return tuple(kept)
 
 

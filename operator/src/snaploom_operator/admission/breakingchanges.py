@@ -16,7 +16,7 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.planning.compatibility import Structure, merge_structures, structure_of
 from snaploom.planning.graph import join_graph
-from snaploom.planning.sqlgate.facts import SqlJudge
+from snaploom.planning.judging.texts import TextJudge
 from snaploom.planning.tree import plan_tree
 from snaploom.planning.validation.scope import NamesOfKind, no_names
 from snaploom.planning.validation.validator import validate
@@ -33,8 +33,8 @@ class ResourceSet:
     resources: tuple[Resource, ...]
     broken: frozenset[str]
     allow: Allowances
-    judge_sql: SqlJudge
     """What they may use beyond the built-in lists."""
+    judge_text: TextJudge
     others: NamesOfKind = no_names
     """Names of the namespace by kind, for guesses."""
 
@@ -46,7 +46,7 @@ class ResourceSet:
             missing_reference=Severity.WARNING,
             about=frozenset(about),
             allow=self.allow,
-            judge_sql=self.judge_sql,
+            judge_text=self.judge_text,
             others=self.others,
         )
 

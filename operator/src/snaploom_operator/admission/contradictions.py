@@ -16,7 +16,7 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import ManifestPointer
 from snaploom.models.resource import Resource
 from snaploom.planning.dependence import dependence_findings
-from snaploom.planning.sqlgate.facts import judge
+from snaploom.planning.judging.texts import judge
 from snaploom.planning.validation.outputfolder import comparable_folder
 from snaploom.planning.validation.overlaps import folder_of, overlap
 from snaploom.planning.validation.scope import scope_of

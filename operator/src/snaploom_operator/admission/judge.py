@@ -36,7 +36,7 @@ from snaploom_operator.admission.throttle import RefusalThrottle
 from snaploom_operator.errors import TooManyReviews
 from snaploom_operator.objects import JsonObject, Ref
 from snaploom_operator.operatorsettings import AdmissionSettings
-from snaploom_operator.sqlverdicts import RecordingJudge, SqlVerdicts
+from snaploom_operator.textverdicts import RecordingJudge, TextVerdicts
 
 MOST_OF_A_NAMESPACE = 16
 """Concurrent reviews of one namespace: a quarter of all (`webhookserver.MOST_AT_ONCE`)."""
@@ -89,7 +89,7 @@ class Judge:
     """Answers reviews.
 
     Args: known: the cached resources; read in the caller's event loop only. settings: the webhook's
-        settings. threads: executor of the reviews. verdicts: computes SQL verdicts, in processes.
+        settings. threads: executor of the reviews. verdicts: computes verdicts, in processes.
         allow_jdbc_url: whether the operator's settings allow whole JDBC URLs. allow: what
         declarations may use beyond the built-in lists. sleep: sleeps for some seconds.
     """
@@ -99,7 +99,7 @@ class Judge:
         known: Known,
         settings: AdmissionSettings,
         threads: Executor,
-        verdicts: SqlVerdicts,
+        verdicts: TextVerdicts,
         *,
         allow_jdbc_url: bool = False,
         allow: Allowances = NO_ALLOWANCES,
@@ -193,12 +193,12 @@ class Judge:
     async def _reviewed(
         self, submission: Submission, context: ReviewContext, namespace: str
     ) -> Answer:
-        """Review, and repeat until all SQL verdicts of the object are known."""
-        judge_sql = RecordingJudge(self._verdicts)
-        work = partial(self._review, submission, context, judge_sql=judge_sql)
+        """Review, and repeat until all verdicts of the object are known."""
+        judge_text = RecordingJudge(self._verdicts)
+        work = partial(self._review, submission, context, judge_text=judge_text)
         answer = await self._threads.run(namespace, work)
-        while judge_sql.missing:
-            await judge_sql.fetch_missing(namespace)
+        while judge_text.missing:
+            await judge_text.fetch_missing(namespace)
             answer = await self._threads.run(namespace, work)
         return answer
 

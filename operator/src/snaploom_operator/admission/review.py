@@ -19,7 +19,7 @@ from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.finding import Finding, Severity, errors_of
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.resource import Resource
-from snaploom.planning.sqlgate.facts import SqlJudge
+from snaploom.planning.judging.texts import TextJudge
 from snaploom.planning.validation.validator import validate
 from snaploom_operator.admission.answers import PASSED, Answer, Refusal, warning_text
 from snaploom_operator.admission.breakingchanges import (
@@ -82,24 +82,26 @@ def review(
     context: ReviewContext,
     protect: ProtectDependants,
     *,
-    judge_sql: SqlJudge,
+    judge_text: TextJudge,
     allow_jdbc_url: bool = False,
     allow: Allowances = NO_ALLOWANCES,
 ) -> Answer:
     """Review a create or an update.
 
     Args: submission: the object. context: the related resources. protect: whether a breaking change
-        is denied. judge_sql: gives the facts of texts of SQL. allow_jdbc_url: whether the
+        is denied. judge_text: judges SQL and regular expressions. allow_jdbc_url: whether the
         operator's settings allow whole JDBC URLs. allow: what declarations may use beyond the
         built-in lists.
     """
     resource, identity = submission.resource, submission.resource.identity
     now = (*context.near, *_listed(submission.before))
-    before = ResourceSet(now, context.broken, allow, judge_sql, context.others)
-    after = ResourceSet((*context.near, resource), context.broken, allow, judge_sql, context.others)
+    before = ResourceSet(now, context.broken, allow, judge_text, context.others)
+    after = ResourceSet(
+        (*context.near, resource), context.broken, allow, judge_text, context.others
+    )
     findings = after.findings([identity])
     refused = (
-        *_by_itself(resource, findings, allow, judge_sql),
+        *_by_itself(resource, findings, allow, judge_text),
         *cluster_findings(resource, allow_jdbc_url=allow_jdbc_url, allow=allow),
         *contradictions(resource, submission.before, context),
     )
@@ -135,13 +137,13 @@ def _listed(resource: Resource | None) -> tuple[Resource, ...]:
 
 
 def _by_itself(
-    resource: Resource, findings: Iterable[Finding], allow: Allowances, judge_sql: SqlJudge
+    resource: Resource, findings: Iterable[Finding], allow: Allowances, judge_text: TextJudge
 ) -> tuple[Finding, ...]:
     """Errors that do not depend on other resources."""
     if not errors_of(findings):
         return ()
     own_findings = validate(
-        [resource], missing_reference=Severity.WARNING, allow=allow, judge_sql=judge_sql
+        [resource], missing_reference=Severity.WARNING, allow=allow, judge_text=judge_text
     )
     return tuple(
         finding for finding in errors_of(own_findings) if finding.code not in _CONTRADICTIONS

@@ -22,8 +22,8 @@ from snaploom_operator.admission.tls import ServedCertificate
 from snaploom_operator.admission.webhookserver import Webhook
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.operatorsettings import OperatorSettings
-from snaploom_operator.sqlworkers import running_workers
 from snaploom_operator.store.store import Store
+from snaploom_operator.textworkers import running_workers
 
 THREADS = 4
 """Threads for reviews: a slow review does not block the next."""

@@ -20,7 +20,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
 from snaploom_operator.admission.judge import Judgement, Outcome
 from snaploom_operator.admission.request import LARGEST_BODY
-from snaploom_operator.errors import ReviewUnreadable, SqlNotJudged, TooManyReviews
+from snaploom_operator.errors import ReviewUnreadable, TextNotJudged, TooManyReviews
 
 REVIEW_SECONDS = 4.0
 """Deadline of a review; the API server waits for five seconds (`timeoutSeconds`)."""
@@ -110,7 +110,7 @@ class Webhook:
         except TooManyReviews as error:
             failure = _failure(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
             return _Reply(failure, Outcome.BUSY)
-        except SqlNotJudged as error:
+        except TextNotJudged as error:
             _log.warning("%s", error.message)
             return _Reply(_failure(HTTPStatus.SERVICE_UNAVAILABLE, str(error)), Outcome.FAILED)
         except web.HTTPRequestEntityTooLarge:

@@ -18,8 +18,8 @@ from snaploom.models.skippingindex import SkippingIndex
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.bundling import bundle_for
 from snaploom.planning.dependence import dependence_findings
+from snaploom.planning.judging.texts import TextJudge
 from snaploom.planning.plan import RunPlan, plan_offline
-from snaploom.planning.sqlgate.facts import SqlJudge
 from snaploom.planning.validation.overlaps import overlap_findings
 from snaploom.planning.validation.scope import NamesOfKind, no_names
 from snaploom.planning.validation.validator import validate
@@ -78,15 +78,15 @@ class ResourceContext:
 def own_findings(
     context: ResourceContext,
     *,
-    judge_sql: SqlJudge,
+    judge_text: TextJudge,
     allow_jdbc_url: bool = False,
     allow: Allowances = NO_ALLOWANCES,
 ) -> tuple[Finding, ...]:
     """Errors and warnings about one resource.
 
-    Args: context: the resource with its related declarations. judge_sql: gives the facts of texts
-        of SQL. allow_jdbc_url: whether the operator's settings allow whole JDBC URLs. allow: what
-        declarations may use beyond the built-in lists.
+    Args: context: the resource with its related declarations. judge_text: judges SQL and
+        regular expressions. allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
+        allow: what declarations may use beyond the built-in lists.
     """
     contents = [entry.content for entry in context.closure]
     known = [content for content in contents if isinstance(content, Resource)]
@@ -99,7 +99,7 @@ def own_findings(
             missing_reference=Severity.ERROR,
             about=about,
             allow=allow,
-            judge_sql=judge_sql,
+            judge_text=judge_text,
             others=context.others,
         ),
         *_folder_findings(context),

@@ -34,7 +34,7 @@ from snaploom_operator.gather.checks import (
     needed,
     own_findings,
 )
-from snaploom_operator.gather.pendingsql import PendingSql
+from snaploom_operator.gather.pendingverdicts import PendingVerdicts
 from snaploom_operator.instants import known_instant
 from snaploom_operator.objects import Application, DriverPod, Ref
 from snaploom_operator.observed import (
@@ -46,12 +46,12 @@ from snaploom_operator.observed import (
     Refusal,
     Unparsable,
 )
-from snaploom_operator.sqlverdicts import RecordingJudge, SqlVerdicts
 from snaploom_operator.store.children import Child
 from snaploom_operator.store.entries import Entry
 from snaploom_operator.store.lastseen import newer
 from snaploom_operator.store.resourceparser import Refused
 from snaploom_operator.store.store import Store
+from snaploom_operator.textverdicts import RecordingJudge, TextVerdicts
 
 KEPT = 250
 """Cached checks with a Bundle: more than are observed repeatedly at one time, and a few tens of
@@ -100,7 +100,7 @@ class _Subject:
 
 @dataclass(frozen=True)
 class Unjudged:
-    """SQL verdicts of a resource are pending, or it changed during its check; it is requeued."""
+    """Verdicts of a resource are pending, or it changed during its check; it is requeued."""
 
 
 class Gatherer:
@@ -109,8 +109,8 @@ class Gatherer:
     Args:
         store: the observed objects.
         clock: the current time.
-        verdicts: computes SQL verdicts, outside the event loop.
-        wake: requeues a resource once its SQL verdicts are known.
+        verdicts: computes verdicts, outside the event loop.
+        wake: requeues a resource once its verdicts are known.
         allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
         allow: what declarations may use beyond the built-in lists.
     """
@@ -119,7 +119,7 @@ class Gatherer:
         self,
         store: Store,
         clock: Callable[[], EpochNanos],
-        verdicts: SqlVerdicts,
+        verdicts: TextVerdicts,
         wake: Callable[[Ref], None],
         *,
         allow_jdbc_url: bool = False,
@@ -127,7 +127,7 @@ class Gatherer:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._pending = PendingSql(verdicts, wake)
+        self._pending = PendingVerdicts(verdicts, wake)
         self._wake = wake
         self._own_findings = partial(own_findings, allow_jdbc_url=allow_jdbc_url, allow=allow)
         self._kept: dict[Ref, _Kept] = {}
@@ -146,7 +146,7 @@ class Gatherer:
             refusal: why the last action for it failed.
 
         Raises:
-            SqlNotJudged: its SQL could not be analysed.
+            TextNotJudged: a text of it could not be analysed.
         """
         entry = self._store.entry(ref)
         if entry is None:
@@ -160,7 +160,7 @@ class Gatherer:
         return self._observed(entry, entry.content, checked, refusal)
 
     async def close(self) -> None:
-        """Cancel pending SQL verdicts."""
+        """Cancel pending verdicts."""
         await self._pending.close()
 
     def _forget(self, ref: Ref) -> None:
@@ -232,7 +232,7 @@ class Gatherer:
     async def _found(
         self, subjects: Iterable[_Subject], judge: RecordingJudge
     ) -> list[tuple[Finding, ...]]:
-        """Findings about resources themselves, cached unless an SQL verdict is missing."""
+        """Findings about resources themselves, cached unless a verdict is missing."""
         listed = tuple(subjects)
         known = {
             each.ref: own[1]
@@ -250,11 +250,11 @@ class Gatherer:
     def _judged(
         self, subjects: Iterable[_Subject], judge: RecordingJudge
     ) -> dict[Ref, tuple[tuple[Finding, ...], bool]]:
-        """Findings of each, and whether all its SQL verdicts were known."""
+        """Findings of each, and whether all its verdicts were known."""
         found = {}
         for each in subjects:
             placeholders = judge.placeholders
-            findings = self._own_findings(each.context, judge_sql=judge)
+            findings = self._own_findings(each.context, judge_text=judge)
             found[each.ref] = findings, judge.placeholders == placeholders
         return found
 

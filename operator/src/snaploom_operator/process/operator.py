@@ -23,9 +23,9 @@ from snaploom_operator.objects import Ref
 from snaploom_operator.operatormetrics import Metrics, StateCollector
 from snaploom_operator.operatorsettings import OperatorSettings
 from snaploom_operator.process.controller import Controller, Recorder
-from snaploom_operator.sqlverdicts import SqlVerdicts
 from snaploom_operator.store.store import Store
 from snaploom_operator.submitters.forms import FORMS
+from snaploom_operator.textverdicts import TextVerdicts
 from snaploom_operator.watch.synchroniser import Synchroniser
 from snaploom_operator.watch.watchedkinds import watched_kinds
 from snaploom_operator.workqueue import WorkQueue
@@ -48,7 +48,7 @@ class Operator:
     """The composed operator.
 
     Args: cluster: the cluster. settings: the operator's settings. recorder: posts events. metrics:
-        the operator's metrics. verdicts: computes SQL verdicts. is_local: whether it runs jobs
+        the operator's metrics. verdicts: computes verdicts. is_local: whether it runs jobs
         itself (rule R10). clocks: the clocks. chance: random numbers between 0 and 1, for jitter.
     """
 
@@ -58,7 +58,7 @@ class Operator:
         settings: OperatorSettings,
         recorder: Recorder,
         metrics: Metrics,
-        verdicts: SqlVerdicts,
+        verdicts: TextVerdicts,
         *,
         is_local: bool = False,
         clocks: Clocks | None = None,

@@ -47,7 +47,7 @@ from snaploom_operator.process.health import (
 )
 from snaploom_operator.process.leaderelection import LeaderElector, leading
 from snaploom_operator.process.operator import Clocks, Operator
-from snaploom_operator.sqlworkers import running_workers
+from snaploom_operator.textworkers import running_workers
 from snaploom_operator.watch.login import connection_info
 from snaploom_operator.watch.watches import Watches
 

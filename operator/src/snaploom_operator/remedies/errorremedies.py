@@ -59,8 +59,8 @@ CLUSTER = {
         "Send them one after the other, as clients that apply folders do.",
         see="how-to/admission.md",
     ),
-    "SqlNotJudged": Remedy(
-        "The operator cannot start the processes that analyse SQL: its pod has too little memory "
+    "TextNotJudged": Remedy(
+        "The operator cannot start the processes that analyse texts: its pod has too little memory "
         "or a low limit of processes. Or it is stopping.",
         "It is retried. If it persists, raise `operator.resources.limits.memory`.",
         see="operating/troubleshooting.md",

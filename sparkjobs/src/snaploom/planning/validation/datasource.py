@@ -31,7 +31,7 @@ def _variant(source: DataSource, scope: Scope) -> Findings:
         case HdfsLike() as files:
             return hdfs_like_findings(files, source, scope.allow)
         case Jdbc() as table:
-            return jdbc_findings(table, source, scope.allow, scope.judge_sql)
+            return jdbc_findings(table, source, scope.allow, scope.judge_text)
         case SimpleVirtual() as query:
             return simple_findings(query, source, scope)
         case ComplexVirtual() as queries:

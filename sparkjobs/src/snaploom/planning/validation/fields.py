@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import lru_cache
 from zoneinfo import ZoneInfo, available_timezones
@@ -16,7 +16,8 @@ from snaploom.models.finding import Finding
 from snaploom.models.resource import Resource
 from snaploom.models.run import RunSettings
 from snaploom.models.times import EpochNanos, parse_instant
-from snaploom.planning.regexes import RegexInvalid, Size, size_of
+from snaploom.planning.judging.regexlist import MAX_INSTRUCTIONS, RegexFault, RegexList
+from snaploom.planning.judging.texts import TextJudge
 
 Findings = tuple[Finding, ...]
 
@@ -24,59 +25,51 @@ _ANY_DAY = datetime(2000, 1, 1)
 """Where to begin looking for a tick; any day would do."""
 
 
-MAX_INSTRUCTIONS = 1_000_000
-"""Programs of all patterns of an object together, or the work of reading them where that is more:
-several thousand ordinary ones. Compiling so many instructions takes half a second (measured)."""
-
-
 def regex_findings(
-    patterns: Iterable[tuple[str, str | None]], owner: Resource
-) -> tuple[Findings, tuple[int, ...]]:
-    """Findings about an object's regular expressions, and how many groups each has.
+    patterns: Iterable[tuple[str, str | None]], owner: Resource, judge_text: TextJudge
+) -> tuple[Findings, Mapping[str, int]]:
+    """Findings about an object's regular expressions, and how many groups each valid one has.
 
     Args:
         patterns: all of the object, each with the path of its field; None where it is not given.
         owner: the object.
+        judge_text: judges them.
     """
+    given = [(path, pattern) for path, pattern in patterns if pattern is not None]
+    if not given:
+        return (), {}
+    verdict = judge_text(RegexList(tuple(pattern for _, pattern in given)))
     findings: list[Finding] = []
-    groups: list[int] = []
-    instructions = 0
-    for path, pattern in patterns:
-        if instructions > MAX_INSTRUCTIONS:
-            findings.append(_regexes_too_large(owner, path))
-            break
-        if pattern is None:
-            groups.append(0)
+    groups: dict[str, int] = {}
+    for (path, pattern), judged in zip(given, verdict.judged, strict=False):
+        if isinstance(judged, int):
+            groups[path] = judged
             continue
-        try:
-            size = size_of(pattern)
-        except RegexInvalid as error:
-            size = Size(0, error.instructions)
-            findings.append(
-                make_finding(
-                    "SL131",
-                    f"the regular expression is not valid: {error.fault}",
-                    resource=owner.identity,
-                    path=path,
-                    found=pattern,
-                    expected="a regular expression that can be searched in linear time",
-                    hint=error.instead,
-                )
+        findings.append(
+            make_finding(
+                "SL131",
+                f"the regular expression is not valid: {judged.message}",
+                resource=owner.identity,
+                path=path,
+                found=pattern,
+                expected="a regular expression that can be searched in linear time",
+                hint=judged.hint,
             )
-        instructions += size.instructions
-        groups.append(size.groups)
-    return tuple(findings), tuple(groups)
+        )
+    if verdict.unjudged is not None:
+        path, _ = given[len(verdict.judged)]
+        findings.append(_regexes_unjudged(verdict.unjudged, owner, path))
+    return tuple(findings), groups
 
 
-def _regexes_too_large(owner: Resource, path: str) -> Finding:
+def _regexes_unjudged(fault: RegexFault, owner: Resource, path: str) -> Finding:
     return make_finding(
         "SL131",
-        "the regular expressions before this one are too large together; it was not judged, nor "
-        "those after it",
+        fault.message,
         resource=owner.identity,
         path=path,
         expected=f"programs of at most {MAX_INSTRUCTIONS} instructions together",
-        hint="give smaller counts in { }, fewer classes such as \\w, or divide the resource",
+        hint=fault.hint,
     )
 
 

@@ -26,12 +26,7 @@ def transformer_findings(resource: FieldTransformer, scope: Scope) -> Findings:
         for index, transformer in enumerate(resource.spec.transformers)
     ]
     patterns = [pattern for path, each in transformers for pattern in _patterns(each, path)]
-    invalid, groups = regex_findings(patterns, resource)
-    wrong = {finding.path for finding in invalid}
-    # What comes after patterns that are too large together was not judged.
-    judged = {
-        path: count for (path, _), count in zip(patterns, groups, strict=False) if path not in wrong
-    }
+    invalid, groups = regex_findings(patterns, resource, scope.judge_text)
     return (
         *invalid,
         *(
@@ -42,10 +37,10 @@ def transformer_findings(resource: FieldTransformer, scope: Scope) -> Findings:
         *(
             finding
             for path, transformer in transformers
-            if transformer.rename is not None and f"{path}.rename.pattern" in judged
+            if transformer.rename is not None and f"{path}.rename.pattern" in groups
             for finding in _replacement(
                 transformer.rename,
-                judged[f"{path}.rename.pattern"],
+                groups[f"{path}.rename.pattern"],
                 resource,
                 f"{path}.rename",
             )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from snaploom.models.metadataapplicator import MetadataApplicator
 from snaploom.planning.validation.fields import Findings, regex_findings
+from snaploom.planning.validation.scope import Scope
 
 
-def applicator_findings(applicator: MetadataApplicator) -> Findings:
+def applicator_findings(applicator: MetadataApplicator, scope: Scope) -> Findings:
     """Everything that is wrong with one applicator by itself."""
     patterns = (
         pattern
@@ -22,5 +23,5 @@ def applicator_findings(applicator: MetadataApplicator) -> Findings:
             ),
         )
     )
-    findings, _ = regex_findings(patterns, applicator)
+    findings, _ = regex_findings(patterns, applicator, scope.judge_text)
     return findings

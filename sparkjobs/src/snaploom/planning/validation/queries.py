@@ -39,7 +39,7 @@ def facts_or_findings(
         scope: what it is judged in.
         refused: what its result may not depend on.
     """
-    verdict = scope.judge_sql(SqlText(text, form))
+    verdict = scope.judge_text(SqlText(text, form))
     if isinstance(verdict, SqlFault):
         return None, (
             make_finding(

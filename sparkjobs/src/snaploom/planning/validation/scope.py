@@ -17,7 +17,7 @@ from snaploom.models.metadataapplicator import MetadataApplicator
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.planning.sqlgate.facts import SqlJudge
+from snaploom.planning.judging.texts import TextJudge
 
 _Kind = TypeVar("_Kind", bound=Resource)
 
@@ -46,8 +46,8 @@ class Scope:
     """What a reference to nothing is: an error on a laptop, a warning at admission."""
     allow: Allowances
     """What declarations may use beyond the built-in lists."""
-    judge_sql: SqlJudge
-    """Gives the facts of texts of SQL."""
+    judge_text: TextJudge
+    """Judges texts of SQL and regular expressions."""
     others: NamesOfKind = no_names
     """Names of resources, by kind, that are there and were not given: for guesses."""
     guesses: Guesses = field(default_factory=Guesses)
@@ -88,7 +88,7 @@ def scope_of(
     broken: frozenset[str],
     missing_reference: Severity,
     allow: Allowances,
-    judge_sql: SqlJudge,
+    judge_text: TextJudge,
     others: NamesOfKind = no_names,
 ) -> Scope:
     """The scope of resources of one namespace; of two with the same identity the first counts."""
@@ -103,7 +103,7 @@ def scope_of(
         broken,
         missing_reference,
         allow,
-        judge_sql,
+        judge_text,
         others,
     )
 

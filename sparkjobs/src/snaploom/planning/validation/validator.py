@@ -15,8 +15,8 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.planning.dependence import dependence_findings
 from snaploom.planning.graph import join_graph
+from snaploom.planning.judging.texts import TextJudge, judge
 from snaploom.planning.secretdetection import secret_findings
-from snaploom.planning.sqlgate.facts import SqlJudge, judge
 from snaploom.planning.tree import plan_tree
 from snaploom.planning.treefindings import tree_findings
 from snaploom.planning.validation.datarelationship import relationship_findings
@@ -42,7 +42,7 @@ def validate(
     missing_reference: Severity = Severity.ERROR,
     about: Collection[str] | None = None,
     allow: Allowances = NO_ALLOWANCES,
-    judge_sql: SqlJudge = judge,
+    judge_text: TextJudge = judge,
     others: NamesOfKind = no_names,
 ) -> tuple[Finding, ...]:
     """Every finding about resources; pure, the same for command line, admission and controller.
@@ -56,7 +56,7 @@ def validate(
         about: identities of the resources to judge; None for all. The others are only referred to,
             which costs next to nothing.
         allow: what declarations may use beyond the built-in lists.
-        judge_sql: gives the facts of texts of SQL; at once, unless somebody else has them.
+        judge_text: judges texts of SQL and regular expressions; at once, unless somebody else has.
         others: names of resources by kind that are there too, for guesses at what was meant.
     """
     listed = tuple(resources)
@@ -66,7 +66,7 @@ def validate(
     findings: list[Finding] = []
     for members in by_namespace.values():
         findings.extend(
-            _within(scope_of(members, broken, missing_reference, allow, judge_sql, others), about)
+            _within(scope_of(members, broken, missing_reference, allow, judge_text, others), about)
         )
     outputs = [resource for resource in listed if isinstance(resource, OutputDataset)]
     judged = [item for item in listed if about is None or item.identity in about]
@@ -82,7 +82,7 @@ def validate(
 def _within(scope: Scope, about: Collection[str] | None) -> tuple[Finding, ...]:
     judged = _judged(scope, about)
     by_kind = (
-        *(f for item in judged.applicators.values() for f in applicator_findings(item)),
+        *(f for item in judged.applicators.values() for f in applicator_findings(item, scope)),
         *(f for item in judged.transformers.values() for f in transformer_findings(item, scope)),
         *(f for item in judged.sources.values() for f in source_findings(item, scope)),
         *(f for item in judged.relationships.values() for f in relationship_findings(item, scope)),

@@ -1,4 +1,4 @@
-"""SQL verdicts that are computed in the background; the resource is requeued afterwards.
+"""Verdicts that are computed in the background; the resource is requeued afterwards.
 
 A pass that waited for a verdict would occupy a worker that other namespaces need.
 """
@@ -9,16 +9,16 @@ import asyncio
 from collections.abc import Callable
 
 from snaploom_operator.objects import Ref
-from snaploom_operator.sqlverdicts import RecordingJudge, SqlVerdicts
+from snaploom_operator.textverdicts import RecordingJudge, TextVerdicts
 
 
-class PendingSql:
-    """Pending SQL verdicts by resource.
+class PendingVerdicts:
+    """Pending verdicts by resource.
 
     Args: verdicts: computes verdicts. wake: requeues a resource.
     """
 
-    def __init__(self, verdicts: SqlVerdicts, wake: Callable[[Ref], None]) -> None:
+    def __init__(self, verdicts: TextVerdicts, wake: Callable[[Ref], None]) -> None:
         self._verdicts = verdicts
         self._wake = wake
         self._asked: dict[Ref, tuple[int, RecordingJudge]] = {}
@@ -37,7 +37,7 @@ class PendingSql:
 
         Args: ref: its key. basis: hash of its inputs.
 
-        Raises: SqlNotJudged: its last missing verdicts could not be computed.
+        Raises: TextNotJudged: its last missing verdicts could not be computed.
         """
         failure = self._failures.pop(ref, None)
         if failure is not None:

@@ -1,4 +1,4 @@
-"""`python -m snaploom.planning.sqlgate.worker`: judges texts of SQL, one line in, one line out.
+"""`python -m snaploom.planning.judging.worker`: judges texts, one line in, one line out.
 
 It runs apart so that whoever waits for a verdict can end it: a thread cannot be ended. Its memory
 is bounded, so that a text cannot take that of others either.
@@ -12,13 +12,12 @@ import signal
 import sys
 from types import FrameType
 
-from snaploom.planning.sqlgate.facts import SqlFault, SqlText, SqlVerdict, judge
-from snaploom.planning.sqlgate.wire import read_text, verdict_line
+from snaploom.planning.judging.texts import JudgedText, Verdict, judge, too_long
+from snaploom.planning.judging.wire import read_text, verdict_line
 
 MOST_SECONDS = 2.0
 """Processor time that a text may take; the largest that pass the scan take a quarter of a second.
 Time of the processor, not of the clock: a busy machine refuses nothing."""
-TOO_LONG = SqlFault("it takes too long to understand; write it with less nesting")
 
 MOST_MEMORY = 1024 * 1024 * 1024
 """Bytes of address space; the largest texts that pass the scan take some 150 MB."""
@@ -39,13 +38,13 @@ def main() -> None:
         _write(verdict_line(_timed(read_text(line))))
 
 
-def _timed(text: SqlText) -> SqlVerdict:
+def _timed(text: JudgedText) -> Verdict:
     try:
         signal.setitimer(signal.ITIMER_VIRTUAL, MOST_SECONDS)
         verdict = judge(text)
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     except _OutOfTime:
-        return TOO_LONG
+        return too_long(text)
     return verdict
 
 

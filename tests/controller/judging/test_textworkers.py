@@ -1,4 +1,4 @@
-"""Texts of SQL are judged by processes that end when they take too long, in turns by namespace."""
+"""Texts are judged by processes that end when they take too long, in turns by namespace."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from support.sqlverdicts import VerdictsInProcess
+from support.textverdicts import VerdictsInProcess
 
-from snaploom.planning.sqlgate.facts import SqlFacts, SqlForm, SqlText, judge
-from snaploom.planning.sqlgate.worker import TOO_LONG
-from snaploom_operator import sqlworkers
-from snaploom_operator.errors import SqlNotJudged
-from snaploom_operator.sqlverdicts import RecordingJudge, SqlVerdicts
-from snaploom_operator.sqlworkers import TOO_LARGE, WORKER, SqlWorkers
+from snaploom.planning.judging.regexlist import REGEXES_TOO_LONG, RegexList, RegexVerdict
+from snaploom.planning.judging.texts import judge, too_large, too_long
+from snaploom.planning.sqlgate.facts import SqlFacts, SqlForm, SqlText
+from snaploom_operator import textworkers
+from snaploom_operator.errors import TextNotJudged
+from snaploom_operator.textverdicts import RecordingJudge, TextVerdicts
+from snaploom_operator.textworkers import WORKER, TextWorkers
 
 SLOW = """
 import os, sys, time
-from snaploom.planning.sqlgate.facts import judge
-from snaploom.planning.sqlgate.wire import read_text, verdict_line
+from snaploom.planning.judging.texts import judge
+from snaploom.planning.judging.wire import read_text, verdict_line
 print(flush=True)
 for line in sys.stdin.buffer:
     text = read_text(line)
-    if text.text.startswith("slow"):
+    if "slow" in str(text):
         time.sleep(3600)
-    if text.text.startswith("fatal"):
+    if "fatal" in str(text):
         os._exit(9)
     sys.stdout.buffer.write(verdict_line(judge(text)))
     sys.stdout.buffer.flush()
@@ -42,8 +43,8 @@ def expression(text: str) -> SqlText:
 @asynccontextmanager
 async def workers(
     seconds: float = 30.0, program: tuple[str, ...] = WORKER
-) -> AsyncIterator[SqlWorkers]:
-    made = SqlWorkers(program, seconds=seconds)
+) -> AsyncIterator[TextWorkers]:
+    made = TextWorkers(program, seconds=seconds)
     try:
         yield made
     finally:
@@ -51,7 +52,7 @@ async def workers(
 
 
 @asynccontextmanager
-async def verdicts(name: str) -> AsyncIterator[SqlVerdicts]:
+async def verdicts(name: str) -> AsyncIterator[TextVerdicts]:
     if name == "in process":
         yield VerdictsInProcess()
         return
@@ -61,7 +62,9 @@ async def verdicts(name: str) -> AsyncIterator[SqlVerdicts]:
 
 @pytest.mark.parametrize("name", ["in process", "by workers"])
 async def test_verdicts_are_those_of_the_gate(name: str) -> None:
-    texts = [*map(expression, TEXTS), SqlText("SELECT a, b AS c FROM t", SqlForm.QUERY)]
+    queries = [SqlText("SELECT a, b AS c FROM t", SqlForm.QUERY)]
+    regexes = [RegexList(("a", "(b)(ö)", "(?=c)")), RegexList((r"\w{1,255}",) * 20)]
+    texts = [*map(expression, TEXTS), *queries, *regexes]
     async with verdicts(name) as made:
         assert [made.known(text) for text in texts] == [None] * len(texts)
         found = await made.judged("team", texts)
@@ -83,19 +86,26 @@ async def test_what_is_asked_for_and_missing_is_learnt(name: str) -> None:
 async def test_a_text_that_takes_too_long_loses_its_process_and_no_other() -> None:
     async with workers(0.5, (sys.executable, "-c", SLOW)) as made:
         found = await made.judged("team", [expression("slow"), expression("a")])
-        assert found[expression("slow")] == TOO_LONG
+        assert found[expression("slow")] == too_long(expression("slow"))
         assert isinstance(found[expression("a")], SqlFacts)
+
+
+async def test_regexes_that_take_too_long_are_a_fault_of_all() -> None:
+    slow, sound = RegexList(("a", "slow")), RegexList(("a",))
+    async with workers(0.5, (sys.executable, "-c", SLOW)) as made:
+        found = await made.judged("team", [slow, sound])
+    assert found == {slow: RegexVerdict((), REGEXES_TOO_LONG), sound: RegexVerdict((0,))}
 
 
 @pytest.mark.slow
 async def test_a_text_that_takes_too_much_of_the_processor_ends_by_itself() -> None:
     program = (
         sys.executable, "-c",
-        "from snaploom.planning.sqlgate import worker\n"
+        "from snaploom.planning.judging import worker\n"
         "worker.MOST_SECONDS = 0.2\n"
         "judge = worker.judge\n"
         "def forever(text):\n"
-        "    while text.text == 'slow':\n"
+        "    while 'slow' in str(text):\n"
         "        pass\n"
         "    return judge(text)\n"
         "worker.judge = forever\n"
@@ -103,14 +113,14 @@ async def test_a_text_that_takes_too_much_of_the_processor_ends_by_itself() -> N
     )  # fmt: skip
     async with workers(600, program) as made:
         found = await made.judged("team", [expression("slow"), expression("a")])
-        assert found[expression("slow")] == TOO_LONG
+        assert found[expression("slow")] == too_long(expression("slow"))
         assert isinstance(found[expression("a")], SqlFacts)
 
 
 async def test_a_text_that_ends_its_process_twice_is_a_fault() -> None:
     async with workers(program=(sys.executable, "-c", SLOW)) as made:
         found = await made.judged("team", [expression("fatal"), expression("a")])
-        assert found[expression("fatal")] == TOO_LARGE
+        assert found[expression("fatal")] == too_large(expression("fatal"))
         assert isinstance(found[expression("a")], SqlFacts)
 
 
@@ -154,9 +164,9 @@ async def test_no_process_is_left_behind() -> None:
 async def test_a_process_that_cannot_begin_is_told_once_for_all_texts(
     program: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlworkers, "START_SECONDS", 0.5)
+    monkeypatch.setattr(textworkers, "START_SECONDS", 0.5)
     async with workers(program=program) as made, asyncio.timeout(10):
-        with pytest.raises(SqlNotJudged, match="a SQL worker"):
+        with pytest.raises(TextNotJudged, match="a worker"):
             await made.judged("team", [expression(f"a{number}") for number in range(50)])
         assert await made.judged("other", []) == {}
         assert made._next() is None
@@ -171,8 +181,8 @@ async def test_closing_ends_every_wait_and_starts_nothing() -> None:
         await made.close()
         async with asyncio.timeout(30):
             found = await asyncio.gather(*waiting, return_exceptions=True)
-        assert [type(each) for each in found] == [SqlNotJudged] * 3
+        assert [type(each) for each in found] == [TextNotJudged] * 3
         assert not made._tasks
         assert not made._idle
-        with pytest.raises(SqlNotJudged, match="stopping"):
+        with pytest.raises(TextNotJudged, match="stopping"):
             await made.judged("a", slow)

@@ -1,4 +1,4 @@
-"""SQL that is hard to judge stops neither webhook nor operator, and delays no other namespace."""
+"""Texts that are hard to judge stop neither webhook nor operator, and delay no other namespace."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from contextlib import asynccontextmanager
 
 import pytest
 from support.controllerobjects import stored
-from support.declarations import Raw
+from support.declarations import Raw, document
 from support.hostile.sqldoors import DATABASE, DOORS, OTHERS, SPARK_DOORS
 from support.reviews import a_review, store_of
 
 from snaploom.models.times import EpochNanos
-from snaploom.planning.sqlgate.facts import SqlText, SqlVerdict
+from snaploom.planning.judging.texts import JudgedText, Verdict
 from snaploom_operator.admission.judge import MOST_OF_A_NAMESPACE, Judge, Judgement, Outcome
 from snaploom_operator.errors import TooManyReviews
 from snaploom_operator.gather.gatherer import Gatherer, Unjudged
 from snaploom_operator.observed import ObservedResource
 from snaploom_operator.operatorsettings import AdmissionSettings
-from snaploom_operator.sqlverdicts import SqlVerdicts
-from snaploom_operator.sqlworkers import SqlWorkers
 from snaploom_operator.store.references import ref_of
+from snaploom_operator.textverdicts import TextVerdicts
+from snaploom_operator.textworkers import TextWorkers
 
 STUCK = """
 import sys, time
-from snaploom.planning.sqlgate.facts import judge
-from snaploom.planning.sqlgate.wire import read_text, verdict_line
+from snaploom.planning.judging.texts import judge
+from snaploom.planning.judging.wire import read_text, verdict_line
 print(flush=True)
 for line in sys.stdin.buffer:
     text = read_text(line)
-    if "hang" in text.text:
+    if "hang" in str(text):
         while True:
             pass
     sys.stdout.buffer.write(verdict_line(judge(text)))
@@ -46,12 +46,12 @@ SHORT = "struct(" * 24 + "1" + ")" * 24
 class Never:
     """Verdicts that never come."""
 
-    def known(self, text: SqlText) -> SqlVerdict | None:
+    def known(self, text: JudgedText) -> Verdict | None:
         return None
 
     async def judged(
-        self, namespace: str, texts: Iterable[SqlText]
-    ) -> Mapping[SqlText, SqlVerdict]:
+        self, namespace: str, texts: Iterable[JudgedText]
+    ) -> Mapping[JudgedText, Verdict]:
         return await asyncio.get_running_loop().create_future()
 
 
@@ -59,15 +59,21 @@ def body(door: str, part: str, namespace: str = "team") -> bytes:
     return json.dumps(a_review(DOORS[door][0](part), namespace=namespace)).encode()
 
 
+def selecting(pattern: str, namespace: str = "team") -> bytes:
+    spec = {"fieldSelectors": [{"coordinateIncludeRegex": pattern}], "metadata": {"k": "v"}}
+    declared = document("MetadataApplicator", "m", spec)
+    return json.dumps(a_review(declared, namespace=namespace)).encode()
+
+
 @asynccontextmanager
-async def judging(verdicts: SqlVerdicts) -> AsyncIterator[Judge]:
+async def judging(verdicts: TextVerdicts) -> AsyncIterator[Judge]:
     with ThreadPoolExecutor(2) as threads:
         yield Judge(store_of(OTHERS), AdmissionSettings(), threads, verdicts)
 
 
 @asynccontextmanager
-async def stuck_workers(seconds: float) -> AsyncIterator[SqlWorkers]:
-    made = SqlWorkers((sys.executable, "-c", STUCK), seconds=seconds)
+async def stuck_workers(seconds: float) -> AsyncIterator[TextWorkers]:
+    made = TextWorkers((sys.executable, "-c", STUCK), seconds=seconds)
     try:
         yield made
     finally:
@@ -83,10 +89,42 @@ async def test_a_text_that_never_ends_is_denied_in_every_field(door: str) -> Non
         assert "takes too long" in json.dumps(judgement.document)
 
 
+async def test_regexes_that_never_end_are_denied() -> None:
+    async with stuck_workers(0.5) as workers, judging(workers) as judge:
+        judgement = await judge.judge(selecting("hang"))
+        assert judgement.outcome is Outcome.DENIED
+        assert "take too long" in json.dumps(judgement.document)
+
+
+async def test_no_regex_is_compiled_where_reviews_are_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("snaploom.planning.regexes._compiled", refuse)
+    workers = TextWorkers()
+    async with judging(workers) as judge:
+        judgements = [
+            await judge.judge(selecting(pattern)) for pattern in ("a|b", "(", r"\w{1000}")
+        ]
+    await workers.close()
+    assert [each.outcome.value for each in judgements] == ["allowed", "denied", "denied"]
+
+
+async def test_regexes_of_one_namespace_delay_no_other() -> None:
+    async with stuck_workers(30) as workers, judging(workers) as judge:
+        hostile = [
+            asyncio.create_task(judge.judge(selecting(f"hang{n}", "bad")))
+            for n in range(MOST_OF_A_NAMESPACE)
+        ]
+        async with asyncio.timeout(25):
+            judgement = await judge.judge(selecting("a|b", "good"))
+        assert judgement.outcome is Outcome.ALLOWED
+        await cancelled(hostile)
+
+
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("door", DOORS)
 async def test_short_nested_calls_are_judged_at_once_in_every_field(door: str) -> None:
-    workers = SqlWorkers()
+    workers = TextWorkers()
     async with judging(workers) as judge:
         judgement = await judge.judge(body(door, SHORT))
         assert judgement.outcome in (Outcome.DENIED, Outcome.ALLOWED, Outcome.WARNED)
@@ -95,7 +133,7 @@ async def test_short_nested_calls_are_judged_at_once_in_every_field(door: str) -
 
 @pytest.mark.parametrize("door", SPARK_DOORS)
 async def test_a_crash_of_the_parser_is_a_denial_in_every_field(door: str) -> None:
-    workers = SqlWorkers()
+    workers = TextWorkers()
     async with judging(workers) as judge:
         judgement = await judge.judge(body(door, "map(x)"))
         assert judgement.outcome is Outcome.DENIED
@@ -130,11 +168,14 @@ async def test_one_namespace_does_not_take_all_reviews() -> None:
         assert judge.under_way("bad") == 0
 
 
-async def test_the_loop_of_the_operator_parses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("snaploom.planning.sqlgate.facts.facts_of", refuse_to_parse)
+async def test_the_operator_judges_nothing_in_its_own_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("snaploom.planning.sqlgate.facts.facts_of", refuse)
+    monkeypatch.setattr("snaploom.planning.judging.regexlist.size_of", refuse)
     raws: list[Raw] = [*OTHERS, DOORS["transformer expression"][0]("value + 1")]
     store = store_of(raws)
-    workers, woken = SqlWorkers(), asyncio.Event()
+    workers, woken = TextWorkers(), asyncio.Event()
     gatherer = Gatherer(store, lambda: EpochNanos(0), workers, lambda ref: woken.set())
     assert isinstance(await gatherer.observe(ref_of(stored(raws[-1]))), Unjudged)
     await woken.wait()
@@ -154,8 +195,8 @@ async def test_no_look_of_the_operator_waits_for_a_verdict() -> None:
     assert [type(each) for each in found] == [Unjudged] * len(raws)
 
 
-def refuse_to_parse(text: SqlText) -> SqlVerdict:
-    raise AssertionError(f"parsed here: {text}")
+def refuse(text: object, **_: object) -> None:
+    raise AssertionError(f"judged here: {text}")
 
 
 async def cancelled(tasks: list[asyncio.Task[Judgement]]) -> None:

@@ -1,27 +1,27 @@
-"""Verdicts about SQL without processes: behind the same port, for tests of what asks for them."""
+"""Verdicts without processes: behind the same port, for tests of what asks for them."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
 
-from snaploom.planning.sqlgate.facts import SqlText, SqlVerdict, judge
+from snaploom.planning.judging.texts import JudgedText, Verdict, judge
 
 
 class VerdictsInProcess:
     """Judges where it is asked, and lets others have a turn in between."""
 
     def __init__(self) -> None:
-        self._known: dict[SqlText, SqlVerdict] = {}
-        self.asked: list[tuple[str, SqlText]] = []
+        self._known: dict[JudgedText, Verdict] = {}
+        self.asked: list[tuple[str, JudgedText]] = []
         """Who had what judged, in order."""
 
-    def known(self, text: SqlText) -> SqlVerdict | None:
+    def known(self, text: JudgedText) -> Verdict | None:
         return self._known.get(text)
 
     async def judged(
-        self, namespace: str, texts: Iterable[SqlText]
-    ) -> Mapping[SqlText, SqlVerdict]:
+        self, namespace: str, texts: Iterable[JudgedText]
+    ) -> Mapping[JudgedText, Verdict]:
         found = {}
         for text in texts:
             await asyncio.sleep(0)
@@ -33,5 +33,5 @@ class VerdictsInProcess:
 class VerdictsAtOnce(VerdictsInProcess):
     """Knows every verdict already: for tests of something else, whose passes never wait."""
 
-    def known(self, text: SqlText) -> SqlVerdict | None:
+    def known(self, text: JudgedText) -> Verdict | None:
         return judge(text)

@@ -1,4 +1,4 @@
-"""A pool of worker processes that analyse SQL texts for the operator and the webhook.
+"""A pool of worker processes that analyse SQL and regular expressions of users.
 
 Texts are queued by namespace, and namespaces take turns. One namespace never has all processes: one
 is left for the others. A text that takes too long has its process killed, and a verdict that
@@ -17,11 +17,10 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 
-from snaploom.planning.sqlgate.facts import SqlFault, SqlText, SqlVerdict
-from snaploom.planning.sqlgate.wire import read_verdict, text_line
-from snaploom.planning.sqlgate.worker import TOO_LONG
-from snaploom_operator.errors import SqlNotJudged
-from snaploom_operator.sqlcache import SqlVerdictCache
+from snaploom.planning.judging.texts import JudgedText, Verdict, too_large, too_long
+from snaploom.planning.judging.wire import read_verdict, text_line
+from snaploom_operator.errors import TextNotJudged
+from snaploom_operator.verdictcache import VerdictCache
 
 PROCESSES = 2
 """One namespace can occupy one of them; the other is for the rest."""
@@ -32,9 +31,8 @@ START_SECONDS = 60.0
 """Limit of a process' start, which takes 0.2 s on an idle machine."""
 LONGEST_LINE = 16 * 1024 * 1024
 """Bytes of a verdict: facts of a text are no longer than a few times itself."""
-WORKER = (sys.executable, "-P", "-m", "snaploom.planning.sqlgate.worker")
+WORKER = (sys.executable, "-P", "-m", "snaploom.planning.judging.worker")
 """The program; `-P` keeps the folder that it is started in out of its path."""
-TOO_LARGE = SqlFault("it takes too much memory to analyse; simplify it")
 
 _log = logging.getLogger(__name__)
 
@@ -43,8 +41,8 @@ _log = logging.getLogger(__name__)
 class _Job:
     """A queued text and the future of its verdict."""
 
-    text: SqlText
-    verdict: asyncio.Future[SqlVerdict] = field(
+    text: JudgedText
+    verdict: asyncio.Future[Verdict] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
 
@@ -54,7 +52,7 @@ class _Job:
             self.verdict.set_exception(error)
 
 
-class SqlWorkers:
+class TextWorkers:
     """A pool of workers; `running_workers` creates one and closes it.
 
     Args: program: command line of a worker. processes: most workers. seconds: limit of a text.
@@ -66,23 +64,23 @@ class SqlWorkers:
         self._program = program
         self._processes = processes
         self._seconds = seconds
-        self._cache = SqlVerdictCache()
+        self._cache = VerdictCache()
         self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()
         self._busy: dict[str, int] = {}
         self._idle: list[Process] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
-    def known(self, text: SqlText) -> SqlVerdict | None:
+    def known(self, text: JudgedText) -> Verdict | None:
         """The cached verdict of a text; thread-safe."""
         return self._cache.get(text)
 
     async def judged(
-        self, namespace: str, texts: Iterable[SqlText]
-    ) -> Mapping[SqlText, SqlVerdict]:
+        self, namespace: str, texts: Iterable[JudgedText]
+    ) -> Mapping[JudgedText, Verdict]:
         """Compute verdicts, in the order in which a namespace requests them.
 
-        Raises: SqlNotJudged: no process can be started, or the pool is closed.
+        Raises: TextNotJudged: no process can be started, or the pool is closed.
         """
         if self._is_closed:
             raise _stopping()
@@ -150,7 +148,7 @@ class SqlWorkers:
                 del self._busy[namespace]
             self._begin()
 
-    async def _verdict(self, text: SqlText) -> SqlVerdict:
+    async def _verdict(self, text: JudgedText) -> Verdict:
         """The verdict of a worker; one retry, since a worker may die of another cause."""
         for _ in range(2):
             process = self._idle.pop() if self._idle else await self._started()
@@ -159,8 +157,8 @@ class SqlWorkers:
                     line = await _asked(process, text)
             except TimeoutError:
                 await _end(process)
-                _log.warning("a SQL text was not analysed within %g seconds", self._seconds)
-                return TOO_LONG
+                _log.warning("a text was not analysed within %g seconds", self._seconds)
+                return too_long(text)
             except BaseException:
                 await _end(process)
                 raise
@@ -168,7 +166,7 @@ class SqlWorkers:
                 self._idle.append(process)
                 return read_verdict(line)
             await _end(process)
-        return TOO_LARGE
+        return too_large(text)
 
     async def _started(self) -> Process:
         try:
@@ -176,8 +174,8 @@ class SqlWorkers:
                 *self._program, stdin=PIPE, stdout=PIPE, limit=LONGEST_LINE
             )
         except OSError as error:
-            raise SqlNotJudged(
-                f"cannot start a SQL worker: {error}",
+            raise TextNotJudged(
+                f"cannot start a worker: {error}",
                 expected="room for one more process",
                 hint="send it again; if it stays, raise operator.resources.limits.memory",
             ) from error
@@ -187,8 +185,8 @@ class SqlWorkers:
                 ready = await process.stdout.readline()
         except TimeoutError as error:
             await _end(process)
-            raise SqlNotJudged(
-                "a SQL worker did not start in time",
+            raise TextNotJudged(
+                "a worker did not start in time",
                 found=f"no answer after {START_SECONDS} s",
                 expected="a process that is ready",
                 hint="send it again; if it stays, raise operator.resources.limits",
@@ -198,8 +196,8 @@ class SqlWorkers:
             raise
         if not ready:
             await _end(process)
-            raise SqlNotJudged(
-                "a SQL worker ended during its start",
+            raise TextNotJudged(
+                "a worker ended during its start",
                 found="no line from it",
                 expected="a process that is ready",
                 hint="send it again; if it stays, raise operator.resources.limits.memory",
@@ -207,15 +205,15 @@ class SqlWorkers:
         return process
 
 
-def _stopping() -> SqlNotJudged:
-    return SqlNotJudged(
+def _stopping() -> TextNotJudged:
+    return TextNotJudged(
         "the operator is stopping",
         expected="an operator that runs",
         hint="send it again: another replica answers, or this one when it is back",
     )
 
 
-async def _asked(process: Process, text: SqlText) -> bytes:
+async def _asked(process: Process, text: JudgedText) -> bytes:
     """The answer of a worker; without a line end if the worker died."""
     assert process.stdin is not None
     assert process.stdout is not None
@@ -232,9 +230,9 @@ async def _end(process: Process) -> None:
 
 
 @asynccontextmanager
-async def running_workers() -> AsyncIterator[SqlWorkers]:
+async def running_workers() -> AsyncIterator[TextWorkers]:
     """A pool that is closed with the context; workers are started on demand."""
-    workers = SqlWorkers()
+    workers = TextWorkers()
     try:
         yield workers
     finally:

@@ -1,4 +1,4 @@
-"""A bounded cache of SQL verdicts.
+"""A bounded cache of verdicts about texts.
 
 At the limit the namespace with the largest share loses its oldest entry, so that a namespace with
 very many texts does not evict the entries of others.
@@ -10,7 +10,9 @@ import threading
 from collections import Counter, OrderedDict
 from dataclasses import astuple
 
-from snaploom.planning.sqlgate.facts import SqlFacts, SqlText, SqlVerdict
+from snaploom.planning.judging.regexlist import RegexList
+from snaploom.planning.judging.texts import JudgedText, Verdict
+from snaploom.planning.sqlgate.facts import SqlFacts
 
 LARGEST_CACHE = 8_000_000
 """Approximate bytes of cached texts and verdicts: some 10,000 ordinary ones."""
@@ -20,8 +22,8 @@ _OF_NAME = 60
 """Bytes of a short text of Python besides its characters, with its place in a tuple."""
 
 
-class SqlVerdictCache:
-    """A thread-safe cache of verdicts by SQL text.
+class VerdictCache:
+    """A thread-safe cache of verdicts by text.
 
     Args:
         largest: approximate limit in bytes.
@@ -29,18 +31,18 @@ class SqlVerdictCache:
 
     def __init__(self, largest: int = LARGEST_CACHE) -> None:
         self._largest = largest
-        self._verdicts: dict[SqlText, SqlVerdict] = {}
-        self._shares: dict[str, OrderedDict[SqlText, int]] = {}
+        self._verdicts: dict[JudgedText, Verdict] = {}
+        self._shares: dict[str, OrderedDict[JudgedText, int]] = {}
         """Sizes of texts by namespace, the oldest first."""
         self._sizes: Counter[str] = Counter()
         self._lock = threading.Lock()
 
-    def get(self, text: SqlText) -> SqlVerdict | None:
+    def get(self, text: JudgedText) -> Verdict | None:
         """The cached verdict of a text; None when there is none."""
         with self._lock:
             return self._verdicts.get(text)
 
-    def put(self, namespace: str, text: SqlText, verdict: SqlVerdict) -> None:
+    def put(self, namespace: str, text: JudgedText, verdict: Verdict) -> None:
         """Cache a verdict that a namespace requested."""
         with self._lock:
             if text in self._verdicts:
@@ -62,7 +64,9 @@ class SqlVerdictCache:
             del self._shares[namespace], self._sizes[namespace]
 
 
-def _size(text: SqlText, verdict: SqlVerdict) -> int:
+def _size(text: JudgedText, verdict: Verdict) -> int:
+    if isinstance(text, RegexList):
+        return _OF_ONE + sum(len(pattern) + 2 * _OF_NAME for pattern in text.patterns)
     size = _OF_ONE + len(text.text)
     if isinstance(verdict, SqlFacts):
         lists = (each for each in astuple(verdict) if isinstance(each, tuple))
