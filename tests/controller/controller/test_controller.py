@@ -97,6 +97,23 @@ async def test_the_order_of_arrival_does_not_matter() -> None:
     assert len(await harness.all(SPARK_APPLICATIONS)) == 1
 
 
+@pytest.mark.parametrize("seconds", [1.0, 60.0], ids=["while applying", "later"])
+async def test_a_misspelt_reference_is_told_what_was_meant_whenever_that_arrives(
+    seconds: float,
+) -> None:
+    harness = await started()
+    *others, declared = model()
+    await harness.apply(
+        spoilt(declared, "spec.dataModel.rootDataSource.dataSource", "custmer"),
+    )
+    await harness.advance(seconds)
+    await harness.apply(*others)
+    await harness.advance(20.0)
+    ready = condition(await harness.get(WIDE), "Ready")
+    assert ready["reason"] == "ReferenceMissing"
+    assert "did you mean `customer`?" in ready["message"]
+
+
 async def test_a_settled_resource_is_not_written_again() -> None:
     harness, cluster = await with_faults(lambda call: None)
     await harness.apply(*model())

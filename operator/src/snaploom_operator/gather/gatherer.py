@@ -261,11 +261,14 @@ class Gatherer:
     def _context(self, entry: Entry, resource: Resource) -> ResourceContext:
         closure = self._store.closure(entry.ref)
         others = partial(self._store.names, entry.ref.namespace)
+        changes = self._store.name_changes(entry)
         if not isinstance(resource, OutputDataset):
-            return ResourceContext(resource, closure, others=others)
+            return ResourceContext(resource, closure, others=others, name_changes=changes)
         upstream, sources = self._store.upstream(resource)
         overlapping = self._store.overlapping(resource)
-        return ResourceContext(resource, closure, overlapping, upstream, sources, others)
+        return ResourceContext(
+            resource, closure, overlapping, upstream, sources, others, changes
+        )
 
     def _unparsable(self, refused: Refused) -> Unparsable:
         return Unparsable(
