@@ -266,9 +266,7 @@ class Gatherer:
             return ResourceContext(resource, closure, others=others, name_changes=changes)
         upstream, sources = self._store.upstream(resource)
         overlapping = self._store.overlapping(resource)
-        return ResourceContext(
-            resource, closure, overlapping, upstream, sources, others, changes
-        )
+        return ResourceContext(resource, closure, overlapping, upstream, sources, others, changes)
 
     def _unparsable(self, refused: Refused) -> Unparsable:
         return Unparsable(
