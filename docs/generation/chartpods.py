@@ -29,16 +29,22 @@ Tag = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_][A-Za-z0-9._-]{0,
 """Tag of an image, of at most 128 characters; empty where the chart makes one up."""
 Digest = Annotated[str, StringConstraints(pattern=r"^(sha256:[a-f0-9]{64}|sha512:[a-f0-9]{128})?$")]
 """Digest of an image; empty where its tag counts."""
-Argument = Annotated[
+Argument = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+"""An argument of our program; `_checks.tpl` refuses those that contradict the chart."""
+Label = Annotated[
     str,
-    StringConstraints(min_length=1, max_length=4096),
-    Field(json_schema_extra={"not": {"pattern": "^--(settings|local|kubeconfig|context)"}}),
+    StringConstraints(max_length=63, pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?$"),
 ]
-"""An argument of our program; not one that contradicts the chart."""
+"""Value of a label, as the API server takes it."""
+Labels = Annotated[Mapping[str, Label], MaxLen(256)]
 Name = Annotated[
     str, StringConstraints(max_length=253, pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")
 ]
 """Name of an object; empty where the chart makes one up."""
+GivenName = Annotated[
+    str, StringConstraints(max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
+]
+"""Name of an object; never empty."""
 
 
 class Image(ApiModel):
@@ -64,7 +70,7 @@ class PulledImage(Image):
 class PullSecret(ApiModel):
     """A Secret for pulling images."""
 
-    name: Name
+    name: GivenName
     """Its name."""
 
 
@@ -182,7 +188,7 @@ class Pods(ApiModel):
 
     resources: Resources = Resources()
     """What a container asks for, and what it may take at most."""
-    node_selector: Texts = Field(default_factory=dict)
+    node_selector: Labels = Field(default_factory=dict)
     """Labels that a node must have."""
     tolerations: tuple[PodToleration, ...] = ()
     """Taints that are tolerated."""
@@ -190,7 +196,7 @@ class Pods(ApiModel):
     """Where pods should and should not run."""
     priority_class_name: Name = ""
     """Priority class; empty for the cluster's default."""
-    labels: Texts = Field(default_factory=dict)
+    labels: Labels = Field(default_factory=dict)
     """Labels of the pods besides ours."""
     annotations: Texts = Field(default_factory=dict)
     """Annotations of the pods besides ours."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Le, MaxLen, MinLen
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from generation.chartpods import (
     Fragment,
     Image,
+    Labels,
     Name,
     Pods,
     PulledImage,
@@ -38,10 +39,27 @@ DEFAULTS = OperatorSettings()
 InCluster = Literal[Submitter.SPARK_OPERATOR, Submitter.APACHE_SPARK]
 """Who starts jobs in a cluster."""
 Port = Annotated[int, Ge(1), Le(65535)]
-Namespaces = Annotated[tuple[Name, ...], MaxLen(1000)]
-Duration = Annotated[str, Field(max_length=32, pattern=r"^([0-9]+(ms|[smhdw]))+$")]
-
-OptionalDuration = Annotated[str, Field(max_length=32, pattern=r"^([0-9]+(ms|[smhdw]))*$")]
+OwnPort = Annotated[int, Ge(1024), Le(65535)]
+"""Where a container of ours listens. Lower ports are root's on many nodes, and ours is not root."""
+Namespace = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+Namespaces = Annotated[tuple[Namespace, ...], MaxLen(1000)]
+Interval = Annotated[
+    str,
+    Field(
+        max_length=32,
+        pattern=r"^([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$",
+    ),
+]
+"""A length of time, as Prometheus writes it: each unit once, the largest first."""
+CertificateTime = Annotated[str, Field(max_length=32, pattern=r"^([0-9]+[hms])+$")]
+"""A length of time, as cert-manager writes it: without days and weeks."""
+Domain = Annotated[
+    str,
+    Field(
+        max_length=253,
+        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+    ),
+]
 
 
 class Crds(ApiModel):
@@ -102,10 +120,10 @@ class CertManager(ApiModel):
     """Whether cert-manager issues the certificate; otherwise the operator does, and renews it."""
     issuer: Issuer = Issuer()
     """Who signs it."""
-    duration: Duration = "2160h"
-    """How long a certificate is valid."""
-    renew_before: Duration = "720h"
-    """How long before its end it is renewed."""
+    duration: CertificateTime = "2160h"
+    """How long a certificate is valid, such as `2160h`; cert-manager knows hours, not days."""
+    renew_before: CertificateTime = "720h"
+    """How long before its end it is renewed; less than `duration`."""
 
 
 class DisruptionBudget(ApiModel):
@@ -137,8 +155,8 @@ class Admission(Pods):
     dependants, which then stall; `Deny` refuses it."""
     warn_on_delete: bool = True
     """Whether deleting what others use gives a warning. Deleting is never held up by it."""
-    port: Port = DEFAULTS.admission.port
-    """Where the container listens."""
+    port: OwnPort = DEFAULTS.admission.port
+    """Where the container listens, from 1024 on."""
     host_network: bool = False
     """Whether it listens on the node's own address: for clusters whose API server cannot reach
     pods."""
@@ -191,9 +209,9 @@ class Spark(ApiModel):
 class Monitor(ApiModel):
     """How the Prometheus operator asks for figures."""
 
-    interval: Duration = "30s"
+    interval: Annotated[Interval, MinLen(1)] = "30s"
     """Time between two questions."""
-    scrape_timeout: OptionalDuration = ""
+    scrape_timeout: Interval = ""
     """How long an answer may take, at most `interval`; empty for Prometheus' own default."""
     relabelings: tuple[Fragment, ...] = ()
     """Rules for the labels of targets, behind ours."""
@@ -206,7 +224,7 @@ class ServiceMonitor(Monitor):
 
     enabled: bool = False
     """Whether there is one."""
-    labels: Texts = Field(default_factory=dict)
+    labels: Labels = Field(default_factory=dict)
     """Labels by which a Prometheus finds it."""
 
 
@@ -215,7 +233,7 @@ class PrometheusRule(ApiModel):
 
     enabled: bool = False
     """Whether there are any."""
-    labels: Texts = Field(default_factory=dict)
+    labels: Labels = Field(default_factory=dict)
     """Labels by which a Prometheus finds them."""
     longest_run_seconds: Annotated[int, Ge(60)] = 21_600
     """How long a run may take before it counts as stuck."""
@@ -226,7 +244,7 @@ class PodMonitor(Monitor):
 
     enabled: bool = False
     """Whether drivers export them, with a PodMonitor."""
-    labels: Texts = Field(default_factory=dict)
+    labels: Labels = Field(default_factory=dict)
     """Labels by which a Prometheus finds it."""
 
 
@@ -235,7 +253,7 @@ class Dashboard(ApiModel):
 
     enabled: bool = False
     """Whether there is one."""
-    labels: Texts = Field(default_factory=lambda: {"grafana_dashboard": "1"})
+    labels: Labels = Field(default_factory=lambda: {"grafana_dashboard": "1"})
     """Labels by which the sidecar finds it."""
     annotations: Texts = Field(default_factory=dict)
     """Annotations, such as the folder in Grafana."""
@@ -244,8 +262,8 @@ class Dashboard(ApiModel):
 class Metrics(ApiModel):
     """Figures for Prometheus."""
 
-    port: Port = DEFAULTS.metrics_port
-    """Where `/metrics` answers."""
+    port: OwnPort = DEFAULTS.metrics_port
+    """Where `/metrics` answers, from 1024 on."""
     service_monitor: ServiceMonitor = ServiceMonitor()
     """A resource by which the Prometheus operator finds our metrics."""
     prometheus_rule: PrometheusRule = PrometheusRule()
@@ -278,6 +296,28 @@ class Rbac(ApiModel):
     """Whether the cluster's roles `view`, `edit` and `admin` cover our kinds."""
 
 
+class ExtraMetadata(ApiModel):
+    """Who an object is."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: Annotated[str, MinLen(1)]
+    """Its name."""
+
+
+class ExtraObject(ApiModel):
+    """An object of Kubernetes' API."""
+
+    model_config = ConfigDict(extra="allow")
+
+    api_version: Annotated[str, MinLen(1)]
+    """Its API group and version."""
+    kind: Annotated[str, MinLen(1)]
+    """Its kind."""
+    metadata: ExtraMetadata
+    """Who it is."""
+
+
 class Tests(ApiModel):
     """What `helm test` runs: it asks the API server for the rights of our accounts."""
 
@@ -293,7 +333,7 @@ class Values(ApiModel):
     fullname_override: Name = ""
     """What names of objects begin with; empty for the release's name. Two releases in one cluster
     need different ones."""
-    common_labels: Texts = Field(default_factory=dict)
+    common_labels: Labels = Field(default_factory=dict)
     """Labels of every object."""
     image: PulledImage = PulledImage()
     """Image of the operator and of the webhook."""
@@ -301,7 +341,7 @@ class Values(ApiModel):
     """Secrets for pulling it."""
     watch_namespaces: Namespaces = ()
     """Existing namespaces to watch, with permissions in these only; empty for all namespaces."""
-    cluster_domain: Text = DEFAULTS.cluster_domain
+    cluster_domain: Domain = DEFAULTS.cluster_domain
     """Domain of Services."""
     lineage: LineageSettings = DEFAULTS.lineage
     """Where jobs send lineage, as OpenLineage events."""
@@ -315,8 +355,8 @@ class Values(ApiModel):
     """The definitions of our kinds."""
     logs: Logs = Logs()
     """What is logged."""
-    health_port: Port = DEFAULTS.health_port
-    """Where `/healthz` and `/readyz` answer."""
+    health_port: OwnPort = DEFAULTS.health_port
+    """Where `/healthz` and `/readyz` answer, from 1024 on."""
     operator: Operator = Operator()
     """The Deployment that reconciles."""
     admission: Admission = Admission()
@@ -331,7 +371,7 @@ class Values(ApiModel):
     """Rights in the cluster."""
     tests: Tests = Tests()
     """What `helm test` runs."""
-    extra_objects: tuple[Fragment, ...] = ()
+    extra_objects: tuple[ExtraObject, ...] = ()
     """Objects that are installed with the chart; their texts may be templates of Helm."""
     global_: Fragment = Field(alias="global", default_factory=dict)
     """Values that Helm shares with a chart that this one is part of; none is used."""

@@ -19,7 +19,8 @@ SCHEMA: Raw = json.loads((CHART / "values.schema.json").read_text("utf-8"))
 FREE = {
     "requests", "limits", "nodeAffinity", "podAffinity", "podAntiAffinity", "valueFrom",
     "capabilities", "seccompProfile", "volumes", "namespaceSelector", "topologySpreadConstraints",
-    "metricsFrom", "egress", "global", "relabelings", "metricRelabelings", "extraObjects",
+    "metricsFrom", "egress", "global", "relabelings", "metricRelabelings", "ExtraObject",
+    "ExtraMetadata",
 }  # fmt: skip
 """What is passed to Kubernetes as it is."""
 
@@ -158,9 +159,17 @@ def test_a_chart_of_charts_may_hand_down_global_values() -> None:
         (("image", "tag"), "of today"),
         (("operator", "submitters"), ["Local"]),
         (("operator", "submitters"), []),
-        (("operator", "extraArgs"), ["--local"]),
-        (("admission", "extraArgs"), ["--settings=/other.yaml"]),
         (("metrics", "serviceMonitor", "scrapeTimeout"), "soon"),
+        (("metrics", "serviceMonitor", "interval"), "30s1m"),
+        (("admission", "certManager", "duration"), "90d"),
+        (("admission", "port"), 443),
+        (("watchNamespaces",), [""]),
+        (("spark", "namespaces"), ["a.b"]),
+        (("imagePullSecrets",), [{"name": ""}]),
+        (("commonLabels",), {"team": "a b"}),
+        (("clusterDomain",), "a b"),
+        (("extraObjects",), [{"kind": "ConfigMap", "metadata": {"name": "more"}}]),
+        (("extraObjects",), [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}}]),
     ],
 )
 def test_values_that_cannot_work_are_refused_by_the_schema(
@@ -169,6 +178,48 @@ def test_values_that_cannot_work_are_refused_by_the_schema(
     with pytest.raises(jsonschema.ValidationError) as refused:
         VALIDATOR.validate(changed(path, value))
     assert list(refused.value.absolute_path)[: len(path)] == list(path)
+
+
+@pytest.mark.parametrize(
+    ("values", "field", "reason"),
+    [
+        ({"operator": {"extraArgs": ["--local"]}}, "operator.extraArgs[0]", "chart does not set"),
+        ({"admission": {"extraArgs": ["-n=a", "--settings=/other.yaml"]}},
+         "admission.extraArgs[1]", "chart does not set"),
+        ({"fullnameOverride": "1st"}, "fullnameOverride", "a Service takes no other name"),
+        ({"fullnameOverride": "a.b"}, "fullnameOverride", "a Service takes no other name"),
+        ({"operator": {"serviceAccount": {"name": "one"}},
+          "admission": {"serviceAccount": {"name": "one"}}},
+         "operator.serviceAccount.name", "cannot create one object twice"),
+        ({"operator": {"serviceAccount": {"name": "snaploom-spark"}}},
+         "spark.serviceAccount.name", "cannot create one object twice"),
+        ({"metrics": {"podMonitor": {"enabled": True, "scrapeTimeout": "60001ms",
+                                     "interval": "1m"}}},
+         "metrics.podMonitor.scrapeTimeout", "Prometheus refuses"),
+        ({"admission": {"certManager": {"enabled": True, "renewBefore": "36h",
+                                        "duration": "35h60m"}}},
+         "admission.certManager.renewBefore", "less than duration"),
+    ],
+)  # fmt: skip
+def test_values_that_cannot_work_together_are_refused_with_the_reason(
+    values: Raw, field: str, reason: str
+) -> None:
+    with pytest.raises(HelmFailed, match=reason) as refused:
+        render_text(values)
+    assert f"{field}: found" in str(refused.value)
+
+
+def test_account_that_nobody_creates_may_serve_two() -> None:
+    mine = {"serviceAccount": {"name": "mine", "create": False}}
+    assert render_text({"operator": mine, "admission": mine})
+
+
+def test_labels_of_a_monitor_count_more_than_ours() -> None:
+    labels = {"app.kubernetes.io/instance": "prometheus"}
+    monitor = {"enabled": True, "labels": labels, "interval": "1m", "scrapeTimeout": "60s"}
+    rendered = Rendered.of({"metrics": {"serviceMonitor": monitor}, "crds": {"enabled": False}})
+    (found,) = rendered.of_kind("ServiceMonitor")
+    assert found["metadata"]["labels"]["app.kubernetes.io/instance"] == "prometheus"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from generation.chartvalues import Values
 from support.cluster import ControlPlane
+from support.declarations import Raw
 from support.examples import BIN
 from support.fulldeclarations import RUN, an_index, complete_file
 from support.operatorprocess import WORKS, operator_process
@@ -17,14 +18,21 @@ from support.pagecommands import run, run_blocks
 from support.pages import DOCS, Command, blocks_of, commands_of
 
 from snaploom.models.run import RunSettings
+from snaploom_operator.submitters.local import FINALIZER
 
-OPERATING = DOCS / "operating"
+OPERATING, HOW_TO = DOCS / "operating", DOCS / "how-to"
 ROOM = "data"
 """The namespace of the page about recovery."""
 WITH_VALUES = [
     *sorted(OPERATING.glob("*.md")),
     *(DOCS / f"how-to/{name}.md" for name in ("install", "admission")),
 ]
+A_RUN_THAT_IS_HELD: Raw = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "run-1", "namespace": ROOM, "finalizers": [FINALIZER]},
+}
+"""A local run whose operator does not come back."""
 KEYS = {field.alias or name for name, field in Values.model_fields.items()}
 PREPARED = (
     Command("kubectl apply --server-side --filename my-model/model.yaml", ("...",)),
@@ -113,10 +121,27 @@ def test_recipes_for_kubectl_work_on_resources_with_every_section(
     by_shell(release.replace("NAME", "orders-wide"), tmp_path)
     for recipe in recipes_in(OPERATING / "multi-tenancy.md"):
         by_shell(recipe, tmp_path)
+    for recipe in recipes_of_looking():
+        assert by_shell(recipe, tmp_path)
+    let_go = recipes_in(HOW_TO / "run-the-operator-on-a-laptop.md")[3]
+    own_control_plane.kubectl.apply(A_RUN_THAT_IS_HELD)
+    own_control_plane.kubectl("delete", "configmap", "run-1", "--wait=false")
+    by_shell(let_go.replace("RUN", "run-1"), tmp_path)
+    assert "run-1" not in own_control_plane.kubectl("get", "configmap", "--output", "name")
     for text in policies_in(OPERATING / "network.md"):
         own_control_plane.kubectl("apply", "--filename", "-", stdin=text)
     by_shell(everything, tmp_path)
     assert "snaploom.io" not in own_control_plane.kubectl("get", "crd", "--output", "name")
+
+
+def recipes_of_looking() -> list[str]:
+    """What `kubectl` shows of resources and of local runs, about the output of the test."""
+    watching = recipes_in(HOW_TO / "watch-the-operator.md")[1]
+    applications = recipes_in(HOW_TO / "run-the-operator-on-a-laptop.md")[2]
+    lines = [*watching.splitlines(), applications]
+    told = [line.replace("flights-wide", "orders-wide") for line in lines if line.strip()]
+    # Without a run there is nothing to list, which kubectl says on standard error.
+    return [f"{line.partition('#')[0]} 2>&1" for line in told]
 
 
 def policies_in(page: Path) -> list[str]:

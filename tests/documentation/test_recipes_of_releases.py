@@ -30,7 +30,9 @@ from snaploom.models.kinds import KINDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-OPERATING = DOCS / "operating"
+OPERATING, HOW_TO = DOCS / "operating", DOCS / "how-to"
+CLUSTER = ("kubectl", "helm ", "snaploom status", "snaploom logs", "make cluster")
+"""Words by which a recipe is one for a cluster."""
 ROOM = "data"
 CRDS = [crd_name(kind) for kind in KINDS]
 NO_WAY_OUT = "http://127.0.0.1:9"
@@ -59,6 +61,18 @@ RUN_ELSEWHERE = {
     "advisories and bills of its own; the command of `make` is run by no test",
 }
 """Pages with blocks that this file does not run, and which tests do."""
+HOW_TO_RUN_BY = {
+    "argo-cd.md": "tests/argo_cd applies these files beside Argo CD's own controllers",
+    "flux.md": "tests/gitops/test_folder.py looks at the folder; there is no Flux here",
+    "install.md": "tests/charts/test_installing.py and test_plain_manifests.py",
+    "lineage.md": "test_upgrade_and_the_way_back_keep_every_resource, below",
+    "run-a-local-cluster.md": "tests/cluster/test_command.py starts it, and applies an example",
+    "run-a-real-cluster.md": "tests/whole_way goes that way on a node of its own",
+    "run-the-operator-on-a-laptop.md": "test_operating.py; tests/controller/running starts it",
+    "watch-the-operator.md": "test_operating.py, tests/controller/commands, and the page about "
+    "recovery, which rebuilds a status",
+}
+"""How-tos with recipes for a cluster, and which tests run them."""
 NOT_RUN = {
     "air-gapped.md": "step 1 and 2 push images into a registry, by whatever tool pushes there; no "
     "command is shown. Step 3 is `make chart`, whose `helm package` is run here without its lint",
@@ -196,6 +210,10 @@ def test_upgrade_and_the_way_back_keep_every_resource(room: Room) -> None:
     room.run(block("upgrade.md", ROLL_BACK))
     assert room.node.settings[-1]["logLevel"] == "info"
     assert room.resources() == before
+    (lineage,) = [each.text for each in blocks_of(HOW_TO / "lineage.md")
+                  if each.text.startswith(UPGRADE)]  # fmt: skip
+    room.run(lineage)
+    assert room.node.settings[-1]["lineage"]["apiKey"] == {"secret": "lineage", "key": "apiKey"}
 
 
 def test_uninstall_leaves_resources_and_the_next_installation_takes_them_over(room: Room) -> None:
@@ -225,5 +243,12 @@ def test_no_recipe_of_a_page_is_run_by_nobody() -> None:
         assert all(block(page.name, beginning) for beginning in here)
         assert bool(others) == (page.name in RUN_ELSEWHERE), (page.name, others)
     assert all((OPERATING / page).exists() for page in NOT_RUN)
+    of_cluster = {
+        page.name
+        for page in HOW_TO.glob("*.md")
+        for each in blocks_of(page)
+        if each.language == "bash" and any(word in each.text for word in CLUSTER)
+    }
+    assert of_cluster == set(HOW_TO_RUN_BY)
     with_helm = [each for page in RUN_ELSEWHERE for each in recipes(page) if "helm " in each]
     assert with_helm == [block("uninstall.md", UNINSTALL)]

@@ -32,6 +32,11 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- toYaml (merge $ours .Values.commonLabels) -}}
 {{- end -}}
 
+{{/* Labels of an object that has more of them, which count. Takes a list: the root, its labels. */}}
+{{- define "snaploom.labelsWith" -}}
+{{- toYaml (merge (deepCopy (index . 1)) (include "snaploom.labels" (index . 0) | fromYaml)) -}}
+{{- end -}}
+
 {{/* Names of objects that others mention. */}}
 {{- define "snaploom.operator.account" -}}
 {{- default (printf "%s-operator" (include "snaploom.fullname" .)) .Values.operator.serviceAccount.name -}}

@@ -15,6 +15,7 @@ from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import RunPlan
+from snaploom_operator.errors import NamespaceTerminating
 from snaploom_operator.objects import Application, DriverPod, FoundReport, JsonObject, Ref
 
 NOT_USED = UsedBy(count=0)
@@ -32,6 +33,11 @@ class Refusal:
     """`reason` of the error, such as `NameTaken` or `ObjectRefused`."""
     message: str
     """Message of the API server."""
+
+    @property
+    def is_namespace_terminating(self) -> bool:
+        """Whether nothing can be created any more, since the namespace is being deleted."""
+        return self.reason == NamespaceTerminating.reason
 
 
 @dataclass(frozen=True)

@@ -154,21 +154,26 @@ def test_a_misspelt_name_is_told_what_was_probably_meant(
     assert "did you mean `OutputDataset/wide`?" in told.err
 
 
-def test_logs_of_a_deleted_output_are_what_events_say(
-    place: tuple[str, ...], namespace: str, kubectl: Kubectl
-) -> None:
+def post_event(kubectl: Kubectl, namespace: str, reason: str, note: str) -> None:
+    """What the operator posts about `wide`."""
     uid = kubectl.get("outputdataset", "wide", namespace)["metadata"]["uid"]
-    said = "what was published is deleted: 2 files that Snaploom did not write stay: mine.csv"
     event = {
         "apiVersion": "events.k8s.io/v1", "kind": "Event",
-        "metadata": {"name": "wide.1", "namespace": namespace},
+        "metadata": {"name": f"wide.{reason.lower()}", "namespace": namespace},
         "eventTime": "2026-01-01T00:00:00.000000Z", "reportingController": "snaploom.io/operator",
-        "reportingInstance": "one", "action": "Reconcile", "reason": "DataDeleted",
-        "type": "Normal", "note": said,
+        "reportingInstance": "one", "action": "Reconcile", "reason": reason,
+        "type": "Normal", "note": note,
         "regarding": {"apiVersion": "snaploom.io/v1alpha1", "kind": "OutputDataset",
                       "namespace": namespace, "name": "wide", "uid": uid},
     }  # fmt: skip
     kubectl("create", "-f", "-", stdin=json.dumps(event))
+
+
+def test_logs_of_a_deleted_output_are_what_events_say(
+    place: tuple[str, ...], namespace: str, kubectl: Kubectl
+) -> None:
+    said = "what was published is deleted: 2 files that Snaploom did not write stay: mine.csv"
+    post_event(kubectl, namespace, "DataDeleted", said)
     kubectl("delete", "outputdataset", "wide", "-n", namespace)
     told = snaploom("logs", "wide", *place)
     assert told.code == 0
@@ -189,6 +194,20 @@ def test_logs_of_a_local_run_say_where_it_is_and_its_last_words(
     told = snaploom("logs", "wide", "--run", run, *place).out.splitlines()
     assert told[0] == f"local run {run}, process 4711 of desk: FAILED"
     assert told[2:] == ["end of its stderr:", "no disk", "exit 1"]
+
+
+def test_logs_of_a_run_that_left_none_are_what_events_say(
+    place: tuple[str, ...], namespace: str, kubectl: Kubectl
+) -> None:
+    post_event(kubectl, namespace, "RunStarted", "run ods-wide-00000000: it has never run")
+    post_event(kubectl, namespace, "DeadlineExceeded", "run ods-wide-12345678: it took longer")
+    told = snaploom("logs", "wide", "--run", "ods-wide-12345678", *place)
+    assert told.code == 0
+    assert told.out == (
+        "2026-01-01T00:00:00Z event    Normal DeadlineExceeded: "
+        "run ods-wide-12345678: it took longer\n"
+    )
+    assert "no log of the run ods-wide-12345678 is left" in told.err
 
 
 def test_logs_of_an_output_that_never_ran_say_so(place: tuple[str, ...]) -> None:

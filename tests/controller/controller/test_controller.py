@@ -10,7 +10,7 @@ from support.declarations import model, spoilt
 from support.fakecluster import FakeCluster
 from support.operatorharness import DEADLINE, FakeHarness, condition, has_reason, is_ready
 
-from snaploom_operator.cluster.apiresources import OURS, SPARK_APPLICATIONS
+from snaploom_operator.cluster.apiresources import NAMESPACES, OURS, SPARK_APPLICATIONS
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.errors import ApiUnavailable, NotAllowed, ObjectRefused, TooManyRequests
 from snaploom_operator.objects import Ref
@@ -73,6 +73,21 @@ async def test_the_last_event_of_a_resource_says_what_became_of_its_data(
     assert harness.notes.reasons(WIDE)[-1] == told
 
 
+@pytest.mark.parametrize("places", [(), ("default",)], ids=["watched", "not watched"])
+async def test_a_namespace_ends_with_an_output_whose_data_was_to_be_deleted(
+    places: tuple[str, ...],
+) -> None:
+    harness = await started(settings=OperatorSettings(watch_namespaces=places))
+    *others, declared = model()
+    await harness.apply(*others, spoilt(declared, "spec.run", {"deletionPolicy": "Delete"}))
+    await harness.wait_for(WIDE, is_ready)
+    space: Any = await harness.fake.get(NAMESPACES, "", "default")
+    await harness.fake.delete(NAMESPACES, "", "default", uid=space["metadata"]["uid"])
+    await harness.advance(10)
+    assert await harness.get(WIDE) == {}
+    assert harness.notes.reasons(WIDE)[-1] == "DataLeft"
+
+
 async def test_the_order_of_arrival_does_not_matter() -> None:
     harness = await started()
     for raw in reversed(model()):
@@ -80,6 +95,23 @@ async def test_the_order_of_arrival_does_not_matter() -> None:
         await harness.settle()
     await harness.wait_for(WIDE, is_ready)
     assert len(await harness.all(SPARK_APPLICATIONS)) == 1
+
+
+@pytest.mark.parametrize("seconds", [1.0, 60.0], ids=["while applying", "later"])
+async def test_a_misspelt_reference_is_told_what_was_meant_whenever_that_arrives(
+    seconds: float,
+) -> None:
+    harness = await started()
+    *others, declared = model()
+    await harness.apply(
+        spoilt(declared, "spec.dataModel.rootDataSource.dataSource", "custmer"),
+    )
+    await harness.advance(seconds)
+    await harness.apply(*others)
+    await harness.advance(20.0)
+    ready = condition(await harness.get(WIDE), "Ready")
+    assert ready["reason"] == "ReferenceMissing"
+    assert "did you mean `customer`?" in ready["message"]
 
 
 async def test_a_settled_resource_is_not_written_again() -> None:

@@ -242,6 +242,11 @@ def message_of(decision: Decision) -> str:
          "RetriesExhausted", "none follows before the scheduled run at 2026-01-11T03:00"),
         ({"suspend": True}, {"attempt": 0}, "LastRunFailed",
          "no retry while run.suspend is set"),
+        ({"suspend": True}, {"attempt": 3}, "RetriesExhausted",
+         "none follows; no run starts while run.suspend is set"),
+        ({"suspend": True}, {"retryable": False}, "RunRefused",
+         "there is none; no run starts while run.suspend is set"),
+        ({}, {"attempt": 3}, "RetriesExhausted", "`snaploom trigger wide -n shop`"),
     ],
 )  # fmt: skip
 def test_ready_says_which_attempt_follows_a_failed_run(
@@ -277,6 +282,7 @@ def test_too_old_a_snapshot_is_not_ready() -> None:
     assert told(decision)["Stalled"] == ("True", "Stale")
     assert told(decision)["SnapshotFresh"] == ("False", "Stale")
     assert [note.reason for note in decision.notes] == ["Stale"]
+    assert "none follows until the declarations change" in message_of(decision)
 
 
 def test_too_old_a_snapshot_that_is_being_renewed_reconciles() -> None:

@@ -78,9 +78,16 @@ async def _show(
         since = next((each.started_at for each in runs if each.id == chosen), None)
         driver = await _driver_of(cluster, place, chosen)
         if driver is None and (here := await local_lines(cluster, place, chosen)):
-            print("\n".join(here))  # noqa: T201 - the result
+            progress = next((_progress(each) for each in runs if each.id == chosen), ())
+            print("\n".join((*here, *progress)))  # noqa: T201 - the result
             return
         operators = await _operators_in(cluster, operator_namespace)
+        if (
+            driver is None
+            and not operators
+            and await _has_printed_events(cluster, resource, chosen)
+        ):
+            return
     if driver is None and not operators:
         hint = (
             "its pod does not exist yet, or was deleted; `snaploom status` shows how the run ended"
@@ -141,6 +148,22 @@ async def _print_past_events(cluster: Cluster, resource: Ref, missing: SnaploomE
     sys.stderr.write(f"{resource.kind}/{resource.name} was deleted; its events:\n")
     for line in lines:
         print(line)  # noqa: T201 - the result
+
+
+async def _has_printed_events(cluster: Cluster, resource: Ref, run: str) -> bool:
+    """Print the events about a run of which no log is left; False if there are none."""
+    lines = [line for line in await past_events(cluster, resource) if run in line.text]
+    if lines:
+        sys.stderr.write(f"no log of the run {run} is left; its events:\n")
+    for line in lines:
+        print(line)  # noqa: T201 - the result
+    return bool(lines)
+
+
+def _progress(run: CurrentRun | LastRun) -> tuple[str, ...]:
+    """A line about how far a run is; none when it is unknown or has ended."""
+    is_known = isinstance(run, CurrentRun) and run.progress
+    return (f"progress: {run.progress}",) if is_known else ()
 
 
 def _runs_in(resource: AnyResource) -> tuple[CurrentRun | LastRun, ...]:

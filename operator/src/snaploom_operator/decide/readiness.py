@@ -59,7 +59,8 @@ def _realised(view: RunView, data: DataState) -> tuple[ConditionValue, ...]:
     last, current = view.last, view.current
     trouble = _failure(last) if last is not None and _has_failed(last) else ""
     if data.overdue:
-        message = "; ".join(text for text in (data.overdue, trouble) if text)
+        outlook = _outlook(view, last)[1] if last is not None and trouble else ""
+        message = "; ".join(text for text in (data.overdue, trouble, outlook) if text)
         goes_on = current is not None or next_run_at(view, current) is not None
         make = _reconciles if goes_on and not view.is_paused else _stalls
         return make(Reason.STALE, message)
@@ -99,17 +100,16 @@ def _outlook(view: RunView, last: LastRun) -> tuple[Reason, str]:
     """What follows a failed run; the reason is `LastRunFailed` if it is retried."""
     if view.current is not None:
         return Reason.LAST_RUN_FAILED, _text(view.current)
-    if view.is_paused or view.settings.suspend:
-        why = (
-            f"the annotation {ANNOTATION_PAUSED} is set" if view.is_paused else "run.suspend is set"
-        )
-        return Reason.LAST_RUN_FAILED, f"no retry while {why}"
+    held = _hold(view)
     again = retry_at(view, last)
     limit = view.settings.retry.limit
+    is_replaced = last.phase is LastPhase.STOPPED and not last.retryable
+    if held and (again is not None or is_replaced):
+        return Reason.LAST_RUN_FAILED, f"no retry while {held}"
     if again is not None:
         attempt = f"attempt {last.attempt + 2} of {limit + 1} follows at {format_instant(again)}"
         return Reason.LAST_RUN_FAILED, attempt
-    if last.phase is LastPhase.STOPPED and not last.retryable:
+    if is_replaced:
         return Reason.LAST_RUN_FAILED, "a run is about to start"
     if not last.retryable:
         return (
@@ -121,13 +121,24 @@ def _outlook(view: RunView, last: LastRun) -> tuple[Reason, str]:
     return Reason.RETRIES_EXHAUSTED, f"it was {which}, and none follows{_next_chance(view, last)}"
 
 
+def _hold(view: RunView) -> str:
+    """What keeps every run from starting; empty for nothing."""
+    if view.is_paused:
+        return f"the annotation {ANNOTATION_PAUSED} is set"
+    return "run.suspend is set" if view.settings.suspend else ""
+
+
 def _next_chance(view: RunView, last: LastRun) -> str:
     """The next scheduled run, or how to start one."""
+    held = _hold(view)
+    if held:
+        return f"; no run starts while {held}"
     tick = view.ticks.next
     if tick is not None and may_run_on_schedule(last):
         return f" before the scheduled run at {format_instant(tick)}"
     short = view.owner.name if view.owner.kind == "OutputDataset" else str(view.owner.identity)
-    return f" until the declarations change or a run is requested: `snaploom trigger {short}`"
+    command = f"snaploom trigger {short} -n {view.owner.metadata.namespace}"
+    return f" until the declarations change or a run is requested: `{command}`"
 
 
 def _deleting(view: RunView) -> tuple[ConditionValue, ...]:

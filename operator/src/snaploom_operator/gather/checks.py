@@ -29,8 +29,8 @@ from snaploom_operator.objects import Ref
 from snaploom_operator.store.entries import Entry
 from snaploom_operator.store.resourceparser import Refused
 
-Basis = tuple[tuple[Ref, str, int], ...]
-"""Key, UID and generation of all inputs of a check."""
+Basis = tuple[tuple[Ref, str, int] | int, ...]
+"""Key, UID and generation of all inputs of a check, and `ResourceContext.name_changes`."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,15 @@ class ResourceContext:
     """The sources of those outputs."""
     others: NamesOfKind = no_names
     """Names of the namespace by kind, for suggestions about misspelt references."""
+    name_changes: int = 0
+    """Differs when the names differ that a missing reference is compared with."""
 
     @property
     def basis(self) -> Basis:
         """The inputs of `check`; equal inputs have equal results."""
         others = (*self.neighbours, *self.upstream, *self.upstream_sources)
         return (
+            self.name_changes,
             *((entry.ref, entry.uid, entry.generation) for entry in self.closure),
             *map(_basis_of, others),
         )

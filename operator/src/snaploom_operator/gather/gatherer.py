@@ -261,11 +261,12 @@ class Gatherer:
     def _context(self, entry: Entry, resource: Resource) -> ResourceContext:
         closure = self._store.closure(entry.ref)
         others = partial(self._store.names, entry.ref.namespace)
+        changes = self._store.name_changes(entry)
         if not isinstance(resource, OutputDataset):
-            return ResourceContext(resource, closure, others=others)
+            return ResourceContext(resource, closure, others=others, name_changes=changes)
         upstream, sources = self._store.upstream(resource)
         overlapping = self._store.overlapping(resource)
-        return ResourceContext(resource, closure, overlapping, upstream, sources, others)
+        return ResourceContext(resource, closure, overlapping, upstream, sources, others, changes)
 
     def _unparsable(self, refused: Refused) -> Unparsable:
         return Unparsable(
@@ -296,7 +297,7 @@ class Gatherer:
             else self._indexed(resource)
         )
         runnable = _Runnable(
-            runs=self._runs(entry),
+            runs=self._runs(entry, refusal),
             bundle=checked.bundle,
             declarations=checked.declarations,
             unpublished=_unpublished(outputs),
@@ -340,7 +341,7 @@ class Gatherer:
         found = self._store.get(ref)
         return (found,) if isinstance(found, OutputDataset) else ()
 
-    def _runs(self, entry: Entry) -> ObservedRuns:
+    def _runs(self, entry: Entry, refusal: Refusal | None) -> ObservedRuns:
         children = [
             child
             for child in self._store.children(entry.uid)
@@ -348,6 +349,9 @@ class Gatherer:
         ]
         applications = [c.view for c in children if isinstance(c.view, Application)]
         applications.sort(key=lambda each: (each.started_at, each.name), reverse=True)
+        # Without permission to watch Namespaces only a refused write shows a terminating one.
+        was_refused = refusal is not None and refusal.is_namespace_terminating
+        namespace = entry.ref.namespace
         return ObservedRuns(
             applications=tuple(applications),
             application_objects={c.run: c.stored for c in children if c.stored is not None},
@@ -356,7 +360,7 @@ class Gatherer:
             driver_pods={c.run: c.view for c in children if isinstance(c.view, DriverPod)},
             queue=self._store.place_of(entry.ref),
             available=self._store.available,
-            is_namespace_terminating=self._store.is_terminating(entry.ref.namespace),
+            is_namespace_terminating=was_refused or self._store.is_terminating(namespace),
         )
 
 

@@ -30,6 +30,7 @@ from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.decision import Decision, EventType, Note
 from snaploom_operator.errors import (
     ApiUnavailable,
+    NamespaceTerminating,
     ObjectChanged,
     ObjectMissing,
     TooManyRequests,
@@ -325,12 +326,20 @@ class Controller:
             await self._refresh(key)
 
     def _delay(self, key: Ref, error: SnaploomError) -> float:
+        if isinstance(error, NamespaceTerminating) and not self._is_known_to_end(key):
+            return 0.0  # decided anew: finalizers can be removed where nothing can be created
         if isinstance(error, TooManyRequests):
             return self._queue.fail(key, error.after)
         if error.retryable:
             return self._queue.fail(key)
         self._queue.add_after(key, LONGEST_BACKOFF)
         return LONGEST_BACKOFF
+
+    def _is_known_to_end(self, key: Ref) -> bool:
+        """Whether the last action of a resource was refused since its namespace terminates."""
+        held = self._held.get(key)
+        refusal = held.refusal if held is not None else None
+        return refusal is not None and refusal.is_namespace_terminating
 
     async def _refresh(self, key: Ref) -> None:
         """Read an outdated resource from the API server: its watch may be late or broken."""

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from snaploom.models.common import ResourceStatus
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.run import CurrentRun
 from snaploom.models.skippingindex import SkippingIndex
+from snaploom_operator.conditions import ConditionType, Reason
 from snaploom_operator.objects import Ref, is_pause
 from snaploom_operator.store.resourceparser import Refused
 
@@ -82,6 +84,15 @@ def current_run(content: Resource | Refused | None) -> CurrentRun | None:
     if isinstance(content, OutputDataset | SkippingIndex) and content.status is not None:
         return content.status.current_run
     return None
+
+
+def is_stalled_by_reference(entry: Entry | None) -> bool:
+    """Whether the status of a resource says that a reference leads to nothing."""
+    status: object = getattr(entry.content, "status", None) if entry is not None else None
+    return isinstance(status, ResourceStatus) and any(
+        each.type == ConditionType.STALLED and each.reason == Reason.REFERENCE_MISSING
+        for each in status.conditions
+    )
 
 
 def may_start(content: Resource | Refused | None) -> bool:

@@ -7,9 +7,10 @@ resourceVersion. Nothing here awaits, so that reads between two `await`s are con
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
+from snaploom.loading.nearmisses import Guesses
 from snaploom.models.datasource import DataSource, LastSeen
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.outputdataset import OutputDataset
@@ -25,6 +26,7 @@ from snaploom_operator.store.entries import (
     Entry,
     current_run,
     declared,
+    is_stalled_by_reference,
     may_start,
     published,
     size_of,
@@ -57,6 +59,10 @@ class Store:
         self._by_uid: dict[str, Ref] = {}
         self._in_namespace: defaultdict[str, dict[Ref, None]] = defaultdict(dict)
         self._referrers: defaultdict[Ref, set[Ref]] = defaultdict(set)
+        self._stalled: defaultdict[str, set[Ref]] = defaultdict(set)
+        """By namespace: resources that stall for a missing reference."""
+        self._name_changes: Counter[tuple[str, str]] = Counter()
+        """By namespace and kind: how often a name was added or removed."""
         self._folders: defaultdict[str, Folders] = defaultdict(Folders)
         self._children: dict[Ref, Child] = {}
         self._children_of: defaultdict[str, dict[Ref, None]] = defaultdict(dict)
@@ -136,6 +142,14 @@ class Store:
     def names(self, namespace: str, kind: str) -> tuple[str, ...]:
         """Names of the resources of a kind in a namespace; thread-safe."""
         return tuple(ref.name for ref in self.refs(namespace) if ref.kind == kind)
+
+    def name_changes(self, entry: Entry) -> int:
+        """How often the names changed among which the missing references of a resource are.
+
+        Suggestions for misspelt names depend on them. 0 without a missing reference.
+        """
+        missing = {each.kind for each in entry.references if each not in self._entries}
+        return sum(self._name_changes[entry.ref.namespace, kind] for kind in missing)
 
     def resources(self) -> Iterator[tuple[Ref, Resource | Refused]]:
         """All cached resources of ours."""
@@ -267,6 +281,14 @@ class Store:
         if declares_anew and after is not None:
             self._link(after)
             woken |= self._affected(after)
+        if is_stalled_by_reference(after):
+            self._stalled[ref.namespace].add(ref)
+        elif ref.namespace in self._stalled:
+            self._stalled[ref.namespace].discard(ref)
+        if (before is None) != (after is None):
+            self._name_changes[ref.namespace, ref.kind] += 1
+        if before is None:
+            woken |= self._misspelling(ref)
         # `status.usedBy` of referenced resources changes only with the set of references.
         named, names = (NOTHING if each is None else each.references for each in (before, after))
         woken |= {reference for reference in named ^ names if reference in self._entries}
@@ -300,6 +322,18 @@ class Store:
         if isinstance(entry.content, OutputDataset):
             affected |= self._folders[entry.ref.namespace].overlapping(entry.content)
         return affected
+
+    def _misspelling(self, new: Ref) -> set[Ref]:
+        """The stalled resources that may have meant a new one, so that their status can say so."""
+        guesses = Guesses()
+        return {
+            ref
+            for ref in self._stalled.get(new.namespace, ())
+            for each in self._entries[ref].references
+            if each.kind == new.kind
+            and each not in self._entries
+            and guesses.did_you_mean(each.name, (new.name,))
+        }
 
     def _readers(self, ref: Ref) -> set[Ref]:
         """The outputs and indexes whose sources may read what an output publishes."""
