@@ -26,7 +26,6 @@ REPOSITORY = Path(__file__).parents[2]
 CHECKED = (".ci/lint/", "sparkjobs/", "operator/", "docs/", "tests/", "benchmarks/", "examples/")
 PENDING = (
     "sparkjobs/src/snaploom/engine/",
-    "sparkjobs/src/snaploom/planning/",
     "sparkjobs/src/snaploom/skipping/",
     "operator/",
     "docs/",
