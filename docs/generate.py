@@ -1,4 +1,4 @@
-"""Write the generated pages, the README's picture and the chart's files from what they tell of.
+"""Write the generated pages, the README's picture and the chart's files from their sources.
 
 `python docs/generate.py` writes them, `--check` names those that differ. They are committed, so
 that they can be read where the repository is shown.
@@ -84,8 +84,8 @@ def drift(folder: Path) -> list[str]:
         if (folder / name).exists() and (folder / name).read_text(encoding="utf-8") != text
     ]
     found = (path.relative_to(folder).as_posix() for path in (folder / REFERENCE).rglob("*.md"))
-    strangers = [f"{name} is not generated" for name in sorted(set(found) - expected.keys())]
-    return missing + changed + strangers
+    unknown = [f"{name} is not generated" for name in sorted(set(found) - expected.keys())]
+    return missing + changed + unknown
 
 
 def main(arguments: list[str]) -> int:

@@ -25,17 +25,21 @@ from citations import known_files
 REPOSITORY = Path(__file__).parents[2]
 CHECKED = (".ci/lint/", "sparkjobs/", "operator/", "docs/", "tests/", "benchmarks/", "examples/")
 PENDING = (
-    "sparkjobs/src/snaploom/engine/",
-    "sparkjobs/src/snaploom/models/",
-    "sparkjobs/src/snaploom/planning/",
-    "sparkjobs/src/snaploom/skipping/",
-    "operator/",
-    "docs/",
+    "docs/generation/security.py",
     "tests/",
     "benchmarks/",
-    "examples/",
 )
 """Folders whose words are not done yet. The list only becomes shorter."""
+GERUNDS_PENDING = (
+    "sparkjobs/src/snaploom/models/",
+    "sparkjobs/src/snaploom/planning/",
+    "sparkjobs/src/snaploom/engine/",
+    "sparkjobs/src/snaploom/skipping/",
+    "docs/generation/",
+    "benchmarks/",
+    "tests/",
+)
+"""Folders with names of modules that end in -ing still. The list only becomes shorter."""
 EXEMPT = (".ci/lint/words.py", "tests/documentation/test_words.py", "docs/decisions")
 """Files that show such words on purpose, and decisions, which stay as they were written."""
 
@@ -67,7 +71,7 @@ _ORDINARY = re.compile(
     r"\.tell\(|\bseek or tell\b|\bhome directory\b|let alone|stand-?alone|\bin the background\b",
 )
 """Where such a word is somebody else's term."""
-GERUNDS = frozenset({"rendering"})
+GERUNDS = frozenset({"finding", "rendering"})
 """Names of modules that end in -ing and are nouns."""
 
 _FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
@@ -88,13 +92,18 @@ class Fault:
         return f'{self.path}:{self.line}: "{self.word}": write {self.advice}'
 
 
-def faults(root: Path, files: Iterable[str], pending: tuple[str, ...] = PENDING) -> Iterator[Fault]:
+def faults(
+    root: Path,
+    files: Iterable[str],
+    pending: tuple[str, ...] = PENDING,
+    gerunds_pending: tuple[str, ...] = GERUNDS_PENDING,
+) -> Iterator[Fault]:
     """Every private word in some files of a repository, named relative to its root."""
     for name in files:
         wanted = name.startswith(CHECKED) and not name.startswith((*pending, *EXEMPT))
         if not wanted or not name.endswith((".py", ".md")):
             continue
-        yield from _in_path(name)
+        yield from _in_path(name, gerunds_pending)
         try:
             text = (root / name).read_text("utf-8")
         except (UnicodeDecodeError, FileNotFoundError):
@@ -103,10 +112,11 @@ def faults(root: Path, files: Iterable[str], pending: tuple[str, ...] = PENDING)
         yield from sorted({fault for piece in pieces for fault in _in(name, *piece)}, key=_place)
 
 
-def _in_path(name: str) -> Iterator[Fault]:
+def _in_path(name: str, pending: tuple[str, ...]) -> Iterator[Fault]:
     stem = Path(name).stem
     yield from _in(name, 1, stem)
-    if name.endswith(".py") and stem.endswith("ing") and stem not in GERUNDS:
+    is_gerund = name.endswith(".py") and stem.endswith("ing") and stem not in GERUNDS
+    if is_gerund and not name.startswith(pending):
         yield Fault(name, 1, stem, "a noun: what the module holds")
 
 

@@ -132,7 +132,7 @@ class DisruptionBudget(ApiModel):
     enabled: bool = True
     """Whether there is such a rule."""
     max_unavailable: Annotated[int, Ge(1), Le(100)] = 1
-    """Pods that may be away. How many must stay cannot be said: with one replica no node could
+    """Pods that may be away. A number that must stay is not offered: with one replica no node could
     ever be emptied."""
 
 

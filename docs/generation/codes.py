@@ -90,7 +90,7 @@ def _example(sample: FindingSample) -> str:
     given = f'```yml title="{sample.file.name}"\n{sample.text}```\n\n' if sample.file else ""
     return (
         f"<details markdown>\n<summary>Smallest input</summary>\n\n{given}"
-        f"```text\n$ {sample.command}\n{sample.told}```\n\n</details>"
+        f"```text\n$ {sample.command}\n{sample.printed}```\n\n</details>"
     )
 
 

@@ -15,7 +15,7 @@ from snaploom.cli.main import build_app
 
 EXIT_CODES = (
     (0, "Done, or nothing to do."),
-    (1, "Failed; the message says why."),
+    (1, "Failed; the message has the reason."),
     (2, "Not valid: the declarations, the options, or what was asked for."),
     (3, "Every error is an ambiguous or an unreachable join tree."),
     (4, "Another run holds the lease of the output, and the snapshot is still unpublished."),
@@ -86,7 +86,7 @@ def command_page() -> str:
         NOTE,
         "Results go to standard output, findings, progress and errors to standard error. With "
         "`-o json` standard output has one JSON document and nothing else. `NO_COLOR` turns "
-        "colours off. `snaploom COMMAND --help` says the same as this page.\n",
+        "colours off. `snaploom COMMAND --help` prints the same as this page.\n",
         table(["command", "what it does"], overview),
         "## Exit codes\n",
         table(["code", "meaning"], [[f"`{code}`", meaning] for code, meaning in EXIT_CODES]),
@@ -95,7 +95,7 @@ def command_page() -> str:
 
 
 def _commands(app: App, group: str = "") -> Iterator[tuple[str, App]]:
-    """Every command by what is typed; groups are only told by what they hold."""
+    """Every command by what is typed; groups are only described by what they hold."""
     for name in app:
         if name.startswith("-"):
             continue
@@ -114,7 +114,7 @@ def _section(name: str, command: App) -> str:
     places = [item for item in arguments if not item.name.startswith("-")]
     options = [item for item in arguments if item.name.startswith("-")]
     usage = " ".join(["snaploom", name, *map(_place, places), *_usage(options)])
-    parts = [f"## snaploom {name}\n", *_told(command), block("text", usage)]
+    parts = [f"## snaploom {name}\n", *_description(command), block("text", usage)]
     if places:
         rows = [[f"`{item.name}`", _kind(item), _default(item), _help(item)] for item in places]
         parts.append(table(["argument", "type", "default", "meaning"], rows))
@@ -125,7 +125,7 @@ def _section(name: str, command: App) -> str:
     return "\n".join(parts)
 
 
-def _told(command: App) -> Iterator[str]:
+def _description(command: App) -> Iterator[str]:
     text = inspect.getdoc(command.default_command) or _summary(command)
     for paragraph in text.split("\n\n"):
         yield " ".join(paragraph.split()) + "\n"

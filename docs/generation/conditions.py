@@ -15,7 +15,7 @@ def conditions_page() -> str:
             "# Conditions\n",
             NOTE,
             "What stands in `status.conditions` of every resource in a cluster, and what events "
-            "are about. [The operator](../concepts/operator.md) tells how they follow each "
+            "are about. [The operator](../concepts/operator.md) describes how they follow each "
             "other.\n",
             "## Types\n",
             "`Ready` is always there. `Reconciling` and `Stalled` are there only while they are "

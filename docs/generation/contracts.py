@@ -52,7 +52,7 @@ PLAN_KEYS = {
     "of the run.",
     "deletes[].time": "Time of the snapshot.",
     "deletes[].rule": "The rule by which it goes, such as `maxOldSnapshots`.",
-    "unforeseen": "Sources of which only the run tells everything, such as the columns of CSV and "
+    "unforeseen": "Sources of which only the run knows everything, such as the columns of CSV and "
     "JSON without `schemaFields`; empty with `--offline`.",
     "unforeseen[].source": "Name of the DataSource.",
     "unforeseen[].message": "What is not foreseen, and why.",

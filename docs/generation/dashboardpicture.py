@@ -96,8 +96,8 @@ def _panel(panel: Panel, seconds: float) -> Iterator[str]:
     for share in (0.0, 0.5, 1.0):
         y = top + height * (1 - share)
         yield f'<line class="axis" x1="{left}" x2="{left + width}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        told = _value(low + share * (high - low), panel.unit)
-        yield f'<text class="mark" x="{left - 5}" y="{y + 3:.1f}">{told}</text>'
+        label = _value(low + share * (high - low), panel.unit)
+        yield f'<text class="mark" x="{left - 5}" y="{y + 3:.1f}">{label}</text>'
     if not values:
         middle = left + width / 2
         place = f'x="{middle}" y="{top + 56}" text-anchor="middle"'
@@ -137,5 +137,5 @@ def _value(value: float, unit: str) -> str:
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:.3g}{letter}"
-    told = f"{value:.3g}"
-    return f"{told} s" if unit == "s" and value else told
+    digits = f"{value:.3g}"
+    return f"{digits} s" if unit == "s" and value else digits

@@ -18,7 +18,7 @@ OPERATOR = Path(snaploom_operator.__file__).parent
 
 @dataclass(frozen=True)
 class ErrorClass:
-    """What the reference says of one class of error."""
+    """What the reference has on one class of error."""
 
     name: str
     reason: str

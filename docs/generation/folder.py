@@ -45,7 +45,7 @@ def folder_page() -> str:
         "gaps, written by put-if-absent. Folding them in order gives the state; a checkpoint is "
         "such a state, saved to spare reading. An entry whose `format` is newer than the reader "
         "knows is refused.\n",
-        table(["`action`", "entry", "what it says"], rows),
+        table(["`action`", "entry", "meaning"], rows),
         "## Entries\n",
         "Instants are text, ISO 8601 in UTC.\n",
         Sections(*schemas, has_bounds=False).text(*(entry.__name__ for entry in ENTRIES)),

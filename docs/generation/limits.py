@@ -1,7 +1,7 @@
 """The page of limits: every number at which Snaploom stops, from the constant that decides it.
 
-Constants are read from the source, with the string that stands under each: it says where the number
-comes from. A test looks for constants that are named like limits and stand in no list.
+Constants are read from the source, with the string under each, which gives the origin of the
+number. A test looks for constants that are named like limits and stand in no list.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ RUNS = (
     ),
     Limit(
         "snaploom.storage.stagedcommit:LEFTOVER_GRACE",
-        "age of a stranger's files in a partition",
+        "age of files of an unknown run in a partition",
         "its run is revoked, and they go",
         "nanoseconds",
     ),
@@ -517,9 +517,9 @@ _FIELDS: tuple[tuple[type[ApiModel], str, str], ...] = (
 )
 
 _INTRODUCTION = """\
-Every number at which Snaploom stops, cuts or says no, from the constants that decide it, each with
+Every number at which Snaploom stops, cuts or refuses, from the constants that decide it, each with
 where it comes from. Lengths of single fields are in the pages of the
-[kinds](../reference/kinds/outputdataset.md); what a machine manages within them is told in
+[kinds](../reference/kinds/outputdataset.md); what a machine manages within them is measured in
 [Sizing](sizing.md).
 """
 

@@ -1,4 +1,4 @@
-"""The page of metrics: every figure that the operator and the webhook tell, from the code."""
+"""The page of metrics: every figure of the operator and the webhook, from the code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from snaploom_operator.store.store import Store
 from snaploom_operator.workqueue import WorkQueue
 
 _SUFFIXES = {"counter": "_total"}
-"""What Prometheus' text adds to a name, by type; a histogram adds three, which the page tells."""
+"""What Prometheus' text adds to a name, by type; a histogram adds three, which the page lists."""
 
 
 def metrics_page() -> str:
@@ -30,8 +30,8 @@ def metrics_page() -> str:
         [
             "# Metrics\n",
             NOTE,
-            "What `/metrics` tells of the operator, and of the webhook. "
-            "[Watch the operator](../how-to/watch-the-operator.md) tells what to do about them. "
+            "What `/metrics` exposes of the operator, and of the webhook. "
+            "[Watch the operator](../how-to/watch-the-operator.md) shows what to do about them. "
             "A histogram has the series `_bucket`, `_count` and `_sum`.\n",
             "## The operator\n",
             _table([*state.collect(), *_families(counted)]),

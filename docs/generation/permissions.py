@@ -85,11 +85,11 @@ of this in your own cluster.
 """
 
 _INSTALLING = """\
-## Whoever installs
+## The installer
 
 `helm install` creates CRDs, ClusterRoles, Roles, bindings, a ValidatingWebhookConfiguration, and in
 namespaces Deployments, ServiceAccounts, Services, ConfigMaps, a Secret and what is switched on of
-monitoring and policies. Kubernetes lets nobody grant what they have not: whoever installs has all
+monitoring and policies. Kubernetes lets nobody grant what they have not: the installer has all
 the rights below, or `escalate` on roles. Somebody who may not create what is in no namespace
 installs with `crds.enabled: false`, `watchNamespaces`, `rbac.aggregate: false` and
 `admission.enabled: false`, after somebody who may has applied `snaploom crds`.

@@ -73,16 +73,16 @@ def _class_of(call: ast.Call) -> str:
 
 
 def _refusal(call: ast.Call) -> Refusal | None:
-    """What the call says; None where its message is no text that stands there."""
-    said = {each.arg: _text(each.value) for each in call.keywords}
+    """What the call contains; None where its message is no text that stands there."""
+    texts_by_name = {each.arg: _text(each.value) for each in call.keywords}
     place = 2 if isinstance(call.func, ast.Name) and call.func.id == "invalid" else 0
     texts = [_text(argument) for argument in call.args]
     if place >= len(texts) or not texts[place] or texts[place].startswith("`<message>`"):
         return None
-    expected = said.get("expected") or (
+    expected = texts_by_name.get("expected") or (
         texts[1] if isinstance(call.func, ast.Attribute) and len(texts) > 1 else ""
     )
-    return Refusal(texts[place], expected, said.get("hint", ""))
+    return Refusal(texts[place], expected, texts_by_name.get("hint", ""))
 
 
 def _text(node: ast.expr) -> str:

@@ -1,4 +1,4 @@
-"""The page of what `run.spark` may say: lists of settings, annotations and variables."""
+"""The page of what `run.spark` may contain: lists of settings, annotations and variables."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def run_settings_page() -> str:
     """The page of the lists."""
     return "\n".join(
         [
-            "# What `run.spark` may say\n",
+            "# What `run.spark` may contain\n",
             NOTE,
             "`spec.run.spark` of an OutputDataset or a SkippingIndex may hold what is listed here. "
             "Everything else is refused with [SL182](findings.md), in a cluster and on a laptop. "
             "An administrator adds to the lists by the chart's value `allow`, "
-            "`snaploom operator settings` shows them, and what the operator's own settings say "
+            "`snaploom operator settings` shows them, and what is in the operator's own settings "
             "(`spark.application`) is not judged.\n",
             "## Spark settings\n",
             "The list `sparkConf`: `allow.sparkConf: [spark.plugins]`, or "

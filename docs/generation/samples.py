@@ -1,7 +1,7 @@
 """The smallest input of each finding, and the text that it causes, by the program itself.
 
 `docs/samples/findings/CODE.yaml` is the input. What data would offer to a plan, and what is typed
-where a file alone is not enough, stands here.
+where a file is not enough, stands here.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class FindingSample:
         return self.file.read_bytes().decode("utf-8", "backslashreplace")
 
     @property
-    def told(self) -> str:
-        """What the command line prints of it."""
-        printed = io.StringIO()
-        with redirect_stderr(printed):
+    def printed(self) -> str:
+        """What the command line prints about it."""
+        output = io.StringIO()
+        with redirect_stderr(output):
             print_findings(self.findings, message_console())
-        return printed.getvalue().replace(f"{FOLDER}/", "")
+        return output.getvalue().replace(f"{FOLDER}/", "")
 
 
 def finding_samples() -> dict[str, FindingSample]:
@@ -111,7 +111,7 @@ def _sample(code: str) -> FindingSample:
 
 
 def _preflight(declarations: Declarations) -> Finding:
-    """What `--strict` makes of a root without snapshots."""
+    """The finding of `--strict` for a root without snapshots."""
     root = declarations.bundle(OUTPUT).source(ROOT)
     try:
         refuse_empty_root(root, SourceSnapshots())

@@ -52,7 +52,7 @@ subject:  column | struct.field | (column, column) | any SQL expression
 
 _JOIN_SETTINGS = (
     ("spark.snaploom.skipping.join.enabled", "`true`",
-     "`false`: keys of the other side of a join say nothing about which files are read."),
+     "`false`: keys of the other side of a join do not decide which files are read."),
     ("spark.snaploom.skipping.join.keys", "`10000`",
      "So many different keys of the other side are used at most, of so many rows where these have "
      "to be computed first (`UNION`, `DISTINCT`, filters)."),
@@ -71,7 +71,7 @@ _SUMS = {
     "kept_bytes": "Their size.",
     "last_error": "The message of the last one.",
 }
-"""Fields that the code tells by their neighbours."""
+"""Fields whose meaning the code gives by their neighbours."""
 
 
 def skipping_page() -> str:
@@ -81,7 +81,7 @@ def skipping_page() -> str:
         NOTE,
         "Skipping indexes: their types, the statements about them, settings, Python, the store, "
         "and everything that is refused. [Skip files](../how-to/skip-files.md) shows them at work; "
-        "[what is proved](../concepts.md#skipping-files) says why no row is lost. The commands are "
+        "[what is proved](../concepts.md#skipping-files) is why no row is lost. The commands are "
         "those of [`snaploom index`](cli.md#snaploom-index-create), the resource is a "
         "[SkippingIndex](kinds/skippingindex.md).\n",
         *_types(),
@@ -93,7 +93,7 @@ def skipping_page() -> str:
         "## What is refused\n",
         "Every message, with what is expected and the hint, as the code has them; what is put in "
         "stands as `<name>`. A query is never refused because of an index: it reads every file, "
-        "and a warning and a counter say so.\n",
+        "and a warning and a counter show it.\n",
         *refusal_sections(),
     ])  # fmt: skip
 
@@ -128,7 +128,7 @@ def _types() -> list[str]:
 
 _SAME_FILE = """\
 An index speaks of a file only while the file is the one that was indexed. `snaploom index describe`
-says by what that is known (`same file`, and `sameFile` in JSON):
+shows by what that is known (`same file`, and `sameFile` in JSON):
 
 | files in | compared |
 |---|---|
@@ -178,14 +178,14 @@ def _statements() -> list[str]:
         "`auto_refresh = true` and `incremental_refresh = true` are Flint's names for "
         "`refresh_mode` AUTO and INCREMENTAL; two of them that disagree are refused. Flint's "
         f"{peers} are kept and shown, and change nothing: nothing follows files by a stream.\n",
-        "`ANALYZE` tells which indexes would help, as `snaploom index advise` does; `RECOVER` "
+        "`ANALYZE` shows which indexes would help, as `snaploom index advise` does; `RECOVER` "
         "cleans up after an operation that failed or died.\n",
     ]
 
 
 def _sessions() -> list[str]:
-    told = assigned_docs(module_tree(settings.__name__).body)
-    docs = {str(getattr(settings, name)): text for name, text in told.items()}
+    meanings = assigned_docs(module_tree(settings.__name__).body)
+    docs = {str(getattr(settings, name)): text for name, text in meanings.items()}
     docs[opening.SETTING] = (
         "Where keys of encrypted indexes are, such as `vault+https://host:8200/v1/transit`; "
         "keys that are given to `enable` go first."

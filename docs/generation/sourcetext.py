@@ -1,4 +1,4 @@
-"""What the source says of names in it: signatures, and the strings that stand under them.
+"""What the source documents of names in it: signatures, and the strings that stand under them.
 
 Read from the text, so that modules that import Spark need not be imported.
 """
@@ -40,7 +40,7 @@ def assigned_docs(body: list[ast.stmt]) -> dict[str, str]:
 
 
 def field_docs(node: ast.ClassDef) -> dict[str, str]:
-    """Meaning by name, of fields and properties of a dataclass; empty where none is told."""
+    """Meaning by name, of fields and properties of a dataclass; empty where there is none."""
     docs = assigned_docs(node.body)
     found: dict[str, str] = {}
     for each in node.body:

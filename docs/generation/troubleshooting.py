@@ -1,4 +1,4 @@
-"""The page that says of every reason what it means, what leads to it, and what to do.
+"""The page of reasons: what each means, what leads to it, and what to do.
 
 A reason is the anchor of its own section, in lower case: so the reason of a condition, of an
 event, of a run in a status or of a line of the log leads there.
@@ -46,9 +46,9 @@ _PLACES = [
     ],
 ]
 _FAILED_RUNS = """\
-`RunRefused`, `RetriesExhausted`, `RunWillBeRetried` and `LastRunFailed` only say what the operator
-makes of a failed run. Why it failed is the reason in brackets in their message, further down.
-[The operator](../concepts/operator.md) tells how conditions follow each other.
+`RunRefused`, `RetriesExhausted`, `RunWillBeRetried` and `LastRunFailed` only show how the operator
+treats a failed run. Why it failed is the reason in brackets in their message, further down.
+[The operator](../concepts/operator.md) describes how conditions follow each other.
 """
 
 
@@ -71,7 +71,7 @@ def troubleshooting_page() -> str:
             *_sections(EVENTS, reasons),
             "## Errors of runs and commands\n",
             "Also the reasons of findings `SL192`. What may go away by itself is tried again, as "
-            "`run.retry` says.\n",
+            "`run.retry` sets.\n",
             *_sections(sorted(REMEDY_BY_REASON), elsewhere),
             "## Errors of the operator\n",
             *_sections(sorted(CLUSTER), elsewhere),
@@ -93,7 +93,7 @@ def linked(reason: str, here: str) -> str:
 
 
 def reasons_of(code: Code) -> list[str]:
-    """Reasons that are told with a finding of this code."""
+    """Reasons that are reported with a finding of this code."""
     return sorted(word for word, remedy in EVERY_REMEDY.items() if code.code in remedy.codes)
 
 

@@ -1,4 +1,4 @@
-"""Puts the customer example's data, which is committed beside this file, where its YAML says."""
+"""Puts the customer example's data, which is committed beside this file, as its YAML expects."""
 
 from __future__ import annotations
 

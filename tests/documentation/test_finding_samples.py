@@ -37,8 +37,8 @@ def test_every_code_has_an_input_and_every_input_is_of_a_code() -> None:
 @every_code
 def test_smallest_input_causes_its_finding_once_and_no_other_error(code: str) -> None:
     sample = SAMPLES[code]
-    assert len(of_code(sample)) == 1, sample.told
-    assert [f.code for f in sample.findings if f.is_error and f.code != code] == [], sample.told
+    assert len(of_code(sample)) == 1, sample.printed
+    assert [f.code for f in sample.findings if f.is_error and f.code != code] == [], sample.printed
 
 
 @every_code

@@ -64,7 +64,7 @@ def test_refusals_have_the_messages_of_the_code() -> None:
     assert "`<name>` is a view, which has no files" in text
     assert "`<type>` has no parameter `<name>`" in text
     assert "a Spark Connect session cannot skip files" in text
-    assert "this is said twice" in text
+    assert "this is given twice" in text
 
 
 def test_every_property_is_on_the_page() -> None:

@@ -137,7 +137,7 @@ def test_an_error_of_ours_stays_what_it_is():
             "Something is wrong",
         ),
         ("java.lang.IllegalStateException: odd.", "odd"),
-        ("", "Spark failed without saying why"),
+        ("", "Spark failed without a message"),
     ],
 )
 def test_a_message_is_cut_to_its_sentence(text, expected):
@@ -192,6 +192,6 @@ class Dying:
 @pytest.mark.parametrize("failure", [ConnectionRefusedError(111, "refused"), Py4JNetworkError()])
 def test_a_jvm_that_ends_while_it_says_why_is_a_failure_all_the_same(failure):
     silent = translate(Py4JJavaError("An error", Dying(failure)))
-    assert silent.message == "Spark failed without saying why"
+    assert silent.message == "Spark failed without a message"
     begun = translate(Py4JJavaError("An error", Dying(failure, "java.lang.X: it ends")))
     assert "it ends" in begun.message

@@ -191,7 +191,7 @@ def test_folders_listed_at_the_same_time_give_what_one_question_gives(spark, tmp
     touch(tmp_path, "day=3[0]/_hidden.csv", "_other/x.csv", "file.csv")
     at_once = listed(spark, tmp_path, "*/*", "day=1*/[0-3].*")
     monkeypatch.setattr("snaploom.engine.sources.files.split_glob", lambda _glob: None)
-    monkeypatch.setattr("snaploom.engine.sources.files.TOLD_AT_ONCE", 3)
+    monkeypatch.setattr("snaploom.engine.sources.files.STATUSES_AT_ONCE", 3)
 
     assert at_once == listed(spark, tmp_path, "*/*", "day=1*/[0-3].*")
     assert len(at_once) == 140

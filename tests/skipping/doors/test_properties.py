@@ -63,4 +63,4 @@ def test_a_property_of_a_database_names_the_folder_of_many_stores(
 
 def test_files_have_no_properties(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["index", "import", lake.data, "--location", lake.base]) == 1
-    assert "nothing says where the metadata store is" in capsys.readouterr().err
+    assert "the location of the metadata store is not set" in capsys.readouterr().err

@@ -65,7 +65,7 @@ REFUSED: dict[str, tuple[Items, str, str, str]] = {
     "names in one another (rule S29)": (
         (("MIN_MAX", "a"), ("MIN_MAX", "a_minmax_1")),
         "XSKIPPER",
-        "cannot be told apart by the beginning of their names",
+        "cannot be distinguished by the beginning of their names",
         "SL187",
     ),
     "partition of files (rule S11)": (

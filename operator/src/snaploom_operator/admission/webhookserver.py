@@ -122,7 +122,7 @@ class Webhook:
             return _Reply(_failure(HTTPStatus.GATEWAY_TIMEOUT, text), Outcome.LATE)
         except Exception:  # noqa: BLE001 - the last resort: no traceback reaches a user
             _log.exception("review failed")
-            text = "internal error of Snaploom's webhook; its log says more"
+            text = "internal error of Snaploom's webhook; its log has the details"
             return _Reply(_failure(HTTPStatus.INTERNAL_SERVER_ERROR, text), Outcome.FAILED)
         asked = judgement.request
         kind = asked.kind.kind if asked.is_about_ours else "other"

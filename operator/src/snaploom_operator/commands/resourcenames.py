@@ -27,7 +27,7 @@ class Named:
 def parse_name(text: str, argument: str = "KIND/NAME") -> Named:
     """Parse `KIND/NAME`, where KIND is a plural, singular or short name.
 
-    A name alone is an OutputDataset.
+    A name without a kind is an OutputDataset.
 
     Raises:
         InvalidDeclarations: there is no such kind, or no name.

@@ -54,7 +54,7 @@ def due(view: RunView) -> Due | None:
 DECLARATIONS_CHANGED = "its declarations changed"
 UPSTREAM_PUBLISHED = "an output that it reads has published"
 ASKED_FOR = "a run was asked for"
-TICKED = "the schedule says so"
+TICKED = "the schedule is due"
 
 
 def changed(view: RunView, answered: Trigger, started_at: str) -> list[str]:

@@ -242,7 +242,7 @@ class Controller:
     def _schedule(
         self, key: Ref, decision: Decision, done: _Done, *, is_status_written: bool
     ) -> Outcome:
-        """Requeue the resource: immediately after a step, else as the decision says."""
+        """Requeue the resource: immediately after a step, else by the decision."""
         if done.is_news or is_status_written:
             self._queue.add(key)
         elif done.has_deleted:

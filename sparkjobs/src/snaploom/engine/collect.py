@@ -64,7 +64,7 @@ def _orderable_form(value: Column, data_type: spark.DataType) -> Column:
     if isinstance(data_type, spark.ArrayType):
         return sf.transform(value, lambda e: _orderable_form(e, data_type.elementType))
     if isinstance(data_type, spark.StructType):
-        # The first member tells a NULL struct from a struct of NULLs.
+        # The first member distinguishes a NULL struct from a struct of NULLs.
         members = [_orderable_form(value.getField(f.name), f.dataType) for f in data_type.fields]
         return sf.struct(value.isNull(), *members)
     return value.cast("string")

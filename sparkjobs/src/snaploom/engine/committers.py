@@ -33,11 +33,11 @@ WITHOUT_MODULE = (
     "files are uploaded to S3 and then copied by Spark's tasks, once more than needed: the module "
     "spark-hadoop-cloud is not on Spark's classpath"
 )
-"""What a write without the module is told with."""
+"""The message of a write without the module."""
 
 
 def committer_options(spark: SparkSession, uri: str) -> Mapping[str, str]:
-    """Options of a write into a folder; the session is told of the committers when it has them.
+    """Options of a write into a folder; the session gets the committers when it has their classes.
 
     The settings stay in the session: taken back, they could be missing to a write of another
     thread that is just planned.

@@ -130,8 +130,8 @@ class Expectations:
             except CheckInvalid as error:
                 if check.mode is CheckMode.FAIL:
                     raise
-                told = f"it cannot be measured: {error.found}"[:VALUE_LENGTH]
-                self._broken.append(_told(check, holds=False, measured=told))
+                reason = f"it cannot be measured: {error.found}"[:VALUE_LENGTH]
+                self._broken.append(_check_result(check, holds=False, measured=reason))
         return measures
 
     def _measure(self, shape: DataFrame, check: Check, path: str) -> _Measure:
@@ -181,10 +181,10 @@ class Expectations:
         value = values[_name(measure)]
         holds = measure.holds(value)
         if holds or rows is None:
-            return _told(measure.check, holds=holds)
+            return _check_result(measure.check, holds=holds)
         if measure.is_of_rows:
-            return _told(measure.check, holds=False, measured=f"{value} rows break it")
-        return _told(measure.check, holds=False, measured=self._aggregates(rows, measure))
+            return _check_result(measure.check, holds=False, measured=f"{value} rows break it")
+        return _check_result(measure.check, holds=False, measured=self._aggregates(rows, measure))
 
     def _aggregates(self, rows: DataFrame, measure: _Measure) -> str:
         """The values of the aggregates in an expression, for people."""
@@ -259,7 +259,7 @@ def _name(measure: _Measure) -> str:
     return measure.check.name
 
 
-def _told(check: Check, *, holds: bool, measured: str = "") -> CheckResult:
+def _check_result(check: Check, *, holds: bool, measured: str = "") -> CheckResult:
     return CheckResult(name=check.name, mode=check.mode, holds=holds, measured=measured)
 
 
@@ -267,7 +267,7 @@ def _is_observable(shape: DataFrame, column: Column) -> bool:
     try:
         Observing().at(_TOP, shape, [column.alias("value")])
     except AnalysisException:
-        return False  # DISTINCT and FILTER, says Spark
+        return False  # Spark refuses DISTINCT and FILTER
     return True
 
 

@@ -49,12 +49,12 @@ _EXCEPTION_NAME = re.compile(r"^(?:(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): )
 @dataclass(frozen=True, slots=True)
 class _Rule:
     pattern: re.Pattern[str]
-    """What it knows a failure by; groups `found` and `expected`, if any, are what they say."""
+    """What it matches; the groups `found` and `expected`, if any, become those of the error."""
     error: type[SnaploomError]
     hint: str
     expected: str | None = None
     message: str | None = None
-    """What it means, where Spark's sentence only says what was found."""
+    """What it means, where Spark's sentence only has what was found."""
 
 
 def _rule(
@@ -203,7 +203,7 @@ _RULES = (
     _rule(
         r"\[AMBIGUOUS_",
         SourceSchemaInvalid,
-        "say which of them is meant, by the alias of its source",
+        "qualify the column with the alias of its source",
         "names that mean one column",
     ),
     _rule(
@@ -238,7 +238,7 @@ _RULES = (
 def translate(
     error: Exception, *, resource: str | None = None, path: str | None = None
 ) -> SnaploomError:
-    """The error of Snaploom that says what a failure of Spark means; never raises.
+    """The error of Snaploom for a failure of Spark; never raises.
 
     Args:
         error: what Spark, py4j or Snaploom raised; an error of Snaploom is returned as it is.
@@ -255,9 +255,9 @@ def translate(
         if match is not None:
             sentence = condense(_line_at(text, match.start()))
             found = _detail(chain, match, text) if file is None else f"in {file[1]}"
-            told = match.groupdict()
-            if "found" in told:
-                found = condense(told["found"]) + (f" in {file[1]}" if file else "")
+            groups = match.groupdict()
+            if "found" in groups:
+                found = condense(groups["found"]) + (f" in {file[1]}" if file else "")
             elif rule.message:
                 found = sentence
             return rule.error(
@@ -265,7 +265,7 @@ def translate(
                 resource=resource,
                 path=path,
                 found=found,
-                expected=told.get("expected", rule.expected),
+                expected=groups.get("expected", rule.expected),
                 hint=rule.hint,
             )
     return SnaploomError(
@@ -285,7 +285,7 @@ def condense(message: str) -> str:
     line = _ABOUT_FILE.sub("a file cannot be read: ", line)
     if len(line) > LONGEST_MESSAGE:
         return line[: LONGEST_MESSAGE - 1] + "…"
-    return line or "Spark failed without saying why"
+    return line or "Spark failed without a message"
 
 
 def _line_at(text: str, position: int) -> str:
@@ -296,13 +296,13 @@ def _line_at(text: str, position: int) -> str:
 
 
 def _detail(chain: tuple[str, ...], match: re.Match[str], text: str) -> str | None:
-    """The deepest cause, when it says more than the line that is the message already."""
+    """The deepest cause, when it adds to the line that is the message already."""
     deepest = condense(chain[-1])
     return None if deepest in condense(_line_at(text, match.start())) else deepest
 
 
 def _messages(error: Exception) -> Iterator[str]:
-    """What each exception of the chain says, outermost first, stack traces left out."""
+    """The message of each exception of the chain, outermost first, stack traces left out."""
     if isinstance(error, Py4JJavaError):
         yield from _java_messages(error.java_exception)
         return
@@ -313,7 +313,7 @@ def _messages(error: Exception) -> Iterator[str]:
 
 
 def _java_messages(throwable: JavaObject | None) -> Iterator[str]:
-    """What an exception of the JVM and its causes say, while the JVM is there to say it."""
+    """Messages of an exception of the JVM and its causes, while the JVM runs."""
     for _ in range(DEEPEST_CAUSE):
         if throwable is None:
             return

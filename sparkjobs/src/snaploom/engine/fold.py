@@ -31,7 +31,7 @@ from snaploom.planning.fieldpaths import quote
 from snaploom.planning.tree import JoinNode, JoinTree
 
 JoinListener = Callable[[int, int, JoinNode], None]
-"""Told of every join as it enters the plan: its number from 1, how many there are, its child."""
+"""Called for every join as it enters the plan: its number from 1, how many there are, its child."""
 
 DATA = "data"
 """Field that holds a source's own columns; they never clash with children (rule W23)."""
@@ -90,7 +90,7 @@ def fold(
     """Weave the nested frame: the root's `data`, then its children sorted by field name.
 
     Nothing runs yet. Every row of the root is in the result exactly once, provided that the counts
-    which `probe` sees say so (`snaploom.engine.rowcounts`).
+    which `probe` sees prove it (`snaploom.engine.rowcounts`).
 
     Raises:
         SourceSchemaInvalid: Spark refuses a key expression, or a source's columns clash.

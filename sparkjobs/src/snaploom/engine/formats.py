@@ -42,5 +42,5 @@ SOURCE_OPTIONS: Mapping[str, Mapping[str, str]] = {
     "json": {"mode": "FAILFAST"},
     "xml": {"mode": "FAILFAST"},
 }
-"""With which files of others are read, unless a source says otherwise: Spark by itself gives NULL
+"""With which files of others are read, unless a source sets others: Spark by itself gives NULL
 for what does not fit the schema. Those of CSV are in `snaploom.engine.sources.csvdialect`."""

@@ -1,7 +1,7 @@
 """Versions of an Iceberg table, made by Iceberg's own library in Spark's JVM.
 
 The files are there already, as Spark wrote them: they are taken into the table as they are, by
-their names and footers. Their columns are found by name, which the table's name mapping says, and
+their names and footers. Their columns are found by name, listed in the table's name mapping, and
 the partition column is not in them, but in what the table knows of each.
 
 Nothing is committed here. A transaction of the library ends with the document that it would
@@ -81,8 +81,8 @@ class IcebergLibrary:
         none = self._map({})
         metadata = iceberg.TableMetadata.newTableMetadata(columns, spec, place, none)
         mapping = iceberg.mapping.MappingUtil.create(metadata.schema())
-        told = iceberg.mapping.NameMappingParser.toJson(mapping)
-        properties = self._map({_NAME_MAPPING: told})
+        mapping_json = iceberg.mapping.NameMappingParser.toJson(mapping)
+        properties = self._map({_NAME_MAPPING: mapping_json})
         return self._document(metadata.replaceProperties(properties))
 
     def changed(self, folder: str, number: int, change: TableChange) -> bytes | None:
@@ -189,8 +189,8 @@ class IcebergLibrary:
                 )
             for file in files:
                 operation = operation.addFile(file)
-        for key, told in change.summary.items():
-            operation = operation.set(key, told)
+        for key, value in change.summary.items():
+            operation = operation.set(key, value)
         operation.commit()
 
     def _file(self, table: JavaObject, folder: str, value: str, record: FileRecord) -> JavaObject:
@@ -241,5 +241,5 @@ def _incompatible(message: str, found: list[str]) -> HistoryIncompatible:
 
 
 def _words(error: Py4JError) -> str:
-    told = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
-    return str(told).splitlines()[0][:500]
+    message = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
+    return str(message).splitlines()[0][:500]

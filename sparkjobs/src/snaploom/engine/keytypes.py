@@ -70,7 +70,7 @@ def _gives_declared_keys(field: KeyField, actual: spark.DataType, component: Key
         return True
     declared = to_spark(field.data_type)
     if component.query is not None:
-        # What a query makes of a value may depend on its type; of whole numbers it does not, and
+        # What a query returns for a value may depend on its type; of whole numbers it does not, and
         # what becomes too large is an error in Spark, never another value.
         return type(declared) in _DIGITS and type(actual) in _DIGITS
     wanted = to_spark(component.cast_data_type)

@@ -20,7 +20,7 @@ _WHOLE_FILES = {
     # Spark writes checksums of pages, and does not look at them by itself.
     "parquet.page.verify-checksum.enabled": "true",
 }
-"""A file that is not what was written fails the job, whatever the session says."""
+"""A file that is not what was written fails the job, whatever the session's settings are."""
 
 
 def read_files(
@@ -34,7 +34,7 @@ def read_files(
         session: any session.
         uris: of the files or the folder.
         data_format: theirs.
-        schema: as it was told when they were written.
+        schema: as recorded when they were written.
     """
     options = {**READ_OPTIONS[data_format], **_LITERAL_PATHS, **_WHOLE_FILES}
     reader = session.read.format(SPARK_FORMATS[data_format]).options(**options).schema(schema)
@@ -54,10 +54,10 @@ def column_metadata_of(
 
 
 def under_schema(frame: DataFrame, schema: spark.StructType) -> DataFrame:
-    """The same rows with columns that are declared never to be NULL where the schema says so.
+    """The same rows with columns that are NOT NULL where they are in the schema.
 
     Spark forgets that when it reads files, and would write other files than those it read. Nothing
-    is checked here: whoever writes the frame must compare what is read back with what was read.
+    is checked here: the writer of the frame must compare what is read back with what was read.
 
     Args:
         frame: rows read from files that were written with the schema.

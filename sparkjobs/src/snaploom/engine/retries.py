@@ -14,7 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 POLL_SECONDS = 0.05
-"""Time between two looks at running tasks: they end within milliseconds of being told."""
+"""Time between two looks at running tasks: they end within milliseconds of the request."""
 
 
 @dataclass(frozen=True, slots=True)

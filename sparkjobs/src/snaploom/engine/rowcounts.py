@@ -23,7 +23,7 @@ from snaploom.models.report import JoinMeasure
 from snaploom.planning.tree import JoinNode
 
 SAMPLES = 20
-"""Keys that an error shows; the first few nearly always tell what is wrong."""
+"""Keys that an error shows; the first few nearly always show what is wrong."""
 LISTENER_PATIENCE = 30.0
 """Seconds to wait for Spark's listeners; they need milliseconds, a stalled driver perhaps more."""
 MOST_COUNTED_LEAVES = 8
@@ -107,7 +107,7 @@ class Weaving:
         return RowCounts(rows, self._measures(counts), bool(exact.queries), fresh)
 
     def drop(self) -> None:
-        """Let go of what was kept for other snapshots, since this one comes to nothing."""
+        """Release what was kept for other snapshots, since this one is not published."""
         if self._subtrees is not None:
             self._subtrees.drop()
 

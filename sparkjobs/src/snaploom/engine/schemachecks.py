@@ -1,7 +1,7 @@
 """Which sources one snapshot can do with, given the schemas that its source snapshots really have.
 
 A field that is absent, or of a type that does not give the declared key, is missing (rule W28,
-`snaploom.engine.keytypes`), and the *child's* configuration says what then, whichever
+`snaploom.engine.keytypes`), and the *child's* configuration decides what then, whichever
 side lacks it.
 The groupBy fields of a child are looked at before its join: they are the fields of its key (rule
 W9), so that after it `groupByFieldMissingMode` would never be asked. Nodes are visited in
@@ -103,7 +103,7 @@ class SchemaOutcome:
     excluded: tuple[Exclusion, ...] = ()
     """Nodes that the snapshot does without, in breadth-first order."""
     warnings: tuple[str, ...] = ()
-    """What the WARN modes say."""
+    """Warnings of the WARN modes."""
     stop: MissingField | None = None
     """What fails the snapshot (its mode is ERROR) or skips it (SKIP_*); None to go on."""
 

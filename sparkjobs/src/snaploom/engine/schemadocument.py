@@ -1,4 +1,4 @@
-"""Schemas of files as Spark's types, whoever wrote the files.
+"""Schemas of files as Spark's types, for files of any writer.
 
 Spark writes the schema of a frame into the footers of Parquet and takes it from there again,
 user-defined types included: classes by their names, whose modules PySpark imports. So no schema
@@ -29,7 +29,7 @@ _FAILURES = (
 
 
 def struct_from(document: str, resource: str = "", path: str = "") -> spark.StructType:
-    """The schema that a JSON document tells, as `StructType.json()` gives it.
+    """The schema in a JSON document, as `StructType.json()` gives it.
 
     Args:
         document: the JSON.
@@ -56,7 +56,7 @@ def struct_from(document: str, resource: str = "", path: str = "") -> spark.Stru
 def schema_of(
     frame: DataFrame, resource: str = "", path: str = "", columns: Collection[str] | None = None
 ) -> spark.StructType:
-    """The schema of a frame whose files told it.
+    """The schema of a frame whose files contain it.
 
     Args:
         frame: as it was read.
@@ -71,11 +71,11 @@ def schema_of(
     document = str(frame._jdf.schema().json())
     if columns is not None:
         wanted = {fold_case(name) for name in columns}
-        told = json.loads(document)
-        told["fields"] = [
+        parsed = json.loads(document)
+        parsed["fields"] = [
             field
-            for field in told["fields"]
+            for field in parsed["fields"]
             if fold_case(field["name"]) in wanted or field["name"].startswith(HIVE_PLACE)
         ]
-        document = json.dumps(told)
+        document = json.dumps(parsed)
     return struct_from(document, resource, path)

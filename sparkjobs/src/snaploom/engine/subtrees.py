@@ -5,7 +5,7 @@ then on the disks of executors) while they pass by; the counts that prove its jo
 that job. Later ones take rows and counts from memory, so that the proof covers every join of every
 snapshot as before. Exact counts, where they are needed, never use what is remembered.
 
-What a subtree is, its signature says: its nodes, their keys, the snapshot and fingerprint of each
+A signature identifies a subtree: its nodes, their keys, the snapshot and fingerprint of each
 source, and its schema. Anything else is another subtree.
 """
 
@@ -85,7 +85,7 @@ class SubtreeMemory:
         self._known[signature] = subtree
 
     def forget_all_but(self, names: Collection[int]) -> None:
-        """Let go of what no later snapshot shares.
+        """Release what no later snapshot shares.
 
         Args:
             names: what later snapshots share, from `recurring_subtrees`.
@@ -93,7 +93,7 @@ class SubtreeMemory:
         for name in self._names.keys() - set(names):
             subtree = self._known.pop(self._names.pop(name), None)
             if subtree is not None:
-                let_go(subtree.frame)
+                unpersist(subtree.frame)
 
 
 class SnapshotSubtrees:
@@ -155,14 +155,14 @@ class SnapshotSubtrees:
         return fresh
 
     def drop(self) -> None:
-        """Let go of what was kept for a snapshot that came to nothing."""
+        """Release what was kept for a snapshot that is not published."""
         for frame in self._pending.values():
-            let_go(frame)
+            unpersist(frame)
         self._pending.clear()
 
 
-def let_go(frame: DataFrame) -> None:
-    """Let Spark forget the rows of a frame; Spark that is gone has forgotten them."""
+def unpersist(frame: DataFrame) -> None:
+    """Drop the cached rows of a frame; does nothing where Spark has ended."""
     with suppress(PySparkException, OSError):
         frame.unpersist()
 

@@ -23,7 +23,7 @@ from snaploom.planning.tree import JoinNode
 
 SAMPLED_JOINS = 20
 """Joins of a snapshot whose keys are looked at, by two small queries each: some seconds together.
-Of more than these one line says their names."""
+Of more than these one line lists their names."""
 VALUE_LENGTH = 40
 """Characters of a key that a warning shows."""
 

@@ -47,7 +47,7 @@ _CODECS: Mapping[DataFormat, Mapping[DataCompression, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How Spark is told to write."""
+    """Options of Spark's write."""
 
     format: str
     """Name or class of the data source."""
@@ -82,7 +82,7 @@ def write_frame(
 ) -> spark.StructType:
     """Write a frame into a folder of its own; returns the schema with which to read it.
 
-    The folder must not exist yet, unless `into_existing` says that it does. With `column_metadata`
+    The folder must not exist yet, unless `into_existing` is true. With `column_metadata`
     MANIFEST the files hold no metadata of columns, the schema that is returned does (rule W31).
 
     Errors of the job itself (a broken source file, a full disk) pass through.

@@ -45,7 +45,7 @@ class Allowances(ApiModel):
     """Annotations and prefixed labels of pods, by key; one that ends in `/` allows all of that
     prefix."""
     images: Entries = ("*",)
-    """Images that `run.spark.image` may name, as patterns where `*` stands for any text; `*` alone
+    """Images that `run.spark.image` may name, as patterns where `*` stands for any text; only `*`
     allows all of them."""
     endpoints: Entries = ()
     """Servers of indexes and keys that declarations may name, as `HOST` or `HOST:PORT`, where `*`
@@ -105,4 +105,4 @@ class Allowances(ApiModel):
 
 
 NO_ALLOWANCES = Allowances()
-"""The built-in lists alone."""
+"""Only the built-in lists."""

@@ -1,10 +1,10 @@
-"""What every model of the API shares: naming, strictness, and what a schema cannot say by itself.
+"""What every model of the API shares: naming, strictness, and what a schema cannot express.
 
 All models are frozen and reject unknown keys; outside they are camelCase, inside snake_case. Each
 field is followed by a string that becomes its description in CRDs, editor schemas and reference.
 Kubernetes needs three things that JSON Schema lacks: the merge behaviour of lists (`ListType`),
 rules that span fields (`CelRule`) and a bound on every string and list (rule R17). They live on
-the models, so that the generated CRDs never say something the parser does not.
+the models, so that the generated CRDs never differ from the parser.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ONE_OF_KEYWORD = "x-snaploom-one-of"
 
 
 def contradiction(message: str, *, found: str, expected: str, hint: str) -> PydanticCustomError:
-    """The error of a rule between fields, with all that a finding says.
+    """The error of a rule between fields, with all parts of a finding.
 
     Args:
         message: what is wrong, one sentence.

@@ -40,7 +40,7 @@ def make_finding(
         path: field path inside the resource.
         found: what was found.
         expected: what would have been right.
-        hint: what to do; omitted, what the catalogue says of the code in general.
+        hint: what to do; omitted, the general hint of the catalogue.
         severity: only for codes whose severity the caller decides.
     """
     catalogued = CODE_BY_ID[code]

@@ -92,8 +92,8 @@ def check_crds(folder: Path) -> list[str]:
             drift.append(f"{name} is missing")
         elif path.read_text(encoding="utf-8") != text:
             drift.append(f"{name} differs from the models")
-    strangers = {path.name for path in folder.glob("*.yaml")} - expected.keys()
-    return drift + [f"{name} belongs to no kind" for name in sorted(strangers)]
+    unknown = {path.name for path in folder.glob("*.yaml")} - expected.keys()
+    return drift + [f"{name} belongs to no kind" for name in sorted(unknown)]
 
 
 def _file_name(kind: Kind) -> str:

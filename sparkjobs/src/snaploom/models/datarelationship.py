@@ -31,7 +31,7 @@ class KeyField(ApiModel):
     data_type: DataType
     """Its type. Data of another one is taken where its values give the same keys, such as `int` for
     `long`, or where this type holds them without loss, such as a date for a timestamp: they are
-    cast to it before they are compared. Otherwise `joinFieldMissingMode` says what to do."""
+    cast to it before they are compared. Otherwise `joinFieldMissingMode` decides."""
 
 
 class KeyComponent(ApiModel):

@@ -1,4 +1,4 @@
-"""DataSource: where data is, and how to tell its snapshots apart."""
+"""DataSource: where data is, and how to distinguish its snapshots."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ References = Annotated[tuple[ResourceName, ...], MaxLen(64), Unique]
 
 
 class TimeFormat(StrEnum):
-    """How a column tells the time of a snapshot."""
+    """How a column encodes the time of a snapshot."""
 
     ISO8601_DATE = "ISO8601_DATE"
     """Text such as `2020-01-31`, or a date: midnight in `defaultTimezone`."""
@@ -50,7 +50,7 @@ class FromFieldValue(ApiModel):
     field_name: ColumnName
     """The field; either a column of the data or a capture of `sourceUriPrefix`."""
     time_format: TimeFormat
-    """How the field tells the time."""
+    """How the field encodes the time."""
     default_timezone: TimeZoneName = "UTC"
     """Zone of dates, and of times without an offset."""
     drop_field: bool = True
@@ -62,7 +62,7 @@ class FromReadTime(ApiModel):
 
 
 class SnapshotSettings(ApiModel):
-    """How the snapshots of a source are told apart."""
+    """How the snapshots of a source are distinguished."""
 
     one_of: ClassVar[tuple[str, ...]] = ("fromFieldValue", "fromReadTime")
 
@@ -77,20 +77,20 @@ class HdfsLike(ApiModel):
 
     format: Annotated[str, StringConstraints(min_length=1, max_length=255)]
     """`parquet`, `orc`, `csv`, `json`, `xml`, `avro`, `text`, `binaryFile`, or one that was added
-    to the list by whoever runs Snaploom; or `iceberg` or `delta`, for a table of theirs, which is
+    to the list by the administrator; or `iceberg` or `delta`, for a table of theirs, which is
     read at one version for a whole run."""
     format_options: StringMap = Field(default_factory=dict)
     """Options of the format, as Spark's reader takes them; those of a list. Unless `mode` (of csv,
-    json and xml) and `enforceSchema` (of csv) say otherwise, a record that does not fit the schema
+    json and xml) and `enforceSchema` (of csv) change it, a record that does not fit the schema
     fails the snapshot, and so does a header of other columns than the schema's. CSV is read by
-    RFC 4180 (doubled quotes, values over several lines), unless options say otherwise."""
+    RFC 4180 (doubled quotes, values over several lines), unless options change that."""
     source_uri_globs: Annotated[tuple[UriText, ...], MinLen(1), MaxLen(256), Atomic]
     """Hadoop globs of the files; folders that match are passed over. For a table: its place."""
     source_uri_prefix: UriText | None = None
     """What every file begins with, with captures `{NAME:TYPE}` (STRING, INTEGER, LONG or
     ISO8601_DATE_TIME) that become columns; `{{` and `}}` stand for braces."""
     snapshot: SnapshotSettings
-    """How snapshots are told apart."""
+    """How snapshots are distinguished."""
     schema_fields: Annotated[tuple[SchemaField, ...], MaxLen(2000), Atomic] | None = None
     """The schema; omitted, Spark infers it."""
     metadata_applicators: References = ()
@@ -214,14 +214,14 @@ class Jdbc(ApiModel):
     list; together they must cover all rows, and no row may meet two."""
     check_predicates: bool = True
     """Whether it is made sure, once a run, that each row meets exactly one predicate. Ranges of
-    whole numbers and remainders tell by themselves; of others the database counts."""
+    whole numbers and remainders need no query; others are counted by the database."""
     fetch_size: Annotated[int, Ge(1), Le(1_000_000)] = 1000
     """Rows that the driver fetches at once: more need more memory, and fewer round trips."""
     isolation_level: IsolationLevel | None = None
     """What is seen of what others write meanwhile; omitted, all reads of a run see the table at
     one moment where the database can do that (PostgreSQL), else the database's usual level."""
     snapshot: SnapshotSettings
-    """How snapshots are told apart."""
+    """How snapshots are distinguished."""
     schema_fields: Annotated[tuple[SchemaField, ...], MaxLen(2000), Atomic] | None = None
     """The schema; omitted, Spark infers it."""
     metadata_applicators: References = ()
@@ -360,7 +360,7 @@ class DataSourceStatus(ResourceStatus):
 
 
 class DataSource(Resource):
-    """Where data is, and how to tell its snapshots apart."""
+    """Where data is, and how to distinguish its snapshots."""
 
     kind: Literal["DataSource"] = "DataSource"
     """Name of the kind."""

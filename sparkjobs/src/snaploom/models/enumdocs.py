@@ -1,6 +1,6 @@
 """What the members of an enum mean: the strings that stand under them in the source.
 
-Python throws these strings away, and a second list of meanings would soon say something else. So
+Python throws these strings away, and a second list of meanings would soon differ. So
 they are read from the source, by the generators of CRDs, editor schemas and reference pages only.
 """
 

@@ -80,7 +80,7 @@ class Rename(ApiModel):
                 "give either to, or pattern and replacement",
                 found=", ".join(name for name, value in given.items() if value is not None)
                 or "none of them",
-                expected="to alone, or pattern and replacement together",
+                expected="only to, or pattern and replacement together",
                 hint="write `to` for one name, `pattern` and `replacement` to change a part of it",
             )
         return self

@@ -69,7 +69,7 @@ class ColumnMetadata(StrEnum):
 
 
 class CatchupMode(StrEnum):
-    """Order in which a backlog is worked off."""
+    """Order in which a backlog is processed."""
 
     OLDEST_FIRST = "OLDEST_FIRST"
     """From the earliest missing snapshot on."""
@@ -78,7 +78,7 @@ class CatchupMode(StrEnum):
 
 
 class TimestampFormat(StrEnum):
-    """How a partition's folder tells its snapshot time."""
+    """How the name of a partition's folder encodes its snapshot time."""
 
     UNIX_MILLISECONDS = "UNIX_MILLISECONDS"
     """Whole milliseconds since 1970."""
@@ -94,7 +94,7 @@ class HivePartitioned(ApiModel):
     field_name: FieldName = "snapshot_epoch"
     """Name of the partition column."""
     timestamp_format: TimestampFormat = TimestampFormat.UNIX_MILLISECONDS
-    """How the folder tells the time."""
+    """How the name of the folder encodes the time."""
     output_timezone: TimeZoneName = "UTC"
     """Zone of ISO8601_DATE_TIME values."""
 
@@ -179,7 +179,7 @@ class OutputFolder(ApiModel):
     """Columns of the output, such as `data.country`, by which rows are brought together in files:
     in their order for one, along a Hilbert curve for two to eight."""
     snapshot_catchup_mode: CatchupMode = CatchupMode.OLDEST_FIRST
-    """Order in which a backlog is worked off."""
+    """Order in which a backlog is processed."""
     snapshot_format: SnapshotFormat
     """How snapshots are laid out."""
     snapshot_auto_delete: SnapshotAutoDelete = SnapshotAutoDelete()

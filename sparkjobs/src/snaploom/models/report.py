@@ -1,4 +1,4 @@
-"""What a job tells about its run: the Report, and the parts it shares with manifest and status."""
+"""What a job reports of its run: the Report, and the parts it shares with manifest and status."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ class SnapshotReason(StrEnum):
     PUBLICATION_FAILED = "PUBLICATION_FAILED"
     """The folder refused the snapshot."""
     FAILED = "FAILED"
-    """Anything else; the message says what."""
+    """Anything else; the message describes it."""
 
 
 class SnapshotReport(ApiModel):
@@ -278,7 +278,7 @@ class RegisteredTable(ApiModel):
     partitions: Count
     """Snapshots in it."""
     sequence: Count
-    """Sequence number of the manifest entry up to which it tells what is published."""
+    """Sequence number of the manifest entry up to which it covers what is published."""
 
 
 class Report(ApiModel):

@@ -243,7 +243,7 @@ class RunSettings(ApiModel):
     spark: SparkSettings | None = None
     """The Spark application."""
     submitter: Submitter | None = None
-    """Who starts the job; omitted, what the operator's settings say first."""
+    """Who starts the job; omitted, the first of the operator's settings."""
 
 
 class RunAction(StrEnum):
@@ -308,7 +308,7 @@ class CurrentRun(ApiModel):
     waiting_for: ShortText | None = None
     """What it waits for."""
     progress: ShortText | None = None
-    """How far the job says that it is, such as `snapshot 3 of 12, join 4 of 9`."""
+    """Progress that the job reports, such as `snapshot 3 of 12, join 4 of 9`."""
     stopping: ShortText | None = None
     """Reason for which it is being stopped, such as `DeadlineExceeded`; omitted while it is not."""
 

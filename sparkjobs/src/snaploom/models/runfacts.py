@@ -1,4 +1,4 @@
-"""What a run tells besides snapshots: what it saw of sources, of an index, and what it removed."""
+"""What a run reports besides snapshots: sources that it read, an index, and what it removed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class IndexFacts(ApiModel):
     files: IndexedFiles | None = None
     """How much of the target it covers; omitted when there is no index any more."""
     bytes: Annotated[int, Ge(0)] | None = None
-    """Size of the index; omitted where its store does not tell."""
+    """Size of the index; omitted where its store does not report it."""
     last_refreshed: TimestampText | None = None
     """When it was last refreshed."""
     done: Lines = ()

@@ -5,7 +5,7 @@ Pydantic writes JSON Schema; Kubernetes takes a dialect that has no references, 
 purpose; one that is in none of the lists raises, so that nothing is lost silently.
 
 Three things are on purpose unlike the usual generators. There are no defaults: the API server
-would write them into the stored object, which GitOps tools see as drift; the description tells
+would write them into the stored object, which GitOps tools see as drift; the description contains
 them instead, and models fill them in. There is no `nullable`: the API server prunes nulls, which
 means the same as leaving the field out. And a data type inside a data type is an object with one
 property of any form, because a structural schema cannot refer to itself; the webhook and the
@@ -36,7 +36,7 @@ class UnknownConstruct(Exception):
 
 
 class ModelSchema(GenerateJsonSchema):
-    """Pydantic's generator, which also says what the values of an enum mean."""
+    """Pydantic's generator, which also emits what the values of an enum mean."""
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
         """The schema of an enum, with the meaning of each value."""
@@ -128,7 +128,7 @@ class _Converter:
         return {"items": self.convert(as_object(value), f"{path}[]")}
 
     def _convert_additional(self, value: JsonValue, path: str) -> Schema:
-        if value is False:  # said by `properties`: the API server prunes what they do not name
+        if value is False:  # implied by `properties`: the API server prunes what they do not name
             return {}
         return {"additionalProperties": self.convert(as_object(value), f"{path}{{}}")}
 
@@ -162,7 +162,7 @@ _DROPPED = frozenset(
     [
         "$defs",  # inlined
         "title",  # the name again
-        "default",  # told by the description
+        "default",  # in the description
         "description", "x-kubernetes-validations", ONE_OF_KEYWORD, MEANINGS_KEYWORD,  # added above
         "writeOnly",  # of secrets; Kubernetes has no such thing
         "propertyNames",  # Kubernetes cannot bound keys; the parser does, and maps are bounded

@@ -1,10 +1,10 @@
 """Which servers a job may connect to: hosts and addresses judged, nothing looked up.
 
 Addresses that a machine or a cloud gives to itself (link-local ones, with the metadata service that
-hands out credentials, and their like) are refused to everybody, whoever names them. The machine's
+hands out credentials, and their like) are refused in every declaration. The machine's
 own addresses are refused to declarations in a cluster: there the driver's pod listens on them.
 Private addresses are allowed, since a cluster's own servers have them; the administrator's list
-`endpoints` says which hosts declarations may name, where it is not to be any.
+`endpoints` restricts which hosts declarations may name.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class EndpointRules:
         return bool(self.entries) and "*" not in self.entries
 
     def names(self, host: str, port: int) -> bool:
-        """Whether an entry names a host itself; `*` alone names nobody."""
+        """Whether an entry names a host itself; `*` by itself names no host."""
         wanted = plain_host(host)
         return any(_matches(entry, wanted, port) for entry in self.entries if entry != "*")
 
@@ -92,7 +92,7 @@ def job_rules(allow: Allowances) -> EndpointRules:
 
 
 def refusal_of_host(host: str, port: int, rules: EndpointRules) -> str:
-    """Why a host may not be named, as far as its text says; empty where it may.
+    """Why a host may not be named, as far as its text shows; empty where it may.
 
     Args:
         host: name or address, an IPv6 address with or without brackets.

@@ -30,7 +30,7 @@ def can_cast(given: DataType, wanted: DataType) -> bool:
 
 
 def _can_cast_inside(given: DataType, wanted: DataType) -> bool:
-    """The same of parts of containers, where Spark casts more simple types than it does alone."""
+    """The same of parts of containers, inside which Spark casts more simple types."""
     before, after = DataType.variant_of(given), DataType.variant_of(wanted)
     if before == "null" or after == "string":
         return True

@@ -1,7 +1,7 @@
 """Character sets that Spark's readers of files know, each format in its own way.
 
 Readers of CSV and JSON have a list and refuse everything else, other names of its members too.
-XML says its own, or takes any name that Java knows. Text is read as UTF-8, whatever is given.
+XML declares its own, or takes any name that Java knows. Text is read as UTF-8, whatever is given.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 OF_RECORDS = "UTF-8 US-ASCII ISO-8859-1 UTF-16 UTF-16BE UTF-16LE UTF-32"
 """What Spark's readers of CSV and JSON have on their list."""
 OF_TEXT = "UTF-8 US-ASCII"
-"""Of which every text is UTF-8, which is how Spark reads text whatever its option says."""
+"""Of which every text is UTF-8, which is how Spark reads text whatever its option is."""
 OF_XML = "a character set such as UTF-8, ISO-8859-1, windows-1252 or UTF-16"
 """What `is_known` accepts, for people."""
 TO_UTF_8 = (
@@ -22,7 +22,7 @@ TO_UTF_8 = (
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,63}")
 _OF_SEVERAL_BYTES = frozenset({"utf-16", "utf-32"})
-"""Of which Spark does not find line ends, since a mark at the start of a file says their bytes."""
+"""Of which Spark does not find line ends, since a byte order mark decides their bytes."""
 
 
 def is_known(name: str) -> bool:

@@ -6,9 +6,9 @@ shows as a changed parent. A source that vanished may come back in its old place
 relationship or another DataSource on the same edge is allowed, and recorded (rule
 P25). Names are compared ignoring case; the first case seen is kept.
 
-Where an output says `incompatibleSchema: WARN`, a change that would be refused is published (rule
+With `incompatibleSchema: WARN`, a change that would be refused is published (rule
 P27). Such a break is then part of history: what follows continues the newer side, and readers that
-would read across it are told both snapshots.
+would read across it get an error that names both snapshots.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """What is known of each kind of database: address, names, literals, and what a source may ask for.
 
-A resource says host, port and database, never a URL: a URL can carry options by which drivers run
+A resource has host, port and database, never a URL: a URL can carry options by which drivers run
 code, read files or send credentials elsewhere (`INIT` of H2, `socketFactory` of PostgreSQL,
 `autoDeserialize` of MySQL). So options are those listed here and no others; each names a time, an
 encoding, a kind of encryption or a way to show values. Tests read PostgreSQL, MariaDB (by its own
-driver and by MySQL's), H2 and DuckDB. Of SQL Server and Oracle they ask the drivers alone, about
+driver and by MySQL's), H2 and DuckDB. Of SQL Server and Oracle only the drivers are asked, about
 addresses and options; statements are as their makers describe them, and were not tried.
 What is switched off in `fixed` is what a hostile server could otherwise ask the driver for.
 """
@@ -25,7 +25,7 @@ _NOT_DECODED = re.compile(r"[^/?#&%\x00-\x1f]+")
 """A name that stands in a URL as it is, for a driver that takes `%20` for three characters."""
 _FILE = re.compile(r"(?:/(?!\.\.(?:/|$))[^/;?:\x00-\x1f]*)+")
 """An absolute path: no scheme of the driver's own in front, no options behind, and no way up; so
-that it says which file is opened, wherever the process works and whoever's home it has."""
+that the file is the same in every working directory and with every home directory."""
 H2_FILES = "h2"
 """Entry of the list `formats` that lets files of H2 be opened."""
 
@@ -80,7 +80,7 @@ class Database:
     other_classes: tuple[str, ...] = ()
     """Classes that a driver of it may have instead."""
     read_only: str = ""
-    """Statement by which a session can write nothing; empty where `fixed` says so, or nothing."""
+    """Statement by which a session can write nothing; empty where `fixed` does that, or nothing."""
     fixed_for_files: Mapping[str, str] = field(default_factory=dict)
     """Options that every connection to a file has."""
     is_code: bool = False
@@ -143,7 +143,7 @@ DATABASES: Mapping[JdbcDriver, Database] = {
             "zeroDateTimeBehavior"
         ),
         # Without a cursor this driver ignores the fetch size and takes the whole table at once.
-        # It takes times of a session for times of Java's zone, unless it is told which they are.
+        # It takes times of a session for times of Java's zone, unless the option names it.
         fixed={
             "useCursorFetch": "true",
             "connectionTimeZone": "UTC",

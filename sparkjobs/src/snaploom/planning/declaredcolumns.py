@@ -1,4 +1,4 @@
-"""Columns that a source certainly has no others than, as far as declarations tell.
+"""All columns that a source can have, as far as declarations show.
 
 A source whose `schemaFields` are declared is read with these columns and those that its path
 captures. What its transformers add is counted in, so that a name that is not here is nowhere in the
@@ -71,7 +71,7 @@ def shaped_columns(
 ) -> DeclaredColumns | None:
     """The columns that a source may give to an output; None where that is not known.
 
-    A column that is dropped or renamed is counted in: what is left out is told by the job.
+    A column that is dropped or renamed is counted in: the job reports what is left out.
 
     Args:
         source: the source.

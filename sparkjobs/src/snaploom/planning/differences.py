@@ -98,7 +98,7 @@ def declared_differences(before: Bundle, after: Bundle) -> tuple[Difference, ...
 
 
 def _is_filled(path: str, old: Mapping[str, str], new: Mapping[str, str]) -> bool:
-    """Whether something empty on one side has members on the other, which are told instead."""
+    """Whether something empty on one side has members on the other, which are reported instead."""
     if (old.get(path) or new.get(path)) not in _EMPTY:
         return False
     members = old if path in new else new
@@ -226,7 +226,7 @@ def _leaves(path: str, value: JsonValue) -> Iterator[tuple[str, str]]:
 
 
 def _key(member: JsonValue, index: int) -> str:
-    """What tells a member of a list from others: its name, where it has one, else its place."""
+    """What identifies a member of a list: its name, where it has one, else its place."""
     if isinstance(member, Mapping):
         for name in ("fieldName", "name"):
             if isinstance(member.get(name), str):

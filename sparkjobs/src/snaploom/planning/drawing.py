@@ -2,7 +2,7 @@
 
 A relationship is a node of its own, joined to its sources by thin lines that carry the key, because
 as arcs between sources it would be k² lines. The chosen tree lies on top in bold arrows. Of what is
-published the manifest knows the tree alone, with the snapshots that went into it.
+published the manifest has only the tree, with the snapshots that went into it.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def published_dot(model: PublishedModel) -> str:
         f"  label={_dot_text(f'{model.title}: {model.caption}')};",
         '  rankdir=LR; node [shape=box, fontname="sans-serif"]; edge [fontname="sans-serif"];',
         *(
-            f"  s{number} [label={_dot_text(chr(10).join((*_told(node), *node.notes)))}, "
+            f"  s{number} [label={_dot_text(chr(10).join((*_lines_of(node), *node.notes)))}, "
             f"color={colors[node.change]}];"
             for number, node in nodes.items()
         ),
@@ -188,7 +188,7 @@ def published_dot(model: PublishedModel) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _told(node: PublishedNode) -> tuple[str, ...]:
+def _lines_of(node: PublishedNode) -> tuple[str, ...]:
     name = node.field_name or node.source
     shown = name if name == node.source else f"{name}: {node.source}"
     found = f"left out: {node.left_out}" if node.left_out else node.taken
@@ -196,7 +196,7 @@ def _told(node: PublishedNode) -> tuple[str, ...]:
 
 
 def _mermaid_lines_of(node: PublishedNode) -> str:
-    return "<br/>".join(map(_mermaid_text, _told(node)))
+    return "<br/>".join(map(_mermaid_text, _lines_of(node)))
 
 
 def _edge(node: PublishedNode) -> str:

@@ -36,14 +36,14 @@ def refuse_empty_root(root: DataSource, offered: SourceSnapshots) -> None:
     """
     if not offered.is_empty:
         return
-    told = _finding(root)
+    finding = _finding(root)
     raise RootEmpty(
         "the root has no snapshot at all, so that nothing can be published",
-        resource=told.resource,
-        path=told.path,
-        found=told.found,
-        expected=told.expected,
-        hint=f"{told.hint}; to pass it as a warning, set run.onEmptyRoot to Warn and leave out "
+        resource=finding.resource,
+        path=finding.path,
+        found=finding.found,
+        expected=finding.expected,
+        hint=f"{finding.hint}; to pass it as a warning, set run.onEmptyRoot to Warn and leave out "
         "--strict",
     )
 

@@ -8,7 +8,7 @@ those of their format, and values what the option is for. Validation and the eng
 function, right before Spark's reader as well, since a Bundle may come from anywhere.
 
 Names of options are compared ignoring case, as Spark compares them. Tests compare the lists with
-what the running Spark says its options are: a new one is refused until it is judged here.
+the options that the running Spark lists: a new one is refused until it is judged here.
 """
 
 from __future__ import annotations
@@ -289,13 +289,13 @@ FORMATS: Mapping[str, Mapping[str, Holds]] = {
 REFUSED: Mapping[str, str] = {
     "archivePathFilter": "it opens archives, whose size nothing bounds",
     "avroSchemaUrl": "it names a file or server that is asked for the schema; use avroSchema",
-    "basePath": "it names a place; use captures of sourceUriPrefix for what paths tell",
+    "basePath": "it names a place; use captures of sourceUriPrefix for values in paths",
     "ignoredPathSegmentRegex": "it is a regular expression, and brings hidden files to light",
     "path": "it names a place; what is read is declared where places are",
     "paths": "it names places; what is read is declared where places are",
     "rowValidationXSDPath": "it names a file whose own references are fetched from anywhere",
 }
-"""Options that Spark knows and that nobody may give unless an administrator says so, and why."""
+"""Options of Spark that are refused unless an administrator allows them, and why."""
 
 _UNKNOWN = "options go into the configuration of Hadoop, where they can name classes and servers"
 

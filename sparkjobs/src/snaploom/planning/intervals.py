@@ -287,7 +287,7 @@ class SourceSnapshots:
         return self.newest(FIRST_INSTANT, now, now)
 
     def known_at(self, now: EpochNanos) -> Sequence[EpochNanos]:
-        """Ascending times (a continuum is no list); for a source without history, `now` alone."""
+        """Ascending times (a continuum is no list); for a source without history, only `now`."""
         return (now,) if self.at_read_time else self.times
 
 

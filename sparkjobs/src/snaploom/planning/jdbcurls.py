@@ -1,9 +1,9 @@
 """Whole JDBC URLs: who allows them.
 
-A URL is written by whoever writes the source, kept in the cluster as it is, and repeated by drivers
+A URL is written by the author of the source, kept in the cluster as it is, and repeated by drivers
 in messages; so that user and password never stand in it, whatever its form
-(`snaploom.planning.secretdetection.names_a_login`). What else it may ask of a driver is for whoever
-allows URLs to trust.
+(`snaploom.planning.secretdetection.names_a_login`). The rest is left to those who
+allow URLs.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Environment variables that say how a job tells of itself; whoever starts it sets them."""
+"""Environment variables that configure what a job emits; the submitter sets them."""
 
 from __future__ import annotations
 
 LOG_FORMAT_VARIABLE = "SNAPLOOM_LOG_FORMAT"
 """Form of a job's lines: `json`, one object a line, or `text`, the form without it."""
 URL_VARIABLE = "SNAPLOOM_LINEAGE_URL"
-"""Where lineage is told: the address of a server, or `file:///PATH`; it is not told without."""
+"""Where lineage events go: the address of a server, or `file:///PATH`; none are emitted without."""
 KEY_VARIABLE = "SNAPLOOM_LINEAGE_API_KEY"
 """The key that the server wants, if it wants one."""
 NAMESPACE_VARIABLE = "SNAPLOOM_LINEAGE_NAMESPACE"

@@ -1,6 +1,6 @@
 """Types of join keys whose texts differ for equal values, and what to cast them to.
 
-Keys are compared as text unless `castDataType` says otherwise, and equal values of two types need
+Keys are compared as text unless `castDataType` is another type, and equal values of two types need
 not have one text: 1 and 1.0, 1.0 and 1.00, a day and the midnight that begins it.
 """
 

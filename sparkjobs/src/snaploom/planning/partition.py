@@ -1,6 +1,6 @@
 """The hive partition of a snapshot: one folder `<field>=<value>` (rule P12).
 
-Spark escapes `:` in a partition's value as `%3A` and leaves `+` and `-` alone, so the folder must
+Spark escapes `:` in a partition's value as `%3A` and keeps `+` and `-`, so the folder must
 be written the same way to be read back. A format that is coarser than the snapshots would put two
 of them into one folder, which is refused before anything is written.
 """
@@ -91,5 +91,5 @@ def _clash(output: OutputDataset, folder: str, holder: EpochNanos, time: EpochNa
         f"the partition {folder}",
         found=f"timestampFormat {hive_of(output.spec.output_folder).timestamp_format}",
         expected="a partition for each snapshot",
-        hint="choose a finer timestampFormat; ISO8601_DATE_TIME tells all times apart",
+        hint="choose a finer timestampFormat; ISO8601_DATE_TIME distinguishes all times",
     )

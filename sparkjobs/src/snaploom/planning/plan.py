@@ -96,7 +96,7 @@ class PlannedSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Unforeseen:
-    """What a run finds out about a source that its plan does not tell."""
+    """What a run finds out about a source that its plan cannot show."""
 
     source: str
     """Name of the DataSource."""
@@ -114,13 +114,13 @@ class RunPlan:
     tree: JoinTree
     findings: tuple[Finding, ...]
     snapshots: tuple[PlannedSnapshot, ...] | None = None
-    """The candidates, in the order in which they are worked off."""
+    """The candidates, in the order in which they are processed."""
     collecting: CollectEnded | None = None
     """What follows them; None where nothing is to be published, and then nothing is removed."""
     removing: tuple[Removal, ...] = ()
     """What `snapshotAutoDelete` removes behind these publications, in the order of the run."""
     unforeseen: tuple[Unforeseen, ...] = ()
-    """Sources of which only the run tells everything."""
+    """Sources of which only the run knows everything."""
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -254,8 +254,8 @@ class _SnapshotPlanner:
             return self._planned(time, _not_restated(f"no snapshot {format_instant(time)} is live"))
         if choose(ChildSnapshot(), self.root, time, self.now, zone) != time:
             source = f"DataSource/{self.tree.root.source}"
-            told = f"{source}, the root, has no snapshot at {format_instant(time)} any more"
-            return self._planned(time, _not_restated(told))
+            reason = f"{source}, the root, has no snapshot at {format_instant(time)} any more"
+            return self._planned(time, _not_restated(reason))
         found = availability(self.tree, self.rules, self.offered, time, self.now, zone)
         # What was asked for by name is not skipped in silence.
         return self._planned(

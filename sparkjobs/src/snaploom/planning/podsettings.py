@@ -1,4 +1,4 @@
-"""What `run.spark.podTemplate` may say, besides what the models leave no field for.
+"""What `run.spark.podTemplate` may contain, besides what the models leave no field for.
 
 Names that the operator itself needs are refused, and so is what makes other software of the cluster
 act on a pod: annotations and labels of meshes, injectors, network plugins and clouds give a pod

@@ -22,7 +22,7 @@ FAMILIES: Mapping[str, str] = {
     "PY4J_": "it is how Python and Java speak to each other",
     "PYSPARK_": "it is how Python and Java speak to each other",
     "PYTHON": "it loads other code into Python",
-    "SNAPLOOM_": "the operator alone says what a job may do",
+    "SNAPLOOM_": "only the operator decides what a job may do",
     "SPARK_": "it changes how Spark is started",
     "YARN_": "it leads to other settings of Hadoop",
 }
@@ -74,8 +74,8 @@ PINNED: Mapping[str, str] = {
     "SPARK_SUBMIT_OPTS": "",
     "_JAVA_OPTIONS": "",
 }
-"""Variables that are written where `envFrom` could bring them, since whoever judges a declaration
-does not see what the keys of an object are called. Like this they are as good as absent."""
+"""Variables that are written where `envFrom` could bring them, since the webhook and the operator
+do not see what the keys of an object are called. Like this they are as good as absent."""
 
 _HARMLESS = ("SNAPLOOM_DEBUG", "SNAPLOOM_OPENSEARCH_PASSWORD", "SNAPLOOM_OPENSEARCH_USERNAME")
 """Members of a family that are the user's."""

@@ -6,7 +6,7 @@ split in several ways, earlier captures are as short as possible; no capture cro
 
 A captured value is decoded once as Hive writes folder names: `%3A` is a colon. Hive's name for
 "no value" is an error, as every snapshot value that cannot be read is one: no file is dropped
-silently. `match` says None only where the file does not begin with the prefix at all.
+silently. `match` returns None only where the file does not begin with the prefix at all.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _LOCAL = re.compile(r"^file:/+")
 
 
 class PrefixInvalid(ValueError):
-    """The text is not a prefix; the message says why, without a final full stop."""
+    """The text is not a prefix; the message is the reason, without a final full stop."""
 
 
 class CapturedValueInvalid(ValueError):

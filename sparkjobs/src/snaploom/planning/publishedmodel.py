@@ -1,4 +1,4 @@
-"""The data model of a published snapshot as its manifest tells it, and the difference of two.
+"""The data model of a published snapshot as its manifest describes it, and the difference of two.
 
 A field is known by its name, ignoring case. What it is joined to, by which relationship, from which
 source and how it is grouped may differ between snapshots; so may whether it was there at all.
@@ -95,7 +95,7 @@ class PublishedModel:
 
 
 def difference(before: PublishedModel, after: PublishedModel) -> PublishedModel:
-    """Both models in one: what is new, gone, or not what it was, is marked and told."""
+    """Both models in one: what is new, gone, or not what it was, is marked and described."""
     was = {node.field_name.casefold(): node for node in before.nodes}
     now = {node.field_name.casefold(): node for node in after.nodes}
     nodes = [_compared(was.get(name), node) for name, node in now.items()]

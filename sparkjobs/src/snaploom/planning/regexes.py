@@ -39,7 +39,7 @@ _SPACES = (
     (0x09, 0x0D), (0x1C, 0x20), (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A),
     (0x2028, 0x2029), (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000),
 )  # fmt: skip
-"""What `str.isspace` says yes to."""
+"""Characters for which `str.isspace` is true."""
 _CONTROLS = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, "\\": 0x5C}
 _CODES = {"x": 2, "u": 4, "U": 8}
 _LAST = 0x10FFFF
@@ -52,7 +52,7 @@ _TWO_SELECTORS = (
 
 
 class RegexError(ValueError):
-    """A pattern, or a pattern and a name, that cannot be judged; the message says what to write."""
+    """A pattern, or a pattern and a name, that cannot be judged; the message has the remedy."""
 
 
 class RegexInvalid(RegexError):
@@ -226,9 +226,9 @@ def _compiled(text: str, *, capture: bool) -> re2._Regexp:
 
 
 def _refusal(error: re2.error) -> RegexInvalid:
-    """What RE2 says, in words that do not need its sources."""
-    [told] = error.args
-    text = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+    """The message of RE2, in words that do not need its sources."""
+    [message] = error.args
+    text = message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
     if text.startswith("pattern too large"):
         return RegexTooLarge(
             "the pattern is too large",
@@ -352,7 +352,7 @@ class _Rewriting:
             return "("
         return self._flags(flags[0], flags[1], flags[2] or "", flags[3], flags.end())
 
-    def _flags(self, told: str, on: str, off: str, end: str, stop: int) -> str:
+    def _flags(self, group: str, on: str, off: str, end: str, stop: int) -> str:
         for flag, what, instead in (
             ("a", "the flag a", "write [0-9A-Za-z_] for \\w and [0-9] for \\d"),
             ("L", "the flag L", "leave it out"),
@@ -360,8 +360,8 @@ class _Rewriting:
         ):
             if flag in on + off:
                 raise self._refuse(what, instead)
-        if set(on + off) - set("imsu") or "u" in off or (told.startswith("(?)")):
-            raise self._refuse(f"'{told}'", "use the flags i, m and s only")
+        if set(on + off) - set("imsu") or "u" in off or (group.startswith("(?)")):
+            raise self._refuse(f"'{group}'", "use the flags i, m and s only")
         self._at = stop
         on = "".join(sorted(set(on) - {"u"}))
         if not on and not off:

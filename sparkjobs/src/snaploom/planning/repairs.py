@@ -185,7 +185,7 @@ class PriorityRepairs:
 
     def __init__(self, graph: JoinGraph, tree: JoinTree, limit: int = 16) -> None:
         # Planning again costs as much as planning did; a model has few kinds of ties, and beyond
-        # this many the exclusions alone are suggested.
+        # this many only the exclusions are suggested.
         self._limit = limit
         self._graph = graph
         self._tied = {tie.source for tie in (*tree.ties, *tree.ties_below)}

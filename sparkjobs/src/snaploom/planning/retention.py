@@ -3,7 +3,7 @@
 Four rules, each by itself, each off when all zero (rule P21) or -1: age of the snapshot, age of
 its publication, number of old ones, and tiers that thin out what is left of the past (rule P21).
 The latest by snapshot time never goes. The same rules, applied to what is there together with what
-could be added, tell which candidates are not worth weaving, because they would be removed at once.
+could be added, decide which candidates are not woven, because they would be removed at once.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def removals(
     now: EpochNanos,
     periods: IntervalSequence,
 ) -> tuple[Removal, ...]:
-    """The snapshots that go, oldest first, each with the first rule that says so.
+    """The snapshots that go, oldest first, each with the first rule that removes it.
 
     Ages and number are rules by themselves. Tiers thin out what those leave, from the youngest
     tier to the oldest, each what the one before it leaves: months made of what weeks keep. Judged
@@ -174,7 +174,7 @@ def _lost_later(
     now: EpochNanos,
     periods: IntervalSequence,
 ) -> dict[EpochNanos, RetentionRule]:
-    """Of what a run weaves, what runs behind it would remove, each with the rule that says so."""
+    """Of what a run weaves, what later runs would remove, each with the rule that removes it."""
     first = coming = set(woven)
     left, held = set(offered), list(there)
     lost: dict[EpochNanos, RetentionRule] = {}
@@ -219,7 +219,7 @@ def removals_of_run(
 ) -> tuple[Removal, ...]:
     """The snapshots that a run removes, in the order in which it does.
 
-    A run removes behind each publication what `removals_before` says, with what it has still to
+    A run removes behind each publication what `removals_before` returns, with what it has still to
     publish; this plays the same through. A run that ends early removes no others.
 
     Args:
@@ -243,5 +243,5 @@ def removals_of_run(
 
 
 def catchup_order(times: Iterable[EpochNanos], mode: CatchupMode) -> tuple[EpochNanos, ...]:
-    """The times in the order in which a backlog is worked off."""
+    """The times in the order in which a backlog is processed."""
     return tuple(sorted(times, reverse=mode is CatchupMode.NEWEST_FIRST))

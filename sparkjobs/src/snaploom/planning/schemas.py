@@ -5,7 +5,7 @@ Names of simple types are Spark's own; what is not known here is kept word for w
 name.
 
 A user-defined type is a class by its name: PySpark imports its module, and Spark makes an instance
-of it. Whoever writes a file's schema could run code by it, so that all but those that Spark has
+of it. The writer of a file's schema could run code by it, so that all but those that Spark has
 itself are refused.
 """
 
@@ -98,7 +98,7 @@ def parse_schema(text: str, seen: str) -> Struct:
     try:
         raw: JsonValue = json.loads(text)
         if _HALVES.search(text):
-            json.dumps(raw, ensure_ascii=False).encode()  # raises a ValueError for a half alone
+            json.dumps(raw, ensure_ascii=False).encode()  # raises a ValueError for a lone half
         found = _parse(raw, seen)
     except RecursionError:
         raise ValueError("not the JSON of a schema: nested too deep") from None
@@ -151,8 +151,8 @@ def _parse(raw: JsonValue, seen: str) -> Type:
             if "serializedClass" in rest or (rest.get("class"), rest.get("pyClass")) not in (
                 SPARK_TYPES
             ):
-                told = str(rest.get("pyClass", rest.get("class")))[:200]
-                raise ValueError(f"the user-defined type {told}, which is not one of Spark's own")
+                name = str(rest.get("pyClass", rest.get("class")))[:200]
+                raise ValueError(f"the user-defined type {name}, which is not one of Spark's own")
             return Simple(json.dumps(raw, sort_keys=True), seen)
     raise ValueError(f"not the JSON of a type: {json.dumps(raw)[:200]}")
 
@@ -160,10 +160,10 @@ def _parse(raw: JsonValue, seen: str) -> Type:
 def _parse_field(raw: JsonValue, seen: str) -> Field:
     match raw:
         case {"name": str(name), "type": type_, "nullable": bool(nullable), **rest}:
-            told = rest.get("metadata") or {}
-            if not isinstance(told, dict):
+            described = rest.get("metadata") or {}
+            if not isinstance(described, dict):
                 raise ValueError("not the JSON of a field: its metadata are no object")
-            metadata = json.dumps(told, sort_keys=True)
+            metadata = json.dumps(described, sort_keys=True)
             return Field(name, _parse(type_, seen), nullable, metadata)
     raise ValueError(f"not the JSON of a field: {json.dumps(raw)[:200]}")
 

@@ -4,10 +4,10 @@ Users who may read a resource read all of its text, which also goes into plans, 
 So every text of a resource is looked at, wherever it stands: maps of options and settings by name
 and value, all others by value. Models are walked as they are; no kind has a list of its own.
 
-What is a secret is told in two ways. By its form, which ordinary data hardly ever has: a password
+A secret is recognised in two ways. By its form, which ordinary data hardly ever has: a password
 in a URL, a private key, a signed token, keys of well-known services. And by its name, where a map
 holds settings: `fs.s3a.secret.key` has one as its value. Column metadata, labels and annotations
-describe data, of which `secret: "true"` is an ordinary thing to say: there a name counts only where
+describe data, of which `secret: "true"` is ordinary: there a name counts only where
 it can mean nothing but a credential, and the value does not look like a word. On a laptop the file
 is its user's own, so that a finding is a warning and a wrong one stops nothing; a cluster shows
 resources to everybody who may read them, and refuses. No message holds a value.
@@ -57,7 +57,7 @@ _FORMS: Mapping[str, re.Pattern[str]] = {
 _HOST_AND_PORT = re.compile(r"(?:\[[^\]]*\]|[^:]*)(?::(?:[0-9]*|port))?", re.IGNORECASE)
 """What stands before the path of a URL without a user: `key:a/b@bucket` begins otherwise."""
 _SIGNATURES = frozenset({"sig", "signature", "x-amz-security-token", "x-amz-signature"})
-"""Parameters of a URL that let whoever has it in."""
+"""Parameters of a URL that grant access to every reader of the URL."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _CREDENTIALS = frozenset({"password", "passwd", "passphrase", "passcode"})

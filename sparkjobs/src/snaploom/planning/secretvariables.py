@@ -1,7 +1,7 @@
 """Keys of Secrets as environment variables: how a job gets credentials that nobody else may read.
 
 The operator writes a reference into the driver's pod, the kubelet fills it, and the job reads the
-variable. The name follows from Secret and key alone, so that both sides know it without a word.
+variable. The name follows from only Secret and key, so that both sides know it without a word.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from snaploom.planning.bundle import Bundle
 _PREFIX = "SNAPLOOM_SECRET_"
 _DIGITS = 16
 """Half of what would be needed against somebody who looks for two equal ones; nobody gains by it,
-since whoever names a Secret here may read it."""
+since the author of a reference may read the Secret."""
 
 
 @dataclass(frozen=True, order=True)

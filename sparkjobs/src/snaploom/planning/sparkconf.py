@@ -256,7 +256,7 @@ ALLOWED: tuple[Allowed, ...] = (
     ),
     Allowed(
         "Files",
-        "they say how files that a declaration names are split, read and written",
+        "they decide how files that a declaration names are split, read and written",
         (
             "spark.hadoop.parquet.block.size",
             "spark.hadoop.parquet.dictionary.page.size",
@@ -326,7 +326,7 @@ ALLOWED: tuple[Allowed, ...] = (
     ),
     Allowed(
         "Catalog",
-        "Spark's own or Hive's; which Hive is said by the image or the administrator",
+        "Spark's own or Hive's; the image or the administrator decides which Hive",
         ("spark.sql.catalogImplementation",),
         re.compile(r"hive|in-memory"),
         "hive or in-memory",
@@ -496,7 +496,7 @@ BEYOND: Mapping[str, str] = {
     "spark.sql.variable": "it changes how SQL is read, after it was judged",
     "spark.sql.warehouse.dir": "it writes anywhere",
     "spark.ssl": "it opens files of the submitter",
-    "spark.submit.": "it tells the submitter what to do",
+    "spark.submit.": "it controls the submitter",
     "spark.ui": "it opens a web page without a password",
     "spark.yarn.": "it is another cluster",
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 `spark-submit` runs with the files, network and rights of the submitting process; settings of
 Spark and of pods can load code, name servers, and ask other software of a cluster to act. The same
-rules hold on a laptop, where somebody else's YAML is run. What an administrator says in the
+rules hold on a laptop, where somebody else's YAML is run. What an administrator writes in the
 operator's own settings is not judged.
 """
 
@@ -28,10 +28,10 @@ _ASK = "ask an administrator of the operator to set it for all runs"
 
 
 def refusals(spark: SparkSettings | None, allow: Allowances = NO_ALLOWANCES) -> tuple[Refusal, ...]:
-    """What `run.spark` of a resource may not say.
+    """What `run.spark` of a resource may not contain.
 
     Args:
-        spark: what it says.
+        spark: what it contains.
         allow: what an administrator has added to the lists.
     """
     if spark is None:

@@ -1,4 +1,4 @@
-"""What a person is told about a join tree: ties, sources out of reach, depth.
+"""Findings about a join tree: ties, sources out of reach, depth.
 
 Every tie and every unreachable source is a finding of its own, with what was found at it and a fix
 that works (see `repairs`).
@@ -29,7 +29,7 @@ NO_UNIQUE_TREE = frozenset({AMBIGUOUS, UNREACHABLE})
 """When every error is one of these, the caller raises `NoUniqueJoinTree`."""
 
 LISTED = 20
-"""Members of a list that a message shows before it says how many more there are."""
+"""Members of a list that a message shows before the number of the others."""
 
 
 def tree_findings(output: OutputDataset, graph: JoinGraph, tree: JoinTree) -> tuple[Finding, ...]:
@@ -84,12 +84,12 @@ def _tie_hint(tie: Tie, priorities: PriorityRepairs) -> str:
 
 
 def _unreachable(output: OutputDataset, graph: JoinGraph, tree: JoinTree) -> list[Finding]:
-    told = [m for m in tree.unreachable if m.mode is not PathMissingMode.CONTINUE_IGNORE]
-    if not told:
+    reported = [m for m in tree.unreachable if m.mode is not PathMissingMode.CONTINUE_IGNORE]
+    if not reported:
         return []
     repairs = reach_repairs(graph, tree)
     found = []
-    for missing in told:
+    for missing in reported:
         error = missing.mode is PathMissingMode.ERROR
         fixes = repairs.get(missing.source)
         found.append(
@@ -171,7 +171,7 @@ def _depth(output: OutputDataset, graph: JoinGraph, tree: JoinTree) -> list[Find
 
 
 def _never_used(output: OutputDataset, graph: JoinGraph, tree: JoinTree) -> list[Finding]:
-    """Relationships whose every way lost against another; told once the tree is decided."""
+    """Relationships whose every way lost against another; reported once the tree is decided."""
     if tree.ties or tree.unreachable:
         return []
     used = {node.relationship for node in tree.joins}

@@ -1,6 +1,6 @@
 """Which files a query needs: a condition against everything that is known about the files.
 
-A file is dropped only on proof. What no index serves may be TRUE for any row, and says why.
+A file is dropped only on proof. What no index serves may be TRUE for any row, and has the reason.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ClauseReport:
     served_by: tuple[str, ...]
     """Labels of the indexes that answered it, in order of declaration."""
     dropped: int
-    """Rows of the table that it alone would drop."""
+    """Rows of the table that only it would drop."""
     unserved: tuple[str, ...]
     """Why indexes, or none, did not answer; empty where one did and none failed."""
     parts: tuple[ClauseReport, ...] = ()

@@ -179,7 +179,7 @@ def test_what_spark_can_read_is_left_to_spark(text: str) -> None:
         ("CREATE SKIPPING INDEX ON t FOR COLUMNS (c BLOOM_FILTER(9, 0.1))", "0.1", "1 to 64"),
         ("CREATE SKIPPING INDEX ON t (c VALUE_ST)", "VALUE_ST", "VALUE_SET"),
         ("CREATE SKIPPING INDEX ON t (c MIN_MAX", "the end of the statement", ")"),
-        ("CREATE SKIPPING INDEX ON t (c MIN_MAX(3))", "3", "MIN_MAX alone"),
+        ("CREATE SKIPPING INDEX ON t (c MIN_MAX(3))", "3", "only MIN_MAX"),
         ("CREATE SKIPPING INDEX ON t (c VALUE_SET(1, 2))", "2", "(limit)"),
         ("CREATE SKIPPING INDEX ON t (c VALUE_SET(1,))", ",", "value"),
         ("CREATE SKIPPING INDEX ON t (c VALUE_SET(1 2))", "2", "number"),

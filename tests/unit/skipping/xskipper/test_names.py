@@ -61,7 +61,7 @@ def test_escaping_is_one_to_one_and_leaves_no_dot(one: str, other: str) -> None:
 )
 def test_columns_that_cannot_be_told_apart_are_refused(first: str, second: str) -> None:
     names = [column_name([column], "minmax") for column in (first, second)]
-    with pytest.raises(IndexNotPossible, match="cannot be told apart"):
+    with pytest.raises(IndexNotPossible, match="cannot be distinguished"):
         check_names({name: (f"{name}.min", f"{name}.max") for name in names}, ["obj_name"])
 
 

@@ -1,10 +1,10 @@
-"""Files of which a column tells the snapshot of each row: which there are, and their rows.
+"""Files of which a column holds the snapshot of each row: which there are, and their rows.
 
 Such files are one table whose rows came at different times, and so they are read under one schema
 that holds what any of them has (`snaploom.engine.sources.fileschemas`).
 
-Which values a file holds is asked of its footer, where that tells, else by one pass over the column
-of those files that are in doubt. What a file told is remembered, and not asked again while the file
+The values of a file are read from its footer, where that has them, else by one pass over the column
+of those files that are in doubt. The result is remembered, and not asked again while the file
 stays as it is (`storage.listingcache`). A snapshot is read from the files that hold its rows.
 """
 
@@ -26,9 +26,9 @@ from snaploom.engine.sources.fileends import FileEnds
 from snaploom.engine.sources.files import file_key, fingerprint
 from snaploom.engine.sources.fileschemas import (
     are_asked,
+    have_footer_schemas,
     inferred_schemas,
     merged_schema,
-    tell_by_footers,
 )
 from snaploom.engine.sources.fileset import CapturedFile, FileSet, urls_of
 from snaploom.engine.sources.footers import Footer, read_footers
@@ -41,8 +41,8 @@ from snaploom.planning.intervals import SourceSnapshots
 from snaploom.storage.layout import content_hash
 from snaploom.storage.listingcache import FileFacts, Listings, SourceListing
 
-_TELL_FILES = frozenset(["parquet", "orc", "avro", "csv", "json", "text", "xml"])
-"""Formats of which Spark tells the file that a row comes from."""
+_FORMATS_WITH_FILE_PATH = frozenset(["parquet", "orc", "avro", "csv", "json", "text", "xml"])
+"""Formats of which Spark exposes the file of a row (`_metadata.file_path`)."""
 _FORMATS = ("parquet.", "orc.", "avro.", "csv.", "json.", "files.")
 _READING = (*_FORMATS, "legacy.", "session.", "timestampType")
 """Settings of Spark, after `spark.sql.`, that decide what it reads in a file."""
@@ -55,12 +55,12 @@ class _Enumerated:
     values: Mapping[EpochNanos, tuple[RawValue, ...]]
     """The raw values of each."""
     files: Mapping[EpochNanos, tuple[CapturedFile, ...]] | None
-    """The files that hold its rows; None where that was too much to tell."""
+    """The files that hold its rows; None where these were too many to list."""
 
 
 @dataclass(frozen=True)
 class ColumnReader:
-    """A column of the data tells the snapshot of each row."""
+    """A column of the data holds the snapshot of each row."""
 
     name: str
     files: FileSet
@@ -89,8 +89,8 @@ class ColumnReader:
         files = self._files_of(snapshot)
         frame = self._column.select(self._frame_of(files), values)
         dropped = self._column.field.parts if self.settings.drop_field else ()
-        told = fingerprint(file.file for file in files)
-        return SourceFrame(frame, snapshot, told, dropped)
+        state = fingerprint(file.file for file in files)
+        return SourceFrame(frame, snapshot, state, dropped)
 
     def _files_of(self, snapshot: EpochNanos) -> tuple[CapturedFile, ...]:
         holding = self._enumerated.files
@@ -124,7 +124,7 @@ class ColumnReader:
         return self.listings.of(self.name, self._about())
 
     def _about(self) -> str:
-        """Hash over all that decides what a file tells, beside the file itself."""
+        """Hash over all that decides the values of a file, beside the file itself."""
         declared = self.files.declared.model_copy(
             update={"source_uri_globs": (), "source_uri_prefix": None}
         )
@@ -134,8 +134,8 @@ class ColumnReader:
             if name.removeprefix("spark.sql.").startswith(_READING) and name not in COMMITTERS
         }
         versions = [snaploom.__version__, self.files.spark.version]
-        told = [versions, declared.model_dump_json(), sorted(settings.items())]
-        return content_hash(json.dumps(told).encode())
+        inputs = [versions, declared.model_dump_json(), sorted(settings.items())]
+        return content_hash(json.dumps(inputs).encode())
 
     @cached_property
     def _facts(self) -> tuple[FileFacts, ...]:
@@ -145,7 +145,7 @@ class ColumnReader:
     @cached_property
     def _footers(self) -> Mapping[str, Footer]:
         """Footers by URI, of files that are not known; options may make Spark read otherwise."""
-        if not tell_by_footers(self.files.declared):
+        if not have_footer_schemas(self.files.declared):
             return {}
         is_declared = self.files.declared.schema_fields is not None
         asked = [
@@ -180,7 +180,7 @@ class ColumnReader:
         """
         if not are_asked(self.files.declared):
             return None
-        if not tell_by_footers(self.files.declared):
+        if not have_footer_schemas(self.files.declared):
             return self.files.merged_by_spark(self.files.files)
         return merged_schema(self.files, self.files.files, self._schemas)
 
@@ -194,8 +194,8 @@ class ColumnReader:
         rest = self._asked(asked) if asked else {}
         if rest is None:
             others = self._column.values(self._only(asked)).values()
-            told = chain.from_iterable((*values.values(), *others))
-            found = _Enumerated(self._column.instants(told), None)
+            raw_values = chain.from_iterable((*values.values(), *others))
+            found = _Enumerated(self._column.instants(raw_values), None)
         else:
             values.update(rest)
             found = self._by_file(values)
@@ -206,7 +206,7 @@ class ColumnReader:
         """What is known of files, by URI, without reading their column."""
         for file, facts in zip(self.files.files, self._facts, strict=True):
             footer = self._footers.get(file.file.uri)
-            if facts.column == self._told_column:
+            if facts.column == self._column_key:
                 yield file.file.uri, facts.values
             elif footer is not None and footer.column is not None:
                 values = footer.column.of(self._column.field)
@@ -214,8 +214,8 @@ class ColumnReader:
                     yield file.file.uri, tuple(sorted(values))
 
     def _asked(self, files: Sequence[CapturedFile]) -> Mapping[str, tuple[RawValue, ...]] | None:
-        """What files tell, by URI, by one pass over their column; None where that is too much."""
-        if self._format not in _TELL_FILES:
+        """Values of files, by URI, by one pass over their column; None where that is too much."""
+        if self._format not in _FORMATS_WITH_FILE_PATH:
             return None
         frame = self._only(files)
         uris = [file.file.uri for file in files]
@@ -232,7 +232,7 @@ class ColumnReader:
 
     def _by_file(self, values: Mapping[str, tuple[RawValue, ...]]) -> _Enumerated:
         by_instant = self._column.instants(chain.from_iterable(values.values()))
-        instants = {raw: instant for instant, told in by_instant.items() for raw in told}
+        instants = {raw: instant for instant, raws in by_instant.items() for raw in raws}
         holding: dict[EpochNanos, list[CapturedFile]] = defaultdict(list)
         for file in self.files.files:
             for instant in dict.fromkeys(instants[raw] for raw in values[file.file.uri]):
@@ -241,14 +241,14 @@ class ColumnReader:
 
     def _learn(self, values: Mapping[str, tuple[RawValue, ...]]) -> None:
         for file, facts, schema in zip(self.files.files, self._facts, self._schemas, strict=True):
-            told = replace(facts, schema=schema)
+            learned = replace(facts, schema=schema)
             found = values.get(file.file.uri)
             if found is not None:
-                told = replace(told, column=self._told_column, values=found)
+                learned = replace(learned, column=self._column_key, values=found)
             modified = EpochNanos(file.file.modified * NANOS_PER_MILLISECOND)
-            self._listing.learn(file_key(file.file), modified, told)
+            self._listing.learn(file_key(file.file), modified, learned)
 
     @property
-    def _told_column(self) -> str:
+    def _column_key(self) -> str:
         field = self._column.field
         return f"{field.path} {field.data_type.simpleString()}"

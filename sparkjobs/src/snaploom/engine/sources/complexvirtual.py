@@ -1,7 +1,7 @@
 """Complex virtual sources: queries over the latest snapshot of several sources, at any time.
 
 `snapshotQuery` returns the inclusive intervals of milliseconds for which there is data; their union
-is a continuum, every millisecond of which is a snapshot. `dataQuery` says what the data is at one
+is a continuum, every millisecond of which is a snapshot. `dataQuery` returns the data at one
 of them. Both see the newest snapshot of each source that is not in the future, chosen once a run
 (rule W2). A source may be virtual itself, and may be read under several aliases.
 """

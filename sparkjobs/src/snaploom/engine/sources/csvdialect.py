@@ -1,4 +1,4 @@
-"""How CSV is read unless a source says otherwise: RFC 4180, of which Spark's own defaults differ.
+"""How CSV is read unless a source has options: RFC 4180, of which Spark's own defaults differ.
 
 Spark escapes quotes by backslashes, ends a record at every line end, and takes quotes that end
 nowhere. RFC 4180, and so Excel, DuckDB, pandas, PostgreSQL and Python, doubles quotes and lets a
@@ -22,13 +22,13 @@ CSV_OPTIONS: Mapping[str, str] = {
 """Options of Spark's reader that are the same for all sources."""
 
 _UTF_8 = frozenset(["utf-8", "utf8"])
-_SAYS_HOW = frozenset(["multiline", "linesep", "comment", "singlevariantcolumn"])
+_RECORD_OPTIONS = frozenset(["multiline", "linesep", "comment", "singlevariantcolumn"])
 _WIDE = ("utf-16", "utf-32", "utf16", "utf32", "ucs-2", "x-utf", "unicode")
 
 
 @dataclass(frozen=True)
 class CsvDialect:
-    """What of a source's options decides how records are told apart."""
+    """What of a source's options decides how records are separated."""
 
     separator: str
     """Between the values of a record."""
@@ -55,15 +55,15 @@ class CsvDialect:
 def dialect_of(options: Mapping[str, str]) -> CsvDialect | None:
     """The dialect of files whose lines are looked at before they are read; None for none.
 
-    A source that says itself how records end (`multiLine`, `lineSep`), or that has comments or
-    another escape than doubled quotes, is read as it says.
+    A source that declares how records end (`multiLine`, `lineSep`), or that has comments or
+    another escape than doubled quotes, is read as declared.
 
     Args:
         options: of the source.
     """
     given = {name.casefold(): value for name, value in options.items()}
     quote = given.get("quote", '"')
-    if _SAYS_HOW & given.keys() or len(quote) > 1 or given.get("escape", quote) != quote:
+    if _RECORD_OPTIONS & given.keys() or len(quote) > 1 or given.get("escape", quote) != quote:
         return None
     blanks = [given.get(f"ignore{side}whitespace", "") for side in ("leading", "trailing")]
     return CsvDialect(

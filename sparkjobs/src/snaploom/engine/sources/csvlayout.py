@@ -50,11 +50,11 @@ class CsvLayout(Enum):
 
 @dataclass(frozen=True)
 class _File:
-    """What the second look says of a file; numbers are those of lines, from 1, None for none."""
+    """What the second pass finds in a file; numbers are those of lines, from 1, None for none."""
 
     file: str
     bad: int | None
-    alone: int | None
+    lone_cr: int | None
     blank: int | None
     has_nul: bool
     ends_inside: bool
@@ -137,7 +137,7 @@ def _second_look(lines: DataFrame, dialect: CsvDialect) -> Iterator[_File]:
     ends = sf.col("ends_inside")
     rows = seen.groupBy("file").agg(
         first("is_wrong").alias("bad"),
-        first("has_cr").alias("alone"),
+        first("has_cr").alias("lone_cr"),
         first("is_blank").alias("blank"),
         sf.max("has_nul").alias("has_nul"),
         sf.max_by("ends_inside", "number").alias("ends_inside"),
@@ -158,7 +158,7 @@ def _second_look(lines: DataFrame, dialect: CsvDialect) -> Iterator[_File]:
         yield _File(
             file=row["file"],
             bad=row["bad"],
-            alone=row["alone"],
+            lone_cr=row["lone_cr"],
             blank=row["blank"],
             has_nul=row["has_nul"],
             ends_inside=row["ends_inside"],
@@ -188,7 +188,7 @@ def _faults(file: _File, dialect: CsvDialect, resource: str) -> Iterator[SourceN
             path="spec.hdfsLike.formatOptions",
             found=place,
             expected=expected,
-            hint=f"{hint}, or say by formatOptions how Spark shall read such files",
+            hint=f"{hint}, or set formatOptions by which Spark reads such files",
         )
 
     if file.bad is not None:
@@ -208,10 +208,10 @@ def _faults(file: _File, dialect: CsvDialect, resource: str) -> Iterator[SourceN
             "a closing quote for every opening one",
             "the file was cut short, or a quote inside a value is not doubled: write it again",
         )
-    if file.alone is not None:
+    if file.lone_cr is not None:
         yield fault(
-            "a CSV record is ambiguous: a carriage return (CR) stands alone outside quotes",
-            file.alone,
+            "a CSV record is ambiguous: a lone carriage return (CR) is outside quotes",
+            file.lone_cr,
             "records that end with LF or CRLF, and other line ends inside quotes",
             'write it so; lineSep: "\\r" reads records that end with CR',
         )

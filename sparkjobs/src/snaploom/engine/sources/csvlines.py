@@ -1,4 +1,4 @@
-"""Lines of CSV files, and what each says of its file, as expressions of Spark.
+"""Lines of CSV files, and the facts that each has about its file, as expressions of Spark.
 
 A line is split at its quotes: what is between them is outside, inside, outside ... of values, and
 nothing where a quote is doubled. So no value has to be parsed.
@@ -31,7 +31,7 @@ def lines_of(
         spark: the session.
         paths: globs of the files, as Spark's reader takes them.
         dialect: how values are written.
-        options: of the source; of them those that say which files are read, and how unpacked.
+        options: of the source; of them those that decide which files are read, and how unpacked.
     """
     if dialect.is_wide:
         reader = spark.read.format("binaryFile").options(**options_of_files(options))
@@ -48,12 +48,12 @@ def lines_of(
     lines = text_lines(spark, paths, options, "\n")
     if dialect.is_utf_8:
         return lines
-    # Lines are bytes here. Beyond ASCII they are not told apart by UTF-8.
+    # Lines are bytes here. Beyond ASCII UTF-8 does not separate them.
     return lines.withColumn("line", sf.decode(sf.col("line").cast("binary"), dialect.encoding))
 
 
 def with_facts(lines: DataFrame, dialect: CsvDialect) -> DataFrame:
-    """Lines with what each says of its file.
+    """Lines with the facts that each has about its file.
 
     Args:
         lines: with a column `inside`, whether each begins inside quotes.

@@ -1,6 +1,6 @@
 """What is found out about files before they are read, each file once in a run.
 
-Of files that say their own types, those types are compared with the declared ones; of JSON and of
+Of files that contain types, those are compared with the declared ones; of JSON and of
 text, records are looked at that Spark would read in part.
 """
 
@@ -25,7 +25,7 @@ from snaploom.hadoop.filestatus import ListedFile
 from snaploom.models.datasource import HdfsLike
 
 SELF_DESCRIBING = frozenset({"avro", "orc", "parquet"})
-"""Formats whose files say their schema by themselves."""
+"""Formats whose files contain their schema."""
 ASKED_AT_ONCE = 8
 """Headers of Avro that are read at the same time: on stores most of the time is waiting."""
 _FIELDS = "spec.hdfsLike.schemaFields"
@@ -118,6 +118,6 @@ class FileChecks:
 def _all_fit(
     merged: spark_types.StructType, declared: spark_types.StructType, data_format: str
 ) -> bool:
-    """Whether all files fit that a schema was merged of, which says no more which file has what."""
+    """Whether all files of a merged schema fit; it no longer shows which file has what."""
     is_by_name = not any(name.startswith(HIVE_PLACE) for name in merged.names)
     return is_by_name and not any(type_mismatches(merged, declared, data_format))

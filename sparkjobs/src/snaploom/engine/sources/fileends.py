@@ -28,7 +28,7 @@ class FileEnds:
         """
         path = self._jvm.org.apache.hadoop.fs.Path(hadoop_uri(file.uri))
         try:
-            # With its length, and told that little is read, S3's client asks for these bytes only.
+            # With its length and this read policy, S3's client asks for these bytes only.
             opened = (
                 self._file_system(file.uri)
                 .openFile(path)

@@ -1,6 +1,6 @@
 """Files of a source: what Hadoop's globs match, listed once and in one order.
 
-Files are listed here rather than by Spark, because snapshots are told apart by file: a snapshot is
+Files are listed here rather than by Spark, because a file belongs to one snapshot: a snapshot is
 read from exactly its files. What Spark would not read is not listed either: folders, and names
 that begin with `_` (without `=`) or `.`. The same holds for folders that a wildcard reaches, so
 that nobody reads what another job is still writing into `_temporary` or `.staging`; a glob that
@@ -8,7 +8,7 @@ spells such a folder out reads it.
 
 A million files are no exception: local ones are listed without Hadoop where globs are plain;
 elsewhere folders that a glob's first wildcard reaches are listed several at a time, and what the
-JVM tells about files crosses to Python in pieces.
+JVM knows about files crosses to Python in pieces.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 LISTED_AT_ONCE = 8
 """Folders that are listed at the same time: where stores answer slowly all the time is waiting."""
-TOLD_AT_ONCE = 10_000
+STATUSES_AT_ONCE = 10_000
 """Files about which the JVM is asked in one text of a few megabytes."""
 
 _SPECIAL = re.compile(r"[{}\[\]*?\\]")
@@ -59,7 +59,7 @@ def list_files(spark: SparkSession, globs: Iterable[str], resource: str) -> tupl
                 resource,
                 glob,
             )
-    # By URI alone, which no two share: comparing whole records takes twenty times as long.
+    # By only the URI, which no two share: comparing whole records takes twenty times as long.
     return tuple(found[uri] for uri in sorted(found))
 
 
@@ -76,8 +76,8 @@ def escape_glob(uri: str) -> str:
 
 def file_key(file: ListedFile) -> str:
     """A short name for this content of this file (128 bits), under which facts are remembered."""
-    told = json.dumps(file.identity).encode()
-    return hashlib.blake2b(told, digest_size=16).hexdigest()
+    identity = json.dumps(file.identity).encode()
+    return hashlib.blake2b(identity, digest_size=16).hexdigest()
 
 
 def exists(spark: SparkSession, uri: str) -> bool:
@@ -173,7 +173,7 @@ class _Listing:
             return []
         whole = self._jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(statuses)
         pieces = (
-            whole.slice(first, first + TOLD_AT_ONCE).unsafeArray()
-            for first in range(0, len(statuses), TOLD_AT_ONCE)
+            whole.slice(first, first + STATUSES_AT_ONCE).unsafeArray()
+            for first in range(0, len(statuses), STATUSES_AT_ONCE)
         )
         return list(chain.from_iterable(describe(self._spark, piece) for piece in pieces))

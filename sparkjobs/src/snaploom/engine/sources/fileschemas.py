@@ -30,7 +30,7 @@ def common_schema(files: FileSet, some: Sequence[CapturedFile]) -> spark_types.S
     """
     if len(some) < 2 or not are_asked(files.declared):
         return None
-    if not tell_by_footers(files.declared):
+    if not have_footer_schemas(files.declared):
         return files.merged_by_spark(some)
     listed = [file.file for file in some]
     read = read_footers(listed, None, FileEnds(files.spark).read)
@@ -41,13 +41,13 @@ def common_schema(files: FileSet, some: Sequence[CapturedFile]) -> spark_types.S
 
 
 def are_asked(declared: HdfsLike) -> bool:
-    """Whether the schema of files is theirs to tell, and Spark would ask only one."""
-    is_told = declared.schema_fields is not None or "mergeSchema" in declared.format_options
-    return not is_told and declared.format.lower() in MERGED_BY_SPARK
+    """Whether the schema of files is in the files, and Spark would ask only one."""
+    is_declared = declared.schema_fields is not None or "mergeSchema" in declared.format_options
+    return not is_declared and declared.format.lower() in MERGED_BY_SPARK
 
 
-def tell_by_footers(declared: HdfsLike) -> bool:
-    """Whether footers tell what Spark reads in files; options may make it read otherwise."""
+def have_footer_schemas(declared: HdfsLike) -> bool:
+    """Whether footers contain what Spark reads in files; options may make it read otherwise."""
     return declared.format.lower() == "parquet" and not declared.format_options
 
 
@@ -59,7 +59,7 @@ def inferred_schemas(
 ) -> tuple[str | None, ...]:
     """The schema of each file as `StructType.json()` gives it; None where it is not known.
 
-    Spark infers it, of one file for all whose footers say the same.
+    Spark infers it, of one file for all with equal footers.
 
     Args:
         files: the source's.

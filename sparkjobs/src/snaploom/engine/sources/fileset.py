@@ -53,9 +53,9 @@ NAMES_IN_RECORDS = frozenset(["json", "xml"])
 """Formats of which every record names its fields, and which Spark reads with regard to case."""
 
 MERGED_BY_SPARK = frozenset(["parquet", "orc"])
-"""Formats of which Spark takes one file's schema for all, unless it is told to look into each."""
+"""Formats of which Spark takes one file's schema for all, unless an option merges those of all."""
 
-_SAY_SCHEMAS = frozenset(["avroschema", "mergeschema"])
+_SCHEMA_OPTIONS = frozenset(["avroschema", "mergeschema"])
 """Options by which a reader takes another schema than that of each file."""
 
 
@@ -299,9 +299,9 @@ class FileSet:
         if unknown:
             paths = [escape_glob(uri) for uri in unknown]
             found = layouts_of(self.spark, paths, dialect, options, self.resource)
-            told = {normal_uri(unquote(url)): layout for url, layout in found.items()}
+            found_layouts = {normal_uri(unquote(url)): layout for url, layout in found.items()}
             self._layouts.update(
-                (uri, told.get(normal_uri(uri), CsvLayout.LINES)) for uri in unknown
+                (uri, found_layouts.get(normal_uri(uri), CsvLayout.LINES)) for uri in unknown
             )
         layouts = dict.fromkeys(self._layouts[uri] for uri in uris)
         return {layout: [u for u in uris if self._layouts[u] is layout] for layout in layouts}
@@ -316,12 +316,12 @@ class FileSet:
         return FileChecks(self.spark, self.resource, self.declared, self._own_schema)
 
     def _own_schema(self, files: Sequence[ListedFile]) -> spark_types.StructType:
-        """What files say of the declared columns; of several only where Spark merges schemas."""
+        """Types of the declared columns in files; of several only where Spark merges schemas."""
         columns = [field.name for field in self.declared.schema_fields or ()]
         options = {
             name: value
             for name, value in self.declared.format_options.items()
-            if name.casefold() not in _SAY_SCHEMAS
+            if name.casefold() not in _SCHEMA_OPTIONS
         }
         spark = self._of_nanoseconds if self._format == "parquet" else self.spark
         reader = spark.read.format(self._allowed_format()).options(**options)
@@ -385,10 +385,10 @@ class FileSet:
             schema = schema_of(inferred, self.resource, "spec.hdfsLike")
         except (PySparkException, Py4JError) as error:
             failure = translate(error, resource=self.resource, path="spec.hdfsLike")
-            told = failure.found or ""
-            # While it infers a schema, Spark often does not say which file it could not read.
-            if not any(uri.rpartition("/")[2] in told for uri in uris):
-                failure.found = f"{told}{', ' * bool(told)}in one of\n            {shown(uris)}"
+            named = failure.found or ""
+            # While it infers a schema, Spark often does not name the file it could not read.
+            if not any(uri.rpartition("/")[2] in named for uri in uris):
+                failure.found = f"{named}{', ' * bool(named)}in one of\n            {shown(uris)}"
             raise failure from error
         check_schema(schema, self.resource, "spec.hdfsLike")
         return schema

@@ -1,8 +1,8 @@
-"""Readers of `hdfsLike` sources, one for each way to tell snapshots apart (rule W19).
+"""Readers of `hdfsLike` sources, one for each way to declare snapshots (rule W19).
 
 * by read time: everything there is, as one snapshot at the instant of the run;
-* by path: enumerated from the names of files alone, without opening one;
-* by column: told by the files, and remembered (`snaploom.engine.sources.columnreader`).
+* by path: enumerated from only the names of files, without opening one;
+* by column: read from the files, and remembered (`snaploom.engine.sources.columnreader`).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class ReadTimeReader:
 
 @dataclass(frozen=True)
 class PathReader:
-    """The path of a file tells its snapshot."""
+    """The path of a file holds its snapshot."""
 
     name: str
     files: FileSet
@@ -103,10 +103,10 @@ class PathReader:
     prefix: UriPrefix
 
     def listing(self) -> SourceSnapshots:
-        """The instants that paths tell; no file is opened.
+        """The instants in paths; no file is opened.
 
         Raises:
-            SnapshotValueInvalid: a path tells none.
+            SnapshotValueInvalid: a path has none.
         """
         return SourceSnapshots.of(self._by_instant)
 

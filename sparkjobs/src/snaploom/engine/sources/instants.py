@@ -55,7 +55,7 @@ class NotAnInstant(ValueError):
 
 
 def instant_of(value: str | int, settings: FromFieldValue) -> EpochNanos:
-    """The instant that a text or a number tells in the declared format.
+    """The instant of a text or a number in the declared format.
 
     Raises:
         NotAnInstant: the value is not of the format.

@@ -1,4 +1,4 @@
-"""Readers of `jdbc` sources, one for each way to tell snapshots apart (rule W19).
+"""Readers of `jdbc` sources, one for each way to declare snapshots (rule W19).
 
 * by read time: all of the table, as one snapshot at the instant of the run;
 * by column: the database itself groups that column, and gives the rows of a snapshot.
@@ -67,7 +67,7 @@ class TableReader:
 
 @dataclass(frozen=True)
 class TableColumnReader:
-    """A column of the table tells the snapshot of each row."""
+    """A column of the table holds the snapshot of each row."""
 
     name: str
     table: DatabaseTable

@@ -77,7 +77,7 @@ class JdbcConnection:
         self.java.setAutoCommit(False)
 
     def close(self) -> None:
-        """Let go; whatever goes wrong with a connection that is not needed any more is no fault."""
+        """Close; whatever goes wrong with a connection that is not needed any more is no fault."""
         with suppress(Py4JError, OSError):
             self.java.close()
 

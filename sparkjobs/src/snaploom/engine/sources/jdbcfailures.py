@@ -1,6 +1,6 @@
 """What a database or its driver refused, as errors of Snaploom: one line, no secret, what to do.
 
-Drivers tell the kind of a failure by its SQLSTATE, of which the first two characters are the same
+Drivers report the kind of a failure as its SQLSTATE, of which the first two characters are the same
 for all of them (ISO/IEC 9075); H2 and others have their own behind it.
 """
 
@@ -96,7 +96,7 @@ _OTHER = _Kind(
 def refused(
     error: PySparkException | Py4JError, resource: str, login: Login | None, path: str = ""
 ) -> SourceError:
-    """The error that says what a failure of the database means.
+    """The error for a failure of the database.
 
     Args:
         error: what py4j or Spark raised.
@@ -104,7 +104,7 @@ def refused(
         login: what must not be shown.
         path: field that was at work; omitted, the one that such failures are mostly about.
     """
-    state, message = _told(error)
+    state, message = _state_and_message(error)
     kind = next((k for k in _KINDS if state.startswith(k.states)), _OTHER)
     if _NO_TYPE_CONDITION in str(error):
         kind = _NO_TYPE
@@ -117,7 +117,7 @@ def refused(
     )
 
 
-def _told(error: PySparkException | Py4JError) -> tuple[str, str]:
+def _state_and_message(error: PySparkException | Py4JError) -> tuple[str, str]:
     """SQLSTATE and message of the first failure of the database; its own text without one."""
     chain = tuple(_chain(error))
     deepest = condense(str(chain[-1].getMessage() if chain else error))

@@ -63,7 +63,7 @@ class _Session:
     first_statement: str
     """What every connection of Spark's begins with; empty for nothing."""
     moment: str
-    """Tells this state of the database from others."""
+    """Identifies this state of the database."""
 
 
 @dataclass(frozen=True)
@@ -131,13 +131,13 @@ class DatabaseTable:
     def fingerprint(self, condition: str = "") -> str:
         """A hash that changes whenever the rows of a condition may have changed.
 
-        PostgreSQL tells whether anything was written since; elsewhere every run has its own.
+        PostgreSQL reports whether anything was written since; elsewhere every run has its own.
         """
         read = [self._address.url, self._table, condition, self._session.moment]
         return hashlib.sha256(json.dumps(read).encode()).hexdigest()
 
     def close(self) -> None:
-        """Let go of the connection, and of the moment that it holds; frames cannot be read then."""
+        """Close the connection, which ends its moment; frames cannot be read then."""
         if "_session" in self.__dict__:
             self._session.connection.close()
 
@@ -254,7 +254,7 @@ class DatabaseTable:
         return doubt.condition(self.database.quoted(fields[0].name))
 
     def _refuse_split(self, met: str, path: str) -> None:
-        """Tell how many rows are left out, and how many are read twice."""
+        """Report how many rows are left out, and how many are read twice."""
         # Grouped, so that databases which fold a subquery into its reader count once a row.
         each = f"(SELECT {met} AS met FROM {self._table}) counted"
         statement = f"SELECT met, COUNT(*) FROM {each} GROUP BY met"

@@ -1,7 +1,7 @@
 """Drivers hand times over by way of Java's own zone, which must be UTC therefore.
 
 Elsewhere H2 and MariaDB shift times without a zone by its offset, PostgreSQL those in the hour that
-a zone skips a year, and MySQL refuses that hour: measured, and told by nobody.
+a zone skips a year, and MySQL refuses that hour: measured, and not documented.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def refuse_other_zones(spark: SparkSession, resource: str) -> None:
     if str(spark.sparkContext.master).split("[")[0] == "local":
         return
     conf = spark.sparkContext.getConf()
-    told = " ".join(conf.get(name, "") for name in EXECUTOR_OPTIONS)
-    zone = zone_in(told)
+    java_options = " ".join(conf.get(name, "") for name in EXECUTOR_OPTIONS)
+    zone = zone_in(java_options)
     if zone is None or not _is_utc(zones.util.TimeZone.getTimeZone(zone)):
         raise _not_utc(resource, f"{zone or 'whatever zone their machines have'}, of executors")
 

@@ -24,7 +24,7 @@ class _InDoubtError(Exception):
 
 
 def local_matches(glob: str) -> list[ListedFile] | None:
-    """The files and folders that a glob matches; None where Hadoop has to say."""
+    """The files and folders that a glob matches; None where Hadoop has to list them."""
     place = _PLACE.fullmatch(glob)
     if place is None or _ONLY_HADOOP.search(glob):
         return None

@@ -63,7 +63,7 @@ class Sources:
         return self._opened[name]
 
     def close(self) -> None:
-        """Let go of databases; frames of their tables cannot be read any more."""
+        """Close connections to databases; frames of their tables cannot be read any more."""
         for table in self._tables:
             table.close()
 
@@ -85,7 +85,7 @@ class Sources:
             )
         if spec.jdbc is not None:
             source = self._bundle.source(name)
-            # Once more, since whoever made the Bundle need not have validated it.
+            # Once more, since the writer of the Bundle need not have validated it.
             refused = errors_of(jdbc_findings(spec.jdbc, source, self._allow))
             if refused:
                 raise InvalidDeclarations(refused)

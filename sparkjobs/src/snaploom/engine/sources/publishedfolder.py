@@ -1,7 +1,7 @@
 """Folders that Snaploom publishes, read as a source: only what is committed (rule W21).
 
 Their files lie at `<folder>/data/<partition>/<file>` beside files of runs that crashed, lost a race
-or were deleted by name only; the manifest says which are live. It is read when the source's files
+or were deleted by name only; the manifest lists the live ones. It is read when the source's files
 are listed, which happens once, so that a run sees one committed state.
 """
 

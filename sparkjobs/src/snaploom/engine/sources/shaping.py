@@ -1,4 +1,4 @@
-"""What the declarations of a source say about its columns, carried out once they are read.
+"""What the declarations of a source contain about its columns, carried out once they are read.
 
 The order is always the same: read, transformers, applicators, and the snapshot's field is dropped
 last, so that both can see it (rule W20).
@@ -63,8 +63,10 @@ class ShapedReader:
         frame = relabelled(columns.frame, schema)
         if columns.snapshot_field:
             frame = self._without(frame, columns.snapshot_field)
-        told = self._fingerprint(read.fingerprint)
-        return SourceFrame(frame, read.time, told, unshaped=read.frame.schema, below=read.below)
+        fingerprint = self._fingerprint(read.fingerprint)
+        return SourceFrame(
+            frame, read.time, fingerprint, unshaped=read.frame.schema, below=read.below
+        )
 
     def _fingerprint(self, read: str) -> str:
         shapes = [

@@ -1,4 +1,4 @@
-"""The column that tells the snapshot of each row: its distinct values, and a filter by them.
+"""The column that holds the snapshot of each row: its distinct values, and a filter by them.
 
 Values leave Spark as the text or whole number that they are, never through a Python date, become
 instants by the rules of `instants`, and rows are chosen by the raw values again. So one instant
@@ -135,7 +135,7 @@ class SnapshotColumn:
     def values_by_file(
         self, frame: DataFrame, file: Column
     ) -> Mapping[str, tuple[RawValue, ...]] | None:
-        """The raw values in each file that has rows; None where that is too much to tell.
+        """The raw values in each file that has rows; None where these are too many to list.
 
         Args:
             frame: the data, as it was loaded.

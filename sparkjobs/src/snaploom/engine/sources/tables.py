@@ -1,8 +1,8 @@
 """Tables of Iceberg and Delta as sources, each at one version for the whole run.
 
 Which version that is, is asked once; all reads name it, so that what is committed meanwhile changes
-nothing, and the fingerprint tells it. Snapshots of the source are told apart as those of files are:
-by a column, or by the time of reading. (Versions of a table say when somebody wrote, which need not
+nothing, and the fingerprint contains it. Snapshots of the source are declared as for files:
+by a column, or by the time of reading. (Versions of a table have commit times, which need not
 be what time the data are of.)
 """
 
@@ -101,7 +101,7 @@ class PinnedTable:
 
     @property
     def fingerprint(self) -> str:
-        """Says which version it is."""
+        """Identifies the version."""
         return f"{self._format}:{self.version}"
 
     @property
@@ -189,7 +189,7 @@ class TableReader:
 
 @dataclass(frozen=True)
 class TableColumnReader:
-    """A column of the table tells the snapshot of each row."""
+    """A column of the table holds the snapshot of each row."""
 
     name: str
     table: PinnedTable

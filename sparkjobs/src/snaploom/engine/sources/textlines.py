@@ -10,7 +10,7 @@ from pyspark.sql import functions as sf
 from snaploom.planning.fileformats import OF_FILES
 
 _OF_FILES = frozenset(name.casefold() for name in (*OF_FILES, "compression", "codec"))
-"""Options that say which files are read, and how they are unpacked."""
+"""Options that decide which files are read, and how they are unpacked."""
 
 
 def options_of_files(options: Mapping[str, str]) -> dict[str, str]:
@@ -33,7 +33,7 @@ def text_lines(
     Args:
         spark: the session.
         paths: globs of the files, as Spark's reader takes them.
-        options: of the source; of them those that say which files are read, and how unpacked.
+        options: of the source; of them those that decide which files are read, and how unpacked.
         line_end: between lines; None for any that is usual.
     """
     reader = spark.read.format("text").options(**options_of_files(options))

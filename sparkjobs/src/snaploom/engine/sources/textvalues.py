@@ -34,10 +34,10 @@ _WHOLE = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What a source says of how values are written."""
+    """How a source declares that values are written."""
 
     is_inferred: bool
-    """Whether Spark found the types in the data, so that nobody said them."""
+    """Whether Spark found the types in the data, so that none was declared."""
     has_date_format: bool
     has_timestamp_format: bool
     has_locale: bool
@@ -146,7 +146,7 @@ def _changes_as_binary(text: Column, name: str) -> Column:
     high = sf.floor(value / _LOW).try_cast("decimal(20,0)")
     low = (value - sf.floor(value / _LOW) * _LOW).try_cast("bigint").cast("decimal(19,0)")
     held = (high * sf.lit(int(_LOW)).cast("decimal(16,0)") + low).try_cast("decimal(38,0)")
-    # So few digits tell a binary number from its neighbours, and so do those it is printed with.
+    # So few digits identify a binary number, and so do those it is printed with.
     printed = _Digits(narrow.cast("string"))
     is_printed = (printed.all == digits.all) & (printed.point == digits.point)
     is_same = is_printed | (sf.length(digits.all) <= _DIGITS[name])

@@ -89,7 +89,7 @@ def _why_silent(source: DataSource) -> str:
     files = source.spec.hdfs_like
     if files is None:
         return "it reads a source whose files do not contain them"
-    return f"{files.format} has them only as it is read; declare schemaFields to have them checked"
+    return f"{files.format} has only as it is read; declare schemaFields to have them checked"
 
 
 def _looked_at(

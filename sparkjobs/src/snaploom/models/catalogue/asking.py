@@ -14,7 +14,7 @@ ASKING = (
     error(
         "SL192", "Preflight failed",
         "The folder or a source contradicts the declarations, or cannot be reached.",
-        "Do what the message says; its first word is the reason, which has a section of its own "
+        "Follow the message; its first word is the reason, which has a section of its own "
         "among the reasons.",
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""One code of the catalogue, and whether it or its caller says how grave a finding is."""
+"""One code of the catalogue, and whether it or its caller sets the severity of a finding."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Code:
     severity: Severity | None
     """How grave it is; None where the caller decides."""
     meaning: str
-    """What is wrong, for whoever looks the code up."""
+    """What is wrong, for the reader who looks up the code."""
     fix: str
     """What to do about it."""
 

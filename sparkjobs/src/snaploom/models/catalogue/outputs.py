@@ -48,7 +48,7 @@ OUTPUTS = (
     ),
     error(
         "SL172", "Interval too short for the partition",
-        "Intervals are shorter than the times that partition folders can tell apart.",
+        "Intervals are shorter than partition folders can distinguish.",
         "Use a finer timestampFormat or a longer interval.",
     ),
     error(

@@ -28,7 +28,7 @@ PLANNING = (
     error(
         "SL305", "Partition shared",
         "Two snapshots would be published into the same partition folder.",
-        "Choose a finer timestampFormat; ISO8601_DATE_TIME tells all times apart.",
+        "Choose a finer timestampFormat; ISO8601_DATE_TIME distinguishes all times.",
     ),
     warning(
         "SL306", "Newest snapshot of an open interval",

@@ -64,7 +64,7 @@ SOURCES = (
         "SL139", "Environment variable of something else",
         "Credentials name an environment variable of a cloud, a tool or Snaploom itself, whose "
         "value would be sent to the server of the declaration.",
-        "Set a variable for this server alone, and name that one.",
+        "Set a variable for this server only, and name it.",
     ),
     error(
         "SL140", "Prefix not valid",
@@ -78,7 +78,7 @@ SOURCES = (
     ),
     error(
         "SL142", "Snapshot field has the wrong type",
-        "The field that tells the snapshot is captured or declared with a type that its "
+        "The field of the snapshot time is captured or declared with a type that its "
         "timeFormat cannot be read from.",
         "Change the capture's TYPE, the field's dataType or the timeFormat.",
     ),
@@ -89,7 +89,7 @@ SOURCES = (
     ),
     warning(
         "SL144", "JDBC URL",
-        "A raw JDBC URL is accepted only where whoever runs this allows one; clusters refuse it "
+        "A raw JDBC URL is accepted only where the administrator allows it; clusters refuse it "
         "unless the operator's setting `allowJdbcUrl` is true.",
         "Use driver, host, port, database and options.",
     ),

@@ -63,7 +63,7 @@ INDEXES = {
     "SortNotPossible": Remedy(
         "The snapshot is not as it was published, or its format does not give back what was "
         "written.",
-        "Nothing was changed. `snaploom check NAME -f FOLDER` tells whether files are damaged.",
+        "Nothing was changed. `snaploom check NAME -f FOLDER` shows whether files are damaged.",
         codes=("SL189",),
     ),
     "StatementInvalid": Remedy(

@@ -6,7 +6,7 @@ from snaploom.models.remedies.remedy import Remedy
 
 PUBLICATION = {
     "PublicationFailed": Remedy(
-        "The folder does not take the snapshot: a table or a name is somebody else's, say.",
+        "The folder does not take the snapshot: a table or a name has another owner, for example.",
         "Give the table or the file that is in the way another name, or remove it; take out "
         "settings of Spark that lay files out otherwise. What was published before is as it was.",
     ),
@@ -66,7 +66,7 @@ PUBLICATION = {
     ),
     "NothingPublished": Remedy(
         "The output has no snapshot, or none so old.",
-        "Run the output first; `snaploom status` tells what it waits for.",
+        "Run the output first; `snaploom status` shows what it waits for.",
     ),
 }
 """By reason."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Remedy:
-    """What an operator is told of one reason, besides its meaning.
+    """What the documentation adds to the meaning of one reason.
 
-    The meaning stands where the reason is defined, and the message of a condition tells the case.
+    The meaning stands where the reason is defined; the message of a condition shows the case.
     """
 
     cause: str
@@ -17,6 +17,6 @@ class Remedy:
     fix: str
     """What to do, as sentences; commands and field paths in backticks."""
     see: str = ""
-    """The page below `docs/` that tells more; empty for none."""
+    """The page below `docs/` with details; empty for none."""
     codes: tuple[str, ...] = ()
-    """Codes of the findings that are told with this reason."""
+    """Codes of the findings that are reported with this reason."""

@@ -44,7 +44,7 @@ RUNS = {
         "read the events of the node.",
     ),
     "Interrupted": Remedy(
-        "The process was told to end: its pod was evicted, its node drained, or somebody pressed "
+        "The process was asked to end: its pod was evicted, its node drained, or somebody pressed "
         "Ctrl-C.",
         "Nothing: the next attempt publishes what is missing.",
     ),
@@ -67,8 +67,8 @@ RUNS = {
     "LeaseNotObtained": Remedy(
         "Another run publishes into the same folder: of a resource that was renamed, of another "
         "cluster, or by hand.",
-        "Let it end; the run is tried again. If nobody should be at work, `kubectl get leases` in "
-        "the namespace tells who is. A holder that died is passed over after half a minute.",
+        "Wait until it ends; the run is tried again. If none is expected, `kubectl get leases` in "
+        "the namespace shows the holder. A holder that died is passed over after half a minute.",
     ),
     "LeaseUnavailable": Remedy(
         "The API server does not answer the job, or the job's account may not have Leases.",
@@ -82,7 +82,7 @@ RUNS = {
     "ReportNotWritten": Remedy(
         "The API server did not answer the driver, or its account may not write ConfigMaps, or a "
         "quota for them is used up.",
-        "Nothing is lost: `snaploom status NAME --rebuild` tells what was published. Give the "
+        "Nothing is lost: `snaploom status NAME --rebuild` shows what was published. Give the "
         "account get, create and update on `configmaps`.",
     ),
     "ReportNotOurs": Remedy(

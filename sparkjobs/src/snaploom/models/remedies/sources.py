@@ -6,13 +6,13 @@ from snaploom.models.remedies.remedy import Remedy
 
 SOURCES = {
     "SourceFailed": Remedy(
-        "The data of a source is not what its declaration says.",
+        "The data of a source contradicts its declaration.",
         "Correct the data or the DataSource that the message names.",
     ),
     "SourceNotReadable": Remedy(
         "A file is missing, cut off, or of another format; it may still be being written, or the "
         "job may not read it.",
-        "If whoever writes the files is still at it, nothing while attempts are left. Otherwise "
+        "If the files are still being written, nothing while attempts are left. Otherwise "
         "write the file that the message names anew, remove it, or correct `format`.",
     ),
     "FormatNotAllowed": Remedy(
@@ -24,7 +24,7 @@ SOURCES = {
         codes=("SL136", "SL137"),
     ),
     "SourceFileUnmatched": Remedy(
-        "`sourceUriGlobs` lists a file that does not begin as `sourceUriPrefix` says, so that its "
+        "`sourceUriGlobs` lists a file that does not match `sourceUriPrefix`, so that its "
         "snapshot is not known.",
         "Make the globs match fewer files, or the prefix more.",
     ),
@@ -68,8 +68,8 @@ SOURCES = {
     "CheckFailed": Remedy(
         "The woven rows break one of `checks`, or `rootKey` is not unique.",
         "Correct the source that the samples point to, or the expectation; a check with "
-        "`mode: WARN` is told and published all the same. `rootKey` has no mode: name columns that "
-        "identify a row, or leave it out.",
+        "`mode: WARN` is reported, and the snapshot is published. `rootKey` has no mode: name "
+        "columns that identify a row, or leave it out.",
     ),
     "CheckInvalid": Remedy(
         "An expectation names a column that the output has not, or cannot be computed.",
@@ -91,8 +91,8 @@ SOURCES = {
     ),
     "UrlNotAllowed": Remedy(
         "The source gives a whole JDBC `url`, and the chart's `allowJdbcUrl` is false.",
-        "Declare driver, host, port and database instead. `allowJdbcUrl` lets whoever may write "
-        "sources run code in the pods of jobs.",
+        "Declare driver, host, port and database instead. `allowJdbcUrl` lets everybody who may "
+        "write sources run code in the pods of jobs.",
         see="operating/security.md",
         codes=("SL144",),
     ),

@@ -1,6 +1,6 @@
 """`python -m snaploom.planning.judging.worker`: judges texts, one line in, one line out.
 
-It runs apart so that whoever waits for a verdict can end it: a thread cannot be ended. Its memory
+It is a process so that the one that waits for it can end it: a thread cannot be ended. Its memory
 is bounded, so that a text cannot take that of others either.
 """
 
@@ -28,8 +28,8 @@ class _OutOfTime(BaseException):
 
 
 def main() -> None:
-    """Judge until the input ends; the first line says that this is ready."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
+    """Judge until the input ends; the first line signals readiness."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends it
     os.nice(15)  # who answers reviews goes first: bench-admission is measured so
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     signal.signal(signal.SIGVTALRM, _out_of_time)

@@ -143,7 +143,7 @@ def _check_same_tokens(scanned: Scanned, tokens: list[Token], shift: int) -> Non
         while at is not None and at < token.end:
             at = starts.get(at)
         if at != token.end:
-            raise SqlRefused("quotes cannot be told apart here", token.value[:20])
+            raise SqlRefused("quotes are ambiguous here", token.value[:20])
 
 
 def _check_commas(tokens: list[Token], lines_before: int) -> None:

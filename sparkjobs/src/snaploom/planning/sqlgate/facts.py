@@ -83,7 +83,7 @@ class SqlFacts:
     is_query: bool
     """Whether it is a SELECT, or several that are united."""
     tables: tuple[str, ...]
-    """Tables that it reads, names of its own WITH clauses left out where they are in sight."""
+    """Tables that it reads, names of its own WITH clauses left out where these are in scope."""
     has_source: bool
     """Whether it reads any table, its own names included."""
     columns: tuple[str, ...]
@@ -228,7 +228,7 @@ def _tables(parsed: exp.Expr) -> tuple[str, ...]:
 
 
 def _is_own(table: exp.Table) -> bool:
-    """Whether a table is the name of a WITH clause that is in sight where it stands."""
+    """Whether a table is the name of a WITH clause that is in scope where it stands."""
     around: list[exp.Expr] = [table]
     while around[-1].parent is not None:
         around.append(around[-1].parent)
@@ -240,11 +240,11 @@ def _is_own(table: exp.Table) -> bool:
         cte.alias_or_name.lower() == name
         for clause in clauses
         if isinstance(clause, exp.With)
-        for cte in _in_sight(clause, around)
+        for cte in _names_in_scope(clause, around)
     )
 
 
-def _in_sight(clause: exp.With, around: list[exp.Expr]) -> list[exp.Expr]:
+def _names_in_scope(clause: exp.With, around: list[exp.Expr]) -> list[exp.Expr]:
     """The names of a clause that one of its own definitions, or the query behind it, can read."""
     names: list[exp.Expr] = clause.expressions
     inside = {id(node) for node in around}
@@ -320,7 +320,7 @@ def _inner(parsed: exp.Expr) -> Iterator[str]:
 def _data_type(parsed: exp.Expr) -> str:
     try:
         found = annotate_types(parsed.copy(), dialect=SPARK).type
-    except Exception:  # noqa: BLE001 - `ceil()` fails there; Spark says what is wrong with it
+    except Exception:  # noqa: BLE001 - `ceil()` fails there; Spark reports what is wrong with it
         return ""
     if found is None or found.this is exp.DataType.Type.UNKNOWN:
         return ""

@@ -21,9 +21,9 @@ DATA = "data"
 
 
 def snapshot_column_findings(source: DataSource, scope: Scope) -> Iterator[Finding]:
-    """A finding when the field that tells the snapshot is neither declared nor captured."""
+    """A finding when the field of the snapshot time is neither declared nor captured."""
     files = source.spec.variant
-    # The column of a table may tell the snapshot without being among those that are read.
+    # The column of a table may hold the snapshot time without being among those that are read.
     if not isinstance(files, HdfsLike) or files.snapshot.from_field_value is None:
         return
     name, columns = files.snapshot.from_field_value.field_name, read_columns(source)

@@ -48,6 +48,6 @@ def variable_findings(
                 resource=owner.identity,
                 path=f"{path}.fromEnvironment.{field}",
                 found=name,
-                expected="a variable that is there for this server alone, such as SHOP_DB_PASSWORD",
+                expected="a variable that exists only for this server, such as SHOP_DB_PASSWORD",
                 hint="set a variable of its own name where the job's driver runs",
             )

@@ -187,7 +187,7 @@ def _comparable(owner: DataRelationship, data_type: DataType, path: str) -> Find
 
 
 def _castable(owner: DataRelationship, component: KeyComponent, path: str) -> Findings:
-    """A finding when Spark has no cast from a field's type; what a query gives, it tells itself."""
+    """A finding when Spark has no cast from a field's type; types of queries are known later."""
     wanted = component.cast_data_type
     declared = component.fields_[0].data_type
     if component.query is not None or _incomparable(wanted) or can_cast(declared, wanted):

@@ -78,7 +78,7 @@ def _address(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
         yield _connection(
             owner, "host", "this is not the name or address of a host", without_user(spec.host),
             "letters, digits, points and hyphens, or an address",
-            "write the name alone; a port belongs into `port`, user and password into credentials",
+            "write only the name; a port belongs into `port`, user and password into credentials",
         )  # fmt: skip
     elif spec.host is not None and (refused := _refusal_of_address(spec.host, spec.port or 0)):
         yield _connection(
@@ -92,7 +92,7 @@ def _address(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
             "an absolute path without '..', ':', ';' and '?'"
             if database.is_file
             else "a name without '/', '?', '#', '&' and '%'",
-            "write the name alone; what follows `?` in a URL belongs into `options`",
+            "write only the name; what follows `?` in a URL belongs into `options`",
         )  # fmt: skip
 
 

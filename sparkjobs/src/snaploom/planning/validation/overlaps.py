@@ -1,4 +1,4 @@
-"""Outputs that would publish into each other's folders: the one that came later is told (rule P14).
+"""Outputs that would publish into each other's folders: the later one gets the finding (rule P14).
 
 In a cluster the older of two outputs keeps its folder, whatever their names: somebody else's new
 output must not be able to stop it. Declarations in files have no age; there the outer folder goes
@@ -54,8 +54,8 @@ def overlap_findings(outputs: Iterable[OutputDataset]) -> tuple[Finding, ...]:
     """
     placed = sorted(map(_place, outputs), key=lambda each: (each.folder, each.output.identity))
     pairs = zip(placed, _foremost(placed), strict=True)
-    told = (overlap(each.output, first.output) for each, first in pairs if first.rank < each.rank)
-    return tuple(finding for finding in told if finding is not None)
+    found = (overlap(each.output, first.output) for each, first in pairs if first.rank < each.rank)
+    return tuple(finding for finding in found if finding is not None)
 
 
 class _Placed(NamedTuple):
@@ -100,7 +100,7 @@ def _foremost(placed: list[_Placed]) -> list[_Placed]:
 
 
 def _leave(above: list[int], inner: list[_Placed]) -> None:
-    """Go out of a folder, and tell the one around it what lies in it."""
+    """Leave a folder, and record its foremost output in the folder around it."""
     left = above.pop()
     if above:
         inner[above[-1]] = _first(inner[above[-1]], inner[left])

@@ -1,4 +1,4 @@
-"""Physical sources: prefix and globs fit, the snapshot field can tell a time."""
+"""Physical sources: prefix and globs fit, the snapshot field can hold a time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def hdfs_like_findings(spec: HdfsLike, owner: DataSource, allow: Allowances) -> 
         allow: what it may use beyond the built-in lists.
     """
     prefix, findings = _prefix(spec, owner)
-    # Tables of Iceberg and Delta have no options at all, which `table_findings` says.
+    # Tables of Iceberg and Delta have no options at all, which `table_findings` reports.
     options = {} if table_format(spec) is not None else dict(spec.format_options)
     return (
         *format_findings(spec.format, options, allow, source_place(owner.identity)),
@@ -138,14 +138,14 @@ def _relative(spec: HdfsLike, owner: DataSource) -> Findings:
 
 
 def _below(glob: str) -> str:
-    """What a glob says of files below a folder: without scheme, `./` and `../`."""
+    """The part of a glob below a folder: without scheme, `./` and `../`."""
     return (glob.partition(":")[2] or glob).lstrip("./")
 
 
 def snapshot_findings(
     spec: HdfsLike | Jdbc, owner: DataSource, path: str, prefix: UriPrefix | None
 ) -> Findings:
-    """What is wrong with the field that tells the snapshot, as far as declarations tell."""
+    """What is wrong with the field of the snapshot time, as far as declarations show."""
     by_field = spec.snapshot.from_field_value
     if by_field is None:
         return ()
@@ -170,7 +170,7 @@ def _time_type(
         folded = by_field.field_name.casefold()
         column = next((c for c in columns if c.name.casefold() == folded), None)
         if column is None:
-            return ()  # only the data tells; where a schema is declared, it is judged there
+            return ()  # only the data shows it; where a schema is declared, it is judged there
         given, allowed = _variant(column.data_type), COLUMN_TYPES[by_field.time_format]
     if given in allowed:
         return ()

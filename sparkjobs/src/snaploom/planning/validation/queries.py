@@ -29,7 +29,7 @@ def facts_or_findings(
     scope: Scope,
     refused: frozenset[Determinism] = CHANGES_ROWS,
 ) -> tuple[SqlFacts | None, Findings]:
-    """The facts of a text, or the finding that says why it has none.
+    """The facts of a text, or the finding why it has none.
 
     Args:
         text: of SQL.
@@ -133,7 +133,7 @@ def _varying_findings(
             resource=owner.identity,
             path=path,
             found=", ".join(found),
-            expected="SQL whose result depends on the values of its columns alone",
+            expected="SQL whose result depends only on the values of its columns",
             hint=hint_for(found, determinism),
         )
         for determinism, found in varying

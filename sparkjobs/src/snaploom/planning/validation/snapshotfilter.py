@@ -28,7 +28,7 @@ RESOLUTIONS = {
     TimestampFormat.UNIX_SECONDS: (NANOS_PER_SECOND, "a second"),
     TimestampFormat.UNIX_MILLISECONDS: (NANOS_PER_MILLISECOND, "a millisecond"),
 }
-"""Shortest time that partition folders can tell apart; ISO 8601 has as many digits as needed."""
+"""Shortest time that partition folders can distinguish; ISO 8601 has as many digits as needed."""
 
 _FILTER = "spec.dataModel.rootDataSource.snapshotFilter"
 
@@ -93,7 +93,7 @@ def _resolution(length: TimeOffset, output: OutputDataset, path: str) -> Finding
     return (
         make_finding(
             "SL172",
-            f"intervals are shorter than {name}, which is all that partition folders tell apart",
+            f"intervals are shorter than {name}, the resolution of partition folders",
             resource=output.identity,
             path=path,
             found=f"{length.nano} ns, with timestampFormat {partitioned.timestamp_format}",
@@ -121,7 +121,7 @@ def _never_closed(root: str, output: OutputDataset, path: str) -> Finding:
         path=f"{path}.onlyClosedIntervals",
         found=f"onlyClosedIntervals true, and DataSource/{root} with fromReadTime",
         expected="onlyClosedIntervals false, or a root with fromFieldValue",
-        hint=f"write `onlyClosedIntervals: false`, or name a field of DataSource/{root} that tells "
+        hint=f"write `onlyClosedIntervals: false`, or name a field of DataSource/{root} with "
         "the time in its snapshot.fromFieldValue",
     )
 

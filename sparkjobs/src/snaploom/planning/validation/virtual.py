@@ -40,7 +40,7 @@ def simple_findings(spec: SimpleVirtual, owner: DataSource, scope: Scope) -> Fin
 
 
 def _over_virtual(source: DataSource | None, owner: DataSource, scope: Scope) -> Findings:
-    """What is in a circle as well has that told, which is the graver fault."""
+    """A source in a circle as well gets only that finding, which is more severe."""
     if source is None or not source.spec.reads or _is_in_circle(owner, scope):
         return ()
     return (
@@ -125,7 +125,7 @@ def _snapshot_query(
     if placeholder is not None:
         return (
             _placeholder_finding(
-                "snapshotQuery says which snapshots there are, so it cannot have a placeholder",
+                "snapshotQuery lists the snapshots, so it cannot have a placeholder",
                 placeholder[0], owner, path, hint="use it in dataQuery only",
             ),
         )  # fmt: skip
@@ -154,7 +154,7 @@ def _data_query(
     findings: list[Finding] = []
     if not placeholders:
         findings.append(
-            _placeholder_finding("dataQuery must say where the snapshot time goes", "", owner, path)
+            _placeholder_finding("dataQuery must contain the snapshot time", "", owner, path)
         )
     findings.extend(
         _placeholder_finding("this is not a placeholder", placeholder[0], owner, path)

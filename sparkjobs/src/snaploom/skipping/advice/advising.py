@@ -26,7 +26,7 @@ WORTH_AN_INDEX = 0.05
 """Share of the files that an index must skip on top of what others skip, on average, of queries
 that speak of its column."""
 WORTH_A_SORT = 0.1
-"""Share of the files that an order must skip on top, over all queries: a rewrite is dear."""
+"""Share of the files that an order must skip on top, over all queries: a rewrite is expensive."""
 AS_GOOD = 0.02
 """Difference of shares that decides nothing: then the simpler one is taken."""
 _SORTED_BY = 4
@@ -54,7 +54,7 @@ class IndexEstimate:
     index: IndexDefinition
     """Which."""
     share: float
-    """Share of the files that it alone skips, on average, of queries that speak of its column."""
+    """Share of the files that only it skips, on average, of queries with its column."""
     bytes: int
     """Its size for all files, before it is compressed."""
     is_advised: bool
@@ -72,7 +72,7 @@ class ColumnAdvice:
     estimates: tuple[IndexEstimate, ...]
     """Its candidates."""
     sorted_share: float
-    """Share that MIN_MAX would skip if rows were sorted by this column alone."""
+    """Share that MIN_MAX would skip if rows were sorted only by this column."""
     why: str
     """Why no index is advised; empty where one is."""
 
@@ -139,7 +139,7 @@ def _column(
 ) -> ColumnAdvice:
     """Take candidates of a column one by one, each time the one that adds most."""
     candidates = [index for index in observed.definition.indexes if index.term == term]
-    alone = {
+    own_share = {
         index.index_id: _mean(shares(queries, observed.definition, [index], files))
         for index in candidates
     }
@@ -169,18 +169,18 @@ def _column(
         term=term,
         queries=len(queries),
         estimates=tuple(
-            IndexEstimate(index, alone[index.index_id], sizes[index.index_id], index in taken)
+            IndexEstimate(index, own_share[index.index_id], sizes[index.index_id], index in taken)
             for index in candidates
         ),
         sorted_share=sorted_share,
         why=""
         if taken
-        else _why(observed, term, queries, max(alone.values(), default=0.0), sorted_share),
+        else _why(observed, term, queries, max(own_share.values(), default=0.0), sorted_share),
     )
 
 
 def _why(
-    observed: Observed, term: Term, queries: Sequence[Query], alone: float, sorted_share: float
+    observed: Observed, term: Term, queries: Sequence[Query], own_share: float, sorted_share: float
 ) -> str:
     values = observed.sample[term].drop_null()
     if not len(values):
@@ -192,7 +192,7 @@ def _why(
     distinct = len(values.unique())
     if distinct == 1:
         return "it has the same value everywhere"
-    if alone >= WORTH_AN_INDEX:
+    if own_share >= WORTH_AN_INDEX:
         return "the indexes of other columns skip the same files"
     if sorted_share >= WORTH_AN_INDEX:
         return "every file holds values from its whole range; sorting by it would help"

@@ -39,7 +39,7 @@ class Boundaries:
 
 
 def boundaries_of(sample: pa.Array, data_type: str, bits: int) -> Boundaries:
-    """The quantiles of a sample, as many as ranks of so many bits can tell apart.
+    """The quantiles of a sample, as many as ranks of so many bits can distinguish.
 
     Args:
         sample: values of the column, NULLs included, in the Arrow type in which they are kept.

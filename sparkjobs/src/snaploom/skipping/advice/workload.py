@@ -54,7 +54,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Log:
-    """What a log of queries says about a target."""
+    """What a log of queries shows about a target."""
 
     queries: tuple[Query, ...] = ()
     """What queries demand of it; one for each time that a query reads it."""

@@ -20,7 +20,7 @@ VERSION = 1
 HEADER_BYTES = 12
 MOST_FUNCTIONS = 1100
 """Hash functions of a filter that is probed: Spark chooses 1074 for the least share of wrong yeses
-that a number can say. What names more would be probed for hours, and is unknown."""
+that a number can hold. What names more would be probed for hours, and is unknown."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class ItemHashes:
         return len(self.first)
 
     def combined(self, function: int) -> Int64s:
-        """What the n-th hash function (from 1) says of each item, before the filter's size."""
+        """The n-th hash (from 1) of each item, before the filter's size."""
         return self._mixed(function).astype(np.int64)
 
     def positions(self, function: int, bits: int) -> Int64s | UInt32s:

@@ -1,4 +1,4 @@
-"""Spark's `xxhash64` of whole columns, at numpy's speed: what `hashing.xxhash64` says of one value.
+"""Spark's `xxhash64` of whole columns, at numpy's speed: as `hashing.xxhash64` for one value.
 
 Each step of the hash is done for all values that have it: longest values first, so that those which
 have another stripe of 32 bytes are always the first ones.
@@ -78,11 +78,11 @@ def _of_bytes(items: pa.LargeBinaryArray) -> UInt64s:
     offsets, data = byte_buffers(items)
     lengths = np.diff(offsets)
     order = np.argsort(-lengths, kind="stable")
-    alone = order[:_FEW][lengths[order[:_FEW]] > _LONG]
-    order = order[len(alone) :]
+    single = order[:_FEW][lengths[order[:_FEW]] > _LONG]
+    order = order[len(single) :]
     hashes = np.empty(len(items), dtype=np.uint64)
     hashes[order] = _of_sorted(data, offsets[:-1][order], lengths[order])
-    for row in alone.tolist():
+    for row in single.tolist():
         content = data[offsets[row] : offsets[row + 1]].tobytes()
         hashes[row] = np.uint64(xxhash64(content, "binary") % 2**64)
     return hashes

@@ -1,6 +1,6 @@
 """What an index is, as it is declared and kept: target, reader, indexes.
 
-One *skipping index* (as users say) belongs to one target and holds several *indexes*, each of one
+One *skipping index* (for users) belongs to one target and holds several *indexes*, each of one
 type over one term or several.
 """
 

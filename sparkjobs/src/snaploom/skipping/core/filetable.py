@@ -1,6 +1,6 @@
 """What is known about files: one row a file, columns read when first needed.
 
-Columns of every table of rows, whoever makes it and wherever it is kept:
+Columns of every table of rows, of any maker and in any store:
 
 | column | Arrow type | meaning |
 |---|---|---|
@@ -13,7 +13,7 @@ Columns of every table of rows, whoever makes it and wherever it is kept:
 | `<id>.values.1`, `<id>.nulls.1` ... | | the same for further terms |
 | `<id>.<field>` | by type | what the type keeps, see `snaploom.skipping.indexes` |
 
-`<id>` is the index's `index_id`. A row whose `values` is null says nothing about that index: the
+`<id>` is the index's `index_id`. A row whose `values` is null has nothing of that index: the
 file is kept. Path, length, modification time and etag are a file's identity (rule S5).
 """
 

@@ -25,7 +25,7 @@ class Listing:
     """Files that a query would read, in the engine's order."""
 
     paths: pa.Array
-    """Hadoop paths (large_string); an empty one is a path that could not be told."""
+    """Hadoop paths (large_string); an empty one is a path that could not be passed."""
     lengths: Int64s
     """Bytes."""
     modified: Int64s

@@ -132,7 +132,7 @@ def _negated_leaf(leaf: Predicate) -> Predicate:
         case IsNotNull(term):
             return IsNull(term)
         case Contains(term) | EndsWith(term):
-            # No leaf says "does not contain"; that it is TRUE for no NULL is kept.
+            # No leaf means "does not contain"; that it is TRUE for no NULL is kept.
             reason = "no index proves that every value contains a piece"
             return And((IsNotNull(term), Unknown(f"NOT ({predicate_text(leaf)})", reason)))
         case Unknown(text, reason):

@@ -3,7 +3,7 @@
 A query keeps a row when its condition is TRUE, so a file is needed when it may hold a row for which
 the condition is TRUE. Conditions are brought into negation normal form first
 (`snaploom.skipping.core.normalform`): NOT is pushed into the leaves, by rules that hold for "is
-TRUE" under NULL, and what has no exact negation becomes `Unknown`. What an index says about a leaf
+TRUE" under NULL, and what has no exact negation becomes `Unknown`. What an index has on a leaf
 ("may match") is never negated (rule S13).
 
 `Unknown` is everything that is not understood; it keeps every file (rule S12).

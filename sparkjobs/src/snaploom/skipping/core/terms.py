@@ -16,7 +16,7 @@ Values are in Catalyst's internal form, so that nothing depends on how a literal
 | string, binary | bytes (UTF-8 for string) | large_binary |
 
 Everything else (collated strings, char and varchar with padding semantics of their own, intervals,
-variant, arrays, maps, whole structs) is kept by no index: `arrow_type` says None (rule S20).
+variant, arrays, maps, whole structs) is kept by no index: `arrow_type` returns None (rule S20).
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def value_text(value: Value, data_type: str) -> str:
 
     Args:
         value: the value.
-        data_type: Spark's type of it; says whether a number is a date or a timestamp.
+        data_type: Spark's type of it; decides whether a number is a date or a timestamp.
     """
     if isinstance(value, bool):
         return str(value).lower()

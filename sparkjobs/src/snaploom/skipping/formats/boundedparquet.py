@@ -172,7 +172,7 @@ class BoundedParquet:
 
 
 FAILURES = (OSError, ValueError, KeyError, TypeError, NotImplementedError, pa.ArrowException)
-"""What pyarrow raises about a file that is not what it says, memory that it cannot have included
+"""What pyarrow raises about a file that contradicts itself, memory that it cannot have included
 (`ArrowMemoryError`)."""
 
 

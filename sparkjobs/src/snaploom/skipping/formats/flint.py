@@ -78,7 +78,7 @@ class FlintColumn(_Document):
 
 @dataclass(frozen=True)
 class FlintMetadata:
-    """What the mapping of an index says about it (`_meta`)."""
+    """What the mapping of an index holds about it (`_meta`)."""
 
     source: str
     """The table that is indexed."""
@@ -89,13 +89,13 @@ class FlintMetadata:
     kind: str = "skipping"
     """Kind of the index."""
     options: Mapping[str, object] | None = None
-    """What `WITH (...)` said; the early form has none."""
+    """Options of `WITH (...)`; the early form has none."""
     properties: Mapping[str, object] | None = None
     """Whatever else."""
     state: str = ""
     """State of the index; today's form keeps it elsewhere."""
     enabled: bool = True
-    """Whether queries use it; today's form does not say."""
+    """Whether queries use it; today's form has no such field."""
     form: FlintForm = FlintForm.TODAY
     """The form that it was read in, or is written in."""
 
@@ -132,7 +132,7 @@ _TODAY = TypeAdapter(_TodaysDocument)
 
 
 def parse_metadata(document: Mapping[str, object]) -> FlintMetadata:
-    """What an index says about itself, in either form.
+    """Metadata of an index, in either form.
 
     Raises:
         IndexUnreadable: it is in neither.
@@ -214,7 +214,7 @@ def index_name(table: str, form: FlintForm = FlintForm.TODAY) -> str:
 
     Today's is `flint_<catalog>_<database>_<table>_skipping_index`, the early has only the table.
     What OpenSearch forbids in names is percent-encoded; capitals become small letters, as Spark
-    tells tables apart without case. A name that is too long ends in a hash instead.
+    distinguishes tables without case. A name that is too long ends in a hash instead.
     """
     parts = table.split(".")
     named = "_".join(parts) if form is FlintForm.TODAY else parts[-1]
@@ -270,7 +270,7 @@ def file_of_uri(uri: str) -> str:
 
 
 def _quoted(path: str) -> str:
-    # Java quotes ASCII that is illegal and leaves other letters alone.
+    # Java quotes ASCII that is illegal and keeps other letters.
     return "".join(c if ord(c) > 127 else quote(c, safe=_URI_PATH) for c in path)
 
 

@@ -1,6 +1,6 @@
 """Types of OpenSearch's fields for types of Spark, both ways, as Flint maps them.
 
-Flint's manual has the two rows of `date` swapped; its text says it right, and so does this table:
+Flint's manual has the two rows of `date` swapped; its text has them right, and so does this table:
 
 | field | Spark type |
 |---|---|
@@ -14,8 +14,8 @@ Flint's manual has the two rows of `date` swapped; its text says it right, and s
 | binary | binary, as base64 |
 | object | struct |
 
-Any field of OpenSearch may hold several values and no mapping tells: an array is what a given
-schema says it is. Decimals, maps, intervals and variants have no field that keeps them whole.
+Any field of OpenSearch may hold several values and no mapping shows that: arrays are those that a given
+schema declares. Decimals, maps, intervals and variants have no field that keeps them whole.
 """  # noqa: E501 - a table cell cannot be broken
 
 from __future__ import annotations

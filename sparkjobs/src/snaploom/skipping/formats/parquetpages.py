@@ -1,7 +1,7 @@
 """How large the columns of a Parquet file are once decoded, before memory is taken for them.
 
-A footer may say anything, and a page of some bytes may stand for billions of values: runs of one
-value, a dictionary of one long text, texts that repeat the one before. Headers of pages say how
+A footer may have anything, and a page of some bytes may stand for billions of values: runs of one
+value, a dictionary of one long text, texts that repeat the one before. Headers of pages show how
 many values there are and how many bytes they unpack to, and Parquet's readers hold pages to that.
 So the headers are walked here, as Arrow will walk them, and the worst case follows.
 
@@ -48,7 +48,7 @@ class PagesInvalid(StructInvalid):
 
 @dataclass(frozen=True)
 class Column:
-    """What a footer says of a column of one row group."""
+    """A footer's metadata of a column of one row group."""
 
     start: int
     """Where its pages begin."""
@@ -62,7 +62,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Page:
-    """What the header of a page says."""
+    """Contents of the header of a page."""
 
     kind: int
     """0 and 3: data; 2: dictionary; 1: index."""
@@ -83,7 +83,7 @@ class DecodedSize:
     """How much a column of a row group takes, decoded."""
 
     most: int
-    """Bytes that it takes at most; None where `longest_value` tells more."""
+    """Bytes that it takes at most; None where `longest_value` is more precise."""
     longest_value: int
     """Bytes of the longest value that there can be."""
     repeats_previous: bool
@@ -145,7 +145,7 @@ def decoded_size(data: bytes, column: Column, is_nested: bool) -> DecodedSize:
 
     Args:
         data: the whole file.
-        column: what the footer says of it.
+        column: its metadata in the footer.
         is_nested: whether one row may have several values.
 
     Raises:

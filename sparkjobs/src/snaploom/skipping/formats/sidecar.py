@@ -1,7 +1,7 @@
 """Our own files: rows about data files as one Parquet file, columns read when needed.
 
 The columns are those of `snaploom.skipping.core.filetable`, flat and under their own names; the
-footer's key `snaploom.skipping` says the format version and with which reader the rows were made.
+footer's key `snaploom.skipping` holds the format version and the reader of the rows.
 Rows lie in order of paths, delta encoded: of a path only what differs from the one before is
 kept, so that writing paths relative to the target would save nothing (measured: 10.3 bytes a path
 either way). Statistics and dictionaries of values that hardly repeat are left out.
@@ -30,7 +30,7 @@ SIDECAR_FORMAT = 1
 """Format of the files; a newer one is refused."""
 
 METADATA_KEY = b"snaploom.skipping"
-"""Key of the footer under which the format is told."""
+"""Key of the footer that holds the format."""
 
 ROW_GROUP_ROWS = 131_072
 """Rows that are encoded at once: enough for columns to compress, few enough to be buffered."""
@@ -105,8 +105,8 @@ class SidecarReader:
         """
         self.name = name
         self._file = BoundedParquet(data, keys, name)
-        told = _told(self._file.schema, name)
-        self._is_encrypted = bool(told.get("encrypted"))
+        facts = _facts(self._file.schema, name)
+        self._is_encrypted = bool(facts.get("encrypted"))
         self.rows: int = self._file.rows
         self.columns: tuple[str, ...] = tuple(self._file.schema.names)
 
@@ -205,18 +205,18 @@ def _encodings(schema: pa.Schema) -> dict[str, str]:
 
 
 def _metadata(definition: SkippingDefinition) -> bytes:
-    told = {
+    facts = {
         "format": SIDECAR_FORMAT,
         "fingerprint": asdict(definition.fingerprint),
         "encrypted": _is_encrypted(definition),
     }
-    return json.dumps(told, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    return json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def _told(schema: pa.Schema, name: str) -> Mapping[str, object]:
+def _facts(schema: pa.Schema, name: str) -> Mapping[str, object]:
     try:
-        told = json.loads((schema.metadata or {})[METADATA_KEY])
-        version = int(told["format"])
+        facts = json.loads((schema.metadata or {})[METADATA_KEY])
+        version = int(facts["format"])
     except (KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise IndexUnreadable(
             f"{name} is none of Snaploom's files",
@@ -230,7 +230,7 @@ def _told(schema: pa.Schema, name: str) -> Mapping[str, object]:
             expected=f"format {SIDECAR_FORMAT} or older",
             hint="upgrade Snaploom",
         )
-    return dict(told)
+    return dict(facts)
 
 
 def _is_encrypted(definition: SkippingDefinition) -> bool:

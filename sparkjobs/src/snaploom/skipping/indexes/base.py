@@ -1,4 +1,4 @@
-"""What an index type is: one file that says what it keeps, how it is built, and what it proves.
+"""What an index type is: one file with what it keeps, how it is built, and what it proves.
 
 A new type is a class of this shape and one registration, in the entry-point group
 `snaploom.skipping.indexes` (`NAME = "package.module:INSTANCE"`).
@@ -98,18 +98,18 @@ class IndexType(Protocol):
     def from_footer(
         self, definition: IndexDefinition, columns: Sequence[FooterColumn]
     ) -> Mapping[str, object] | None:
-        """The row as `finish` gives it, from footers alone, one for each term; None: scan."""
+        """The row as `finish` gives it, from footers only, one for each term; None: scan."""
         ...
 
     def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
         """For each file, whether a non-null value in it may make the leaf TRUE.
 
         Returns:
-            None when the type says nothing about this kind of leaf. Where a file's kept value is
+            None when the type proves nothing about this kind of leaf. Where a file's kept value is
             null (over a limit, cut bounds) the answer is True.
         """
         ...
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
-        """Why `may_match` says nothing about a leaf, and what index would, for people."""
+        """Why `may_match` proves nothing about a leaf, and which index would, for users."""
         ...

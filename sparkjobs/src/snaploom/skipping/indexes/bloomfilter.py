@@ -27,7 +27,7 @@ from snaploom.skipping.indexes.distinct import DistinctValues
 
 FIELD = "words"
 CAPACITY = 1_000_000
-"""Most distinct values of a file when `ndv` does not say: 8 MB of hashes while it is built."""
+"""Most distinct values of a file when `ndv` is not given: 8 MB of hashes while it is built."""
 LEAST_ITEMS = 64
 """Items for which the smallest filter is sized: in fewer bits (Spark's choice for one item is a
 single word) the hash functions fall together, and wrong yeses are far more than `fpp`."""

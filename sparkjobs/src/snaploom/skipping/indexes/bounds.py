@@ -61,7 +61,7 @@ def may_hold_between(bounds: Bounds, leaf: Leaf) -> Mask | None:
     """For each file, whether some value between its bounds makes a leaf TRUE.
 
     Returns:
-        None for leaves about which bounds say nothing.
+        None for leaves about which bounds prove nothing.
 
     Raises:
         ValueError: a literal is none of the bounds' type.
@@ -89,8 +89,8 @@ def may_hold_between(bounds: Bounds, leaf: Leaf) -> Mask | None:
 def _compared(bounds: Bounds, operator: Operator, key: int | bytes) -> Mask:
     if operator is Operator.NE:
         # Only a file whose every value is the literal has none that differs (rule S1).
-        alone = compare(bounds.low, Operator.EQ, key) & compare(bounds.high, Operator.EQ, key)
-        return ~(alone & _known(bounds))
+        is_single = compare(bounds.low, Operator.EQ, key) & compare(bounds.high, Operator.EQ, key)
+        return ~(is_single & _known(bounds))
     enough = np.ones(len(bounds.low), dtype=np.bool_)
     if operator in _UPWARD:
         enough &= compare(bounds.low, _UPWARD[operator], key) | bounds.low_unknown
@@ -106,7 +106,7 @@ def _some_residue(bounds: Bounds, leaf: Residue) -> Mask:
     high = high if leaf.high is None else np.minimum(high, np.int64(leaf.high))
     behind = past(low, leaf)
     ahead = np.where(behind < leaf.count, 0, leaf.modulus - behind).astype(np.uint64)
-    # Two keys may be further apart than 63 bits say; 64 without a sign are enough.
+    # Two keys may be further apart than 63 bits hold; 64 without a sign are enough.
     room = high.view(np.uint64) - low.view(np.uint64)
     return np.asarray(((low <= high) & (ahead <= room)) | ~_known(bounds), dtype=np.bool_)
 

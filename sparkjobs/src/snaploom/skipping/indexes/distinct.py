@@ -17,7 +17,7 @@ class DistinctValues:
 
     Args:
         value_type: Arrow type of the values.
-        limit: most values that are told.
+        limit: most values that are returned.
     """
 
     def __init__(self, value_type: pa.DataType, limit: int) -> None:
@@ -29,7 +29,7 @@ class DistinctValues:
 
     @property
     def is_over(self) -> bool:
-        """Whether more values than the limit were found: then they are not told (rule S10)."""
+        """Whether more values than the limit were found: then they are not returned (rule S10)."""
         return len(self._found) > self._limit
 
     def add(self, values: pa.Array) -> None:

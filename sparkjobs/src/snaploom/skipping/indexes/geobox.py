@@ -93,7 +93,7 @@ class GeoBox:
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
         """Why the leaf is not answered."""
-        return "a box says nothing about this condition"
+        return "a box proves nothing about this condition"
 
 
 def _row(bounds: Sequence[tuple[object, object]]) -> Mapping[str, object]:

@@ -113,8 +113,8 @@ class MinMax:
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
         """What would serve the leaf instead."""
         if isinstance(leaf, Contains | EndsWith):
-            return "bounds say nothing about the middle or the end of a text: TOKENS does"
-        return "bounds say nothing about this condition"
+            return "bounds prove nothing about the middle or the end of a text: TOKENS does"
+        return "bounds prove nothing about this condition"
 
 
 def bounds_of(values: pa.Array) -> pa.Array:

@@ -99,7 +99,7 @@ class Partition:
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
         """Why the leaf is not answered."""
-        return "the value of a partition says nothing about this condition"
+        return "the value of a partition proves nothing about this condition"
 
 
 PARTITION = Partition()

@@ -117,8 +117,8 @@ class Prefix:
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
         """What would serve the leaf instead."""
         if isinstance(leaf, Contains | EndsWith):
-            return "prefixes say nothing about the middle or the end of a text: TOKENS does"
-        return "prefixes say nothing about this condition"
+            return "prefixes prove nothing about the middle or the end of a text: TOKENS does"
+        return "prefixes prove nothing about this condition"
 
 
 def _cut(texts: pa.LargeBinaryArray, length: int) -> pa.LargeBinaryArray:

@@ -93,7 +93,7 @@ class ValueSet:
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
         """Why the leaf is not answered."""
-        return "a set of values says nothing about this condition"
+        return "a set of values proves nothing about this condition"
 
 
 def _limit(definition: IndexDefinition) -> int:

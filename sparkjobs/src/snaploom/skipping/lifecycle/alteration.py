@@ -1,8 +1,8 @@
 """Altering a skipping index: what is declared, and only the columns that are new.
 
-Adding an index reads only the files that the rows describe as they are, for that index alone;
+Adding an index reads only the files that the rows describe as they are, for only that index;
 dropping one rebuilds nothing. Other parameters make another index, under a new id: what was kept
-under the former ones says nothing about what they mean now.
+under the former ones shows nothing about what they mean now.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from snaploom.skipping.lifecycle.machine import (
     available,
     declared,
     operation,
-    refuse_stranger,
+    require_owner,
 )
 from snaploom.skipping.lifecycle.operations import silent
 from snaploom.skipping.lifecycle.refreshing import current_definition
@@ -99,7 +99,7 @@ def alter(
         target: what is indexed.
         alteration: what is to be changed.
         acting_for: resource in whose name it is done (rule S26).
-        progress: told of files done, where indexes are built.
+        progress: called for files done, where indexes are built.
         timing: clock and patience.
 
     Raises:
@@ -111,7 +111,7 @@ def alter(
 
     def admit(state: StoredState) -> Altered:
         definition = declared(state, store)
-        refuse_stranger(definition, acting_for)
+        require_owner(definition, acting_for)
         return plan_alteration(definition, alteration, target, state.next_index)
 
     needs_rows = False

@@ -16,7 +16,7 @@ from snaploom.skipping.lifecycle.target import IndexableTarget
 
 @dataclass(frozen=True)
 class Declaration:
-    """One skipping index as it is declared, by whichever door."""
+    """One skipping index as it is declared, through any interface."""
 
     indexes: tuple[Index, ...]
     """What is kept about each file."""
@@ -44,7 +44,7 @@ class DeclarationNotPossible(IndexNotPossible):
     def __init__(self, problems: tuple[tuple[str, SkippingError], ...]) -> None:
         super().__init__(
             f"{len(problems)} things cannot be as they are declared",
-            found="\n".join(f"{path}: {_told(error)}" for path, error in problems),
+            found="\n".join(f"{path}: {_message(error)}" for path, error in problems),
             expected=_by_path((path, error.expected) for path, error in problems),
             hint=_by_path((path, error.hint) for path, error in problems),
         )
@@ -56,13 +56,13 @@ def _by_path(texts: Iterable[tuple[str, str | None]]) -> str | None:
     return "\n".join(f"{path}: {text}" for path, text in texts if text is not None) or None
 
 
-def _told(error: SkippingError) -> str:
+def _message(error: SkippingError) -> str:
     """What is wrong, with what was found; that may be several lines."""
     return error.message if error.found is None else f"{error.message} ({error.found})"
 
 
 def refuse_problems(declaration: Declaration, target: IndexableTarget) -> None:
-    """Refuse a declaration with everything that is wrong with it at once, by whichever door.
+    """Refuse a declaration with everything that is wrong with it at once, through any interface.
 
     Raises:
         DeclarationNotPossible: with all that is wrong, if it is more than one thing, or owned.
@@ -82,7 +82,7 @@ def problems(
     found: list[tuple[str, SkippingError]] = []
     resolved: list[IndexDefinition] = []
     if not declaration.indexes:
-        found.append(("indexes", nothing_kept("say what is kept, such as price MIN_MAX")))
+        found.append(("indexes", nothing_kept("declare what is kept, such as price MIN_MAX")))
     for number, index in enumerate(declaration.indexes):
         try:
             resolved += define_indexes([index], target, 1, resolved, form=declaration.form)

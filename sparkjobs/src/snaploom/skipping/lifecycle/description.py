@@ -1,4 +1,4 @@
-"""What there is to say about skipping indexes: state, coverage, size and age."""
+"""The description of skipping indexes: state, coverage, size and age."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class IndexDescription:
     definition: IndexDefinition
     """Type, terms and parameters."""
     known: int
-    """Files about which it says something."""
+    """Files that it covers."""
     unknown: int
-    """Files about which it says nothing: they are kept."""
+    """Files that it does not cover: they are kept."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class UsedIndex:
 
 
 def describe(store: IndexStore, listing: pa.Table | None = None) -> Description:
-    """Describe the index of a store; damage is told, not raised.
+    """Describe the index of a store; damage is reported, not raised.
 
     Args:
         store: where it is.
@@ -130,11 +130,11 @@ def describe(store: IndexStore, listing: pa.Table | None = None) -> Description:
             same_file=same_file(definition.target.uri, files),
         )
     except (SkippingError, *STORE_FAILURES) as error:
-        return Description(store.uri, state, last_used=last_used, problem=_told(error))
+        return Description(store.uri, state, last_used=last_used, problem=_message(error))
 
 
 def is_there(store: IndexStore) -> bool:
-    """Whether there is an index, or was one: damaged ones count, so that they can be told of."""
+    """Whether there is an index, or was one: damaged ones count, so that they can be reported."""
     try:
         return bool(store.read().version)
     except IndexUnreadable:
@@ -147,7 +147,7 @@ def list_indexes(bases: Iterable[IndexBase]) -> list[Description]:
     return [found for found in described if found.state.exists or found.problem]
 
 
-def _told(error: SnaploomError) -> str:
+def _message(error: SnaploomError) -> str:
     return "; ".join(part for part in (error.message, error.found, error.hint) if part)
 
 
@@ -160,12 +160,12 @@ def _last_used(store: IndexStore) -> EpochNanos | None:
 
 
 def describe_usage(store: IndexStore) -> UsedIndex:
-    """What queries made of the index of a store; damage is told, not raised."""
+    """Usage of the index of a store by queries; damage is reported, not raised."""
     recorded = recorded_usage(store)
     try:
         return UsedIndex(store.uri, store.read(), recorded)
     except (SkippingError, *STORE_FAILURES) as error:
-        return UsedIndex(store.uri, NOTHING, recorded, _told(error))
+        return UsedIndex(store.uri, NOTHING, recorded, _message(error))
 
 
 def _describe(index: IndexDefinition, files: FileTable) -> IndexDescription:

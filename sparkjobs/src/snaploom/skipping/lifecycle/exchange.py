@@ -6,7 +6,7 @@ builds:
 * bounds of float and double from footers, which leave NaN out; NaN and -0.0 in sets and bounds;
 * bounds of strings compared by UTF-16 and read by UTF-8, where characters beyond the basic plane
   sort otherwise; bounds cut by the writer of the footer and taken as they are;
-* a NULL struct, which says "no non-null value", for a footer that merely had no statistics;
+* a NULL struct, which means "no non-null value", for a footer that merely had no statistics;
 * moments and days in the calendar of old Sparks, and text read in another session time zone;
 * blooms filled beyond their capacity (harmless: they only prove less), or of integers where the
   column now is of another type;
@@ -164,7 +164,7 @@ def import_rows(
 def follows(
     definition: IndexDefinition, imported: Mapping[str, object], verified: Mapping[str, object]
 ) -> bool:
-    """Whether an imported row says nothing about an index that the verified one contradicts.
+    """Whether an imported row proves nothing about an index that the verified one contradicts.
 
     What the verified row leaves unknown contradicts nothing: it is the one that is kept.
 
@@ -174,10 +174,10 @@ def follows(
         verified: the row of the file itself.
     """
     index_id, data_type = definition.index_id, definition.term.data_type
-    says, values = imported[values_column(index_id)], verified[values_column(index_id)]
-    if says is None or not isinstance(values, int) or values == 0:
+    known, values = imported[values_column(index_id)], verified[values_column(index_id)]
+    if known is None or not isinstance(values, int) or values == 0:
         return True
-    if says == 0:
+    if known == 0:
         return False
 
     def fields(name: str) -> tuple[object, object]:
@@ -215,11 +215,11 @@ def _parameters(
     stored: StoredIndex, position: int, metadata: StoredMetadata
 ) -> tuple[tuple[str, str], ...]:
     if stored.name == BLOOM:
-        told = dict(stored.parameters)
+        parameters = dict(stored.parameters)
         named = {
-            "fpp": told.get(FPP, DEFAULT_FPP),
+            "fpp": parameters.get(FPP, DEFAULT_FPP),
             # Doubles in old stores, whole numbers all the same.
-            "ndv": told.get(NDV, DEFAULT_NDV).removesuffix(".0"),
+            "ndv": parameters.get(NDV, DEFAULT_NDV).removesuffix(".0"),
             ITEMS: "VALUES",
         }
         return tuple(sorted(named.items()))
@@ -329,7 +329,7 @@ def _has_all_bits(imported: object, verified: object) -> bool:
         return True
     theirs, ours = BloomFilter.parsed(imported), BloomFilter.parsed(verified)
     if (theirs.functions, len(theirs.bits)) != (ours.functions, len(ours.bits)):
-        # Of another size: its bits are others, and tell nothing about ours. A store of our own has
+        # Of another size: its bits are others, and show nothing about ours. A store of our own has
         # such filters, each sized by what its file holds.
         return True
     return bool((theirs.bits | ~ours.bits).all())

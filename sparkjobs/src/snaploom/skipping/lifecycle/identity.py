@@ -1,7 +1,7 @@
 """What "the same file" means where an index's files are, for people.
 
 Path, length and modification time are compared everywhere. What else is depends on what the place
-of the files says about them, and so on what was written down when they were indexed.
+of the files reports about them, and so on what was written down when they were indexed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def same_file(target_uri: str, files: FileTable) -> str:
     """By what files are known to be as they were indexed; empty where none is indexed.
 
     Args:
-        target_uri: Hadoop path of the target, whose scheme says what kind of place it is.
+        target_uri: Hadoop path of the target, whose scheme decides the kind of store.
         files: the rows about the files.
     """
     if not files.count:
@@ -30,8 +30,8 @@ def same_file(target_uri: str, files: FileTable) -> str:
     tagged = files.count - files.column("etag").null_count
     if tagged == files.count:
         return f"{_EVERYWHERE}, {further}"
-    alone = "a rewrite that keeps both is not noticed"
+    unnoticed = "a rewrite that keeps both is not noticed"
     if not tagged:
-        return f"{_EVERYWHERE}; {alone}"
+        return f"{_EVERYWHERE}; {unnoticed}"
     rest = files.count - tagged
-    return f"{_EVERYWHERE}, {further}; of {rest:,} files not the last, so {alone} of them"
+    return f"{_EVERYWHERE}, {further}; of {rest:,} files not the last, so {unnoticed} of them"

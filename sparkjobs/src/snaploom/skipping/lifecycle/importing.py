@@ -37,8 +37,8 @@ class ImportResult:
         """As people read it."""
         found = self.imported
         labels = ", ".join(index.label for index in found.indexes)
-        told = [f"imported {labels} about {found.rows.num_rows} files", *_left_out(found)]
-        return "; ".join([*told, *(f"not read: {why}" for why in found.refused)])
+        parts = [f"imported {labels} about {found.rows.num_rows} files", *_left_out(found)]
+        return "; ".join([*parts, *(f"not read: {why}" for why in found.refused)])
 
 
 def import_index(
@@ -58,7 +58,7 @@ def import_index(
         metadata: what was read.
         is_trusted: whether values are believed; without, each row is compared with its file. Rows
             about files that are not there as they were are never taken.
-        progress: told of files compared.
+        progress: called for files compared.
         timing: clock.
 
     Raises:

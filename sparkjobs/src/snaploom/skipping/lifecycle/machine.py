@@ -208,7 +208,7 @@ def declared(state: StoredState, store: IndexStore) -> SkippingDefinition:
     return state.definition
 
 
-def refuse_stranger(definition: SkippingDefinition, acting_for: str) -> None:
+def require_owner(definition: SkippingDefinition, acting_for: str) -> None:
     """Let only its owner change an index (rule S26).
 
     Raises:

@@ -1,6 +1,6 @@
 """The operations on a skipping index: create, refresh, drop, vacuum, recover, compact.
 
-`alter` is in `snaploom.skipping.lifecycle.alteration`. Whoever offers them (SQL, Python, the
+`alter` is in `snaploom.skipping.lifecycle.alteration`. What offers them (SQL, Python, the
 command line, jobs) calls these functions and adds nothing of its own.
 """
 
@@ -24,10 +24,10 @@ from snaploom.skipping.lifecycle.machine import (
     available,
     declared,
     operation,
-    refuse_stranger,
+    require_owner,
 )
 from snaploom.skipping.lifecycle.refreshing import RefreshPlan, plan_refresh
-from snaploom.skipping.lifecycle.target import FileOutline, IndexableTarget, Progress
+from snaploom.skipping.lifecycle.target import FileListing, IndexableTarget, Progress
 from snaploom.skipping.stores.compaction import SUGGESTED_SEGMENTS
 from snaploom.skipping.stores.port import NEVER, IndexStore, Segment, StoredState
 from snaploom.storage.objectstore import STORE_FAILURES
@@ -116,9 +116,9 @@ def refresh(
     progress: Progress = silent,
     timing: Timing = USUAL,
 ) -> RefreshResult:
-    """Bring the rows up to date, in one commit; anybody may, whoever owns the index (rule S26).
+    """Bring the rows up to date, in one commit; every user may, not only the owner (rule S26).
 
-    Files and rows are compared first. Where they agree, nothing is built and one commit says when
+    Files and rows are compared first. Where they agree, nothing is built; one commit records when
     that was seen. Files that cannot be indexed are left out with a warning, unless those are all:
     then nothing is changed.
 
@@ -126,7 +126,7 @@ def refresh(
         store: where the index is.
         target: what is indexed.
         mode: what to look at; None for what was declared.
-        progress: told of files done.
+        progress: called for files done.
         timing: clock and patience.
 
     Raises:
@@ -181,7 +181,7 @@ def refresh(
 
 def confirm(
     store: IndexStore,
-    outline: FileOutline,
+    listing: FileListing,
     mode: RefreshMode | None = None,
     *,
     timing: Timing = USUAL,
@@ -193,12 +193,12 @@ def confirm(
 
     Args:
         store: where the index is.
-        outline: the files.
+        listing: the files.
         mode: what to look at; None for what was declared.
         timing: clock and patience.
 
     Returns:
-        None where there is something to do, or that cannot be told: then `refresh`.
+        None where there is something to do, or that cannot be known: then `refresh`.
 
     Raises:
         IndexNotFound: there is no index, or it is dropped.
@@ -208,10 +208,10 @@ def confirm(
     state = available(store.read(), store, timing)
     definition = declared(state, store)
     is_full = (mode or definition.mode) is RefreshMode.FULL
-    if is_full or state.refreshed_at == NEVER or not outline.reads_alike(definition):
+    if is_full or state.refreshed_at == NEVER or not listing.reads_alike(definition):
         return None
     try:
-        changes = compare(outline.list_files(definition.where), store.open(state))
+        changes = compare(listing.list_files(definition.where), store.open(state))
     except IndexUnreadable:
         return None
     checked = _note_check(store, state, timing) if changes.is_empty else None
@@ -240,7 +240,7 @@ def drop(
         if if_exists and not state.exists:
             return None
         before = available(state, store, timing)
-        refuse_stranger(declared(before, store), acting_for)
+        require_owner(declared(before, store), acting_for)
         return replace(before, phase=IndexState.DELETED, committed_at=timing.clock())
 
     return store.commit(build)
@@ -262,7 +262,7 @@ def vacuum(store: IndexStore, *, acting_for: str = "", timing: Timing = USUAL) -
                 found=f"state {state.phase.value}",
                 hint="drop it first",
             )
-        refuse_stranger(state.definition, acting_for)
+        require_owner(state.definition, acting_for)
 
     with operation(store, lambda _: IndexState.VACUUMING, admit, timing) as running:
         store.destroy()
@@ -347,7 +347,7 @@ def _plan(
 
 
 def _note_check(store: IndexStore, seen: StoredState, timing: Timing) -> StoredState | None:
-    """Say that files and rows agree; None when the rows changed meanwhile."""
+    """Record that files and rows agree; None when the rows changed meanwhile."""
 
     def build(state: StoredState) -> StoredState | None:
         before = available(state, store, timing)
@@ -394,9 +394,9 @@ def _reasons(target: IndexableTarget) -> str:
     by_reason: dict[str, str] = {}
     for path, why in sorted(target.left_out.items()):
         by_reason.setdefault(why, path)
-    told = [f"{path}: {why}" for why, path in by_reason.items()]
-    more = f"; and {len(told) - _REASONS} other reasons" if len(told) > _REASONS else ""
-    return "; ".join(told[:_REASONS]) + more or "nothing could be proved about them"
+    reasons = [f"{path}: {why}" for why, path in by_reason.items()]
+    more = f"; and {len(reasons) - _REASONS} other reasons" if len(reasons) > _REASONS else ""
+    return "; ".join(reasons[:_REASONS]) + more or "no statistics could be computed"
 
 
 def _sweep(store: IndexStore, state: StoredState, timing: Timing) -> None:

@@ -90,8 +90,8 @@ def plan_refresh(
                 raise
             reasons = (f"the rows cannot be read: {error.message}",)
     changes = everything_new(listing)
-    told = reasons if mode is RefreshMode.AUTO else ()
-    return RefreshPlan(RefreshMode.FULL, told, current, changes, next_index)
+    given = reasons if mode is RefreshMode.AUTO else ()
+    return RefreshPlan(RefreshMode.FULL, given, current, changes, next_index)
 
 
 def current_definition(

@@ -83,8 +83,8 @@ class IndexableTarget(Protocol):
         ...
 
 
-class FileOutline(Protocol):
-    """What can be told about files without looking into them."""
+class FileListing(Protocol):
+    """What can be listed about files without looking into them."""
 
     def reads_alike(self, definition: SkippingDefinition) -> bool:
         """Whether files that did not change are read as when they were indexed."""

@@ -31,7 +31,7 @@ FILES = 64
 ROWS = 20_000
 """Rows with which orders are simulated."""
 MOST_COLUMNS = 40
-"""Columns that are looked at when no query says which matter."""
+"""Columns that are looked at when no query shows which matter."""
 _TYPES = ("MIN_MAX", "VALUE_SET", "BLOOM_FILTER")
 
 
@@ -55,7 +55,7 @@ def advise_target(target: SparkTarget, request: AdviceRequest, progress: Progres
     Args:
         target: from `open_path` or `open_table`.
         request: on what the advice is to rest.
-        progress: told of files read.
+        progress: called for files read.
 
     Raises:
         TargetNotIndexable: it has no files, or no row.
@@ -119,7 +119,7 @@ def _terms(
     spoken = {term for query in queries for term in query.terms}
     if queries and not spoken:
         raise IndexNotPossible(
-            "the queries say nothing that an index could answer",
+            "the queries contain nothing that an index could answer",
             found="; ".join(dict.fromkeys(d for q in queries for d in q.doubts)) or "no condition",
             expected="conditions that compare columns with literals",
             hint="leave the queries out to see advice drawn from the data",

@@ -15,7 +15,7 @@ from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinitio
 from snaploom.skipping.lifecycle import operations
 from snaploom.skipping.lifecycle.alteration import Alteration, alter
 from snaploom.skipping.lifecycle.declaration import Declaration, define
-from snaploom.skipping.lifecycle.machine import refuse_stranger
+from snaploom.skipping.lifecycle.machine import require_owner
 from snaploom.skipping.lifecycle.operations import silent
 from snaploom.skipping.lifecycle.refreshing import plan_refresh
 from snaploom.skipping.lifecycle.target import IndexableTarget, Progress
@@ -53,9 +53,9 @@ def plan_application(
         wanted = define(declaration, target, 1)
         count = target.list_files(declaration.where).num_rows
         labels = ", ".join(index.label for index in wanted.indexes)
-        told = (f"create {labels}", f"refresh {count} files")
-        return Application(declaration, True, None, declaration.mode, told)
-    refuse_stranger(definition, declaration.owner)
+        created = (f"create {labels}", f"refresh {count} files")
+        return Application(declaration, True, None, declaration.mode, created)
+    require_owner(definition, declaration.owner)
     alteration, changes = _difference(definition, declaration, target)
     lagging = _lag(store, state, definition, declaration, target)
     steps = tuple(f"alter: {each}" for each in changes) + ((lagging,) if lagging else ())
@@ -115,25 +115,25 @@ def _difference(
     """What has to be altered, and the same for people."""
     wanted = define(declaration, target, 1)
     _refuse_fixed(definition, wanted)
-    alteration, told = _of_indexes(definition.indexes, wanted.indexes, declaration.indexes)
+    alteration, steps = _of_indexes(definition.indexes, wanted.indexes, declaration.indexes)
     if definition.enabled != wanted.enabled:
         alteration = replace(alteration, enabled=wanted.enabled)
-        told.append("enable" if wanted.enabled else "disable")
+        steps.append("enable" if wanted.enabled else "disable")
     if definition.mode != wanted.mode:
         alteration = replace(alteration, mode=declaration.mode)
-        told.append(f"refresh mode {wanted.mode}, was {definition.mode}")
+        steps.append(f"refresh mode {wanted.mode}, was {definition.mode}")
     if definition.where != wanted.where:
         alteration = replace(alteration, where=wanted.where)
-        told.append(f"where {wanted.where or 'nothing'}, was {definition.where or 'nothing'}")
+        steps.append(f"where {wanted.where or 'nothing'}, was {definition.where or 'nothing'}")
     if definition.owner != wanted.owner:
         alteration = replace(alteration, owner=wanted.owner)
-        told.append(f"owned by {wanted.owner} from now on")
+        steps.append(f"owned by {wanted.owner} from now on")
     properties: dict[str, str | None] = dict.fromkeys(dict(definition.properties))
     properties.update(wanted.properties)
     if definition.properties != wanted.properties:
         alteration = replace(alteration, properties=properties)
-        told.append("properties")
-    return alteration, told
+        steps.append("properties")
+    return alteration, steps
 
 
 def _of_indexes(
@@ -155,7 +155,7 @@ def _of_indexes(
         for key, index in wishes.items()
         if key in known and known[key].parameters != index.parameters
     ]
-    told = [
+    steps = [
         *(f"add {index.label}" for index, _ in added),
         *(f"drop {index.label}" for index in dropped),
         *(f"other parameters of {index.label}" for _, index in changed),
@@ -165,7 +165,7 @@ def _of_indexes(
         drop=frozenset(index.index_id for index in dropped),
         parameters={before.index_id: dict(after.parameters) for before, after in changed},
     )
-    return alteration, told
+    return alteration, steps
 
 
 def _identity(index: IndexDefinition) -> object:

@@ -1,6 +1,6 @@
 """Rows about files: from footers where they prove everything, else from one pass over the rows.
 
-A row is given only about a file that did not change while it was read: what the file system says
+A row is given only about a file that did not change while it was read: what the file system reports
 about it before and after must equal the listing (rule S21).
 """
 
@@ -39,7 +39,7 @@ from snaploom.skipping.spark.hadoop import (
 from snaploom.skipping.spark.scan import Relation, scan
 
 PARTITION = "PARTITION"
-"""The type whose rows come from the listing alone."""
+"""The type whose rows come from only the listing."""
 
 _BLOCK_FILES = 10_000
 """Files whose footers are read before the first of their rows are made."""
@@ -107,7 +107,7 @@ def build_rows(
         plan: the target.
         indexes: what is built.
         files: identity columns, as they were listed.
-        progress: told after each piece.
+        progress: called after each piece.
         counters: where this build counts.
     """
     total = files.num_rows
@@ -124,7 +124,7 @@ def build_rows(
 
 
 def _settled(files: pa.Table, counters: Counters) -> dict[str, FileState]:
-    """Files as they were listed, without those of which nobody can say whether they change."""
+    """Files as they were listed, without those of which it is unknown whether they change."""
     listed = {
         row["path"]: FileState(row["length"], row["modified"], row["etag"])
         for row in files.select([name for name, _ in IDENTITY_FIELDS]).to_pylist()
@@ -329,7 +329,7 @@ def _partition_row(plan: BuildPlan, definition: IndexDefinition, path: str) -> S
 
 
 def _agrees(scanned: Scanned, footer: Footer | None) -> bool:
-    """Whether the scan saw as many rows as the footer tells."""
+    """Whether the scan saw as many rows as the footer counts."""
     if footer is None or footer.rows is None:
         return True
     return scanned.values[0] + scanned.nulls[0] == footer.rows

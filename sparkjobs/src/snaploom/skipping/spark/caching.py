@@ -1,4 +1,4 @@
-"""A small cache for values that are dear to make; safe to use from several threads."""
+"""An LRU cache of expensive values; safe to use from several threads."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
 """Conditions of the optimizer rule -> predicates.
 
 What comes back is a *necessary* condition: TRUE for every row for which the condition is TRUE.
-NOT is pushed down on the way: every function here is told whether its expression is negated, and
+NOT is pushed down on the way: every function here is given whether its expression is negated, and
 what is only necessary is never turned around afterwards (rule S13).
 
 Spark's optimizer has done much before (measured on 4.3): casts between numbers and between dates
 and timestamps are moved to the literal's side, `cast(ts as date) = d` has become a range of ts,
 LIKE without `_` has become StartsWith, EndsWith and Contains. What it leaves on the column's side
 is a term of its own here, `year(d)` or `lower(c)`, which an index over the same expression serves;
-`snaploom.skipping.spark.ranges` adds what such an expression says about the column inside it.
+`snaploom.skipping.spark.ranges` adds what such an expression implies for the column inside it.
 """
 
 from __future__ import annotations
@@ -248,16 +248,16 @@ def _compare_literals(left: Literal, operator: Operator, right: Literal) -> Pred
 
 
 def _null(subject: Expression, data_type: str, columns: _Scope, *, is_null: bool) -> Predicate:
-    """`subject IS [NOT] NULL`; the type is asked for where the subject does not tell it."""
+    """`subject IS [NOT] NULL`; the type is asked for where the subject does not have it."""
     term = term_of(subject, columns, data_type)
     if isinstance(term, Term):
-        said: Predicate = IsNull(term) if is_null else IsNotNull(term)
+        tested: Predicate = IsNull(term) if is_null else IsNotNull(term)
     else:
-        said = Unknown(f"{as_text(subject)} IS {'' if is_null else 'NOT '}NULL", term)
+        tested = Unknown(f"{as_text(subject)} IS {'' if is_null else 'NOT '}NULL", term)
     if names_of(subject) is not None:
-        return said
+        return tested
     needed = nullness.null(subject, columns) if is_null else nullness.not_null(subject, columns)
-    return said if needed is None else And((needed, said))
+    return tested if needed is None else And((needed, tested))
 
 
 def _is_null(call: Call, columns: _Scope, negated: bool) -> Predicate:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from py4j.protocol import Py4JJavaError
 
 _WRAPPED = "Exception thrown in awaitResult"
-"""How Spark's driver reports what another thread failed with; only the cause says anything."""
+"""How Spark's driver reports what another thread failed with; only the cause has a message."""
 
 
 def cause_of(error: Exception) -> str:
-    """The first line that says something; Spark's messages may begin with an empty one."""
-    told = _told_by_java(error) if isinstance(error, Py4JJavaError) else str(error)
-    return told.strip().split("\n", 1)[0].strip() or type(error).__name__
+    """The first line that is not empty; Spark's messages may begin with an empty one."""
+    message = _java_message(error) if isinstance(error, Py4JJavaError) else str(error)
+    return message.strip().split("\n", 1)[0].strip() or type(error).__name__
 
 
-def _told_by_java(error: Py4JJavaError) -> str:
+def _java_message(error: Py4JJavaError) -> str:
     failure = error.java_exception
     while _WRAPPED in str(failure.getMessage()) and failure.getCause() is not None:
         failure = failure.getCause()

@@ -66,7 +66,7 @@ def choose_files(
 
     Raises:
         IndexNotPossible: the condition is wrong, speaks of something else, or is not decided by
-            these alone.
+            only these.
     """
     paths = list(partitions)
     columns = {
@@ -97,7 +97,7 @@ def choose_files(
         plan = frame._jdf.queryExecution().analyzed()
         if not plan.deterministic() or not plan.subqueriesAll().isEmpty():
             raise IndexNotPossible(
-                "WHERE of an index must be decided by the file alone",
+                "WHERE of an index must be decided by only the file",
                 found=where,
                 expected="no subquery, and nothing random",
                 hint=_HINT,

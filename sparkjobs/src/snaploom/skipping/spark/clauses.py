@@ -21,7 +21,7 @@ def labels_of(evaluation: Evaluation) -> tuple[str, ...]:
 
 
 def clauses_of(predicate: Predicate, known: Known) -> tuple[ClauseOutcome, ...]:
-    """Part by part, what it alone would drop; evaluates each anew."""
+    """Part by part, what only it would drop; evaluates each anew."""
     outcomes = []
     for part in conjuncts(predicate):
         evaluation = evaluate(part, known.definition, known.files)

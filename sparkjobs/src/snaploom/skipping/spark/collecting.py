@@ -43,7 +43,7 @@ _EMITTED_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class Scanned:
-    """What the rows of one file say to one index."""
+    """What the rows of one file contribute to one index."""
 
     values: tuple[int, ...]
     """Rows in which each term is not NULL."""

@@ -3,7 +3,7 @@
 An index serves a predicate only if its term has the very type it had when it was built (rule S7).
 Spark's schema JSON hides in a field's metadata what changes the meaning of its values. Collations
 and CHAR, which is padded, are made part of the type here, and no index keeps such a type; a column
-with a default, which files older than it do not have, is told apart (rules S19 and S20).
+with a default, which files older than it do not have, is treated separately (rules S19 and S20).
 VARCHAR is a string: its length is checked when rows are written, and reading changes nothing.
 """
 

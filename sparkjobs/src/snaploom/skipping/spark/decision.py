@@ -1,7 +1,7 @@
 """Which files a query may leave out: from the optimizer rule's request to its answer.
 
 A file is dropped when any usable index proves that it is not needed. Whatever goes wrong here keeps
-every file, is counted, and is told once for each cause (rule S14).
+every file, is counted, and is logged once for each cause (rule S14).
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Decider:
             tuple[int, SkippingDefinition, Predicate], tuple[FileTable, Evaluation]
         ] = RecentlyUsed(EVALUATIONS_KEPT)
         self._traces: dict[str, list[RelationOutcome]] = {}
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self._lock = threading.Lock()
 
     def add_bases(self, uris: Sequence[str], keys: ParquetKeys | None = None) -> None:
@@ -126,14 +126,14 @@ class Decider:
                 return False
             found = self._catalog(settings).find(request.targets)
             for problem in found.problems:
-                self._tell(f"the skipping index {problem.uri} is not used: {problem.message}")
+                self._warn_once(f"the skipping index {problem.uri} is not used: {problem.message}")
             return bool(found.indexes)
         except Exception as error:  # noqa: BLE001 -- no query fails by an index (rule S14)
             self._fail(error)
             return False
 
     def __call__(self, text: str) -> str | None:
-        """Answer a request, as `rule.Decider` says."""
+        """Answer a request, as `rule.Decider` specifies."""
         try:
             return self._answer(Request.parse(text))
         except Exception as error:  # noqa: BLE001 -- as above
@@ -231,7 +231,7 @@ class Decider:
             return _Judged(outcome, store=pinned.store)
         files = catalog.files(pinned)
         if isinstance(files, Problem):
-            self._tell(f"the skipping index {files.uri} is not used: {files.message}")
+            self._warn_once(f"the skipping index {files.uri} is not used: {files.message}")
             return _Judged(replace(outcome, unused=(*unused, files.message)))
         # Who asks for a reason is given one now; a query finds it when it is about to drop a file.
         matched = (
@@ -291,7 +291,7 @@ class Decider:
             try:
                 opened.append(open_base(uri, given.get(uri) or service, hadoop_stores()))
             except Exception as error:  # noqa: BLE001 -- another location may well be right
-                self._tell(f"no skipping index of {uri} is used: {_told(error)}")
+                self._warn_once(f"no skipping index of {uri} is used: {_first_line(error)}")
         catalog = IndexCatalog(opened)
         with self._lock:
             return self._catalogs.setdefault(wanted, catalog)
@@ -300,18 +300,18 @@ class Decider:
         try:
             return open_keys(settings.key_service)
         except Exception as error:  # noqa: BLE001 -- indexes in plain text may well be used
-            self._tell(f"no encrypted skipping index is used: {_told(error)}")
+            self._warn_once(f"no encrypted skipping index is used: {_first_line(error)}")
             return None
 
     def _fail(self, error: Exception) -> None:
-        message = f"{type(error).__name__}: {_told(error)}"
+        message = f"{type(error).__name__}: {_first_line(error)}"
         self.counting.fail(message)
-        self._tell(f"deciding which files to skip failed, so every file is read: {message}")
+        self._warn_once(f"deciding which files to skip failed, so every file is read: {message}")
 
-    def _tell(self, message: str) -> None:
+    def _warn_once(self, message: str) -> None:
         with self._lock:
-            is_new = message not in self._told
-            self._told.add(message)
+            is_new = message not in self._warned
+            self._warned.add(message)
         if is_new:
             _log.warning("%s", message)
 
@@ -350,5 +350,5 @@ def _nothing_found(catalog: IndexCatalog) -> str:
     return f"no skipping index of these files in {places}" if places else "no location of indexes"
 
 
-def _told(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return getattr(error, "message", "") or str(error)

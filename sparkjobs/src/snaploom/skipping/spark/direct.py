@@ -1,7 +1,7 @@
 """Rows about local Parquet files, read by Arrow without Spark: several times faster than a scan.
 
 Only where what Arrow reads is surely what Spark reads: the rules are those of footers
-(`snaploom.skipping.spark.footers`), and the Arrow type must be one that says the same. Everything
+(`snaploom.skipping.spark.footers`), and the Arrow type must be one that means the same. Everything
 else is left to the scan, file by file. This module knows no Spark.
 """
 
@@ -41,7 +41,7 @@ class DirectReader:
     terms: Mapping[str, FooterTerm]
     """Columns by key of term."""
     is_case_sensitive: bool
-    """Whether Spark tells names apart by case."""
+    """Whether Spark distinguishes names by case."""
 
     @classmethod
     def of(
@@ -187,9 +187,9 @@ def _batch_rows(metadata: pq.FileMetaData, columns: Sequence[str]) -> int:
 
 
 def _holds(found: pa.DataType, data_type: str) -> bool:
-    """Whether an Arrow type that the file asks for says what Spark's type says.
+    """Whether an Arrow type that the file asks for means what Spark's type means.
 
-    Files may carry an Arrow schema of their own, in which 64-bit integers are durations, say.
+    Files may carry an Arrow schema of their own, in which 64-bit integers may be durations.
     """
     if data_type in ("string", "binary"):
         return found in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())

@@ -39,7 +39,7 @@ def enable(spark: SparkSession, *bases: str, keys: ParquetKeys | None = None) ->
     Args:
         spark: the session.
         bases: folders below which indexes are kept; those of the setting
-            `spark.snaploom.skipping.locations` count too, whatever it says when a query is planned.
+            `spark.snaploom.skipping.locations` count too, with its value when a query is planned.
         keys: for encrypted indexes; without, the service that the setting
             `spark.snaploom.skipping.kms` names when a query is planned. Where no key is to be had,
             queries read every file.

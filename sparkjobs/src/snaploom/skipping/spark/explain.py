@@ -44,7 +44,7 @@ class Explanation:
 
 
 def explain(frame: DataFrame) -> Explanation:
-    """Plan a query once more, and tell what skipping does to it; nothing is run or counted.
+    """Plan a query once more, and show what skipping does to it; nothing is run or counted.
 
     Raises:
         SkippingNotAvailable: skipping is not enabled in the frame's session.

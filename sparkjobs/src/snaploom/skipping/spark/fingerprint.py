@@ -55,7 +55,7 @@ _PARQUET = {
     "spark.sql.legacy.parquet.int96RebaseModeInRead": "corrected",
 }
 _ORC_LEVEL = "orc.force.positional.evolution.level"
-"""How deep ORC looks for columns by position, where it does; 1 is that of columns alone."""
+"""How deep ORC looks for columns by position, where it does; 1 is that of only columns."""
 _ORC = {
     _ORC_LEVEL: "1",
     f"spark.hadoop.{_ORC_LEVEL}": "1",
@@ -146,18 +146,18 @@ def fingerprint(header: Header) -> ReaderFingerprint:
     )
 
 
-def is_unchanged(indexed: ReaderFingerprint, outline: Header) -> bool:
+def is_unchanged(indexed: ReaderFingerprint, listed: Header) -> bool:
     """Whether files that are as they were are read as they were when they were indexed.
 
     Args:
         indexed: how they were read.
-        outline: the relation as it is read now, without the columns that only the files know. Those
+        listed: the relation as it is read now, without the columns that only the files know. Those
             are the same ones while the files, options and settings are.
     """
     had_zone = JVM_ZONE in dict(indexed.settings)
     time = {"name": "t", "type": "timestamp", "nullable": True, "metadata": {}}
     schema = {"type": "struct", "fields": [time] if had_zone else []}
-    now = fingerprint({**outline, "dataSchema": schema})
+    now = fingerprint({**listed, "dataSchema": schema})
     return replace(now, schema=indexed.schema) == indexed
 
 
@@ -300,7 +300,7 @@ def _options(header: Header, file_format: str) -> tuple[tuple[str, str], ...]:
 
 
 def _unreadable(value: str) -> str:
-    """Enough to tell two values apart, and nothing of them: an index is readable by many."""
+    """Enough to distinguish two values, and nothing of them: an index is readable by many."""
     return "sha256:" + hashlib.sha256(value.encode()).hexdigest()[:16]
 
 

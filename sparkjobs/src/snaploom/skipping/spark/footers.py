@@ -5,7 +5,7 @@ unless it was added with a default (rule S19).
 
 Files of the local file system are read by Python: by threads of the driver, and where they are many
 by the executors, which then see the same file system, as Spark itself demands of it. Only Hadoop
-knows how to reach other file systems, with what the session says about endpoints and credentials,
+knows how to reach other file systems, with what the session sets about endpoints and credentials,
 and it lives in the JVM: there many requests are under way at once.
 """
 
@@ -81,7 +81,7 @@ class FooterReader:
     terms: tuple[FooterTerm, ...]
     """Columns and fields."""
     is_case_sensitive: bool
-    """Whether Spark tells names apart by case (`spark.sql.caseSensitive`)."""
+    """Whether Spark distinguishes names by case (`spark.sql.caseSensitive`)."""
 
     def read(self, spark: SparkSession, lengths: Mapping[str, int]) -> dict[str, Footer]:
         """Footers by path.

@@ -28,7 +28,7 @@ REMOTE_GRANULARITY = 2000
 
 @dataclass(frozen=True)
 class FileState:
-    """What tells one content of a path from another."""
+    """What distinguishes contents of one path."""
 
     length: int
     """Bytes."""
@@ -46,7 +46,7 @@ class FileState:
         return max(self.modified, int(changed[1]) // 1_000_000 if changed else 0)
 
     def agrees(self, other: FileState | None) -> bool:
-        """Whether both are about one content; some stores tell tags only of single files."""
+        """Whether both are about one content; some stores return tags only of single files."""
         if other is None or (self.length, self.modified) != (other.length, other.modified):
             return False
         return self.etag is None or other.etag is None or self.etag == other.etag
@@ -92,7 +92,7 @@ def states_of(spark: SparkSession, paths: Sequence[str]) -> list[FileState | Non
 def wait_until_settled(paths: Sequence[str], changed: Sequence[int]) -> None:
     """Wait until no file was written within the granularity of its clock (rule S21).
 
-    A file written again within that time could have the same time, and not be told apart.
+    A file written again within that time could have the same time, and not be distinguished.
     """
     granularity = granularity_of(paths)
     now = time.time() * 1000

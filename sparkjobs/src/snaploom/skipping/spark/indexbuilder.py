@@ -1,4 +1,4 @@
-"""The Python door: skipping indexes built verb by verb, with the verbs of the peers.
+"""The Python interface: skipping indexes built verb by verb, with the verbs of the peers.
 
 ```python
 skipping_index(spark, location="s3://lake/indexes").on_table("flights").add_partitions(
@@ -39,7 +39,7 @@ Parameter = str | int | float | bool
 
 @dataclass(frozen=True)
 class IndexBuilder:
-    """What was said so far; every verb gives a new builder, so that one may serve several."""
+    """What was declared so far; every verb gives a new builder, so that one may serve several."""
 
     spark: SparkSession
     declaration: Declaration = field(default_factory=lambda: Declaration(()))
@@ -92,7 +92,7 @@ class IndexBuilder:
         )
 
     def stored(self, location: str = "", form: str = "NATIVE") -> Self:
-        """Say below which folder and in which form the index is kept."""
+        """Set below which folder and in which form the index is kept."""
         declared = replace(self.declaration, form=form)
         return replace(self, declaration=declared, place=StorePlace(location, form))
 
@@ -119,11 +119,11 @@ class IndexBuilder:
         return replace(self, declaration=declared)
 
     def refreshed(self, mode: RefreshMode | str) -> Self:
-        """Say what a refresh looks at: FULL, INCREMENTAL or AUTO."""
+        """Set what a refresh looks at: FULL, INCREMENTAL or AUTO."""
         return replace(self, declaration=replace(self.declaration, mode=RefreshMode(mode)))
 
     def create(self, *, ignore_if_exists: bool = False) -> StoredState:
-        """Create what was said; nothing is indexed before the first refresh.
+        """Create what was declared; nothing is indexed before the first refresh.
 
         Raises:
             SkippingError: it cannot be created; nothing is.
@@ -131,7 +131,7 @@ class IndexBuilder:
         subject = self._subject()
         if not self.declaration.indexes:
             raise IndexNotPossible(
-                "nothing says what is to be kept about the files",
+                "it is not declared what is to be kept about the files",
                 found="no add_...",
                 expected="one or more",
                 hint="add at least one index before create()",
@@ -141,7 +141,7 @@ class IndexBuilder:
         )
 
     def build(self, *, ignore_if_exists: bool = False) -> RefreshResult:
-        """Create what was said, and index all files.
+        """Create what was declared, and index all files.
 
         Raises:
             SkippingError: it cannot be created, or none of the files could be indexed.
@@ -224,7 +224,7 @@ class IndexBuilder:
     def _subject(self) -> Subject:
         if self.subject is None:
             raise IndexNotPossible(
-                "nothing says which files are meant",
+                "it is not declared which files are meant",
                 found="neither on_table nor on_path",
                 expected="one of the two",
                 hint="name a table or a path first",

@@ -131,13 +131,15 @@ class JavaRule:
         Returns:
             The bytes of each file, or why they cannot be read.
         """
-        told = self._facade.footers(session, "\n".join(paths), "\n".join(map(str, lengths)), first)
+        packed = self._facade.footers(
+            session, "\n".join(paths), "\n".join(map(str, lengths)), first
+        )
         found: list[bytes | str] = []
         at = 0
-        while at < len(told):
-            length = int.from_bytes(told[at : at + 4], "big", signed=True)
+        while at < len(packed):
+            length = int.from_bytes(packed[at : at + 4], "big", signed=True)
             at += 4 + abs(length)
-            content = bytes(told[at - abs(length) : at])
+            content = bytes(packed[at - abs(length) : at])
             found.append(content if length > 0 else content.decode())
         return found
 
@@ -148,8 +150,8 @@ class JavaRule:
             session: whose settings of Hadoop count.
             paths: without line breaks.
         """
-        told = self._facade.states(session, "\n".join(paths))
-        return [line.split("\t") if line else [] for line in told.split("\n")[:-1]]
+        lines = self._facade.states(session, "\n".join(paths))
+        return [line.split("\t") if line else [] for line in lines.split("\n")[:-1]]
 
     def failures(self) -> tuple[int, str | None]:
         """How often deciding failed in this JVM, and the last message."""

@@ -34,7 +34,7 @@ def like(term: Term, value: bytes, escape: str, *, negated: bool) -> Predicate:
     if len(pieces) == 2 and not texts[1] and not pieces[0].is_counted:
         return StartsWith(term, texts[0], negated)
     if negated:
-        return Unknown(text, "what a text is not like says nothing that an index could disprove")
+        return Unknown(text, "NOT LIKE implies nothing that an index could disprove")
     needs: list[Predicate] = [IsNotNull(term)]
     if texts[0]:
         needs.append(StartsWith(term, texts[0]))

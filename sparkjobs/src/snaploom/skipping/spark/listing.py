@@ -30,11 +30,11 @@ def list_relation(
 ) -> ListedFiles:
     """Files of the one relation that a frame reads, at the time at which the frame was made.
 
-    A path with a line break cannot be told and is left out: such a file stays unknown.
+    A path with a line break cannot be passed and is left out: such a file stays unknown.
     """
     header, lengths, modified, *paths = rule.listing(frame._jdf).split("\n")
-    told = cast(Mapping[str, Sequence[object]], json.loads(header))
-    etags = told.get("etags", [None] * len(paths))
+    facts = cast(Mapping[str, Sequence[object]], json.loads(header))
+    etags = facts.get("etags", [None] * len(paths))
     rows = zip(paths, _numbers(lengths), _numbers(modified), etags, strict=True)
     known = [row for row in rows if row[0]]
     columns = list(zip(*known, strict=True)) or [() for _ in IDENTITY_FIELDS]
@@ -45,7 +45,7 @@ def list_relation(
         ],
         pa.schema(list(IDENTITY_FIELDS)),
     )
-    values = cast(Sequence[Sequence[object]], told["partitions"])
+    values = cast(Sequence[Sequence[object]], facts["partitions"])
     types = [data_type for _, data_type in partition_columns]
     partitions = {
         path: tuple(literal(value, kind) for value, kind in zip(row, types, strict=True))

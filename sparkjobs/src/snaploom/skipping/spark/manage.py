@@ -1,6 +1,6 @@
-"""The one engine behind all doors: SQL, Python, the command line and resources.
+"""The one engine behind all interfaces: SQL, Python, the command line and resources.
 
-Here a name becomes a target and a store; what is then done to them is the lifecycle's. Doors add
+Here a name becomes a target and a store; the lifecycle acts on them. Interfaces add
 nothing but their own spelling.
 """
 
@@ -28,14 +28,14 @@ from snaploom.skipping.lifecycle.declaration import Declaration, refuse_problems
 from snaploom.skipping.lifecycle.description import Description, describe, is_there, list_indexes
 from snaploom.skipping.lifecycle.forms import NATIVE, OPEN_SEARCH, XSKIPPER
 from snaploom.skipping.lifecycle.importing import ImportResult, export_index, import_index
-from snaploom.skipping.lifecycle.machine import refuse_stranger
+from snaploom.skipping.lifecycle.machine import require_owner
 from snaploom.skipping.lifecycle.operations import RefreshResult, silent
 from snaploom.skipping.lifecycle.target import Progress
 from snaploom.skipping.spark.applying import Application, apply, plan_application
 from snaploom.skipping.spark.asking import warn_of_unasked
+from snaploom.skipping.spark.filelisting import file_listing_of
 from snaploom.skipping.spark.metadatalocation import base_of_properties, find_metadata
 from snaploom.skipping.spark.opening import open_path, open_table
-from snaploom.skipping.spark.outline import outline_of
 from snaploom.skipping.spark.places import (
     in_place,
     known_keys,
@@ -68,7 +68,7 @@ class SkippingIndexes:
         spark: the session with which files are read.
         location: folder below which indexes are kept; empty for the session's locations.
         acting_for: `SkippingIndex/name` of the resource on whose behalf it is done (rule S26).
-        progress: told of files done while an index is built.
+        progress: called for files done while an index is built.
         allow: formats and options that may be read beyond the built-in ones; by default those of
             the environment, as in a session of a user.
     """
@@ -109,7 +109,7 @@ class SkippingIndexes:
         return operations.create(store, target, declaration, if_not_exists=ignore_if_exists)
 
     def refresh(self, subject: Subject, mode: RefreshMode | None = None) -> RefreshResult:
-        """Bring an index up to date; anybody may, whoever owns it.
+        """Bring an index up to date; every user may, not only the owner.
 
         Raises:
             IndexNotFound: there is none.
@@ -171,7 +171,7 @@ class SkippingIndexes:
     def describe(
         self, subject: Subject, place: StorePlace | None = None, *, is_counted: bool = True
     ) -> Description:
-        """What is known about an index; what is damaged is told, and not raised.
+        """What is known about an index; what is damaged is reported, not raised.
 
         Args:
             subject: what is indexed.
@@ -294,7 +294,7 @@ class SkippingIndexes:
         store = self._new_store(target.target.uri, where)
         state = store.read()
         if state.definition is not None and state.exists:
-            refuse_stranger(state.definition, self.acting_for)
+            require_owner(state.definition, self.acting_for)
         return import_index(store, target, metadata, is_trusted=is_trusted, progress=self.progress)
 
     def target(self, subject: Subject) -> SparkTarget:
@@ -326,8 +326,8 @@ class SkippingIndexes:
         if store.read().refreshed_at == NEVER:
             return None
         file_format, options = self._readable(subject)
-        outline = outline_of(self.spark, subject.path, file_format, options)
-        return None if outline is None else operations.confirm(store, outline, mode)
+        listing = file_listing_of(self.spark, subject.path, file_format, options)
+        return None if listing is None else operations.confirm(store, listing, mode)
 
     def uri(self, subject: Subject) -> str:
         """Where the files of a subject are; of a path without reading it, since it may be gone."""
@@ -398,7 +398,7 @@ class SkippingIndexes:
             if is_there(store):
                 return store
         of_properties = base_of_properties(self.spark, table) if table else ""
-        # Whoever may alter a table names a folder by this, and no server that is asked.
+        # A user who may alter a table names a folder by this, and no server that is asked.
         if of_properties and not is_opensearch(of_properties):
             locations = (*locations, of_properties)
             store = self._base(of_properties).index(uri)

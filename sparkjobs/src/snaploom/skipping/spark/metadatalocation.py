@@ -72,7 +72,7 @@ def _store(spark: SparkSession, folder: str) -> ObjectStore:
 
 
 def base_of_properties(spark: SparkSession, table: str) -> str:
-    """The folder below which properties say that indexes of a table are kept; empty for none."""
+    """The folder of a table's indexes by properties; empty for none."""
     of_table, of_database = _properties(spark, table)
     own = property_in(of_table)
     if own is not None:
@@ -87,7 +87,7 @@ def _folders(spark: SparkSession, target: Target, directory: str) -> list[str]:
         return [directory, *(below_base(directory, name) for name in identifiers)]
     if not table:
         raise IndexNotFound(
-            "nothing says where the metadata store is",
+            "the location of the metadata store is not set",
             found="files that are no table, so that no property names it",
             expected="the folder of the store",
             hint="name it: `snaploom index import TARGET DIRECTORY`",
@@ -105,12 +105,12 @@ def _properties(spark: SparkSession, table: str) -> tuple[Mapping[str, str], Map
         name = state.sqlParser().parseTableIdentifier(table.removeprefix(_CATALOG))
         metadata = state.catalog().getTableMetadata(name)
         database = state.catalog().getDatabaseMetadata(metadata.database())
-        return _said(metadata.properties()), _said(database.properties())
+        return _as_mapping(metadata.properties()), _as_mapping(database.properties())
     except (PySparkException, Py4JJavaError):
         return {}, {}  # a table of another catalog, which has no such properties
 
 
-def _said(properties: JavaObject) -> Mapping[str, str]:
+def _as_mapping(properties: JavaObject) -> Mapping[str, str]:
     """The properties that name a location; reading all of them costs a call each."""
     found = {name: properties.get(name) for name in _NAMES}
     return {name: str(value.get()) for name, value in found.items() if value.isDefined()}

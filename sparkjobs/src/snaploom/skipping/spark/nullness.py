@@ -1,4 +1,4 @@
-"""When an expression over columns is NULL, and what that says about the columns.
+"""When an expression over columns is NULL, and what that implies for the columns.
 
 Most functions are NULL where an operand is. Some are NULL for nothing else: they fail on what they
 cannot do, or go on at the other end of their type. Both kinds are listed; what is in neither list

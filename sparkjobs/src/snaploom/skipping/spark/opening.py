@@ -1,6 +1,6 @@
 """Opening what can be indexed: a folder of files, or a table of Spark's catalog that is files.
 
-It is opened in the session of the user, whose settings say how files are read.
+It is opened in the session of the user, whose settings decide how files are read.
 """
 
 from __future__ import annotations

@@ -70,15 +70,15 @@ def number_of(expression: Expression) -> Fraction | None:
 
 
 def mode_of(call: Call) -> str:
-    """What overflow does: ANSI (it fails), TRY (NULL) or LEGACY; empty where it is not said."""
+    """What overflow does: ANSI (it fails), TRY (NULL) or LEGACY; empty where it is not given."""
     context = call.arguments.get("evalContext")
-    said: object = call.arguments.get("evalMode")
+    mode: object = call.arguments.get("evalMode")
     if isinstance(context, Mapping):
-        said = context.get("evalMode")
+        mode = context.get("evalMode")
     fails = call.arguments.get("failOnError")
     if isinstance(fails, bool):
-        said = "ANSI" if fails else "LEGACY"
-    return str(said) if said in ("ANSI", "TRY", "LEGACY") else ""
+        mode = "ANSI" if fails else "LEGACY"
+    return str(mode) if mode in ("ANSI", "TRY", "LEGACY") else ""
 
 
 def split(call: Call) -> tuple[Expression, Fraction, bool] | None:

@@ -16,7 +16,7 @@ class ClauseOutcome:
     report: ClauseReport
     """Which indexes served it, and why others did not."""
     dropped: int
-    """Files of the listing that it alone would drop."""
+    """Files of the listing that only it would drop."""
     hints: tuple[str, ...] = ()
     """What would let an index serve it."""
 

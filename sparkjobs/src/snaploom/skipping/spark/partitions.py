@@ -1,6 +1,6 @@
 """Values of partition columns as Spark itself listed them, beside what an index knows.
 
-A catalog may say other values of the same files tomorrow, so an index's own are of no use in a
+A catalog may have other values of the same files tomorrow, so an index's own are of no use in a
 table. Those of the listing are exact for the query. Spark drops by them what it can; they are sent
 only with a condition such as `(day = 1 AND x = 3) OR (day = 2 AND x = 5)`, of which it cannot make
 use by itself.
@@ -53,7 +53,7 @@ def known_of(
         definition: the index's.
         files: the index's rows.
         matched: which row is about which file of the listing.
-        request: says values of partition columns, or does not.
+        request: has values of partition columns, or does not.
     """
     partitions, names = request.partitions, request.partition_columns
     if partitions is None:
@@ -98,7 +98,7 @@ def _names(index: IndexDefinition) -> tuple[str, str, str]:
 def _columns(
     index: IndexDefinition, term: Term, values: Sequence[object]
 ) -> Mapping[str, pa.Array]:
-    """Counts of one row a file say which value is NULL; what cannot be told has none."""
+    """Counts of one row a file show which value is NULL; what is unknown has none."""
     # Many files share few values, and reading one costs more than finding it again.
     names = [repr(value) for value in values]
     different = {

@@ -18,7 +18,7 @@ from snaploom.skipping.lifecycle.forms import NATIVE, OPEN_SEARCH
 from snaploom.skipping.spark.settings import LOCATIONS, locations_in
 from snaploom.skipping.stores.opensearch.address import is_opensearch
 
-_SAID: WeakKeyDictionary[SparkSession, tuple[tuple[str, ...], ParquetKeys | None]] = (
+_ENABLED: WeakKeyDictionary[SparkSession, tuple[tuple[str, ...], ParquetKeys | None]] = (
     WeakKeyDictionary()
 )
 """Locations and keys that a session was given when skipping was enabled in it."""
@@ -27,25 +27,25 @@ _SAID: WeakKeyDictionary[SparkSession, tuple[tuple[str, ...], ParquetKeys | None
 def remember_locations(
     spark: SparkSession, locations: Sequence[str], keys: ParquetKeys | None
 ) -> None:
-    """Let the doors of a session use the locations and keys with which skipping was enabled."""
-    before, former_keys = _SAID.get(spark, ((), None))
-    _SAID[spark] = (tuple(dict.fromkeys((*before, *locations))), keys or former_keys)
+    """Let the interfaces of a session use the locations and keys of `enable`."""
+    before, former_keys = _ENABLED.get(spark, ((), None))
+    _ENABLED[spark] = (tuple(dict.fromkeys((*before, *locations))), keys or former_keys)
 
 
 def forget_locations(spark: SparkSession) -> None:
-    """Let the doors of a session use the locations of its settings only."""
-    _SAID.pop(spark, None)
+    """Let the interfaces of a session use the locations of its settings only."""
+    _ENABLED.pop(spark, None)
 
 
 def known_locations(spark: SparkSession) -> tuple[str, ...]:
-    """Folders below which a session looks for indexes: as it was told, then by its setting."""
-    said, _ = _SAID.get(spark, ((), None))
-    return tuple(dict.fromkeys((*said, *locations_in(spark.conf.get(LOCATIONS, "")))))
+    """Folders below which a session looks for indexes: those of `enable`, then its setting."""
+    enabled, _ = _ENABLED.get(spark, ((), None))
+    return tuple(dict.fromkeys((*enabled, *locations_in(spark.conf.get(LOCATIONS, "")))))
 
 
 def known_keys(spark: SparkSession) -> ParquetKeys | None:
     """Keys of encrypted indexes: as given to `enable`, else of the session's setting."""
-    _, keys = _SAID.get(spark, ((), None))
+    _, keys = _ENABLED.get(spark, ((), None))
     return keys or open_keys(spark.conf.get(KEY_SERVICE, "") or "")
 
 
@@ -95,8 +95,8 @@ def refuse_keyless(declaration: Declaration, keys: ParquetKeys | None) -> None:
 def nowhere() -> SkippingError:
     """The error of a session that knows no location."""
     return IndexNotFound(
-        "nothing says where indexes are kept",
+        "the location of indexes is not set",
         found=f"{LOCATIONS} is not set",
         expected="the URI or path of a folder",
-        hint=f"set {LOCATIONS}, or say WITH (location = '...')",
+        hint=f"set {LOCATIONS}, or write WITH (location = '...')",
     )

@@ -33,7 +33,7 @@ def read_log(spark: SparkSession, target: SparkTarget, texts: Sequence[str]) -> 
         spark: the session in which the queries can be analysed.
         target: what is indexed.
         texts: each a query, or a condition over the columns of the target, with or without WHERE.
-            Empty ones, and those that begin with `--`, say nothing.
+            Empty ones, and those that begin with `--`, are skipped.
     """
     queries: list[Query] = []
     doubts: list[str] = []

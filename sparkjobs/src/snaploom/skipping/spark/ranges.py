@@ -1,4 +1,4 @@
-"""What a condition on an expression over a column says about the column itself.
+"""What a condition on an expression over a column implies for the column itself.
 
 Each rule gives *necessary* conditions on the column: a row for which one is not TRUE cannot satisfy
 the condition. None is exact, so none is ever negated. They matter because people write them:
@@ -8,7 +8,7 @@ it unwrap `year(ts) = 2024`, `i + 1 < 5` or `date_add(d, 3) > x`.
 
 Rules are turned around from the outside inwards: from the numbers that an expression may be to
 those that its one part with a column may be (`snaploom.skipping.spark.preimages`), down to the
-column. Where no rule is known, nothing is said.
+column. Where no rule is known, nothing is implied.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from snaploom.skipping.spark.spans import compared, demanded
 from snaploom.skipping.spark.subjects import names_of, term_of
 
 MOST_STEPS = 20
-"""Expressions that are nested deeper than a person writes them are left alone: each step may
+"""Expressions that are nested deeper than a person writes them are not followed: each step may
 multiply the spans."""
 
 

@@ -28,11 +28,11 @@ _SETTINGS = {
 }
 """Settings of our own session; a batch of 64 Ki rows costs little and is handled quickly."""
 _SOURCES = "spark.sql.sources.useV1SourceList"
-"""Only Spark's first generation of sources tells the file of a row for every format."""
+"""Only Spark's first generation of sources exposes the file of a row for every format."""
 
 
 def own_session(spark: SparkSession) -> SparkSession:
-    """A session with the settings, views and functions of the user's, which it leaves alone.
+    """A session with the settings, views and functions of the user's, which it does not change.
 
     It has none of the user's optimizer rules: ours would skip files that are to be indexed.
     """

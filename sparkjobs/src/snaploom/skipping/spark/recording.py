@@ -1,8 +1,8 @@
-"""Writing down what queries make of indexes, beside the indexes, for other sessions to see.
+"""Recording how queries use indexes, beside the indexes, for other sessions to see.
 
 No query waits for it and none fails by it: what reads did is put into a queue, and a thread of its
 own adds it up, and writes the sums now and then and when the session ends. A place that cannot be
-written, such as one that may only be read, is tried once and then left alone. A process that is
+written, such as one that may only be read, is tried once and then skipped. A process that is
 killed loses what it did since its last write.
 """
 

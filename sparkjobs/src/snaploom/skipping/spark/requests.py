@@ -82,7 +82,7 @@ class Request:
 
     @cached_property
     def digest(self) -> bytes:
-        """Tells one listing from another."""
+        """Identifies a listing."""
         etags = json.dumps(self.header.get("etags"))
         return hashlib.blake2b(f"{etags}\n{self.body}".encode(errors="replace")).digest()
 

@@ -1,7 +1,7 @@
 """Installing the optimizer rule: from then on every query of a session asks which files to read.
 
 The rule is Java (`java/SkippingRule.java`) and decides nothing: for each filtered relation of files
-it sends one request and drops what the answer says. A request is a text: a header (JSON) in the
+it sends one request and drops what the answer lists. A request is a text: a header (JSON) in the
 first line, lengths and modification times in the second and third, then one path a line. What goes
 wrong keeps every file, is counted, and never reaches the query.
 
@@ -29,13 +29,13 @@ from snaploom.skipping.spark.wire import unpacked
 Decider = Callable[[str], str | None]
 """From a request to one sign a file, `0` to drop it and `1` to keep it, or None to keep all.
 
-A second line may name the indexes that say so, for Spark's EXPLAIN. A third one may have, between
+A second line may name the indexes that decided, for Spark's EXPLAIN. A third one may have, between
 commas, the tags that the files to drop had when they were indexed, or nothing for one: a local file
 that has another one when it is about to be dropped is kept.
 """
 
 Concern = Callable[[str], bool]
-"""From a header alone to whether the relation may have an index; asked before files are listed."""
+"""From only a header to whether the relation may have an index; asked before files are listed."""
 
 _FAILED = "!"
 """Begins an answer that is a failure; see `Installation.java`."""

@@ -1,4 +1,4 @@
-"""Settings of a session that say whether and how its queries skip.
+"""Settings of a session that decide whether and how its queries skip.
 
 They are read with each request, so that `spark.conf.set` has effect with the next query.
 """
@@ -20,7 +20,7 @@ LOCATIONS = "spark.snaploom.skipping.locations"
 FLINT_ENABLED = "spark.flint.optimizer.enabled"
 """Flint's name of the same switch (seed); `false` switches skipping off, too."""
 USAGE = "spark.snaploom.skipping.usage"
-"""`false`: what queries make of indexes is not written down beside the indexes."""
+"""`false`: usage of indexes by queries is not recorded beside the indexes."""
 TRACE = "spark.snaploom.skipping.trace"
 """Names the `explain` for whose sake a query is planned; nobody else sets it."""
 
@@ -39,7 +39,7 @@ REQUESTED: tuple[str, ...] = (
 
 @dataclass(frozen=True)
 class SkippingSettings:
-    """What a session says."""
+    """Settings of a session."""
 
     is_enabled: bool = True
     switched_off_by: str = ""

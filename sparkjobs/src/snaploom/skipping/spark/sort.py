@@ -39,7 +39,7 @@ _ABOUT_THE_OLD_FILES = frozenset({
     "path", "paths", "basepath", "pathglobfilter", "recursivefilelookup", "modifiedbefore",
     "modifiedafter",
 })  # fmt: skip
-"""Options that say where files are and which are read; others say what is in them."""
+"""Options that decide where files are and which are read; others what is in them."""
 
 
 def sort_into(target: SparkTarget, folder: str, request: SortRequest) -> SortResult:
@@ -241,7 +241,7 @@ class _Places:
         )
 
     def refuse_published(self, uri: str) -> None:
-        """Which files of a published folder count is for its manifest to say, not for Spark."""
+        """Which files of a published folder count is decided by its manifest, not by Spark."""
         place = self._jvm.org.apache.hadoop.fs.Path(uri)
         files = place.getFileSystem(self._configuration)
         while place is not None:

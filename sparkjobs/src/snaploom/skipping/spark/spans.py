@@ -1,7 +1,7 @@
 """Sets of numbers as spans, with exact bounds: what an expression may be, and what follows.
 
 Numbers are exact (`Fraction`); dates are days and instants microseconds. NaN, which Spark orders
-above everything, is told apart, since no arithmetic keeps it above everything.
+above everything, is kept apart, since no arithmetic keeps it above everything.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def unit_of(data_type: str) -> Fraction | None:
 
 
 def demanded(term: Term, spans: Spans) -> Predicate | None:
-    """That a column lies in one of some spans; None where that says nothing, or cannot be said."""
+    """That a column lies in one of some spans; None where that implies nothing, or has no form."""
     if any(span == Span() for span in spans.spans):
         return None
     parts = [_demanded(term, span) for span in spans.spans]

@@ -1,4 +1,4 @@
-"""The SQL door: statements about skipping indexes, by a function or in `spark.sql` itself.
+"""The SQL interface: statements about skipping indexes, by a function or in `spark.sql` itself.
 
 `spark.sql` of a session is wrapped when skipping is enabled and put back when it is disabled: it is
 replaced on the one object, so that other sessions and the class stay as they are. What is not a
@@ -195,7 +195,7 @@ def listed(
         spark: makes the frame.
         descriptions: every index there is.
         namespace: catalog, or catalog and database.
-        is_extended: whether a column says what went wrong, empty where nothing did (`EXTENDED`).
+        is_extended: whether a column shows what went wrong, empty where nothing did (`EXTENDED`).
     """
     rows: list[tuple[str | None, ...]] = []
     for description in descriptions:

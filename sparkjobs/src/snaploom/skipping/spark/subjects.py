@@ -32,7 +32,7 @@ def term_of(subject: Expression, columns: Columns, data_type: str) -> Term | str
         subject: what is compared, searched in, or asked for NULL.
         columns: the relation's columns as they are now.
         data_type: type of the literal it is compared with; empty to take the expression's own,
-            which only a column or nested field tells.
+            which only a column or nested field has.
     """
     names = names_of(subject)
     if names is not None:

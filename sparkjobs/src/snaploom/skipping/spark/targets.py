@@ -98,8 +98,8 @@ class SparkTarget:
         Raises:
             IndexNotPossible: it cannot be analysed.
         """
-        (told,) = self._analysed(condition)
-        return normal_form(catalyst.predicate([told["expression"]], self._columns, indexed))
+        (analysed,) = self._analysed(condition)
+        return normal_form(catalyst.predicate([analysed["expression"]], self._columns, indexed))
 
     def column(self, name: str) -> Term:
         """The term of a column or nested field, with names as the schema spells them.
@@ -113,10 +113,10 @@ class SparkTarget:
         """The term of a deterministic expression over the columns.
 
         Raises:
-            IndexNotPossible: it cannot be analysed, or is not decided by the row alone.
+            IndexNotPossible: it cannot be analysed, or is not decided by only the row.
         """
-        (told,) = self._analysed(text)
-        parsed, data_type = parse(told["expression"]), str(told["type"])
+        (analysed,) = self._analysed(text)
+        parsed, data_type = parse(analysed["expression"]), str(analysed["type"])
         if data_type == "boolean":
             found = condition_term(parsed, self._columns)
         else:

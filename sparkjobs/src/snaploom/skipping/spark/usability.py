@@ -18,11 +18,11 @@ _OF_THE_CATALOG = "is a partition column of a table, whose partitions Spark prun
 def usable_part(
     definition: SkippingDefinition, request: Request
 ) -> tuple[SkippingDefinition, tuple[str, ...]]:
-    """The indexes that can speak for files that are read as a request says, and why others cannot.
+    """The indexes that apply to files that are read as in a request, and why others cannot.
 
     A column whose values come from paths here and from the files there, or the other way round, is
-    not the same column although it has the same name. In a table the catalog says what values the
-    files of a partition have, and may say otherwise tomorrow of the same files.
+    not the same column although it has the same name. In a table the catalog decides which values
+    files of a partition have, and may change that tomorrow for the same files.
     """
     now = fingerprint.fingerprint(request.header)
     differing = fingerprint.differences(definition.fingerprint, now)

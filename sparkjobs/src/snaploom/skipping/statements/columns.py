@@ -58,7 +58,7 @@ def _index(cursor: Cursor, is_seed_form: bool, types: Collection[str]) -> Index:
     place = _place_of_type(item)
     if place < 1:
         raise cursor.error(
-            "the type of the index is missing", f"{_ITEM}, {_told(types)}", item[max(place, 0)]
+            "the type of the index is missing", f"{_ITEM}, {_listed(types)}", item[max(place, 0)]
         )
     name = item[place].upper
     name = SYNONYMS.get(name, name)
@@ -114,12 +114,12 @@ def _unknown(text: str, token: Token, types: Collection[str]) -> StatementInvali
         text,
         token,
         "there is no index type of this name",
-        expected=_told(types),
+        expected=_listed(types),
         hint=f"write {near[0]}" if near else None,
     )
 
 
-def _told(types: Collection[str]) -> str:
+def _listed(types: Collection[str]) -> str:
     return ", ".join(sorted(types)) or "such as MIN_MAX or VALUE_SET"
 
 

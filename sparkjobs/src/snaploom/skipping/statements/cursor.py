@@ -45,7 +45,7 @@ class Cursor:
         return self._tokens[min(self._next + ahead, len(self._tokens) - 1)]
 
     def refuse(self, expected: str, token: Token | None = None) -> NoReturn:
-        """Say that a token, by default the next one, is not what must stand here.
+        """Report that a token, by default the next one, is not what must stand here.
 
         Raises:
             StatementInvalid: always.

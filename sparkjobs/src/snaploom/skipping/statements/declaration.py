@@ -17,7 +17,7 @@ from snaploom.skipping.stores.opensearch.address import uri_of_store
 
 @dataclass(frozen=True)
 class StorePlace:
-    """Where an index is kept, as somebody said."""
+    """Where an index is kept, as declared."""
 
     location: str = ""
     """Folder (or cluster) below which it is kept; empty for the session's."""
@@ -31,23 +31,23 @@ def declaration_of_statement(statement: CreateIndex) -> Declaration:
     Raises:
         IndexNotPossible: two properties contradict each other.
     """
-    said = dict(statement.properties)
+    properties = dict(statement.properties)
     return Declaration(
         indexes=statement.indexes,
         where=statement.where,
-        enabled=said.get("enabled", "true") == "true",
-        mode=mode_of(said) or RefreshMode.AUTO,
-        form=said.get("form", NATIVE),
-        footer_key_label=said.get("footer_key_label", ""),
-        plaintext_footer=said.get("plaintext_footer") == "true",
-        properties=other_properties(said),
+        enabled=properties.get("enabled", "true") == "true",
+        mode=mode_of(properties) or RefreshMode.AUTO,
+        form=properties.get("form", NATIVE),
+        footer_key_label=properties.get("footer_key_label", ""),
+        plaintext_footer=properties.get("plaintext_footer") == "true",
+        properties=other_properties(properties),
     )
 
 
 def place_of_statement(statement: CreateIndex) -> StorePlace:
     """Where a statement wants the index to be kept."""
-    said = dict(statement.properties)
-    return StorePlace(location=said.get("location", ""), form=said.get("form", NATIVE))
+    properties = dict(statement.properties)
+    return StorePlace(location=properties.get("location", ""), form=properties.get("form", NATIVE))
 
 
 def alteration_of_statement(statement: AlterIndex) -> Alteration:
@@ -56,11 +56,11 @@ def alteration_of_statement(statement: AlterIndex) -> Alteration:
     Raises:
         IndexNotPossible: two properties contradict each other.
     """
-    said = dict(statement.properties)
+    properties = dict(statement.properties)
     return Alteration(
-        enabled=said["enabled"] == "true" if "enabled" in said else None,
-        mode=mode_of(said),
-        properties=dict(other_properties(said)),
+        enabled=properties["enabled"] == "true" if "enabled" in properties else None,
+        mode=mode_of(properties),
+        properties=dict(other_properties(properties)),
     )
 
 

@@ -91,7 +91,7 @@ def _by_position(
             text,
             given[len(names)][0],
             f"{type_name} has no parameter at this place",
-            expected=f"({', '.join(names)})" if names else f"{type_name} alone, or (name = value)",
+            expected=f"({', '.join(names)})" if names else f"only {type_name}, or (name = value)",
         )
     values = [_value(text, one) for one in given]
     return dict(zip(names, values, strict=False))
@@ -115,7 +115,7 @@ def _split(text: str, tokens: Sequence[Token]) -> list[Sequence[Token]]:
 
 
 def _value(text: str, tokens: Sequence[Token]) -> str:
-    """One value; a minus sign is read, so that who judges the number can say what is wrong."""
+    """One value; a minus sign is read, so that the check of the number can report what is wrong."""
     sign = "-" if len(tokens) > 1 and tokens[0].is_sign("-") else ""
     rest = tokens[len(sign) :]
     if len(rest) != 1 or rest[0].kind not in _VALUES:

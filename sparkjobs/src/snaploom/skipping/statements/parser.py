@@ -144,10 +144,10 @@ def _alter(cursor: Cursor, subject: Subject) -> AlterIndex:
     return AlterIndex(subject, properties)
 
 
-def _alone(
+def _without_options(
     statement: Callable[[Subject], Statement],
 ) -> Callable[[Cursor, Subject], Statement]:
-    """Statements that say nothing more than what they are about."""
+    """Statements with nothing but what they are about."""
 
     def read(cursor: Cursor, subject: Subject) -> Statement:
         cursor.end()
@@ -159,12 +159,12 @@ def _alone(
 _READERS: Mapping[str, Callable[[Cursor, Subject], Statement]] = {
     "REFRESH": _refresh,
     "ALTER": _alter,
-    "DESCRIBE": _alone(DescribeIndex),
-    "DESC": _alone(DescribeIndex),
-    "DROP": _alone(DropIndex),
-    "VACUUM": _alone(VacuumIndex),
-    "ANALYZE": _alone(AnalyzeIndex),
-    "RECOVER": _alone(RecoverIndex),
+    "DESCRIBE": _without_options(DescribeIndex),
+    "DESC": _without_options(DescribeIndex),
+    "DROP": _without_options(DropIndex),
+    "VACUUM": _without_options(VacuumIndex),
+    "ANALYZE": _without_options(AnalyzeIndex),
+    "RECOVER": _without_options(RecoverIndex),
 }
 
 
@@ -215,7 +215,7 @@ def _properties(cursor: Cursor, names: Collection[str]) -> Properties:
         name = cursor.token
         key = _key(cursor)
         if key in properties:
-            raise cursor.error("this is said twice", "every name once", name)
+            raise cursor.error("this is given twice", "every name once", name)
         if key not in names:
             raise _unknown_property(cursor, name, key, names)
         # The peer lets the sign be left out.

@@ -1,4 +1,4 @@
-"""What `WITH (...)` may say: our names, and the peer's, which are kept and shown.
+"""What `WITH (...)` may contain: our names, and the peer's, which are kept and shown.
 
 | name | values | meaning |
 |---|---|---|
@@ -28,7 +28,7 @@ PROPERTIES: Mapping[str, tuple[str, ...]] = {
     "enabled": TRUTHS,
     "footer_key_label": (),
     "plaintext_footer": TRUTHS,
-    # The peer's, which say how its streaming job follows the files; nothing here follows by stream.
+    # The peer's, for its streaming job, which follows the files; nothing here follows by stream.
     "refresh_interval": (),
     "scheduler_mode": (),
     "checkpoint_location": (),

@@ -38,7 +38,7 @@ def is_ours(text: str) -> bool:
 
 
 def _names_an_index(verb: str, rest: Sequence[str], head: Sequence[Token]) -> bool:
-    """Whether INDEX follows, or ON; `DESC skipping index` alone is about a column, for Spark."""
+    """Whether INDEX follows, or ON; just `DESC skipping index` is about a column, for Spark."""
     if _at(rest, 1) == "ON":
         return True
     ends = head[3].kind is TokenKind.END or head[3].is_sign(";") if len(head) > 3 else True

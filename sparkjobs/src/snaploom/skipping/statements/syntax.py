@@ -42,7 +42,7 @@ Subject = TableName | PathName
 
 
 Properties = tuple[tuple[str, str], ...]
-"""What `WITH (...)` says: lower-case names and values as text, as they were written."""
+"""Properties of `WITH (...)`: lower-case names and values as text, as they were written."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class ShowIndexes:
     namespace: tuple[str, ...]
     """`catalog`, or `catalog` and `database`."""
     is_extended: bool = False
-    """Whether a column says what went wrong."""
+    """Whether a column shows what went wrong."""
 
 
 Statement = (

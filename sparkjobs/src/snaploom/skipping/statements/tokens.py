@@ -1,6 +1,6 @@
 """Words, names, numbers, strings and signs of a SQL text.
 
-Never raises: the text may not be ours at all, and then it is not for us to say that it is wrong.
+Never raises: the text may not be ours at all, and then it is not for us to report that it is wrong.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Token:
 
     @property
     def value(self) -> str:
-        """What a name, string or number says, without quotes and escapes."""
+        """The value of a name, string or number, without quotes and escapes."""
         if self.kind is TokenKind.NAME:
             return self.text[1:-1].replace("``", "`")
         if self.kind is TokenKind.STRING:

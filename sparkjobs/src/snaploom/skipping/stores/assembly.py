@@ -52,7 +52,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class _Sight:
+class _Visible:
     """What hiding leaves."""
 
     visible: Mask
@@ -77,40 +77,36 @@ def assemble(parts: Sequence[Part], definition: SkippingDefinition) -> FileTable
 
     Args:
         parts: segments of a state, oldest first.
-        definition: tells the types of columns that no segment has yet.
+        definition: has the types of columns that no segment has yet.
     """
     shown = [part for part in parts if not part.segment.removed and not part.segment.merges]
     if len(parts) == len(shown) == 1:
         columns = _Columns(shown, None, (), definition)
         return FileTable(shown[0].segment.rows, columns.load)
-    sight = _sight(parts)
+    newest = _visible(parts)
     merging = [(number, part) for number, part in enumerate(parts) if part.segment.merges]
     completions: list[_Completion] = []
     if merging:
-        rows = _Columns(shown, sight.visible, (), definition).load(_IDENTITY)
-        completions = [_completion(part, number, sight, rows) for number, part in merging]
-    columns = _Columns(shown, sight.visible, completions, definition)
-    return FileTable(len(sight.parts), columns.load)
+        rows = _Columns(shown, newest.visible, (), definition).load(_IDENTITY)
+        completions = [_completion(part, number, newest, rows) for number, part in merging]
+    columns = _Columns(shown, newest.visible, completions, definition)
+    return FileTable(len(newest.parts), columns.load)
 
 
 def removed_paths(parts: Sequence[Part]) -> pa.Array:
-    """Paths that these segments say are gone, and that none of them shows later."""
-    return _sight(parts).removed
+    """Paths that these segments mark as gone, and that none of them shows later."""
+    return _visible(parts).removed
 
 
-def _sight(parts: Sequence[Part]) -> _Sight:
-    telling = [(number, part) for number, part in enumerate(parts) if not part.segment.merges]
+def _visible(parts: Sequence[Part]) -> _Visible:
+    own = [(number, part) for number, part in enumerate(parts) if not part.segment.merges]
     paths = pa.chunked_array(
-        [
-            chunk
-            for _, part in telling
-            for chunk in part.reader.read(["path"]).column("path").chunks
-        ],
+        [chunk for _, part in own for chunk in part.reader.read(["path"]).column("path").chunks],
         pa.large_string(),
     )
     numbers = np.repeat(
-        np.array([number for number, _ in telling], dtype=np.int64),
-        np.array([part.segment.rows for _, part in telling], dtype=np.int64),
+        np.array([number for number, _ in own], dtype=np.int64),
+        np.array([part.segment.rows for _, part in own], dtype=np.int64),
     )
     encoded = _whole(pc.dictionary_encode(paths))
     codes = encoded.indices.to_numpy(zero_copy_only=False)
@@ -120,18 +116,18 @@ def _sight(parts: Sequence[Part]) -> _Sight:
     is_last = last[codes] == places
     removing = np.array([part.segment.removed for part in parts], dtype=np.bool_)
     is_removal = removing[numbers] if len(numbers) else np.zeros(0, dtype=np.bool_)
-    return _Sight(
+    return _Visible(
         visible=is_last[~is_removal],
         parts=numbers[is_last & ~is_removal],
         removed=_whole(paths.filter(pa.array(is_last & is_removal))),
     )
 
 
-def _completion(part: Part, number: int, sight: _Sight, rows: pa.Table) -> _Completion:
+def _completion(part: Part, number: int, newest: _Visible, rows: pa.Table) -> _Completion:
     """Match by path and identity; only rows that are older than the segment are completed."""
     own = part.reader.read(_IDENTITY)
     found = pc.index_in(_whole(rows.column("path")), value_set=_whole(own.column("path")))
-    matches = pc.and_(found.is_valid(), pa.array(sight.parts < number))
+    matches = pc.and_(found.is_valid(), pa.array(newest.parts < number))
     for name in _IDENTITY[1:]:
         mine, theirs = _whole(rows.column(name)), _whole(own.column(name)).take(found)
         is_equal = pc.fill_null(pc.equal(mine, theirs), False)

@@ -2,8 +2,8 @@
 
 A state that was read is believed for a few seconds, an absent one too, unless this process itself
 committed since. The rows of a state are kept until other rows take their place; signs of life of an
-operation make new states and no new rows. Nothing raises: what cannot be read is told, and the
-query runs unpruned (rule S14); a place that does not answer is left alone for a while.
+operation make new states and no new rows. Nothing raises: what cannot be read is reported, and the
+query runs unpruned (rule S14); a place that does not answer is not asked for a while.
 """
 
 from __future__ import annotations
@@ -152,14 +152,14 @@ class IndexCatalog:
             self._outages.clear()
 
     def _outage(self, place: str) -> str:
-        """What a place said when it did not answer a short while ago; else empty."""
+        """The error of a place that did not answer a short while ago; else empty."""
         with self._lock:
             at, message = self._outages.get(place, (0.0, ""))
             return message if message and self._clock() - at < OUTAGE_SECONDS else ""
 
     def _failed(self, place: str, error: Exception) -> str:
         """Remember what did not answer; what is damaged costs no time to look at again."""
-        message = f"unreadable: {_told(error)}"
+        message = f"unreadable: {_message(error)}"
         if isinstance(error, SkippingError) and error.retryable:
             with self._lock:
                 self._outages[place] = (self._clock(), message)
@@ -191,5 +191,5 @@ def with_above(uri: str) -> list[str]:
     return [*found, f"{root}/"]
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return getattr(error, "message", "") or str(error) or type(error).__name__

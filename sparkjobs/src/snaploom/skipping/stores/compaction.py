@@ -2,7 +2,7 @@
 
 Walking from the newest segment back, a segment joins while it is not much larger than all newer
 ones together. Each row is therefore rewritten a logarithmic number of times over the life of an
-index, and a large old segment is left alone until enough new ones have gathered.
+index, and a large old segment is not merged until enough new ones have gathered.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How long a store may try: while a query is planned somebody waits, and reading all files is safe.
 
-Whoever builds or commits would rather wait until a store is back; whoever plans a query would not.
+Builds and commits rather wait until a store is back; the planning of a query does not.
 """
 
 from __future__ import annotations

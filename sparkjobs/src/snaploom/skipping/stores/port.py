@@ -51,7 +51,7 @@ class Segment:
     rows: Count
     """Number of rows."""
     bytes: Count
-    """Size in the store; 0 where the store does not tell."""
+    """Size in the store; 0 where the store does not report it."""
     removed: bool = False
     """The rows have `path` only: these files are gone, and earlier rows about them do not count."""
     indexes: Annotated[tuple[IndexId, ...], MaxLen(1024)] = ()
@@ -87,7 +87,7 @@ class StoredState:
     heartbeat_at: StoredTime = NEVER
     """Last sign of life of the operation in flight."""
     message: str = ""
-    """What the last operation said: the error in FAILED."""
+    """The message of the last operation: the error in FAILED."""
     trusted: bool = True
     """False for imports that are not verified: they are never used for skipping (rule S28)."""
 
@@ -143,7 +143,7 @@ class IndexStore(Protocol):
         ...
 
     def write_removed(self, paths: Sequence[str], definition: SkippingDefinition) -> Segment:
-        """Write a segment that says which files are gone; encrypted as rows are."""
+        """Write a segment that lists the files that are gone; encrypted as rows are."""
         ...
 
     def open(self, state: StoredState) -> FileTable:

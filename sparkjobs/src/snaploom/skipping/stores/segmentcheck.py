@@ -1,4 +1,4 @@
-"""Whether a segment's columns are those that its state says: asked once, before any is used.
+"""Whether a segment's columns are those of its state: asked once, before any is used.
 
 What reads rows afterwards relies on their types, and on identities that are there.
 """

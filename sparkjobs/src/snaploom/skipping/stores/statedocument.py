@@ -81,7 +81,7 @@ def parse_state(document: bytes, name: str, key: str = "") -> StoredState:
 
 
 def damaged_state(name: str, found: str) -> IndexUnreadable:
-    """The error for a document that cannot be what its name says."""
+    """The error for a document that contradicts its name."""
     return IndexUnreadable(
         f"{name} is damaged",
         found=found,

@@ -3,8 +3,8 @@
 The newest number counts. `_latest` is a hint, written after the fact, from which a reader probes
 forward; without a good one it lists. Numbers are never freed: a state that is pruned is replaced
 by `PRUNED`, so that a writer that slept over a hundred commits cannot take an old number and
-believe that it won. A put whose answer is lost is put again until the store says that the number
-is taken; then whoever's bytes are there has won (rule P4).
+believe that it won. A put whose answer is lost is put again until the store reports that the number
+is taken; then the writer of the bytes that are there has won (rule P4).
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class StateLog:
         return state
 
     def commit(self, build: Callable[[StoredState], StoredState | None]) -> StoredState:
-        """Append a state, as `IndexStore.commit` says.
+        """Append a state, as `IndexStore.commit` specifies.
 
         Raises:
             IndexBusy: too many lost races.

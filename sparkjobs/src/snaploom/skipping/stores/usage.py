@@ -1,8 +1,8 @@
-"""What queries make of a skipping index: one small document for each session, beside its rows.
+"""Usage of a skipping index by queries: one small document for each session, beside its rows.
 
 `<folder of the index>/usage/<token>.json` sums up what one session did; the session replaces it as
 it goes on, and nobody else writes it, so that no two writers meet. Documents are hints, never
-truth: whoever cannot write them goes on without, and what cannot be read is left out. Counts and
+truth: sessions that cannot write them go on, and what cannot be read is left out. Counts and
 times only are kept: no query, no user, no value.
 """
 
@@ -94,7 +94,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What the documents of an index say together."""
+    """The sum of the documents of an index."""
 
     total: Usage = Usage()
     """All of them added up."""
@@ -127,10 +127,10 @@ class UsageLog:
         self._folder = f"{folder}{_FOLDER}"
 
     def write(self, session: str, usage: Usage) -> None:
-        """Say what a session did so far.
+        """Record what a session did so far.
 
         Args:
-            session: token of the session; it takes the place of what it said before.
+            session: token of the session; it takes the place of what it recorded before.
             usage: its sums.
 
         Raises:
@@ -152,7 +152,7 @@ class UsageLog:
         return Recorded(add_up(found), len(found), len(documents) - len(found))
 
     def last_used(self) -> EpochNanos:
-        """When a query last used the index; `NEVER` when nobody said so.
+        """When a query last used the index; `NEVER` when no session recorded it.
 
         Raises:
             StorageError: the store does not answer.

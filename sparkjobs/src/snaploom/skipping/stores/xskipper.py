@@ -7,11 +7,11 @@
 <base>/<sha256 of the table's identifier>/_snaploom   whose it is: the folder of the native store
 ```
 
-The directory follows a commit and is no part of it: when it cannot be written, the operation says
-so, the index counts all the same, and the next refresh writes the directory even where it finds
+The directory follows a commit and is no part of it: when it cannot be written, the operation logs
+that, the index counts all the same, and the next refresh writes the directory even where it finds
 nothing else to do.
 
-Where the directory lies follows from the name of the table, which a state may only say. So each
+Where the directory lies follows from the name of the table, which a state may only name. So each
 directory has an owner, and no other index replaces or removes it.
 """
 
@@ -55,7 +55,7 @@ FORM = "XSKIPPER"
 """`SkippingDefinition.form` of such an index."""
 
 MARK = "_xskipper"
-"""Object that says what the directory was last written from."""
+"""Object that identifies what the directory was last written from."""
 
 OWNER = "_snaploom"
 """Object of the directory that names the folder of the index that it belongs to."""
@@ -237,9 +237,9 @@ def _place(definition: SkippingDefinition | None) -> str:
 
 
 def _digest(state: StoredState) -> bytes:
-    """Tells apart states of which the directory would be another."""
+    """Identifies states by the directory that they would give."""
     definition = state.definition
-    said = (
+    facts = (
         definition
         and (
             [(i.index_id, i.type, i.terms, i.parameters, i.key_label) for i in definition.indexes],
@@ -249,7 +249,7 @@ def _digest(state: StoredState) -> bytes:
         ),
         state.segments,
     )
-    return hashlib.sha256(repr(said).encode()).hexdigest().encode()
+    return hashlib.sha256(repr(facts).encode()).hexdigest().encode()
 
 
 class _Below:

@@ -1,6 +1,6 @@
 """From the setting `spark.snaploom.skipping.kms` to a key management service.
 
-The setting is a URL whose scheme says which service: `vault+https://vault:8200/v1/transit`. Others
+The setting is a URL whose scheme names the service: `vault+https://vault:8200/v1/transit`. Others
 register in the entry-point group `snaploom.skipping.kms`: the name is the scheme, the value a
 function from the rest of the URL to a `KeyService`. Keys never stand in the setting.
 """

@@ -73,7 +73,7 @@ class VaultKeyService:
             raise _refused(label, "an answer that is no key") from None
 
     def _ask(self, verb: str, label: str, question: Mapping[str, str], field: str) -> str:
-        # Causes are not kept: what the service says may quote the question.
+        # Causes are not kept: answers of the service may quote the request.
         try:
             found = post(
                 f"{self._url}/{verb}/{quote(label, safe='')}",

@@ -38,7 +38,7 @@ class Decoded:
     """One index of one part file."""
 
     data_type: str | None
-    """Spark type of its values; None where neither store nor values tell."""
+    """Spark type of its values; None where neither store nor values show it."""
     parts: dict[str, pa.Array]
     """Columns by their names without the position."""
     reason: str = ""
@@ -46,7 +46,7 @@ class Decoded:
 
 
 def decode(column: pa.Array, index: StoredIndex, calendar: Calendar) -> Decoded:
-    """The column of an index; what cannot be read is unknown, and why is told."""
+    """The column of an index; what cannot be read is unknown, with the reason."""
     is_java = pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)
     match index.name:
         case layout.BLOOM if is_java:
@@ -67,7 +67,7 @@ def _is_list(column_type: pa.DataType) -> bool:
 
 
 def nothing_known(part: str, part_type: pa.DataType, count: int) -> pa.Array:
-    """A part's column for files about which an index says nothing."""
+    """A part's column for files about which an index has nothing."""
     return pa.repeat(False, count) if part in (KNOWN, PRESENT) else pa.nulls(count, part_type)
 
 
@@ -87,7 +87,7 @@ def _bounds(column: pa.Array, index: StoredIndex, calendar: Calendar) -> Decoded
         if name in names
     ]
     if len(kept) != 2 or kept[0] is None or kept[1] is None:
-        return _unknown(column, index, "its values have another type than the schema says")
+        return _unknown(column, index, "its values have another type than in the schema")
     present = pc.or_(kept[0].is_valid(), kept[1].is_valid())
     minimum, maximum = (pc.if_else(_sure(each, data_type, calendar), each, None) for each in kept)
     known = pa.repeat(True, len(column))
@@ -104,7 +104,7 @@ def _sets(column: pa.Array, index: StoredIndex, calendar: Calendar) -> Decoded:
     rows = pc.list_parent_indices(column)
     values = from_store(pc.list_flatten(column), data_type)
     if values is None:
-        return _unknown(column, index, "its values have another type than the schema says")
+        return _unknown(column, index, "its values have another type than in the schema")
     rows, values = rows.filter(values.is_valid()), values.drop_null()
     doubtful = rows.filter(pc.invert(_sure(values, data_type, calendar)))
     everyone = pa.array(range(len(column)), rows.type)
@@ -148,7 +148,7 @@ def _both_bounds(data: bytes) -> list[TypedValue]:
 def _old(
     column: pa.Array, index: StoredIndex, read: Callable[[bytes], list[TypedValue]]
 ) -> Decoded:
-    """Version 0: Java objects, which alone tell the type of their values."""
+    """Version 0: Java objects, which have the type of their values."""
     found: list[list[TypedValue] | None] = []
     reason = ""
     for data in column.to_pylist():

@@ -1,7 +1,7 @@
 """A metadata store as a folder: read whole, replaced whole.
 
 A folder of plain files cannot be replaced in one step. The order is chosen by what a reader of the
-reference would make of the middle:
+reference would derive from the middle:
 
 * New part files have the same columns as the old ones: they are written first, then the old ones
   are deleted. In between a file may have two rows. The reference drops a file only where none of
@@ -55,7 +55,7 @@ class Written:
     rows: int
     """Files with a row."""
     left_out: int
-    """Files without one, because some index says nothing about them (or not in this form)."""
+    """Files without one, because some index has nothing about them (or not in this form)."""
     bytes: int
     """Size of the part files."""
 
@@ -105,7 +105,7 @@ class XskipperDirectory:
                 part = known.slice(start, PART_ROWS)
                 encoded.append(write_part(part, layout, self._encryption(definition, layout)))
         if not encoded:
-            # A store without rows still says which indexes there are.
+            # A store without rows still lists its indexes.
             nothing = stored_rows(NO_FILES, definition, layout)
             encoded.append(write_part(nothing, layout, self._encryption(definition, layout)))
         self._replace(encoded, layout)

@@ -29,7 +29,7 @@ _PRIMITIVES = {
 
 
 class StreamInvalid(ValueError):
-    """Not a stream that can be read here; the message says what was met."""
+    """Not a stream that can be read here; the message describes what was met."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What a metadata store says of itself: version, table, indexes, partition columns, keys.
+"""What a metadata store declares: version, table, indexes, partition columns, keys.
 
 All of it is in the metadata of the schema's fields; see `schemajson`.
 """
@@ -56,7 +56,7 @@ class StoredIndex:
     column: str
     """The column of the store that holds it."""
     data_type: str | None
-    """Spark type of its values; None where the store does not tell (blooms, version 0)."""
+    """Spark type of its values; None where the store does not have it (blooms, version 0)."""
     parameters: tuple[tuple[str, str], ...] = ()
     """Parameters by their names since version 3, in order of names."""
     key_label: str = ""
@@ -82,10 +82,10 @@ class Encryption:
 
 @dataclass(frozen=True)
 class Layout:
-    """What a store says of itself."""
+    """What a store declares."""
 
     version: int
-    """0 to 4; 0 where it does not say."""
+    """0 to 4; 0 where it has none."""
     table_identifier: str
     """The table, see `objectnames`."""
     indexes: tuple[StoredIndex, ...]
@@ -97,7 +97,7 @@ class Layout:
 
 
 def read_layout(schema: StructType) -> Layout:
-    """What a schema says.
+    """What a schema declares.
 
     Raises:
         IndexUnreadable: it is of a newer version, or not of a metadata store.
@@ -169,7 +169,7 @@ def check_keys(layout: Layout, leaves: Mapping[str, tuple[str, ...]]) -> None:
     """Refuse a store whose indexes name other keys than its column key list (rule S29).
 
     Args:
-        layout: what the store says.
+        layout: what the store declares.
         leaves: leaf paths of its Parquet schema by the name of the column.
 
     Raises:

@@ -1,6 +1,6 @@
 """Where a metadata store lies, by the reference's four kinds of locations.
 
-Pure: whoever asks brings the properties of table and database. A table's own property names the
+Pure: the caller brings the properties of table and database. A table's own property names the
 store itself; a database's names a base path. Properties of the reference's predecessor are read
 where the newer ones are absent.
 """
@@ -17,7 +17,7 @@ LOCATION = "io.xskipper.parquet.mdlocation"
 """Property (and parameter) that names the location."""
 
 LOCATION_KIND = "io.xskipper.parquet.mdlocation.type"
-"""Parameter that says what `LOCATION` means."""
+"""Parameter that decides what `LOCATION` means."""
 
 OLD_LOCATION = "spark.ibm.metaindex.parquet.mdlocation"
 """The same property, of the predecessor."""

@@ -56,7 +56,7 @@ def virtual_name(partition_column: str) -> str:
 
 
 def check_names(leaves: Mapping[str, Sequence[str]], others: Iterable[str]) -> None:
-    """Refuse columns of which one cannot be told from another.
+    """Refuse columns whose names are ambiguous.
 
     The reference finds the leaf columns that an index's key encrypts by the prefix of their
     paths, and Spark resolves names without regard to case. So no index's name may begin another
@@ -100,7 +100,7 @@ def check_key_list(labels: Iterable[str], leaves: Iterable[str]) -> None:
 
 def _clash(name: str, other: str) -> IndexNotPossible:
     return IndexNotPossible(
-        "two columns of the metadata store cannot be told apart by the beginning of their names",
+        "two columns of the metadata store cannot be distinguished by the beginning of their names",
         found=f"{name} and {other}",
         expected="no name that another one begins with",
         hint="leave one of the two indexes out, rename a column, or keep the index as NATIVE",

@@ -1,6 +1,6 @@
 """What version 0 holds: Java objects of the reference's metadata classes, with boxed values.
 
-Read is what says plainly what it means. A `java.sql.Date` is midnight in a time zone that nobody
+Only unambiguous values are read. A `java.sql.Date` is midnight in a time zone that nobody
 stored, so dates are unknown, as is every class that is not named here.
 """
 

@@ -1,7 +1,7 @@
 """Values of partition columns, from the names of folders.
 
-Only the reference's partition filter reads them. Where a name does not say plainly what the value
-is (a timestamp is told in a session's time zone), it stays NULL: the reference then takes the file
+Only the reference's partition filter reads them. Where a name does not show plainly what the value
+is (a timestamp has a session's time zone), it stays NULL: the reference then takes the file
 for one that is not indexed, and reads it.
 """
 

@@ -1,8 +1,8 @@
 """Reading a metadata store of version 0 to 4, from any number of part files.
 
 Columns and types of indexes come from the metadata of the schema, never from names of columns. A
-NULL struct or array says that the file has no non-null value; a NULL bloom, a value that cannot be
-decoded and a row that is not there say nothing. Rows that contradict one another about the same
+NULL struct or array means that the file has no non-null value; a NULL bloom, a value that cannot be
+decoded and a row that is not there mean nothing. Rows that contradict one another about the same
 file (a refresh that was killed between two forms) are left out, too: it stays unknown.
 """
 
@@ -46,7 +46,7 @@ class StoredMetadata:
     """Everything that a store holds."""
 
     layout: Layout
-    """What it says of itself; of several parts, the newest version and the indexes of all."""
+    """What it declares; of several parts, the newest version and the indexes of all."""
     rows: pa.Table
     """Rows as `storedrows` describes them, each file once."""
     left_out: tuple[str, ...] = ()
@@ -190,8 +190,8 @@ def _rows(table: pa.Table, layout: Layout, calendar: Calendar) -> StoredMetadata
         if decoded.reason:
             left_out.append(f"{index.label}: {decoded.reason}")
     rows = pa.table(columns)
-    told = replace(layout, indexes=tuple(indexes))
-    return StoredMetadata(told, rows.filter(pc.is_valid(rows[PATH])), tuple(left_out))
+    described = replace(layout, indexes=tuple(indexes))
+    return StoredMetadata(described, rows.filter(pc.is_valid(rows[PATH])), tuple(left_out))
 
 
 def _column(table: pa.Table, name: str) -> pa.Array:

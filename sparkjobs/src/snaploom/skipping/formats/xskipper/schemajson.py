@@ -1,7 +1,7 @@
 """Spark's schema as JSON, with the metadata of each field: where a store keeps what it means.
 
 Spark writes it into the footer of every Parquet file under `ROW_METADATA`. Types of values are
-told here by their `catalogString`, as `snaploom.skipping.core.terms` does.
+given here as their `catalogString`, as `snaploom.skipping.core.terms` does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ROW_METADATA = b"org.apache.spark.sql.parquet.row.metadata"
 """Footer key of the schema."""
 
 SPARK_VERSION = b"org.apache.spark.version"
-"""Footer key of the Spark that wrote, which tells the calendar of old dates and timestamps."""
+"""Footer key of the Spark that wrote, which decides the calendar of old dates and timestamps."""
 
 JsonObject = Mapping[str, object]
 

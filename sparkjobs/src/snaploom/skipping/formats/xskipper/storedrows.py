@@ -5,7 +5,7 @@
 | `path` | large_string | the file, as the store names it |
 | `modified` | int64 | its modification time, ms since 1970 |
 | `p0`, `p1` ... | by type | value of each partition column |
-| `0.known`, `1.known` ... | bool | whether the index says anything about the file |
+| `0.known`, `1.known` ... | bool | whether the index has anything about the file |
 | `0.present` ... | bool | whether the file has a non-null value |
 | `0.min`, `0.max` | by type | minmax: bounds, null where the store has none |
 | `0.set` | list by type | valuelist: every value, null where unknown |
@@ -38,7 +38,7 @@ def partition_column(position: int) -> str:
 
 
 def kept_type(data_type: str | None) -> pa.DataType:
-    """Arrow type of kept values; null where the type cannot be kept or is not told."""
+    """Arrow type of kept values; null where the type cannot be kept or is not known."""
     return (arrow_type(data_type) if data_type is not None else None) or pa.null()
 
 

@@ -64,7 +64,7 @@ _DEFAULT_CATALOG = "spark_catalog."
 
 
 def layout_of(definition: SkippingDefinition) -> Layout:
-    """What a store of version 4 says of an index.
+    """What a store of version 4 declares of an index.
 
     Raises:
         IndexNotPossible: the store cannot hold it; every reason is named.

@@ -1,7 +1,7 @@
 """Values of a metadata store, from and to the form in which Snaploom keeps them.
 
 Dates before 1582-10-15 and timestamps before 1900 mean another day or moment when an old Spark
-wrote them (in the calendar that was used until then). Where a file does not say that a new Spark
+wrote them (in the calendar that was used until then). Where a file does not show that a new Spark
 wrote it, such values are unknown (rule S16).
 """
 
@@ -26,12 +26,12 @@ mean times agree; Spark's own limit (`RebaseDateTime.lastSwitchJulianTs`)."""
 _LEGACY_DATES = b"org.apache.spark.legacyDateTime"
 _LEGACY_INT96 = b"org.apache.spark.legacyINT96"
 _NEW_DATES, _NEW_INT96 = (3, 0), (3, 1)
-"""Spark versions that write the calendar of today unless a footer key says otherwise."""
+"""Spark versions that write the calendar of today unless a footer key names another."""
 
 
 @dataclass(frozen=True)
 class Calendar:
-    """Which old values of a file mean what they say."""
+    """Which old values of a file are in today's calendar."""
 
     dates: bool
     """Dates of any time."""

@@ -1,6 +1,6 @@
 """Writing a metadata store of version 4, as the reference does and reads it.
 
-A row says everything about its file or nothing: only a bloom column has a way to say "unknown".
+A row has everything about its file or nothing: only a bloom column can be "unknown".
 So a file about which one index knows nothing has no row at all, and the reference reads it, as it
 reads every file that it has no row for.
 """
@@ -43,12 +43,12 @@ from snaploom.skipping.formats.xskipper.storedrows import (
 from snaploom.skipping.formats.xskipper.values import store_type, to_store
 
 CALENDAR_VERSION = b"3.5.0"
-"""Told as the Spark that wrote: dates and timestamps are of today's calendar, which readers of
+"""Written as the version of Spark: dates and timestamps are of today's calendar, which readers of
 Spark 3 refuse to guess for values before 1900."""
 
 
 def complete(rows: pa.Table, layout: Layout) -> pa.Table:
-    """Rows that say something about every index but blooms; the others cannot be written."""
+    """Rows with values for every index but blooms; the others cannot be written."""
     keep = pa.repeat(True, rows.num_rows)
     for position, index in enumerate(layout.indexes):
         if index.name != BLOOM:
@@ -63,7 +63,7 @@ def write_part(
 
     Args:
         rows: from `complete`, as `storedrows` describes them.
-        layout: what the store says of itself.
+        layout: what the store declares.
         encryption: for one file; None for no encryption.
 
     Raises:

@@ -15,7 +15,7 @@ session, so `register` takes the settings as they are then: register again after
 Filters are pushed down where the session's `spark.sql.python.filterPushdown.enabled` is true. Spark
 has one such setting for all Python data sources: where it is true each of them is asked for its
 filters, in one more start of a Python worker while a query is planned; where it is not, Spark
-refuses any that takes filters. `register` sets it unless the session says false; enabling skipping
+refuses any that takes filters. `register` sets it unless the session sets false; enabling skipping
 leaves it as it is.
 """
 
@@ -217,7 +217,7 @@ class FlintWriter(DataSourceArrowWriter):
 def register(spark: SparkSession) -> None:
     """Make `format("flint")` known to a session, with its `spark.datasource.flint.*` settings.
 
-    Filters are pushed down from then on, in all Python data sources of the session, unless it says
+    Filters are pushed down from then on, in all Python data sources of the session, unless it sets
     `spark.sql.python.filterPushdown.enabled=false`.
     """
     if PUSH_DOWN not in spark.conf.getAll:
@@ -227,10 +227,10 @@ def register(spark: SparkSession) -> None:
 
 def offer(spark: SparkSession) -> None:
     """As `register` does, without changing any setting of the session."""
-    said = spark.conf.getAll
+    options = spark.conf.getAll
     settings = {
         name.removeprefix(SETTINGS_PREFIX): value
-        for name, value in said.items()
+        for name, value in options.items()
         if name.startswith(SETTINGS_PREFIX)
     }
     # A class of its own for each session: it travels to workers by value, with the settings.

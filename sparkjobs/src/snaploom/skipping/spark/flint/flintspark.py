@@ -1,4 +1,4 @@
-"""Flint's builder of skipping indexes, over the same engine as every other door.
+"""Flint's builder of skipping indexes, over the same engine as every other interface.
 
 ```python
 flint = FlintSpark(spark, location="opensearch://search:9200")

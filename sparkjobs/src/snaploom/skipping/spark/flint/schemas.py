@@ -89,7 +89,7 @@ def schema_of(properties: Mapping[str, Any], outer: str = "") -> StructType:
 def _inner_schema(name: str, field: Mapping[str, Any]) -> StructType:
     if not field.get("properties"):
         raise IndexNotPossible(
-            f"the mapping does not tell the fields of {name}",
+            f"the mapping does not contain the fields of {name}",
             found="an object without properties",
             hint="give a schema",
         )

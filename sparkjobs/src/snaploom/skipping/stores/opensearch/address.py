@@ -1,4 +1,4 @@
-"""The URI of a declared OpenSearch: one text names it at every door, with no secret in it."""
+"""The URI of a declared OpenSearch: one text names it in every interface, with no secret in it."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ Json = dict[str, Any]
 T = TypeVar("T")
 
 # The library logs each failure with a traceback, which Python prints where nobody configured logs.
-# Whoever did still gets it.
+# Callers of these still get it.
 logging.getLogger("opensearch").addHandler(logging.NullHandler())
 
 _QUIETLY_ABSENT = {"ignore": (HTTPStatus.NOT_FOUND.value,)}
@@ -308,7 +308,7 @@ def _authorities(options: OpenSearchOptions) -> ssl.SSLContext | None:
 
 
 def _user(options: OpenSearchOptions) -> dict[str, str]:
-    """The header of auth basic, in UTF-8; the library's own takes Latin-1 alone."""
+    """The header of auth basic, in UTF-8; the library's own takes only Latin-1."""
     if options.auth is not Auth.BASIC:
         return {}
     pair = f"{options.username}:{options.password}".encode()

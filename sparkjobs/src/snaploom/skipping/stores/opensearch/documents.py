@@ -7,7 +7,7 @@
 ```
 
 `row` is exact and is not indexed by OpenSearch; what is null is left out. Binary values are base64,
-decimals text, NaN and infinity text. A Bloom filter is not said twice: where Flint's field has its
+decimals text, NaN and infinity text. Bloom filters are not kept twice: where Flint's field has its
 bytes, `row` names the field.
 """
 

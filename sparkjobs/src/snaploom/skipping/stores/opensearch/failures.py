@@ -31,10 +31,10 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
 """Seconds before the next try, doubled each time; a random part keeps writers apart."""
 
 _NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
-"""What OpenSSL says when the other side speaks plain HTTP."""
+"""The message of OpenSSL for a server of plain HTTP."""
 
 PASSING = frozenset({429, 502, 503, 504})
-"""HTTP statuses that say "later"."""
+"""HTTP statuses that mean "later"."""
 
 MISUNDERSTOOD = (
     LookupError, TypeError, ValueError, AttributeError, StopIteration, RecursionError, MemoryError,
@@ -179,7 +179,7 @@ def _untrusted(message: str, problem: ssl.SSLError | None) -> IndexStoreFailed:
 
 
 def _of_tls(error: SSLError) -> ssl.SSLError | None:
-    """What OpenSSL said; the library wraps it twice."""
+    """The message of OpenSSL; the library wraps it twice."""
     inner: object = error.info
     while isinstance(inner, BaseException):
         if isinstance(inner, ssl.SSLError):
@@ -195,7 +195,7 @@ def _is_lasting(problem: ssl.SSLError | None) -> bool:
 
 
 def reason_of(error: TransportError) -> str:
-    """What the server says, in one line: type and reason of the first cause."""
+    """The message of the server, in one line: type and reason of the first cause."""
     info = error.info
     if not isinstance(info, dict) or not isinstance(info.get("error"), dict):
         return str(error.error)

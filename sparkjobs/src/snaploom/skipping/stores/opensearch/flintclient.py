@@ -146,7 +146,7 @@ class FlintClient:
         return self._client.exists(name)
 
     def get_index_metadata(self, name: str) -> FlintMetadata:
-        """What an index says about itself, in either form.
+        """Metadata of an index, in either form.
 
         Raises:
             IndexNotFound: there is none.

@@ -1,7 +1,7 @@
 """What readers of Flint see of a row: the fields of its columns, in types of OpenSearch.
 
 Flint drops a file when no document of it matches, and knows no "unknown" for most kinds. A row
-that cannot be told whole in Flint's fields (bounds that were cut, NaN and infinity, a text that is
+that do not fit whole in Flint's fields (bounds that were cut, NaN and infinity, a text that is
 too long, a year beyond 9999) therefore shows no field at all, not even the path: for Flint the file
 is not in the index. What is rounded is rounded outwards: OpenSearch compares milliseconds.
 """
@@ -40,7 +40,7 @@ Row = Mapping[str, object]
 
 
 class NotRepresentable(Exception):
-    """A value that Flint's fields cannot say; never leaves this package."""
+    """A value that Flint's fields cannot hold; never leaves this package."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def mapping_of(shown: ShownIndex) -> dict[str, dict[str, object]]:
 def metadata_of(
     state: StoredState, indexes: tuple[ShownIndex, ...], name: str, form: FlintForm
 ) -> FlintMetadata:
-    """What the mapping says about a state; the definition must be there."""
+    """What the mapping holds about a state; the definition must be there."""
     definition = cast(SkippingDefinition, state.definition)
     columns = [
         FlintColumn(
@@ -124,7 +124,7 @@ def metadata_of(
 
 
 def flint_fields(row: Row, shown: tuple[ShownIndex, ...]) -> dict[str, object]:
-    """The fields of a row, nested as the document is; empty when it cannot be told whole."""
+    """The fields of a row, nested as the document is; empty when it cannot be written whole."""
     document: dict[str, object] = {}
     try:
         for one in shown:
@@ -154,17 +154,17 @@ def _shown_values(row: Row, shown: ShownIndex) -> tuple[object, ...]:
     if index.type == "VALUE_SET":
         # Flint takes a missing set as "over the limit", which keeps the file.
         members = cast("list[object] | None", kept[0])
-        return (members and [_told(index, member) for member in members],)
+        return (members and [_field_value(index, member) for member in members],)
     if values and any(value is None for value in kept):
         raise NotRepresentable
     if index.type == "BLOOM_FILTER":
         return (None if kept[0] is None else base64.b64encode(cast(bytes, kept[0])).decode(),)
     if index.type == "PARTITION":
-        return (None if kept[0] is None else _told(index, kept[0]),)
+        return (None if kept[0] is None else _field_value(index, kept[0]),)
     least, greatest = kept
     return (
-        None if least is None else _told(index, least, _floor),
-        None if greatest is None else _told(index, greatest, _ceiling),
+        None if least is None else _field_value(index, least, _floor),
+        None if greatest is None else _field_value(index, greatest, _ceiling),
     )
 
 
@@ -188,7 +188,7 @@ def _exactly(micros: int) -> int:
     return micros
 
 
-def _told(
+def _field_value(
     index: IndexDefinition, value: object, rounded: Callable[[int], int] = _exactly
 ) -> object:
     """A value as its field takes it."""

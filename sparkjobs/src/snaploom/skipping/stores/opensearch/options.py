@@ -2,7 +2,7 @@
 
 Names and defaults are those of Flint's `spark.datasource.flint.*` settings, without that prefix.
 Beyond Flint's: `username` and `password` for auth basic (Flint's `auth.username` and
-`auth.password` say the same), `service`, `ca_file` and `timeout_seconds`.
+`auth.password` are aliases), `service`, `ca_file` and `timeout_seconds`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class RefreshPolicy(StrEnum):
     """When written documents become visible to searches; values are OpenSearch's."""
 
     NONE = "false"
-    """Whenever OpenSearch refreshes, within a second unless it was told otherwise."""
+    """Whenever OpenSearch refreshes, within a second unless that is configured."""
     IMMEDIATE = "true"
     """At once."""
     WAIT_UNTIL = "wait_for"

@@ -20,7 +20,7 @@ KEEP_ALIVE = "5m"
 """How long OpenSearch keeps a moment after the last page was asked for."""
 
 MOST_HITS = 20_000_000
-"""Documents of one index that are read: a server may say without end that there are more."""
+"""Documents of one index that are read: a server may announce more without end."""
 
 EVERYTHING: Mapping[str, object] = {"match_all": {}}
 """The query that every document matches."""

@@ -36,7 +36,7 @@ class DocumentReader:
             client: where.
             index: the index of OpenSearch that holds the documents.
             segment: which of them.
-            definition: tells columns and types.
+            definition: has columns and types.
 
         Raises:
             IndexUnreadable: documents are missing, or others than were written.

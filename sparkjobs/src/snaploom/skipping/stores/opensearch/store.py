@@ -1,6 +1,6 @@
 """The store in OpenSearch: one index in Flint's form, and a shared one of our own beside it.
 
-`flint_..._skipping_index` holds one document for each row, with Flint's fields for whoever reads
+`flint_..._skipping_index` holds one document for each row, with Flint's fields for those who read
 Flint, and the whole row for us. `snaploom_skipping` holds the states (one document for each index,
 replaced by compare-and-swap), paths that are gone, and rows that complete others.
 
@@ -16,9 +16,9 @@ Why every interleaving is sound:
   differs, the index is unreadable, and every file is kept.
 - A state is one document, written only if it is still the one that was read (`if_seq_no`,
   `if_primary_term`; the first one by create). Of racing commits one wins; the others read again.
-  When an answer is lost, the document itself tells whose it is: each has a token.
-- A document that is there twice says the same twice, since both have one segment and one path.
-- Readers of Flint see documents of all segments. Every document says what was true of some version
+  When an answer is lost, the token of the document identifies its writer.
+- A document that is there twice has equal contents, since both have one segment and one path.
+- Readers of Flint see documents of all segments. Every document shows what was true of some version
   of its file, and a file is kept when any document of it matches: more documents keep more. Rows
   that complete others are folded into Flint's documents *before* the metadata names the new column.
 """
@@ -262,7 +262,7 @@ class OpenSearchIndexStore:
         return (*tables, path_index_name(target.uri), self._name)
 
     def _refuse_others_index(self) -> None:
-        """Leave alone what others made, whatever the state says.
+        """Keep what others made, whatever the state contains.
 
         Raises:
             IndexAlreadyExists: the index of rows has none of ours.
@@ -330,7 +330,7 @@ class OpenSearchIndexStore:
             document = {} if found is None else found.source.get("document")
             piece = document.get("paths") if isinstance(document, dict) else None
             if not isinstance(piece, list) or len(piece) > PATHS_IN_DOCUMENT:
-                break  # fewer paths than the segment says: whoever reads them refuses it
+                break  # fewer paths than the segment has: readers refuse it
             paths += piece
         return paths
 
@@ -352,7 +352,7 @@ class OpenSearchIndexStore:
         definition: SkippingDefinition,
         shown: tuple[ShownIndex, ...],
     ) -> None:
-        """Write what completing rows say into the documents that readers of Flint see."""
+        """Write the values of completing rows into the documents that readers of Flint see."""
         if not any(segment.merges for segment in state.segments):
             return
         files = self.open(state)

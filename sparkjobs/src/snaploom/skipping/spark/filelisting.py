@@ -1,4 +1,4 @@
-"""Files of a folder as their names and the session tell them, without looking into any of them."""
+"""Files of a folder as known from their names and the session, without looking into any of them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _INFERRED = frozenset({"csv", "json", "orc", "parquet"})
 
 
 @dataclass(frozen=True)
-class Outline:
-    """Behind the port `FileOutline`."""
+class FolderListing:
+    """Behind the port `FileListing`."""
 
     spark: SparkSession
     """The user's session."""
@@ -62,10 +62,10 @@ class Outline:
         return only_chosen(session, where, partition_columns(self.header), self.listed)
 
 
-def outline_of(
+def file_listing_of(
     spark: SparkSession, path: str, file_format: str, options: Mapping[str, str]
-) -> Outline | None:
-    """The outline of a folder.
+) -> FolderListing | None:
+    """The listing of a folder.
 
     Args:
         spark: the user's session.
@@ -74,7 +74,7 @@ def outline_of(
         options: reader options.
 
     Returns:
-        None where Spark needs no look into files, or opening the target has to tell what is wrong.
+        None where Spark needs no look into files, or opening the target reports what is wrong.
     """
     if file_format.lower() not in _INFERRED:
         return None
@@ -96,4 +96,6 @@ def outline_of(
         format=str(header["format"]),
         options=tuple(sorted(options.items())),
     )
-    return Outline(spark, target, header, list_relation(rule, frame, partition_columns(header)))
+    return FolderListing(
+        spark, target, header, list_relation(rule, frame, partition_columns(header))
+    )

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
 from snaploom.models.skippingindex import RefreshMode
+from snaploom.skipping.spark.filelisting import file_listing_of
 from snaploom.skipping.spark.indexbuilder import IndexBuilder, skipping_index
-from snaploom.skipping.spark.outline import outline_of
 
 OPTIONS = {"csv": {"header": "true", "inferSchema": "true"}, "json": {}, "orc": {}, "parquet": {}}
 
@@ -120,13 +120,13 @@ def test_other_options_of_the_reader_are_noticed(
 def test_an_outline_says_what_opening_says_of_partitions(
     spark: SparkSession, built: IndexBuilder, folder: Path, file_format: str
 ) -> None:
-    outline = outline_of(spark, str(folder), file_format, OPTIONS[file_format])
+    listing = file_listing_of(spark, str(folder), file_format, OPTIONS[file_format])
     definition = built.describe().definition
-    assert outline is not None
+    assert listing is not None
     assert definition is not None
-    assert outline.target == definition.target
-    assert outline.reads_alike(definition)
-    assert outline.list_files("day > DATE '2020-01-01'").num_rows == 2
+    assert listing.target == definition.target
+    assert listing.reads_alike(definition)
+    assert listing.list_files("day > DATE '2020-01-01'").num_rows == 2
 
 
 @pytest.mark.parametrize("path", ["gone", "[0-9]*"])
@@ -136,4 +136,4 @@ def test_there_is_no_outline_of_what_cannot_be_opened(
     for name in ("1", "2"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.json").write_text(json.dumps({"id": 1}))
-    assert outline_of(spark, str(tmp_path / path), "json", {}) is None
+    assert file_listing_of(spark, str(tmp_path / path), "json", {}) is None
