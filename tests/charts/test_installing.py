@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import shlex
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +12,6 @@ from support.chart import CHART, NAMESPACE, RELEASE, HelmFailed, Raw
 from support.cluster import Cluster
 from support.clusterkubectl import KubectlFailed
 from support.helmrelease import Release, earliest_chart
-from support.pages import DOCS, blocks_of
 
 from snaploom.models.crds import crd_name
 from snaploom.models.kinds import KINDS
@@ -123,23 +119,6 @@ def test_definitions_that_the_command_line_applied_are_taken_over(release: Relea
     labels = release.cluster.kubectl.get("crd", CRDS[0])["metadata"]["labels"]
     assert labels["app.kubernetes.io/managed-by"] == "Helm"
     release.upgrade({"logs": {"level": "debug"}})
-
-
-def test_definitions_that_bear_its_marks_are_taken_over_by_an_older_helm(
-    release: Release, tmp_path: Path
-) -> None:
-    release.cluster.install_crds()
-    (recipe,) = (each.text for each in blocks_of(DOCS / "how-to/install.md")
-                 if each.text.startswith("crds="))  # fmt: skip
-    program = f'#!/bin/sh\nexec {shlex.join(release.cluster.kubectl.program)} "$@"\n'
-    (tmp_path / "kubectl").write_text(program)
-    (tmp_path / "kubectl").chmod(0o755)
-    path = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
-    subprocess.run(["bash", "-eo", "pipefail", "-c", recipe], env=path, check=True)
-    before = uids(release.cluster, "crd")
-    release.upgrade({})
-    after = uids(release.cluster, "crd")
-    assert {name: after.get(name) for name in before} == before
 
 
 def test_the_same_chart_again_changes_nothing(release: Release) -> None:
