@@ -1,6 +1,7 @@
 """What holds for every folder of tests; fixtures of theirs are in tests/support/*fixtures.py."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,11 @@ _FIXTURES = ("clusterfixtures", "databasefixtures", "sparkfixtures", "storefixtu
 # over the proofs). Options of the user's go before.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
+
+# Compiled modules are kept, those with rewritten assertions too, whatever the environment says:
+# else each process of a run compiles 600 files of ours again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 _OF_CLUSTERS = {"argo_cd", "chaos", "charts", "cluster", "controller", "gitops", "whole_way"}
 """Folders of tests that start servers of Kubernetes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from itertools import chain
 from zoneinfo import ZoneInfo
@@ -73,17 +73,22 @@ def minutes(first: datetime, last: datetime) -> Iterator[datetime]:
 
 def matches(schedule: str, time: datetime) -> bool:
     minute, hour, day, month, weekday = schedule.split()
-    is_last = (time + timedelta(days=1)).day == 1
-    of_month = is_last if day == "L" else time.day in numbers(day, 1, 31)
-    named = weekday.replace("SUN", "0").replace("7", "0")
-    of_week = time.isoweekday() % 7 in numbers(named, 0, 6)
-    is_both = "*" in (day[0], weekday[0])
     return (
         time.minute in numbers(minute, 0, 59)
         and time.hour in numbers(hour, 0, 23)
         and time.month in numbers(month, 1, 12)
-        and (of_month and of_week if is_both else of_month or of_week)
+        and is_due_on(day, weekday, time.date())
     )
+
+
+@cache
+def is_due_on(day: str, weekday: str, date: date) -> bool:
+    is_last = (date + timedelta(days=1)).day == 1
+    of_month = is_last if day == "L" else date.day in numbers(day, 1, 31)
+    named = weekday.replace("SUN", "0").replace("7", "0")
+    of_week = date.isoweekday() % 7 in numbers(named, 0, 6)
+    is_both = "*" in (day[0], weekday[0])
+    return of_month and of_week if is_both else of_month or of_week
 
 
 @cache
