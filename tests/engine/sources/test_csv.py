@@ -106,6 +106,33 @@ def test_values_are_the_same_under_other_options(spark, tmp_path, options):
     assert sorted(rows_of(spark, tmp_path / "*", formatOptions=options)) == sorted(TRICKY)
 
 
+@pytest.mark.parametrize("encoding", ["UTF-16", "UTF-16BE", "UTF-32"])
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_wide_characters_on_plain_lines_are_read(spark, tmp_path, encoding, ending):
+    rows = [("1", "Ada"), ("2", "é Ċ 漢")]
+    text = written([("id", "name"), *rows], lineterminator=ending)
+    (tmp_path / "a.csv").write_bytes(text.encode(encoding))
+    options = {"header": "true", "encoding": encoding}
+
+    assert rows_of(spark, tmp_path / "*", formatOptions=options) == rows
+
+
+@pytest.mark.parametrize("text", ["id,name,\n1,Ada,\n", "id,id\n1,2\n"])
+def test_a_header_with_an_empty_or_a_repeated_name_says_what_to_declare(spark, tmp_path, text):
+    (tmp_path / "a.csv").write_text(text)
+    found = failure_of(spark, tmp_path / "*", **HEADER)
+    assert "declare schemaFields with it" in found.hint
+    assert found.found.startswith(text.split("\n")[0].replace(",", ", ").strip())
+    assert "snaploom: no value" not in str(found)
+
+
+def test_empty_files_without_declared_columns_say_what_to_declare(spark, tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"")
+    found = failure_of(spark, tmp_path / "*", **HEADER)
+    assert "have no columns" in str(found)
+    assert "declare schemaFields" in found.hint
+
+
 def test_latin_1_is_read(spark, tmp_path):
     rows = [("é", "two\nlines"), ("ü §", 'a "b"')]
     (tmp_path / "a.csv").write_bytes(written(rows, delimiter="§").encode("latin-1"))

@@ -16,6 +16,7 @@ from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
+from snaploom.engine.sources.csvdialect import NULL_TEXT
 from snaploom.errors import (
     FolderNotWritable,
     Interrupted,
@@ -69,7 +70,8 @@ def _rule(
 
 _HEADER_HINT = (
     "give schemaFields, if they are declared, the names and the order of the header, and write "
-    'files with one header; formatOptions enforceSchema: "true" takes columns by their place'
+    'files with one header; formatOptions enforceSchema: "true" takes columns by their place, also '
+    "where a name of the header is empty or stands twice: declare schemaFields with it"
 )
 _TYPE_HINT = (
     "the file's type differs from the declared or inferred one: correct schemaFields, or rewrite "
@@ -248,7 +250,7 @@ def translate(
     if isinstance(error, SnaploomError):
         return error
     chain = tuple(_messages(error)) or ("",)
-    text = "\n".join(chain)
+    text = "\n".join(chain).replace(NULL_TEXT, "(empty)")
     file = _FILE.search(text)
     for rule in _RULES:
         match = rule.pattern.search(text)

@@ -22,7 +22,8 @@ TYPE_NAMES = {
     "int8": "byte", "smallint": "short", "tinyint": "byte", "varchar": "string", "char": "string",
     "text": "string", "str": "string", "bool": "boolean", "numeric": "decimal", "dec": "decimal",
     "real": "float", "float32": "float", "float64": "double", "bytes": "binary",
-    "datetime": "timestamp", "timestamp_ltz": "timestamp", "void": "null",
+    "datetime": "timestamp", "timestamp_ltz": "timestamp", "timestamp_ntz": "timestampNtz",
+    "datetime64": "timestampNtz", "number": "decimal", "void": "null",
     "interval": "calendarInterval",
 }  # fmt: skip
 """Names of types in SQL and elsewhere, and what they are called in declarations."""
@@ -37,6 +38,9 @@ _UNITS = {
     "day": "day", "w": "week", "week": "week", "mo": "month", "month": "month", "y": "year",
     "yr": "year", "year": "year",
 }  # fmt: skip
+_NUMBER = re.compile(r"-?\d{1,18}(\.\d{1,18})?")
+_PLAIN = re.compile(r"[^\"\\\x00-\x1f`]{1,200}")
+"""Text that stands in double quotes as it is."""
 _CLOCK = ("hour", "minute", "second")
 
 
@@ -48,13 +52,36 @@ def long_form(target: Target, name: str, given: object) -> str:
         name: the field.
         given: what stands there.
     """
-    if not isinstance(given, str) or len(given) > _LONGEST or target is None:
+    if target is None:
+        return ""
+    if isinstance(given, int) and not isinstance(given, bool) and issubclass(target, TimeOffset):
+        return f"write the unit too, such as `{name}: {{day: {given}}}`"
+    if not isinstance(given, str) or len(given) > _LONGEST:
         return ""
     form = _form(target, given.strip())
     if form is not None:
         return f"write `{name}: {flow(form)}`"
     parts = [each for each, is_required in fields_of(target) if is_required]
     return f"write `{name}: {{{parts[0]}: ...}}`" if len(parts) == 1 else ""
+
+
+def plain_form(expected: str, name: str, given: object) -> str:
+    """What to write for a value of the right content in another form; empty where nobody can know.
+
+    Args:
+        expected: what the place expects, in words.
+        name: the field.
+        given: what stands there.
+    """
+    if given is None:
+        return f"give a value, or leave `{name}` out"
+    if expected == "a list":
+        if isinstance(given, str) and _PLAIN.fullmatch(given):
+            return f'write a list: `{name}: ["{given}"]`'
+        return f"write a list: `{name}: [...]`"
+    if isinstance(given, str) and _NUMBER.fullmatch(given) and expected.endswith("number"):
+        return f"write it without quotes: `{name}: {given}`"
+    return ""
 
 
 def flow(value: JsonValue) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from snaploom.loading.longforms import TYPE_NAMES, long_form
+from snaploom.loading.longforms import TYPE_NAMES, flow, long_form, plain_form, type_form
 from snaploom.loading.modelfields import allowed_names, elsewhere, form_at, target_at
 from snaploom.loading.nearmisses import did_you_mean, field_hint, listing, meant_field
 from snaploom.loading.nodes import Node, Segment, join_path, scalar_at
@@ -120,7 +120,7 @@ def _words(
 ) -> dict[str, str]:
     kind, context = details["type"], details.get("ctx", {})
     if kind == "extra_forbidden":
-        return _unknown_field(model, loc)
+        return _unknown_field(model, loc, details["input"])
     if kind == "missing":
         return {
             "code": "SL111",
@@ -134,8 +134,7 @@ def _words(
             "code": "SL112",
             "message": "the value has the wrong type",
             "expected": (form_at(model, loc) if TYPES[kind] == "a mapping" else "") or TYPES[kind],
-            "hint": long_form(target_at(model, loc), str(loc[-1]) if loc else "", details["input"])
-            or _reference_hint(details["input"]),
+            "hint": _form_hint(kind, model, loc, details["input"]),
         }
     if kind in ("enum", "literal_error"):
         return _not_listed(str(context.get("expected", "")), details["input"])
@@ -145,7 +144,7 @@ def _words(
             "message": f"exactly one of these must be given: {context['expected']}",
             "found": str(context["found"]),
             "expected": "exactly one",
-            "hint": "add one of them" if context["found"] == "none" else "keep one of them",
+            "hint": _variant_hint(str(context["found"]), details["input"]),
         }
     if kind == "duplicate_member":
         return {
@@ -167,7 +166,30 @@ def _words(
     }
 
 
-def _unknown_field(model: type[ApiModel], loc: tuple[Segment, ...]) -> dict[str, str]:
+def _form_hint(kind: str, model: type[ApiModel], loc: tuple[Segment, ...], given: object) -> str:
+    """The form that is right for a value of a wrong type; no secret is repeated in it."""
+    name = str(loc[-1]) if loc and isinstance(loc[-1], str) else ""
+    if not name or is_secret(loc):
+        return ""
+    return (
+        long_form(target_at(model, loc), name, given)
+        or _reference_hint(given)
+        or plain_form(TYPES[kind], name, given)
+    )
+
+
+def _variant_hint(found: str, given: object) -> str:
+    """What to do where not exactly one variant is given."""
+    if found != "none":
+        return "keep one of them"
+    parts = given.items() if isinstance(given, dict) else ()
+    empty = [name for name, value in parts if value is None]
+    return f"give `{empty[0]}` a value, `{{}}` for none" if len(empty) == 1 else "add one of them"
+
+
+def _unknown_field(
+    model: type[ApiModel], loc: tuple[Segment, ...], given: object
+) -> dict[str, str]:
     name = str(loc[-1])
     allowed = allowed_names(model, loc[:-1])
     return {
@@ -175,17 +197,22 @@ def _unknown_field(model: type[ApiModel], loc: tuple[Segment, ...]) -> dict[str,
         "message": f"there is no field `{name}` here",
         "found": name,
         "expected": listing(allowed),
-        "hint": _type_hint(model, loc)
+        "hint": _type_hint(model, loc, given)
         or field_hint(name, allowed)
         or _elsewhere_hint(model, name)
         or "remove it",
     }
 
 
-def _type_hint(model: type[ApiModel], loc: tuple[Segment, ...]) -> str:
-    """The name that a type has here, of one that SQL calls otherwise."""
+def _type_hint(model: type[ApiModel], loc: tuple[Segment, ...], given: object) -> str:
+    """The name that a type has here, of one that SQL calls otherwise, or that stands as a value."""
+    if target_at(model, loc[:-1]) is not DataType:
+        return ""
     called = TYPE_NAMES.get(str(loc[-1]).lower())
-    return f"it is called `{called}`" if called and target_at(model, loc[:-1]) is DataType else ""
+    if called:
+        return f"it is called `{called}`"
+    form = type_form(given) if isinstance(given, str) else None
+    return f"write `{flow(form)}`" if form is not None else ""
 
 
 def _elsewhere_hint(model: type[ApiModel], name: str) -> str:

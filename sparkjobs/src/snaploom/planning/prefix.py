@@ -222,7 +222,10 @@ def _tokens(text: str) -> list[str | Capture]:
 def _capture(text: str) -> Capture:
     form = _CAPTURE.fullmatch(text)
     if form is None:
-        raise PrefixInvalid(f"'{{{text}}}' is not a capture of the form {{NAME:TYPE}}")
+        raise PrefixInvalid(
+            f"'{{{text}}}' is not a capture of the form {{NAME:TYPE}}, such as {{day:STRING}}, "
+            f"with one of the types {', '.join(CaptureType)}"
+        )
     if form["type"] not in CaptureType.__members__:
         raise PrefixInvalid(f"'{form['type']}' is not a type; types are {', '.join(CaptureType)}")
     return Capture(form["name"], CaptureType(form["type"]))

@@ -47,6 +47,11 @@ def test_what_cannot_is_one_finding(expression: str, code: str, told: str) -> No
     assert told in finding.found
 
 
+def test_a_misspelt_field_of_a_source_is_answered_with_the_one_that_is_near() -> None:
+    (finding,) = found("max(adress.data.city) IS NOT NULL")
+    assert finding.hint == "did you mean `address`?"
+
+
 def test_clustering_by_what_the_output_does_not_have_is_a_finding() -> None:
     columns = ["data.customer_id", "ADDRESS.data.city", "city"]
     change = {"outputFolder.clusterBy": columns}

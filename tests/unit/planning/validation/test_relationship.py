@@ -111,6 +111,7 @@ def test_queries_that_read_what_is_declared_are_accepted(fields: list[str], quer
         ("a b", "upper(a b)", "`a b`"),
         ("a-b", "upper(a-b)", "`a-b`"),
         ("`a.b`", "upper(a.b)", "`a.b`"),
+        ("a`b", "upper(`a``b`)", "`a``b`"),
     ],
 )
 def test_names_that_need_backticks_are_answered_with_them(

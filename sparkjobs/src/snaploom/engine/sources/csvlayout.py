@@ -90,7 +90,8 @@ def layouts_of(
     for row in found:
         if dialect.is_strict and row[1]:
             raise _not_of_charset(row[0], dialect, resource)
-    special = [row[0] for row in found if row[2]]
+    # Spark finds line ends of more than one byte only in files that it reads as a whole.
+    special = [row[0] for row in found if row[2] or dialect.is_wide]
     if not special:
         return {}
     once_more = numbered(lines.where(sf.col("file").isin(special)), dialect)
@@ -167,7 +168,9 @@ def _second_look(lines: DataFrame, dialect: CsvDialect) -> Iterator[_File]:
             lf=row["lf"] - bool(row["last_is_lf"] and row["crlf"]),
             crlf=row["crlf"],
             is_one_column=not row["has_separator"],
-            needs_whole=row["whole"] or (row["blanks"] and not row["has_separator"]),
+            needs_whole=dialect.is_wide
+            or row["whole"]
+            or (row["blanks"] and not row["has_separator"]),
         )
 
 

@@ -251,6 +251,16 @@ class FileSet:
                 found=shown(uris),
                 hint="correct format or formatOptions, or declare schemaFields",
             )
+        if not found.names and self.declared.schema_fields is None:
+            raise SourceSchemaInvalid(
+                "these files have no columns: they are empty",
+                resource=self.resource,
+                path="spec.hdfsLike.schemaFields",
+                found=shown(uris),
+                expected="columns in a header or in records, or schemaFields",
+                hint="declare schemaFields, so that empty files are no rows of these columns; "
+                "or write the files again, or remove them",
+            )
         try:
             self._check_values(uris, found)
         except (PySparkException, Py4JError) as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snaploom.loading.nearmisses import listing
+from snaploom.loading.nearmisses import did_you_mean, listing
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding
 from snaploom.models.outputdataset import OutputDataset
@@ -84,7 +84,8 @@ def _not_of_output(
             path=path,
             found=", ".join(others),
             expected=f"columns below {listing(fields)}",
-            hint=f"for a column of the root, write {DATA}.{others[0]}; for one of another "
+            hint=did_you_mean(others[0].partition(".")[0], fields)
+            or f"for a column of the root, write {DATA}.{others[0]}; for one of another "
             "source begin with its fieldName",
         )
     ]

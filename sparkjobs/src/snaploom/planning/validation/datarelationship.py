@@ -162,6 +162,8 @@ def _backticks(query: str, names: Iterable[str]) -> str:
         wanted = path_text(split_path(name) or (name,))
         if "`" in wanted and wanted.casefold() not in read:
             odd.append(wanted)
+        elif split_path(name) is None:
+            odd.append(quote(name))
         elif "." in wanted and quote(wanted).casefold() in read:
             # In backticks it is one column, without them a field of a struct.
             odd.append(quote(wanted))
@@ -200,8 +202,10 @@ def _castable(owner: DataRelationship, component: KeyComponent, path: str) -> Fi
             path=path,
             found=f"{type_text(wanted)}, of {component.fields_[0].field_name} "
             f"({type_text(declared)})",
-            expected=f"{type_text(declared)}, string, or a type that it can be cast to",
-            hint="correct castDataType, or convert the field by a query, such as split(a, ',')",
+            expected=" or ".join(dict.fromkeys((type_text(declared), "string")))
+            + ", or another type to which Spark casts the field",
+            hint="correct castDataType (without it, keys are compared as text), or convert the "
+            "field by a query",
         ),
     )
 

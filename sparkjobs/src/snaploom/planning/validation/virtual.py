@@ -73,7 +73,7 @@ def _simple_query(spec: SimpleVirtual, owner: DataSource, path: str, scope: Scop
     return (
         *clause_findings(
             beyond, f"SELECT, WHERE and GROUP BY over {spec.alias}", owner, path,
-            hint="use complexVirtual for queries over several sources",
+            hint="" if facts.beyond_query else "use complexVirtual, over one source or several",
         ),
         *findings,
         *order_findings(facts, owner, path),
