@@ -32,7 +32,6 @@ DAY = 86_400_000_000
 ZONE = DAY
 """How far a local time may be from UTC at most: Java's zones stay within 18 hours, and a day also
 covers clocks that are turned back over midnight."""
-_SECOND = 1_000_000
 _INSTANTS = ("timestamp", "timestamp_ntz")
 _WHOLE_DIGITS = {"tinyint": 2, "smallint": 4, "int": 9, "bigint": 18}
 """Digits before the point with which every decimal fits into a type."""
@@ -59,8 +58,6 @@ def _before(call: Call, spans: Spans, kind: str, data_type: str) -> Spans | None
     if data_type in _INSTANTS and kind == "date":
         zone = ZONE if data_type == "timestamp" else 0
         return spans.mapped(lambda s: scaled(widened(s, zone, zone), Fraction(1, DAY)))
-    if {data_type, kind} == set(_INSTANTS):
-        return spans.mapped(lambda s: widened(s, ZONE, ZONE))
     return None
 
 
@@ -90,8 +87,6 @@ def _from_whole(call: Call, spans: Spans, kind: str, data_type: str) -> Spans | 
         cut = inside.mapped(lambda span: widened(span, 1, 1))
         # A number beyond the type becomes its end, and NaN becomes 0.
         return replace_ends(inside, cut, low, high)
-    if kind == "timestamp" and data_type == "bigint":
-        return spans.mapped(lambda s: widened(scaled(s, Fraction(_SECOND)), 0, _SECOND - 1))
     return None
 
 

@@ -9,7 +9,6 @@ from fractions import Fraction
 
 from snaploom.skipping.core.predicates import Operator
 from snaploom.skipping.core.terms import Value
-from snaploom.skipping.spark.casts import DAY, ZONE
 from snaploom.skipping.spark.expressions import Call, Expression, Literal
 from snaploom.skipping.spark.operands import ColumnTypes, type_of
 from snaploom.skipping.spark.spans import Span, Spans
@@ -31,7 +30,7 @@ _EARLIEST = 1600
 def days_of(
     subject: Expression, operator: Operator, value: Value, types: ColumnTypes
 ) -> tuple[Expression, Spans, str] | None:
-    """The day or instant that is written, the numbers that it may be, and its Spark type.
+    """The day that is written, the numbers that it may be, and its Spark type.
 
     None for whatever is no such text, and for formats that are not known here.
     """
@@ -53,10 +52,9 @@ def days_of(
         case Call("Cast", _, (child,)) if type_of(child, types) == "date":
             part = child
     kind = type_of(part, types)
-    if kind == "date":
-        return part, Spans((Span(Fraction(low - slack), Fraction(high + slack)),)), kind
-    moments = Span(Fraction(low * DAY - ZONE), Fraction((high + 1) * DAY - 1 + ZONE))
-    return (part, Spans((moments,)), kind) if kind == "timestamp" else None
+    if kind != "date":
+        return None
+    return part, Spans((Span(Fraction(low - slack), Fraction(high + slack)),)), kind
 
 
 def _days(value: bytes, form: str) -> tuple[int, int] | None:

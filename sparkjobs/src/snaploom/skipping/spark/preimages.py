@@ -283,14 +283,6 @@ def _weekly(span: Span, thursday: int) -> Span:
     return Span(period=Period(Fraction(7), low - thursday, high - low))
 
 
-def _other_zone(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> Step | None:
-    part = call.children[0]
-    if type_of(part, types) != "timestamp":
-        return None
-    # Both zones may be away from UTC.
-    return part, spans.mapped(lambda span: widened(span, 2 * ZONE, 2 * ZONE)), "timestamp"
-
-
 def _epoch(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> Step | None:
     """Whole seconds and the like since 1970, rounded down."""
     part = call.children[0]
@@ -335,6 +327,5 @@ _RULES: Mapping[str, Rule] = {
     "UnixDate": _same,
     **dict.fromkeys(("LastDay", "NextDay"), _month_end),
     **dict.fromkeys(_WEEKS, _day_of_week),
-    **dict.fromkeys(("FromUTCTimestamp", "ToUTCTimestamp"), _other_zone),
 }
 """By Catalyst class."""
