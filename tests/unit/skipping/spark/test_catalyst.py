@@ -1,5 +1,6 @@
 """Shapes of conditions, one by one; test_catalyst_properties.py compares with an oracle."""
 
+from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
@@ -51,6 +52,7 @@ def text(*filters: object, columns: Columns | None = None) -> str:
 I5 = lit(5, "int")
 FIVE = call("EqualTo", col("i"), I5)
 TEXT = call("StartsWith", col("c"), lit("ab", "string"))
+ABOVE = call("GreaterThan", col("i"), lit(6, "int"))
 NAN = lit("NaN", "double")
 YEAR = call("Year", call("Cast", col("ts"), dataType="date"))
 
@@ -101,7 +103,22 @@ SHAPES = {
     "if": (call("If", FIVE, col("flag"), lit(False, "boolean")), "i = 5 AND flag = true"),
     "case without else": (call("CaseWhen", FIVE, lit(True, "boolean")), "i = 5"),
     "coalesce": (call("Coalesce", FIVE, lit(False, "boolean")), "i = 5"),
-    "coalesce true": (call("Coalesce", FIVE, lit(True, "boolean")), "TRUE"),
+    "coalesce true": (call("Coalesce", FIVE, lit(True, "boolean")),
+                      "i = 5 OR (i IS NULL AND (i = 5) IS NULL)"),
+    "case of values": (call("LessThan", call("CaseWhen", ABOVE, col("i"), I5), lit(0, "int")),
+                       "i > 6 AND i < 0 AND case_when((i > 6), i, 5) < 0"),
+    "nullif": (call("EqualTo", call("If", FIVE, lit(None, "int"), col("i")), lit(7, "int")),
+               "(i <> 5 OR (i IS NULL AND (i = 5) IS NULL)) AND i = 7"
+               " AND if((i = 5), NULL, i) = 7"),
+    "if within": (call("LessThan", call("Add", call("If", ABOVE, col("i"), lit(9, "int")),
+                                        lit(1, "int"), evalMode="ANSI"), I5),
+                  "i > 6 AND i <= 3 AND (if((i > 6), i, 9) + 1) < 5"),
+    "greatest of less": (call("LessThan", call("Greatest", col("i"), lit(3, "int")), I5),
+                         "(i IS NULL OR i <= 4) AND greatest(i, 3) < 5"),
+    "greatest of more": (call("LessThan", call("Greatest", col("i"), lit(8, "int")), I5), "FALSE"),
+    "conditions": (call("EqualTo", FIVE, ABOVE), "(i = 5 AND i > 6) OR (i <> 5 AND i <= 6)"),
+    "narrow": (call("EqualTo", call("Cast", col("i"), dataType="tinyint", evalMode="LEGACY"),
+                    lit(5, "tinyint")), "pmod(i, 256) = 5 AND cast(i as tinyint) = 5"),
     "dropna": (call("AtLeastNNonNulls", col("i"), col("c"), n=2),
                "i IS NOT NULL AND c IS NOT NULL"),
 }  # fmt: skip
@@ -275,3 +292,22 @@ def test_decimal_keeps_its_digits() -> None:
     columns = relation(field("big", "decimal(38,18)"))
     node = call("EqualTo", ["col", "big", "decimal(38,18)"], lit(digits, "decimal(38,18)"))
     assert normal_form(predicate([node], columns)).value == Decimal(digits)
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda node: call("EqualTo", node, FIVE),
+        lambda node: call("EqualNullSafe", ABOVE, call("Not", node)),
+        lambda node: call("If", node, FIVE, ABOVE),
+        lambda node: call("CaseWhen", node, ABOVE, FIVE, ABOVE, FIVE),
+        lambda node: call("Coalesce", node, call("Not", FIVE)),
+    ],
+)
+def test_translation_of_nested_conditions_does_not_explode(
+    around: Callable[[object], list[object]],
+) -> None:
+    node = FIVE
+    for _ in range(25):
+        node = around(node)
+    assert len(text(node)) < 300_000

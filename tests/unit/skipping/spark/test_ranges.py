@@ -8,14 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.catalystrows import ORDER, SYMBOLS, holds
 
-from snaploom.skipping.core.predicates import And, Operator
+from snaploom.skipping.core.predicates import And, Operator, Unknown
 from snaploom.skipping.core.terms import column_term
 from snaploom.skipping.spark.columns import Columns
 from snaploom.skipping.spark.expressions import parse
-from snaploom.skipping.spark.ranges import implied
+from snaploom.skipping.spark.ranges import Surroundings, implied
 
 TYPES = {"dt": "date", "l": "bigint", "dec": "decimal(38,10)", "small": "decimal(4,2)"}
 COLUMNS = Columns(tuple(column_term((name,), data_type) for name, data_type in TYPES.items()))
+AROUND = Surroundings(COLUMNS, lambda *_: Unknown(), lambda *_: Unknown())
 OPERATORS = sorted(SYMBOLS)
 
 
@@ -26,7 +27,7 @@ def column(name: str) -> list[str]:
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("year", [1969, 1970, 1971])
 def test_year_is_a_range_of_days(operator: Operator, year: int) -> None:
-    needs = And(implied(parse(["Year", {}, column("dt")]), operator, year, COLUMNS, "int"))
+    needs = And(implied(parse(["Year", {}, column("dt")]), operator, year, AROUND, "int"))
     for days in range(-800, 800, 7):
         actual = (date(1970, 1, 1) + timedelta(days=days)).year
         if ORDER[SYMBOLS[operator]](actual, year):
@@ -36,7 +37,7 @@ def test_year_is_a_range_of_days(operator: Operator, year: int) -> None:
 
 def check_cast(name: str, value: int | Decimal, operator: Operator, literal: float) -> None:
     cast = parse(["Cast", {"dataType": "double"}, column(name)])
-    needs = And(implied(cast, operator, literal, COLUMNS, "double"))
+    needs = And(implied(cast, operator, literal, AROUND, "double"))
     if ORDER[SYMBOLS[operator]](float(value), literal):
         assert holds(needs, {name: value}) is True
 

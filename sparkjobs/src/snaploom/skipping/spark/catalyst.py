@@ -16,8 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 from typing import cast
 
+from snaploom.skipping.core.ordering import key_of
 from snaploom.skipping.core.predicates import (
     And,
     Comparison,
@@ -36,6 +38,7 @@ from snaploom.skipping.core.predicates import (
 )
 from snaploom.skipping.core.terms import Term, Value
 from snaploom.skipping.spark import likes, nullness, ranges
+from snaploom.skipping.spark.branches import Branch, branches_of
 from snaploom.skipping.spark.columns import Columns
 from snaploom.skipping.spark.conditions import IndexedConditions
 from snaploom.skipping.spark.expressions import (
@@ -74,6 +77,16 @@ _COMPLEMENTS = {
 }
 """Operators under NOT: exact, because Spark's order is total (NaN is greatest)."""
 
+_SIGNS = {
+    Operator.EQ: (0,),
+    Operator.NE: (-1, 1),
+    Operator.LT: (-1,),
+    Operator.LE: (-1, 0),
+    Operator.GT: (1,),
+    Operator.GE: (0, 1),
+}
+"""Signs of differences for which an operator is TRUE."""
+
 MOST_REWRITTEN_VALUES = 50
 """An IN list over an expression becomes a range of the column inside for each value up to this
 length, and one range around all of them beyond it."""
@@ -84,6 +97,15 @@ class _Scope(Columns):
     """The columns, and the conditions about which there are indexes."""
 
     indexed: IndexedConditions = field(default_factory=IndexedConditions)
+
+    @cached_property
+    def surroundings(self) -> ranges.Surroundings:
+        """How parts of expressions are translated."""
+        return ranges.Surroundings(
+            self,
+            holds=lambda condition, negated: _translate(condition, self, negated),
+            is_null=lambda part, data_type: _null(part, data_type, self, is_null=True),
+        )
 
 
 def predicate(
@@ -172,6 +194,8 @@ def _comparison(call: Call, columns: _Scope, negated: bool) -> Predicate:
     if isinstance(constant, Literal) and constant.is_null:
         return NEVER
     if not isinstance(constant, Literal) or isinstance(subject, Literal):
+        if operator is Operator.EQ and _are_conditions(call):
+            return _alike(call, columns, negated)
         return _unknown(call, negated, _why_no_literal(subject, constant))
     if operator is Operator.EQ and isinstance(constant.value, bool):
         return _translate(subject, columns, negated is constant.value)
@@ -183,6 +207,8 @@ def _null_safe(call: Call, columns: _Scope, negated: bool) -> Predicate:
     if isinstance(subject, Literal):
         subject, constant = constant, subject
     if not isinstance(constant, Literal) or isinstance(subject, Literal):
+        if _are_conditions(call):
+            return _alike_or_null(call, columns, negated)
         return _unknown(call, negated, _why_no_literal(subject, constant))
     if constant.is_null:
         return _null(subject, constant.data_type, columns, is_null=not negated)
@@ -192,6 +218,47 @@ def _null_safe(call: Call, columns: _Scope, negated: bool) -> Predicate:
     # NOT (x <=> v) is TRUE where x is NULL, too.
     is_null = _null(subject, constant.data_type, columns, is_null=True)
     return Or((is_null, _comparison(equal, columns, True)))
+
+
+def _are_conditions(call: Call) -> bool:
+    """Whether conditions are compared, and no other values, nor comparisons of conditions again.
+
+    Each level translates its parts twice, so that levels would multiply.
+    """
+    waiting = list(call.children)
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Call):
+            if each.name in _EQUALITIES and _compares_conditions(each):
+                return False
+            waiting.extend(each.children)
+    return _compares_conditions(call)
+
+
+def _compares_conditions(call: Call) -> bool:
+    return any(isinstance(each, Call) and each.name in _CONDITIONS for each in call.children)
+
+
+def _alike(call: Call, columns: _Scope, negated: bool) -> Predicate:
+    """Both are TRUE or both FALSE; under NOT one is TRUE and the other FALSE."""
+    one, other = call.children
+    return Or(
+        tuple(
+            And(
+                (
+                    _translate(one, columns, is_false),
+                    _translate(other, columns, is_false != negated),
+                )
+            )
+            for is_false in (False, True)
+        )
+    )
+
+
+def _alike_or_null(call: Call, columns: _Scope, negated: bool) -> Predicate:
+    """As `_alike`; two NULLs are alike too, and NULL is unlike everything else."""
+    one, other = (_null(each, "boolean", columns, is_null=True) for each in call.children)
+    return Or((_alike(call, columns, negated), Or((one, other)) if negated else And((one, other))))
 
 
 def _why_no_literal(subject: Expression, constant: Expression) -> str:
@@ -206,45 +273,65 @@ def _compare(
     subject: Expression, operator: Operator, constant: Literal, columns: _Scope
 ) -> Predicate:
     """`subject operator constant`; the constant is not NULL."""
+    if isinstance(subject, Literal):
+        return _compare_literals(subject, operator, constant)
     text = f"{as_text(subject)} {operator} {as_text(constant)}"
     if constant.value is None:
         return Unknown(text, f"no index keeps values of type {constant.data_type}")
-    needed = ranges.implied(subject, operator, constant.value, columns, constant.data_type)
-    if isinstance(subject, Call) and subject.name == "Coalesce":
-        needed = (_compare_coalesced(subject, operator, constant, columns),)
+    needed = _compare_branches(subject, operator, constant, columns) or ranges.implied(
+        subject, operator, constant.value, columns.surroundings, constant.data_type
+    )
     term = term_of(subject, columns, constant.data_type)
     if isinstance(term, str):
         return And((*needed, Unknown(text, term)))
     return And((*needed, Comparison(term, operator, constant.value)))
 
 
-def _compare_coalesced(
-    call: Call, operator: Operator, constant: Literal, columns: _Scope
-) -> Predicate:
-    """The first that is not NULL decides: each may, the later ones only where the first is NULL."""
-    first, *others = call.children
-    rest = Call("Coalesce", call.arguments, tuple(others))
-    if isinstance(first, Literal):
-        if first.is_null and others:
-            return _compare_coalesced(rest, operator, constant, columns)
-        return _compare_literals(first, operator, constant)
-    decided = _compare(first, operator, constant, columns)
-    if not others:
-        return decided
-    is_null = _null(first, constant.data_type, columns, is_null=True)
-    return Or((decided, And((is_null, _compare_coalesced(rest, operator, constant, columns)))))
+def _compare_branches(
+    subject: Expression, operator: Operator, constant: Literal, columns: _Scope
+) -> tuple[Predicate, ...]:
+    """What one of the parts that give the value needs; nothing for a value of one part."""
+    branches = _branches(subject, constant.data_type, columns)
+    if not branches:
+        return ()
+    return (
+        Or(
+            tuple(
+                And((each.given, _compare(each.value, operator, constant, columns)))
+                for each in branches
+            )
+        ),
+    )
+
+
+def _branches(subject: Expression, data_type: str, columns: _Scope) -> tuple[Branch, ...]:
+    around = columns.surroundings
+    return branches_of(subject, data_type, around.holds, around.is_null)
 
 
 def _compare_literals(left: Literal, operator: Operator, right: Literal) -> Predicate:
     if left.is_null:
         return NEVER
-    if operator in (Operator.EQ, Operator.NE) and left.data_type == right.data_type:
-        # What is one value is equal; whether two differ is left open (NaN, collations).
-        if left.value is not None and left.value == right.value:
-            return Constant(operator is Operator.EQ)
-        if isinstance(left.value, int | bytes) and right.value is not None:
-            return Constant(operator is Operator.NE)
+    sign = _sign(left, right)
+    if sign is not None:
+        return Constant(sign in _SIGNS[operator])
     return Unknown(f"{as_text(left)} {operator} {as_text(right)}", "compares two constants")
+
+
+def _sign(left: Literal, right: Literal) -> int | None:
+    """Of the difference in Spark's order; None where that is not known."""
+    if left.data_type != right.data_type or left.value is None or right.value is None:
+        return None
+    try:
+        keys = (key_of(left.value, left.data_type), key_of(right.value, right.data_type))
+    except ValueError:
+        return None
+    match keys:
+        case (int(one), int(other)):
+            return (one > other) - (one < other)
+        case (bytes(one), bytes(other)):
+            return (one > other) - (one < other)
+    return None
 
 
 def _null(subject: Expression, data_type: str, columns: _Scope, *, is_null: bool) -> Predicate:
@@ -341,11 +428,11 @@ def _among_ranges(
     if len(items) > MOST_REWRITTEN_VALUES:
         return () if negated else _around(subject, items, columns)
     operator = Operator.NE if negated else Operator.EQ
-    if isinstance(subject, Call) and subject.name == "Coalesce":
-        each = tuple(_compare_coalesced(subject, operator, item, columns) for item in items)
-        return (And(each) if negated else Or(each),)
     found = [
-        ranges.implied(subject, operator, cast(Value, item.value), columns, item.data_type)
+        _compare_branches(subject, operator, item, columns)
+        or ranges.implied(
+            subject, operator, cast(Value, item.value), columns.surroundings, item.data_type
+        )
         for item in items
     ]
     if negated:
@@ -362,8 +449,8 @@ def _around(
         return ()
     data_type = items[0].data_type
     return (
-        *ranges.implied(subject, Operator.GE, min(numbers), columns, data_type),
-        *ranges.implied(subject, Operator.LE, max(numbers), columns, data_type),
+        *ranges.implied(subject, Operator.GE, min(numbers), columns.surroundings, data_type),
+        *ranges.implied(subject, Operator.LE, max(numbers), columns.surroundings, data_type),
     )
 
 
@@ -409,40 +496,26 @@ def _like_many(call: Call, columns: _Scope, negated: bool) -> Predicate:
     return Or(parts) if is_any else And(parts)
 
 
-def _if(call: Call, columns: _Scope, negated: bool) -> Predicate:
-    """TRUE needs the condition and the first, or the second; NOT goes into both."""
-    condition, first, second = call.children
-    return _branches([(condition, first)], second, columns, negated)
-
-
-def _case(call: Call, columns: _Scope, negated: bool) -> Predicate:
-    pairs, rest = call.children[: len(call.children) // 2 * 2], len(call.children) % 2
-    otherwise = call.children[-1] if rest else Literal(None, "boolean", is_null=True)
-    branches = list(zip(pairs[::2], pairs[1::2], strict=True))
-    return _branches(branches, otherwise, columns, negated)
-
-
-def _branches(
-    branches: Sequence[tuple[Expression, Expression]],
-    otherwise: Expression,
-    columns: _Scope,
-    negated: bool,
-) -> Predicate:
-    parts = [
-        And((_translate(condition, columns, False), _translate(value, columns, negated)))
-        for condition, value in branches
-    ]
-    return Or((*parts, _translate(otherwise, columns, negated)))
-
-
-def _coalesce(call: Call, columns: _Scope, negated: bool) -> Predicate:
-    """The first that is not NULL is TRUE (or FALSE, under NOT); so one of them is."""
-    return Or(tuple(_translate(child, columns, negated) for child in call.children))
+def _branching(call: Call, columns: _Scope, negated: bool) -> Predicate:
+    """The part that gives the value is TRUE (or FALSE, under NOT)."""
+    return Or(
+        tuple(
+            And((each.given, _translate(each.value, columns, negated)))
+            for each in _branches(call, "boolean", columns)
+        )
+    )
 
 
 def _unknown(expression: Expression, negated: bool, reason: str) -> Unknown:
     return Unknown(f"{'NOT ' if negated else ''}{as_text(expression)}", reason)
 
+
+_EQUALITIES = ("EqualTo", "EqualNullSafe")
+_CONDITIONS = (
+    *("And", "Or", "Not", "EqualNullSafe", "IsNull", "IsNotNull", "IsNaN", "In", "InSet"),
+    *_OPERATORS,
+)
+"""Expressions that are surely boolean."""
 
 _HANDLERS: Mapping[str, Callable[[Call, _Scope, bool], Predicate]] = {
     "And": _and,
@@ -458,7 +531,5 @@ _HANDLERS: Mapping[str, Callable[[Call, _Scope, bool], Predicate]] = {
     "InSet": _in_set,
     **dict.fromkeys(("StartsWith", "EndsWith", "Contains", "Like"), _text),
     **dict.fromkeys(("LikeAny", "LikeAll", "NotLikeAny", "NotLikeAll"), _like_many),
-    "If": _if,
-    "CaseWhen": _case,
-    "Coalesce": _coalesce,
+    **dict.fromkeys(("If", "CaseWhen", "Coalesce"), _branching),
 }

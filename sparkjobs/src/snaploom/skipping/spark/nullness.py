@@ -7,20 +7,31 @@ may be NULL whenever it likes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from snaploom.skipping.core.predicates import And, Constant, IsNotNull, IsNull, Or, Predicate
 from snaploom.skipping.core.terms import Term
+from snaploom.skipping.spark.branches import values_of
 from snaploom.skipping.spark.columns import Columns
 from snaploom.skipping.spark.expressions import Call, Expression, Literal
 from snaploom.skipping.spark.operands import DECIMAL, FLOATING, mode_of, split, type_of
 from snaploom.skipping.spark.spans import INTEGER_BITS
 from snaploom.skipping.spark.subjects import names_of, term_of
 
-_OF_DATES = ("Year", "UnixDate", "DateAdd", "DateSub", "DateDiff", "AddMonths")
+_OF_DATES = (
+    *("Year", "UnixDate", "DateAdd", "DateSub", "DateDiff", "AddMonths"),
+    *("LastDay", "DayOfWeek", "WeekDay"),
+)
+_COMPARISONS = ("EqualTo", "LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "In")
+_NEVER_NULL = ("IsNull", "IsNotNull", "EqualNullSafe", "IsNaN")
+_PRESENT = ("Coalesce", "Greatest", "Least")
+"""NULL where all parts are."""
 _STRICT = frozenset(
     {
         *("Add", "Subtract", "Multiply", "Divide", "IntegralDivide", "Remainder", "Pmod"),
-        *("UnaryMinus", "Abs", "Ceil", "Floor", "Round", "BRound", "Cast"),
+        *("UnaryMinus", "Abs", "Ceil", "Floor", "Round", "BRound", "Cast", "Not"),
         *_OF_DATES,
+        *(name for name in _COMPARISONS if name != "In"),
     }
 )
 """NULL wherever an operand is."""
@@ -38,12 +49,14 @@ def null(subject: Expression, columns: Columns) -> Predicate | None:
     match subject:
         case Literal():
             return Constant(subject.is_null)
-        case Call("Coalesce", _, children):
+        case Call(name) if name in _NEVER_NULL:
+            return Constant(is_true=False)
+        case Call(name, _, children) if name in _PRESENT:
             return And(tuple(part for child in children if (part := null(child, columns))))
+        case Call("If" | "CaseWhen"):
+            return _any(null(value, columns) for value in values_of(subject))
         case Call(_, _, children) if _is_null_by_operands(subject, columns):
-            parts = [null(child, columns) for child in children]
-            known = tuple(part for part in parts if part is not None)
-            return Or(known) if len(known) == len(parts) else None
+            return _any(null(child, columns) for child in children)
     term = _column(subject, columns)
     return None if term is None else IsNull(term)
 
@@ -53,14 +66,21 @@ def not_null(subject: Expression, columns: Columns) -> Predicate | None:
     match subject:
         case Literal():
             return Constant(not subject.is_null)
-        case Call("Coalesce", _, children):
-            parts = [not_null(child, columns) for child in children]
-            known = tuple(part for part in parts if part is not None)
-            return Or(known) if len(known) == len(parts) else None
+        case Call(name, _, children) if name in _PRESENT:
+            return _any(not_null(child, columns) for child in children)
+        case Call("If" | "CaseWhen"):
+            return _any(not_null(value, columns) for value in values_of(subject))
         case Call(name, _, children) if name in _STRICT:
             return And(tuple(part for child in children if (part := not_null(child, columns))))
     term = _column(subject, columns)
     return None if term is None else IsNotNull(term)
+
+
+def _any(parts: Iterable[Predicate | None]) -> Predicate | None:
+    """One of several; None where nothing is known of some."""
+    found = list(parts)
+    known = tuple(part for part in found if part is not None)
+    return Or(known) if len(known) == len(found) else None
 
 
 def _column(subject: Expression, columns: Columns) -> Term | None:
@@ -78,6 +98,10 @@ def _is_null_by_operands(call: Call, columns: Columns) -> bool:
         type_of(child, columns.type_of) for child in call.children if not isinstance(child, Literal)
     }
     match call.name:
+        case "And" | "Or" | "Not":
+            return True
+        case name if name in _COMPARISONS:
+            return True
         case "Add" | "Subtract" | "Multiply":
             if mode_of(call) == "ANSI" and _is_decimal(call, columns):
                 return True

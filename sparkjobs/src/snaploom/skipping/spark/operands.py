@@ -48,11 +48,28 @@ def type_of(expression: Expression, types: ColumnTypes) -> str:
             return "bigint" if type_of(child, types) in FLOATING else ""
         case Call("IntegralDivide" | "UnixSeconds" | "UnixMillis" | "UnixMicros"):
             return "bigint"
-        case Call("Year" | "DateDiff" | "UnixDate"):
+        case Call("Year" | "DateDiff" | "UnixDate" | "DayOfWeek" | "WeekDay"):
             return "int"
         case Call("DateAdd" | "DateSub" | "AddMonths" | "DateAddYMInterval" | "TruncDate"):
             return "date"
+        case Call("LastDay" | "NextDay"):
+            return "date"
+        case Call("TruncTimestamp" | "FromUTCTimestamp" | "ToUTCTimestamp"):
+            return "timestamp"
+        case Call("TimestampAddInterval" | "TimestampAddYMInterval", _, (child, _)):
+            return type_of(child, types)
+        case Call("If", _, (_, *values)) | Call("Coalesce" | "Greatest" | "Least", _, values):
+            return _type_of_all(values, types)
+        case Call("CaseWhen", _, children):
+            pairs = len(children) - len(children) % 2
+            return _type_of_all([*children[1:pairs:2], *children[pairs:]], types)
     return ""
+
+
+def _type_of_all(values: Sequence[Expression], types: ColumnTypes) -> str:
+    """The one type of several expressions; empty where they differ, or one is not known."""
+    found = {type_of(value, types) for value in values}
+    return found.pop() if len(found) == 1 else ""
 
 
 def number_of(expression: Expression) -> Fraction | None:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 
+from snaploom.skipping.spark.casts import DAY, ZONE, cast
 from snaploom.skipping.spark.expressions import Call, Expression, Literal
 from snaploom.skipping.spark.operands import (
     DECIMAL,
@@ -27,6 +28,7 @@ from snaploom.skipping.spark.operands import (
     split,
     type_of,
 )
+from snaploom.skipping.spark.periods import Period
 from snaploom.skipping.spark.rounding import remainder, rounded
 from snaploom.skipping.spark.spans import (
     COUNTED_BITS,
@@ -43,14 +45,6 @@ from snaploom.skipping.spark.spans import (
     wrapped,
 )
 
-_DAY = 86_400_000_000
-"""Microseconds."""
-_ZONE = _DAY
-"""How far a local time may be from UTC at most: Java's zones stay within 18 hours, and a day also
-covers clocks that are turned back over midnight."""
-_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
-"""Digits that hold every value of a type."""
-
 _UNIT_DAYS = {
     "year": 366, "yyyy": 366, "yy": 366, "quarter": 92, "month": 31, "mon": 31, "mm": 31,
     "week": 7, "day": 1, "dd": 1, "hour": 1, "minute": 1, "second": 1,
@@ -59,6 +53,8 @@ _UNIT_DAYS = {
 _MONTH_DAYS = (28, 31)
 _MONTH_ENDS = 3
 """Days by which the end of a shorter month cuts a date."""
+_WEEKS = {"DayOfWeek": (1, 5), "WeekDay": (0, 3)}
+"""By function, the number of its first day, and that of a Thursday."""
 _EPOCH_UNITS = {"UnixSeconds": 1_000_000, "UnixMillis": 1000, "UnixMicros": 1}
 """Microseconds of a unit, by the function that counts it."""
 
@@ -195,33 +191,6 @@ def _whole_quotient(call: Call, spans: Spans, data_type: str, types: ColumnTypes
     return part, after, kind
 
 
-def _cast(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> Step | None:
-    (part,) = call.children
-    kind = type_of(part, types)
-    whole, decimal = kind in INTEGER_BITS, DECIMAL.fullmatch(kind)
-    if data_type in FLOATING and (whole or decimal or kind == "float"):
-        exact = kind == "float" and data_type == "double"
-        return part, spans if exact else spans.mapped(lambda s: rounded_from(s, data_type)), kind
-    if whole and INTEGER_BITS.get(data_type, 0) >= INTEGER_BITS[kind]:
-        return part, spans, kind
-    target = DECIMAL.fullmatch(data_type)
-    if target and (whole or decimal):
-        before, behind = _DIGITS.get(kind, 0), 0
-        if decimal:
-            before, behind = int(decimal[1]) - int(decimal[2]), int(decimal[2])
-        is_wider = int(target[2]) >= behind and int(target[1]) - int(target[2]) >= before
-        return (part, spans, kind) if is_wider else None
-    if data_type == "date" and kind in ("timestamp", "timestamp_ntz"):
-        return part, spans.mapped(lambda span: _moments(span, kind)), kind
-    return None
-
-
-def _moments(span: Span, kind: str) -> Span:
-    """Days as instants, in whatever time zone they were meant."""
-    zone = _ZONE if kind == "timestamp" else 0
-    return widened(scaled(span, Fraction(_DAY)), zone, _DAY - 1 + zone)
-
-
 def _year(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> Step | None:
     """Years of Spark's proleptic calendar, which is Python's."""
     (part,) = call.children
@@ -257,7 +226,7 @@ def _truncation(call: Call, spans: Spans, data_type: str, types: ColumnTypes) ->
         return None
     if kind == "date":
         return part, spans.mapped(lambda span: widened(span, 0, days)), kind
-    return part, spans.mapped(lambda span: widened(span, _ZONE, days * _DAY + _ZONE)), kind
+    return part, spans.mapped(lambda span: widened(span, ZONE, days * DAY + ZONE)), kind
 
 
 def _months(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> Step | None:
@@ -269,10 +238,10 @@ def _months(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> Ste
             least, most = sorted(months * days for days in _MONTH_DAYS)
         case _:
             return None
-    day = {"date": 1, "timestamp": _DAY, "timestamp_ntz": _DAY}.get(type_of(part, types))
+    day = {"date": 1, "timestamp": DAY, "timestamp_ntz": DAY}.get(type_of(part, types))
     if day is None:
         return None
-    slack = _MONTH_ENDS * day + (_ZONE if day == _DAY else 0)
+    slack = _MONTH_ENDS * day + (ZONE if day == DAY else 0)
     after = spans.mapped(lambda s: widened(s, most * day + slack, -least * day + slack))
     return part, after, type_of(part, types)
 
@@ -286,8 +255,32 @@ def _interval(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> S
             return None
     if moved not in ("timestamp", "timestamp_ntz"):
         return None
-    slack = _ZONE if moved == "timestamp" else 0
+    slack = ZONE if moved == "timestamp" else 0
     return part, spans.mapped(lambda s: widened(shifted(s, -micros), slack, slack)), moved
+
+
+def _month_end(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> Step | None:
+    """The last day of the month, or the next of some day of the week."""
+    part = call.children[0]
+    if type_of(part, types) != "date":
+        return None
+    most = _UNIT_DAYS["month"] if call.name == "LastDay" else _UNIT_DAYS["week"]
+    return part, spans.mapped(lambda span: widened(span, most, 0)), "date"
+
+
+def _day_of_week(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> Step | None:
+    """A remainder of days: the first of January 1970 was a Thursday."""
+    (part,) = call.children
+    if type_of(part, types) != "date":
+        return None
+    first, thursday = _WEEKS[call.name]
+    days = spans.mapped(lambda span: clipped(span, first, first + 6))
+    return part, days.mapped(lambda span: _weekly(span, thursday)), "date"
+
+
+def _weekly(span: Span, thursday: int) -> Span:
+    low, high = span.low or ZERO, span.high or ZERO
+    return Span(period=Period(Fraction(7), low - thursday, high - low))
 
 
 def _epoch(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> Step | None:
@@ -323,8 +316,8 @@ _RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("Remainder", "Pmod"), remainder),
     "UnaryMinus": _minus,
     "Abs": _absolute,
-    **dict.fromkeys(("Ceil", "Floor", "Round", "BRound"), rounded),
-    "Cast": _cast,
+    **dict.fromkeys(("Ceil", "Floor", "RoundCeil", "RoundFloor", "Round", "BRound"), rounded),
+    "Cast": cast,
     "Year": _year,
     **dict.fromkeys(("TruncDate", "TruncTimestamp"), _truncation),
     **dict.fromkeys(("DateAdd", "DateSub", "DateDiff"), _days),
@@ -332,5 +325,7 @@ _RULES: Mapping[str, Rule] = {
     "TimestampAddInterval": _interval,
     **dict.fromkeys((*_EPOCH_UNITS, "UnixTimestamp"), _epoch),
     "UnixDate": _same,
+    **dict.fromkeys(("LastDay", "NextDay"), _month_end),
+    **dict.fromkeys(_WEEKS, _day_of_week),
 }
 """By Catalyst class."""

@@ -70,7 +70,7 @@ def _repeated(span: Span, divisor: Fraction) -> Span:
 
 
 def rounded(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> Step | None:
-    """`ceil`, `floor`, and `round` to some digits."""
+    """`ceil`, `floor` and `round`, also to some digits."""
     part = call.children[0]
     kind = type_of(part, types)
     unit = _rounded_to(call)
@@ -81,8 +81,9 @@ def rounded(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> Ste
         return _rounded_whole(call, spans, data_type, part, unit) if kind == data_type else None
     if is_exact:
         spans = spans.mapped(lambda span: _multiples(span, unit))
-    down = {"Floor": Fraction(0), "Ceil": unit}.get(call.name, unit / 2)
-    up = {"Ceil": Fraction(0), "Floor": unit}.get(call.name, unit / 2)
+    way = call.name.removeprefix("Round") or call.name
+    down = {"Floor": Fraction(0), "Ceil": unit}.get(way, unit / 2)
+    up = {"Ceil": Fraction(0), "Floor": unit}.get(way, unit / 2)
     after = spans.mapped(lambda span: widened(span, down, up))
     if data_type == "bigint":
         low, high = limits(data_type)
