@@ -162,8 +162,9 @@ async def _has_printed_events(cluster: Cluster, resource: Ref, run: str) -> bool
 
 def _progress(run: CurrentRun | LastRun) -> tuple[str, ...]:
     """A line about how far a run is; none when it is unknown or has ended."""
-    is_known = isinstance(run, CurrentRun) and run.progress
-    return (f"progress: {run.progress}",) if is_known else ()
+    if isinstance(run, CurrentRun) and run.progress:
+        return (f"progress: {run.progress}",)
+    return ()
 
 
 def _runs_in(resource: AnyResource) -> tuple[CurrentRun | LastRun, ...]:

@@ -87,7 +87,7 @@ def current_run(content: Resource | Refused | None) -> CurrentRun | None:
 
 
 def is_stalled_by_reference(entry: Entry | None) -> bool:
-    """Whether the status of a resource says that a reference leads to nothing."""
+    """Whether a resource is stalled because a reference leads to nothing."""
     status: object = getattr(entry.content, "status", None) if entry is not None else None
     return isinstance(status, ResourceStatus) and any(
         each.type == ConditionType.STALLED and each.reason == Reason.REFERENCE_MISSING

@@ -324,7 +324,7 @@ class Store:
         return affected
 
     def _misspelling(self, new: Ref) -> set[Ref]:
-        """The stalled resources that may have meant a new one, so that their status can say so."""
+        """The stalled resources that may have meant a new one, which their status then suggests."""
         guesses = Guesses()
         return {
             ref

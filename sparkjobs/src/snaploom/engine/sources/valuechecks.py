@@ -30,7 +30,7 @@ LONGEST_SHOWN = 80
 _ONCE = "an element that stands once in its record"
 
 _Test = Callable[[TextLoss], Callable[[Column], Column]]
-"""The test of a loss that a check makes of a text."""
+"""Which test of a loss a check applies to a text."""
 
 
 @dataclass(frozen=True, slots=True)

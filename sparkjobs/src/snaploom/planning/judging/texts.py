@@ -1,4 +1,4 @@
-"""`judge`: the verdict about any text that is dear to analyse."""
+"""`judge`: the verdict about any text that is expensive to analyse."""
 
 from __future__ import annotations
 
