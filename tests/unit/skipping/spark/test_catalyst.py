@@ -311,3 +311,11 @@ def test_translation_of_nested_conditions_does_not_explode(
     for _ in range(25):
         node = around(node)
     assert len(text(node)) < 300_000
+
+
+@pytest.mark.parametrize("kind", ["Greatest", "Least", "Coalesce"])
+def test_translation_of_nested_values_does_not_explode(kind: str) -> None:
+    node: object = col("i")
+    for _ in range(18):
+        node = call(kind, node, I5, col("i"))
+    assert len(text(call("GreaterThan", node, lit(9, "int")))) < 10_000

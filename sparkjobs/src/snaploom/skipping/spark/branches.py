@@ -13,7 +13,7 @@ Holds = Callable[[Expression, bool], Predicate]
 IsNull = Callable[[Expression, str], Predicate]
 """What holds where an expression of a Spark type is NULL."""
 
-_BRANCHING = ("If", "CaseWhen", "Coalesce")
+_BRANCHING = ("If", "CaseWhen", "Coalesce", "Greatest", "Least")
 MOST_EXCLUDED = 20
 """Of a longer CASE, what earlier conditions leave for later parts is not followed: it would grow
 with the square of the length."""
@@ -72,13 +72,16 @@ def _chosen(
     before: list[Predicate] = []
     for condition, value in pairs:
         yield Branch(value, And((*before, holds(condition, False))))
-        if len(pairs) <= MOST_EXCLUDED and not _has_branches(condition):
+        if len(pairs) <= MOST_EXCLUDED and not has_branches(condition):
             before.append(Or((holds(condition, True), is_null(condition, "boolean"))))
     yield Branch(otherwise, And(tuple(before)))
 
 
-def _has_branches(expression: Expression) -> bool:
-    """Whether translating it three times, level by level, could grow beyond measure."""
+def has_branches(expression: Expression) -> bool:
+    """Whether one of several parts gives a value in it.
+
+    Translated twice at each level, such expressions would take exponential time.
+    """
     waiting = [expression]
     while waiting:
         each = waiting.pop()

@@ -21,7 +21,7 @@ from fractions import Fraction
 
 from snaploom.skipping.core.predicates import And, Constant, Operator, Or, Predicate, StartsWith
 from snaploom.skipping.core.terms import Value
-from snaploom.skipping.spark.branches import Holds, IsNull, branches_of
+from snaploom.skipping.spark.branches import Holds, IsNull, branches_of, has_branches
 from snaploom.skipping.spark.columns import Columns
 from snaploom.skipping.spark.dateformats import days_of
 from snaploom.skipping.spark.expressions import Call, Expression, Literal
@@ -137,7 +137,10 @@ def _extreme_within(
     around: Surroundings,
     steps: int,
 ) -> Predicate:
-    """One of the parts is the number; no other one that is not NULL is beyond it."""
+    """One of the parts is the number; no other one that is not NULL is beyond it.
+
+    The second is left open for parts that have parts themselves.
+    """
     one = Or(tuple(_needed(part, spans, data_type, around, steps) for part in parts))
     limit = _upto(spans) if name == "Greatest" else _from(spans)
     if limit is None:
@@ -145,6 +148,7 @@ def _extreme_within(
     others = (
         Or((around.is_null(part, data_type), _needed(part, limit, data_type, around, steps)))
         for part in parts
+        if not has_branches(part)
     )
     return And((one, *others))
 
