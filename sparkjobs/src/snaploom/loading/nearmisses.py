@@ -56,12 +56,12 @@ LISTED = 12
 class Guesses:
     """Guesses of what the names of one set of resources were meant for.
 
-    Comparing names with one another takes as long as both are together. Once it has taken as much
-    as `MOST_COMPARED`, there are no more guesses.
+    Comparing two names takes as long as their lengths multiplied. Once all comparisons have taken
+    `most` pairs of characters, there are no more guesses.
     """
 
-    def __init__(self) -> None:
-        self._left = MOST_COMPARED
+    def __init__(self, most: int = MOST_COMPARED) -> None:
+        self._left = most
 
     def did_you_mean(self, name: str, known: Collection[str]) -> str:
         """As `did_you_mean`, while there is work left."""
