@@ -46,7 +46,7 @@ TERMINATING = "Terminating"
 _MOST_STALLED = 64
 """Stalled resources of a namespace that a new name is compared with: the event loop does it."""
 _MOST_COMPARED = 40_000
-"""Pairs of characters that these comparisons take: 100 names of 20 characters, some milliseconds."""
+"""Pairs of characters that these comparisons take: 100 names of 20 characters, in milliseconds."""
 
 
 class Store:
