@@ -30,6 +30,9 @@ LONGEST_SHOWN = 200
 _NO_NUMBERS = "(?<=[\\[:,\\s])[-+]?(?:NaN|Infinity|INF)(?=[\\s,\\]}])"
 """What Python and others write for numbers that JSON does not have."""
 
+_OF_LINES = "leave multiLine out"
+_OF_FILES = 'set formatOptions multiLine: "true" where a file is one value over several lines'
+
 
 class _KeyTwice(ValueError):
     """An object has a key twice."""
@@ -86,7 +89,7 @@ def check_json(
                 found=f"{text[:LONGEST_SHOWN]} in {unquote(file)}",
                 expected=f"one JSON value a {'file' if is_whole else 'line'}, whose objects have "
                 "every key once",
-                hint=f"write the file so{', or leave multiLine out' * is_whole}; formatOptions "
+                hint=f"write the file so, or {_OF_LINES if is_whole else _OF_FILES}; formatOptions "
                 "mode: PERMISSIVE reads the first value, and the last of equal keys",
             )
 

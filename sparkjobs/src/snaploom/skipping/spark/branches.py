@@ -14,7 +14,7 @@ IsNull = Callable[[Expression, str], Predicate]
 """What holds where an expression of a Spark type is NULL."""
 
 _BRANCHING = ("If", "CaseWhen", "Coalesce", "Greatest", "Least")
-MOST_EXCLUDED = 20
+_MOST_EXCLUDED = 20
 """Of a longer CASE, what earlier conditions leave for later parts is not followed: it would grow
 with the square of the length."""
 
@@ -72,7 +72,7 @@ def _chosen(
     before: list[Predicate] = []
     for condition, value in pairs:
         yield Branch(value, And((*before, holds(condition, False))))
-        if len(pairs) <= MOST_EXCLUDED and not has_branches(condition):
+        if len(pairs) <= _MOST_EXCLUDED and not has_branches(condition):
             before.append(Or((holds(condition, True), is_null(condition, "boolean"))))
     yield Branch(otherwise, And(tuple(before)))
 
@@ -98,5 +98,5 @@ def _first_present(
     before: list[Predicate] = []
     for child in children:
         yield Branch(child, And(tuple(before)) if before else _ANY_ROW)
-        if len(children) <= MOST_EXCLUDED:
+        if len(children) <= _MOST_EXCLUDED:
             before.append(is_null(child, data_type))
