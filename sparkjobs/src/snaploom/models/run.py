@@ -110,16 +110,20 @@ _MEMORY = re.compile(r"([0-9]+)([kmgtKMGT])i?[bB]?")
 
 def spark_memory(text: str) -> str:
     """A `MemoryText` in Spark's units: it does not know `Gi`, and its `g` means the same."""
-    parts = _MEMORY.fullmatch(text)
-    assert parts is not None, f"the model lets no such size pass: {text}"
-    return f"{parts[1]}{parts[2].lower()}"
+    number, unit = _memory_parts(text)
+    return f"{number}{unit}"
 
 
 def memory_mebibytes(text: str) -> float:
     """The size of a `MemoryText` in MiB."""
+    number, unit = _memory_parts(text)
+    return int(number) * 2.0 ** (10 * "kmgt".index(unit) - 10)
+
+
+def _memory_parts(text: str) -> tuple[str, str]:
     parts = _MEMORY.fullmatch(text)
     assert parts is not None, f"the model lets no such size pass: {text}"
-    return int(parts[1]) * 2.0 ** (10 * "kmgt".index(parts[2].lower()) - 10)
+    return parts[1], parts[2].lower()
 
 
 class OnEmptyRoot(StrEnum):
