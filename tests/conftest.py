@@ -30,7 +30,7 @@ _FIXTURES = ("clusterfixtures", "databasefixtures", "sparkfixtures", "storefixtu
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
 
-# Compiled modules are kept, those with rewritten assertions too, whatever the environment says:
+# Compiled modules are kept, those with rewritten assertions too, whatever the environment sets:
 # else each process of a run compiles 600 files of ours again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

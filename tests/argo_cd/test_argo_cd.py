@@ -40,7 +40,7 @@ STATES = "states"
 STAYS = "tests.snaploom.io/stays"
 """A finalizer of nobody: what has it stays in deletion."""
 DELETED = {"status": "Progressing", "message": "Pending deletion"}
-"""What Argo CD says by itself, before it asks any Lua."""
+"""Argo CD's own message, before it runs any Lua."""
 RECONCILES, RUNS = 20, 5
 OUTPUT, INDEX = ("OutputDataset", "orders-wide"), ("SkippingIndex", "orders-wide")
 
@@ -50,7 +50,7 @@ class Beginning:
     """What was seen while everything came."""
 
     early: str
-    """What Argo CD said of resources that came before their kinds."""
+    """Argo CD's message about resources that came before their kinds."""
     before_roll_out: dict[str, str]
     """Health of the Applications that were there before the operator had a pod."""
 
@@ -91,11 +91,11 @@ def is_retried(app: Raw) -> bool:
 
 
 def conditions(platform: Platform, namespace: str) -> dict[tuple[str, str], dict[str, Raw]]:
-    """What every resource of the shop says of itself, without words that name a run."""
-    told = ("status", "reason")
+    """Status and reason of every condition in the shop; messages name runs, and are left out."""
+    compared = ("status", "reason")
     return {
         (raw["kind"], raw["metadata"]["name"]): {
-            each["type"]: {key: each[key] for key in told}
+            each["type"]: {key: each[key] for key in compared}
             for each in platform.get(raw["kind"], raw["metadata"]["name"], namespace)["status"][
                 "conditions"
             ]
@@ -236,7 +236,7 @@ def test_what_the_operator_makes_is_shown_below_its_owner(
         assert {(kind, *OUTPUT), (kind, *INDEX)} <= below
 
 
-def test_a_project_of_our_kinds_alone_hides_the_rest(
+def test_a_project_of_only_our_kinds_hides_the_rest(
     platform: Platform, beginning: Beginning
 ) -> None:
     assert parents(platform, RESOURCES) == set()
@@ -263,7 +263,7 @@ def test_a_change_by_hand_is_undone(platform: Platform, beginning: Beginning) ->
     platform.applications.wait_for(RESOURCES, is_well)
 
 
-def test_what_git_says_nothing_of_is_left_alone(platform: Platform, beginning: Beginning) -> None:
+def test_a_field_that_git_does_not_set_is_kept(platform: Platform, beginning: Beginning) -> None:
     applications = platform.applications
     for is_suspended, shown in ((True, "Suspended"), (False, "Healthy")):
         platform.patch(*OUTPUT, {"spec": {"run": {"suspend": is_suspended}}})

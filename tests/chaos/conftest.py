@@ -1,6 +1,6 @@
 """A cluster with a node, our chart in it, and a namespace of its own for each thing that breaks.
 
-What broken resources said is printed at the end, for those who want to know how it reads.
+Messages of broken resources are printed at the end, for review of their wording.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from support.stages import Stages
 from support.wholecluster import OwnCluster, own_cluster
 
 ROOMS = tuple(f"room-{number}" for number in range(1, 25))
-_told: list[str] = []
+_messages: list[str] = []
 _lasted: list[str] = []
 
 
@@ -44,12 +44,12 @@ def room(own: OwnCluster, names: Iterator[str], request: pytest.FixtureRequest) 
     made = Room(own, name, own.volumes / f"{name}-{CLAIM}")
     made.furnish()
     yield made
-    _told.extend(f"{request.node.name}\n    {line}" for line in made.told)
+    _messages.extend(f"{request.node.name}\n    {line}" for line in made.messages)
     made.kubectl("delete", "snaploom,sparkapplications,pods", "--all", "--wait=false")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what was said."""
-    if _told:
-        terminalreporter.section("what broken resources said")
-        terminalreporter.write_line("\n".join(itertools.chain(_lasted, _told)))
+    """Print the messages of broken resources."""
+    if _messages:
+        terminalreporter.section("messages of broken resources")
+        terminalreporter.write_line("\n".join(itertools.chain(_lasted, _messages)))

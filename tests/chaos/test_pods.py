@@ -10,7 +10,7 @@ from support.shop import FIRST_DAY, SECOND_DAY
 pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
-def test_killed_driver_is_told_and_the_run_tried_again(room: Room) -> None:
+def test_killed_driver_is_reported_and_the_run_retried(room: Room) -> None:
     room.declare()
     room.kill(room.until_running())
     room.until("an event of the failure", lambda: bool(room.events("RunFailed")))
@@ -42,7 +42,7 @@ def test_drained_node_stops_everything_and_all_goes_on_when_it_is_back(room: Roo
         room.cluster_wide("uncordon", NODE)
     room.own.whole.await_operator()
     room.until_published(FIRST_DAY)
-    room.told += room.events("RunFailed")
+    room.messages += room.events("RunFailed")
     room.run_again()
     room.until_published(FIRST_DAY, SECOND_DAY)
 
@@ -52,7 +52,7 @@ def test_application_deleted_by_hand_is_a_lost_run_that_is_done_again(room: Room
     room.until_running()
     room.kubectl("delete", "sparkapplications", "--all")
     room.until("an event of the loss", lambda: bool(room.events("RunLost")))
-    room.told += room.events("RunLost")
+    room.messages += room.events("RunLost")
     room.until_published(FIRST_DAY)
     assert room.status()["lastRun"]["attempt"] == 1
     assert room.kubectl("get", OUTPUT, "--no-headers").split()[1:3] == ["True", "Published"]

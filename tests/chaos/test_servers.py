@@ -30,7 +30,7 @@ BEFORE_STATUS = {
         }
     ],
 }
-"""Lets no status tell that a run was submitted."""
+"""Refuses each status that shows a submitted run."""
 _DAY = "2024-01-01T00:00:00Z"
 SUBMITTED = {
     "currentRun": {"name": "x", "id": "x", "phase": "Submitted", "since": _DAY, "startedAt": _DAY}
@@ -56,7 +56,7 @@ def forbid_status(room: Room) -> None:
 
 
 def is_forbidden(room: Room) -> bool:
-    """Whether a status that tells of a submission is refused."""
+    """Whether a status that shows a submission is refused."""
     status = ("--subresource=status", "--type=merge", "--patch", json.dumps({"status": SUBMITTED}))
     try:
         room.kubectl("patch", OUTPUT, *status, "--dry-run=server")

@@ -1,4 +1,4 @@
-"""Runs that cannot start: the resource says what is missing, and goes on when it is there."""
+"""Runs that cannot start: the resource names what is missing, and continues when it exists."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_image_that_is_missing_is_named_and_another_one_runs(room: Room) -> None
     room.until_published(FIRST_DAY)
 
 
-def test_quota_that_is_used_up_is_told_and_the_run_tried_again(room: Room) -> None:
+def test_exceeded_quota_is_reported_and_the_run_retried(room: Room) -> None:
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}}
     room.apply(quota | {"spec": {"hard": {"pods": "0"}}})
     room.until("the quota", lambda: "used" in room.status("resourcequota/none"))
@@ -58,7 +58,7 @@ def test_config_map_of_a_run_cannot_be_edited_and_an_edited_report_is_not_believ
     run = room.status()["currentRun"]["id"]
     with pytest.raises(KubectlFailed, match="immutable") as refused:
         edit(room, "bundle", run, "bundle.json")
-    room.told.append(refused.value.stderr.strip())
+    room.messages.append(refused.value.stderr.strip())
     room.until_published(FIRST_DAY)
     edit(room, "report", run, "report.json")
     room.run_again()

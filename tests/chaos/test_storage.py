@@ -52,7 +52,7 @@ def refusing(is_revoked: Callable[[], bool]) -> Loss:
     return loss
 
 
-def test_full_volume_is_told_and_its_run_tried_again_when_there_is_room(room: Room) -> None:
+def test_full_volume_is_reported_and_its_run_retried_when_there_is_room(room: Room) -> None:
     with small_disk(room.folder, "1m"):
         room.add_day(FIRST_DAY)
         ballast = fill(room.folder)
@@ -114,17 +114,17 @@ def test_keys_revoked_in_the_middle_of_a_commit_publish_nothing(room: Room, tmp_
         room.check_rows(published, [f"{day}T00:00:00Z" for day in (FIRST_DAY, SECOND_DAY)])
 
 
-def test_rotated_secret_is_told_and_the_new_one_works(room: Room, tmp_path: Path) -> None:
+def test_rotated_secret_is_reported_and_the_new_one_works(room: Room, tmp_path: Path) -> None:
     address = room.own.whole.host
     with running_versitygw(tmp_path, address) as server:
         declare_in_bucket(room, server)
         room.until("the first snapshot", lambda: room.status().get("snapshotCount") == 1)
     port = int(server.endpoint.rpartition(":")[2])
-    with running_versitygw(tmp_path, address, port, secret="rotated-and-told-nowhere") as rotated:
+    with running_versitygw(tmp_path, address, port, secret="rotated-and-logged-nowhere") as rotated:
         add_day_to_bucket(room, rotated, SECOND_DAY)
         room.ask_for_run()
         room.until("a failure", lambda: bool(room.events("RunFailed")))
-        room.told += room.events("RunFailed")
+        room.messages += room.events("RunFailed")
         room.apply(secret_of(rotated))
         room.until("the second snapshot", lambda: room.status().get("snapshotCount") == 2)
     assert rotated.secret not in room.kubectl("get", "snaploom,events", "--output", "yaml")

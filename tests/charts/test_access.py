@@ -256,7 +256,7 @@ def test_no_rule_has_a_wildcard(case: int) -> None:
     values: Values = MATRIX[case] | WITHOUT_CRDS
     for role in Rendered.of(values, release=RELEASE).of_kind("Role", "ClusterRole"):
         for rule in role["rules"]:
-            said = [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
-            assert not [each for each in said if "*" in each]
+            names = [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
+            assert not [each for each in names if "*" in each]
             assert not {"bind", "escalate", "impersonate"} & set(rule["verbs"])
             assert rule["resources"]

@@ -181,21 +181,21 @@ def checked(rule_file: Path, case: Case) -> tuple[int, str]:
 
 
 def test_rules_are_what_prometheus_takes(rule_file: Path) -> None:
-    code, said = promtool("check", "rules", rule_file)
-    assert code == 0, said
-    assert f"{len(rules())} rules found" in said
+    code, output = promtool("check", "rules", rule_file)
+    assert code == 0, output
+    assert f"{len(rules())} rules found" in output
 
 
 @pytest.mark.parametrize("case", FIRES, ids=lambda case: case.alert)
-def test_alert_fires_and_says_why(rule_file: Path, case: Case) -> None:
-    code, said = checked(rule_file, case)
-    assert code == 0, said
+def test_alert_fires_with_its_cause(rule_file: Path, case: Case) -> None:
+    code, output = checked(rule_file, case)
+    assert code == 0, output
 
 
 @pytest.mark.parametrize("case", QUIET, ids=lambda case: case.alert)
 def test_alert_is_quiet_while_all_is_well(rule_file: Path, case: Case) -> None:
-    code, said = checked(rule_file, case)
-    assert code == 0, said
+    code, output = checked(rule_file, case)
+    assert code == 0, output
 
 
 def test_every_alert_is_tried_both_ways() -> None:

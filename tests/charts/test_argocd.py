@@ -39,7 +39,7 @@ def perform(kind: str, action: str, resource: Raw) -> Any:
 def offered(resource: Raw) -> set[str]:
     """Actions that can be chosen."""
     found = run_script(actions(resource["kind"])["discovery.lua"], resource)
-    return {name for name, told in found.items() if not told["disabled"]}
+    return {name for name, action in found.items() if not action["disabled"]}
 
 
 @pytest.mark.parametrize("state", STATES, ids=str)
@@ -82,7 +82,7 @@ def test_every_action_on_offer_is_defined(kind: str) -> None:
 
 
 def bare(kind: str, **metadata: Any) -> Raw:
-    """A resource that says little."""
+    """A resource with few fields."""
     return {"kind": kind, "metadata": {"name": "flights", **metadata}, "spec": {}}
 
 

@@ -1,4 +1,4 @@
-"""Installed, upgraded and taken away by Helm on a real API server."""
+"""Installation, upgrade and removal by Helm on a real API server."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_api_server_adds_nothing_that_git_does_not_have(release: Release) -> Non
     assert release.stored(WEBHOOK, "snaploom")["webhooks"] == ours["webhooks"]
 
 
-def test_an_upgrade_leaves_certificates_alone(release: Release) -> None:
+def test_an_upgrade_keeps_certificates(release: Release) -> None:
     release.upgrade(WITHOUT_CRDS)
     fill_certificate(release)
     release.upgrade(

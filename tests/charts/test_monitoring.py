@@ -1,4 +1,4 @@
-"""Alerts and dashboard ask for figures that are told, and for reasons that there are."""
+"""Alerts and dashboard query exported metrics, and reasons that exist."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def rendered() -> Rendered:
     return Rendered.of(VALUES)
 
 
-def told() -> set[str]:
-    """Names of the series that our processes tell."""
+def exported() -> set[str]:
+    """Names of the series that our processes export."""
     registry = CollectorRegistry()
     Metrics(registry)
     AdmissionMetrics(registry)
@@ -51,8 +51,8 @@ def told() -> set[str]:
     return {family.name + suffix for family in families for suffix in SUFFIXES[family.type]}
 
 
-def asked(expression: str) -> set[str]:
-    """Names of the series that an expression asks for."""
+def queried(expression: str) -> set[str]:
+    """Names of the series in an expression."""
     return set(re.findall(r"\bsnaploom_[a-z_]+", expression))
 
 
@@ -75,14 +75,14 @@ def expressions() -> Iterator[str]:
         yield from (target["expr"] for target in panel.get("targets", ()))
 
 
-def test_what_is_asked_for_is_told() -> None:
+def test_queried_series_are_exported() -> None:
     for expression in expressions():
-        assert asked(expression), expression
-        assert asked(expression) <= told(), expression
+        assert queried(expression), expression
+        assert queried(expression) <= exported(), expression
         assert expression.count("(") == expression.count(")"), expression
 
 
-def test_every_outcome_of_an_event_is_told_from_the_beginning() -> None:
+def test_every_outcome_of_an_event_is_exported_from_the_start() -> None:
     assert {posting.value for posting in Posting} == set(EVENT_OUTCOMES)
 
 
@@ -92,7 +92,7 @@ def test_stalled_resources_are_looked_for_by_real_reasons() -> None:
     assert {Reason(reason) for reason in reasons.split("|")} >= {Reason.INVALID, Reason.STALE}
 
 
-def test_alerts_say_what_is_wrong() -> None:
+def test_alerts_describe_the_fault() -> None:
     for rule in rules():
         annotations: Any = rule["annotations"]
         assert annotations["summary"].endswith(".")

@@ -1,4 +1,4 @@
-"""The page of permissions tells every rule that Helm renders, each with its reason."""
+"""The page of permissions lists every rule that Helm renders, each with its reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ EVERYTHING: Raw = {"operator": {"submitters": ["SparkOperator", "ApacheSpark"]}}
 """Values by which no rule is left out."""
 
 
-def said(rule: GrantedRule) -> tuple[frozenset[str], ...]:
+def as_documented(rule: GrantedRule) -> tuple[frozenset[str], ...]:
     return tuple(map(frozenset, (rule.groups, rule.resources, rule.verbs)))
 
 
@@ -17,25 +17,25 @@ def rendered(rule: Raw) -> tuple[frozenset[str], ...]:
     return tuple(frozenset(rule[key]) for key in ("apiGroups", "resources", "verbs"))
 
 
-def test_every_rule_of_an_account_is_told() -> None:
+def test_every_rule_of_an_account_is_listed() -> None:
     found = Rendered.of(EVERYTHING)
-    told: dict[str, list[tuple[frozenset[str], ...]]] = {}
+    documented: dict[str, list[tuple[frozenset[str], ...]]] = {}
     for (component, _), rules in rules_of_accounts().items():
-        told.setdefault(component, []).extend(said(rule) for rule in rules)
+        documented.setdefault(component, []).extend(as_documented(rule) for rule in rules)
     for component in ("operator", "webhook", "spark"):
-        assert told.pop(component) == [rendered(rule) for rule in found.rules(component)]
-    assert told == {}
+        assert documented.pop(component) == [rendered(rule) for rule in found.rules(component)]
+    assert documented == {}
 
 
-def test_every_rule_of_people_is_told() -> None:
+def test_every_rule_of_people_is_listed() -> None:
     found = Rendered.of(EVERYTHING).of_kind("ClusterRole")
     of_people = {
         each["metadata"]["name"].removeprefix("snaploom-"): each["rules"]
         for each in found
         if "app.kubernetes.io/component" not in each["metadata"]["labels"]
     }
-    told = {rule.names[0].split("`")[1]: [said(rule)] for rule in rules_of_people()}
-    assert told == {role: [rendered(rule) for rule in rules] for role, rules in of_people.items()}
+    documented = {rule.names[0].split("`")[1]: [as_documented(rule)] for rule in rules_of_people()}
+    assert documented == {role: [rendered(rule) for rule in rules] for role, rules in of_people.items()}
 
 
 def test_no_rule_lacks_a_reason() -> None:

@@ -1,4 +1,4 @@
-"""What `helm template` renders installs without Helm, as the page of installing says."""
+"""What `helm template` renders installs without Helm, as the page on installing describes."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_names_are_unique_and_short_enough(case: int) -> None:
 
 
 @every_case
-def test_every_object_says_where_it_is_and_whose_it_is(case: int) -> None:
+def test_every_object_names_its_namespace_and_its_labels(case: int) -> None:
     for each in rendered(case).objects:
         assert ("namespace" in each["metadata"]) == (each["kind"] not in CLUSTER_KINDS)
         labels = each["metadata"]["labels"]
@@ -206,11 +206,11 @@ def test_pods_start_anew_when_settings_change(case: int) -> None:
     for before, after in zip(
         rendered(case).of_kind("Deployment"), changed.of_kind("Deployment"), strict=True
     ):
-        told = [
+        hashes = [
             each["spec"]["template"]["metadata"]["annotations"]["snaploom.io/settings"]
             for each in (before, after)
         ]
-        assert told[0] != told[1]
+        assert hashes[0] != hashes[1]
 
 
 @pytest.mark.parametrize("is_allowed", [False, True])
@@ -219,7 +219,7 @@ def test_urls_of_databases_are_refused_unless_a_value_allows_them(is_allowed: bo
     assert Rendered.of(values).settings().allow_jdbc_url is is_allowed
 
 
-def test_lineage_is_told_where_a_value_says() -> None:
+def test_lineage_is_sent_to_the_address_of_a_value() -> None:
     key = {"secret": "lineage", "key": "token"}
     lineage = {"url": "https://lineage.example/open", "namespace": "prod", "apiKey": key}
     assert Rendered.of(WITHOUT_CRDS).settings().lineage.url == ""
@@ -232,13 +232,13 @@ def test_a_secret_in_the_address_of_lineage_is_refused(url: str) -> None:
         Rendered.of(WITHOUT_CRDS | {"lineage": {"url": url}})
 
 
-def test_drivers_tell_sparks_figures_where_a_value_says() -> None:
+def test_drivers_export_spark_metrics_where_a_value_enables_them() -> None:
     own = {"application": {"sparkConf": {"spark.ui.enabled": "true", "spark.a": "1"}}}
-    told = Rendered.of(WITHOUT_CRDS | {"metrics": {"podMonitor": {"enabled": True}}, "spark": own})
-    conf = told.settings().spark.spark_conf
+    found = Rendered.of(WITHOUT_CRDS | {"metrics": {"podMonitor": {"enabled": True}}, "spark": own})
+    conf = found.settings().spark.spark_conf
     assert conf["spark.a"] == "1"
     assert conf["spark.ui.prometheus.enabled"] == "true"
-    (monitor,) = told.of_kind("PodMonitor")
+    (monitor,) = found.of_kind("PodMonitor")
     assert monitor["spec"]["selector"]["matchLabels"] == {"snaploom.io/role": "driver"}
     assert {each["port"] for each in monitor["spec"]["podMetricsEndpoints"]} == {"spark-ui"}
     assert not Rendered.of(WITHOUT_CRDS).of_kind("PodMonitor")
@@ -250,7 +250,7 @@ def test_pods_run_on_where_nothing_of_theirs_changes() -> None:
     assert before.of_kind("Deployment") == after.of_kind("Deployment")
 
 
-def test_what_is_said_of_pods_is_in_them() -> None:
+def test_pod_settings_are_in_the_pods() -> None:
     (case, *_) = (i for i, each in enumerate(MATRIX) if "env" in each["operator"])
     _, pod = next(each for each in rendered(case).pods() if each[0].endswith("-operator"))
     (container,) = pod["containers"]

@@ -85,7 +85,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuditedControlPl
 
 @pytest.fixture(params=[(), (ROOM,)], ids=["everywhere", "in one namespace"])
 def release(plane: AuditedControlPlane, request: pytest.FixtureRequest) -> Iterator[Release]:
-    """The chart, in a namespace of its own for each way, so that accounts are told apart."""
+    """The chart, in a namespace of its own for each scope, so that accounts differ."""
     watched: tuple[str, ...] = request.param
     found = Release(plane, namespace=f"{NAMESPACE}-{'narrow' if watched else 'wide'}")
     found.upgrade({
@@ -103,7 +103,7 @@ class InstalledHarness(RealHarness):
     Args:
         cluster: the cluster, for the test.
         kubeconfig: how the operator reaches it.
-        settings: what the chart says.
+        settings: what the chart renders for it.
     """
 
     def __init__(self, cluster: Cluster, kubeconfig: Path, settings: OperatorSettings) -> None:

@@ -1,4 +1,4 @@
-"""A driver with the chart's settings tells Prometheus its figures, under names that stay."""
+"""A driver with the chart's settings exports its metrics to Prometheus, under stable names."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def test_figures_of_spark_are_where_prometheus_looks() -> None:
         check=True,
         timeout=DEADLINE,
     )
-    told = json.loads(done.stdout)
-    driver, executors = (told[path] for path in paths)
+    pages = json.loads(done.stdout)
+    driver, executors = (pages[path] for path in paths)
     assert re.search(
         r"^metrics_snaploom_driver_jvm_heap_used_Value\{.*\} \d+$", driver, re.MULTILINE
     )

@@ -1,4 +1,4 @@
-"""Values say everything, and a mistyped one is refused."""
+"""Values have every setting, and a mistyped one is refused."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_generated_files_are_those_of_the_models() -> None:
     assert chart_drift(CHART) == [], "run `make generate`"
 
 
-def test_drift_of_the_chart_is_told_file_by_file(tmp_path: Path) -> None:
+def test_drift_of_the_chart_is_reported_file_by_file(tmp_path: Path) -> None:
     write_chart(tmp_path)
     (tmp_path / "values.yaml").write_text("changed")
     (tmp_path / "templates/crds/others.yaml").write_text("strange")

@@ -14,7 +14,7 @@ WIDTH = 80
 CONDITION = {
     "observedGeneration": 1,
     "lastTransitionTime": "2026-01-31T12:00:00Z",
-    "message": "A sentence that says what a person should know of the state, and what to do.",
+    "message": "A sentence that describes the state to a person, and names what to do.",
 }
 RUN = {"id": "ods-flights-wide-0a1b2c3d", "startedAt": "2026-01-31T12:00:00Z"}
 LATEST = {
@@ -120,7 +120,7 @@ def test_publication_is_an_age_and_under_wide_the_snapshot_a_time(kubectl, appli
     assert title.split() == ["NAME", "READY", "REASON", "PUBLISHED"]
     assert re.fullmatch(r"flights-wide +True +Published +\d+d *", line)
     wide = kubectl("get", "ods", "--namespace", namespace, "--output", "wide")
-    told = (LATEST["time"], "336776", "Running", "snapshot 3 of 12, join 4 of 9")
-    for each in (*told, "Failed", "SourceNotReadable"):
+    shown = (LATEST["time"], "336776", "Running", "snapshot 3 of 12, join 4 of 9")
+    for each in (*shown, "Failed", "SourceNotReadable"):
         assert each in wide
     assert CONDITION["message"] in wide

@@ -34,8 +34,8 @@ def test_cluster_of_a_person_is_reached_by_what_it_prints(tmp_path):
         assert "outputdatasets" in kubectl("api-resources", "--api-group=snaploom.io")
         with commanded(tmp_path / "cluster") as second:
             assert second.wait() == 1
-            told = second.stderr.read()
-        assert told == f"There is one already: export KUBECONFIG={kubeconfig}\n"
+            output = second.stderr.read()
+        assert output == f"There is one already: export KUBECONFIG={kubeconfig}\n"
         started.send_signal(signal.SIGTERM)
         assert started.stdout.read().endswith("Stopped.\n")
         assert started.wait() == 0

@@ -1,4 +1,4 @@
-"""The ground of the tests itself: a control plane starts, breaks and ends as commanded."""
+"""The test environment itself: a control plane starts, breaks and ends as commanded."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def test_namespace_of_a_test_is_new_and_empty(kubectl, namespace):
     assert kubectl.get("namespace", namespace)["status"]["phase"] == "Active"
 
 
-def test_kubectl_that_fails_tells_its_words(kubectl, namespace):
+def test_kubectl_that_fails_raises_its_message(kubectl, namespace):
     with pytest.raises(KubectlFailed, match='configmaps "absent" not found') as failure:
         kubectl.get("configmap", "absent", namespace)
     assert failure.value.code == 1
@@ -55,8 +55,8 @@ def test_kubectl_that_fails_tells_its_words(kubectl, namespace):
 def test_service_account_is_known_and_may_nothing(control_plane, kubectl, namespace):
     kubectl("create", "serviceaccount", "visitor", "--namespace", namespace)
     visitor = Cluster(control_plane.folder, control_plane.kubeconfig_of(namespace, "visitor"))
-    told = json.loads(visitor.kubectl("auth", "whoami", "--output=json"))
-    assert told["status"]["userInfo"]["username"] == f"system:serviceaccount:{namespace}:visitor"
+    review = json.loads(visitor.kubectl("auth", "whoami", "--output=json"))
+    assert review["status"]["userInfo"]["username"] == f"system:serviceaccount:{namespace}:visitor"
     with pytest.raises(KubectlFailed, match="Forbidden"):
         visitor.kubectl.list("datasources", namespace)
 
@@ -114,7 +114,7 @@ def test_objects_of_a_folder_are_found_again(tmp_path):
         assert plane.kubectl.get("configmap", "kept", "default")
 
 
-def test_start_that_fails_shows_what_the_server_said(tmp_path):
+def test_start_that_fails_shows_the_log_of_the_server(tmp_path):
     plane = ControlPlane(tmp_path)
     plane.apiserver.command = [*plane.apiserver.command, "--no-such-flag"]
     try:

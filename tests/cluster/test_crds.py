@@ -24,9 +24,9 @@ def versions(kubectl):
 @every_kind
 def test_crd_is_served_without_a_complaint(kubectl, kind):
     status = kubectl.get("crd", crd_name(kind))["status"]
-    told = {condition["type"]: condition["status"] for condition in status["conditions"]}
-    assert told["Established"] == told["NamesAccepted"] == "True"
-    assert "NonStructuralSchema" not in told
+    conditions = {condition["type"]: condition["status"] for condition in status["conditions"]}
+    assert conditions["Established"] == conditions["NamesAccepted"] == "True"
+    assert "NonStructuralSchema" not in conditions
     assert status["acceptedNames"]["shortNames"] == [kind.short_name]
     assert status["acceptedNames"]["categories"] == ["snaploom"]
 
@@ -85,8 +85,8 @@ def test_every_field_that_is_published_is_described(kubectl, kind):
 
 @every_kind
 def test_explaining_a_kind_names_every_field(kubectl, kind):
-    told = kubectl("explain", kind.plural, "--recursive")
-    named = re.findall(r"^ +(\S+)\t<", told, re.MULTILINE)
+    output = kubectl("explain", kind.plural, "--recursive")
+    named = re.findall(r"^ +(\S+)\t<", output, re.MULTILINE)
     expected = [path.rpartition(".")[2] for path, _ in fields(published_schema(kubectl, kind), "")]
     assert set(expected) <= set(named)
     assert len(named) >= len(expected)
@@ -94,9 +94,9 @@ def test_explaining_a_kind_names_every_field(kubectl, kind):
 
 @every_kind
 @pytest.mark.parametrize("part", ["spec", "status"])
-def test_explaining_a_part_says_something_of_each_field(kubectl, kind, part):
-    told = kubectl("explain", f"{kind.plural}.{part}")
-    paragraphs = told.partition("\nFIELDS:\n")[2].strip().split("\n\n")
+def test_explaining_a_part_describes_each_field(kubectl, kind, part):
+    output = kubectl("explain", f"{kind.plural}.{part}")
+    paragraphs = output.partition("\nFIELDS:\n")[2].strip().split("\n\n")
     assert paragraphs != [""]
     for paragraph in paragraphs:
         title, *words = paragraph.strip().splitlines()

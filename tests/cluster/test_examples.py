@@ -58,5 +58,5 @@ def test_what_a_cluster_adds_is_accepted_where_pods_are_restricted(kubectl, name
 def test_starter_of_init_is_accepted(kubectl, namespace):
     starter = REPOSITORY / "sparkjobs/src/snaploom/cli/templates/model.yaml"
     text = starter.read_text("utf-8").replace("@FOLDER@", "/data")
-    told = kubectl("apply", "--server-side", "--namespace", namespace, "-f", "-", stdin=text)
-    assert "outputdataset.snaploom.io/" in told
+    output = kubectl("apply", "--server-side", "--namespace", namespace, "-f", "-", stdin=text)
+    assert "outputdataset.snaploom.io/" in output

@@ -150,7 +150,7 @@ def test_rules_over_full_lists_cost_less_than_an_object_may(judge, kind, spec):
     assert judge.complaint(kind, spec) == ""
 
 
-def test_status_is_written_by_its_own_door_only(kubectl, namespace):
+def test_status_is_written_by_its_subresource_only(kubectl, namespace):
     kind, spec = files()
     raw = {"apiVersion": "snaploom.io/v1alpha1", "kind": kind, "metadata": {"name": "a"}}
     kubectl.apply(raw | {"spec": spec, "status": {"observedGeneration": 7}}, namespace=namespace)

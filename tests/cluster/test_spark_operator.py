@@ -1,4 +1,4 @@
-"""The real Spark operator takes what we submit, and says what we read.
+"""The real Spark operator accepts what we submit, and reports what we read.
 
 There are no nodes: Spark's own `spark-submit` creates the driver's pod, and the test plays kubelet.
 """
@@ -70,10 +70,10 @@ def log_of(plane):
 
 
 def play(plane, pod, phase, container):
-    """Say in the pod's status what a kubelet would say."""
+    """Write into the pod's status what a kubelet would write."""
     status = {"name": CONTAINER, "image": "i", "imageID": "i", "ready": False, "restartCount": 0}
-    told = {"phase": phase, "containerStatuses": [status | {"state": container}]}
-    patch = json.dumps({"status": told})
+    pod_status = {"phase": phase, "containerStatuses": [status | {"state": container}]}
+    patch = json.dumps({"status": pod_status})
     how = ("--namespace", "jobs", "--subresource=status", "--type=merge", "--patch", patch)
     plane.kubectl("patch", "pod", pod, *how)
 
@@ -106,7 +106,7 @@ def test_run_is_submitted_followed_and_ends(plane, name, phase, code, end):
     until(plane, name, end)
 
 
-def test_driver_pod_is_what_our_template_says(plane):
+def test_driver_pod_matches_our_template(plane):
     name = "ods-orders-00000003"
     submitted(plane, name)
     until(plane, name, ApplicationState.SUBMITTED)

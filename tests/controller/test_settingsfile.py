@@ -1,4 +1,4 @@
-"""Settings are read as strictly as declarations, and a fault is told at its line."""
+"""Settings are read as strictly as declarations, and a fault is reported with its line."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def test_nothing_written_means_the_defaults(tmp_path: Path, text: str) -> None:
         ("- workers\n", "settings.yaml:1"),
     ],
 )
-def test_a_fault_is_told_where_it_stands(tmp_path: Path, text: str, expected: str) -> None:
+def test_a_fault_is_reported_with_its_position(tmp_path: Path, text: str, expected: str) -> None:
     with pytest.raises(SettingsInvalid) as raised:
         read_settings(written(tmp_path, text))
     assert expected in str(raised.value)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SettingsInvalid, match="cannot be read"):
         read_settings(tmp_path / "settings.yaml")

@@ -45,8 +45,8 @@ def test_bill_of_materials_lists_what_is_in_the_image(name, request):
     assert listed(name, "pkg:deb/") == {tuple(line.split()) for line in shown.stdout.splitlines()}
 
 
-def test_bill_of_materials_tells_each_jar_by_its_sum(spark_image):
-    """Wherever it lies: Java runs what it is told to, not only what is in Spark's folder."""
+def test_bill_of_materials_identifies_each_jar_by_its_checksum(spark_image):
+    """Wherever it is: Java loads any file of its class path, not only those in Spark's folder."""
     components = json.loads(bill_of_materials("spark").read_text())["components"]
     sums = {sum_["content"] for each in components for sum_ in each.get("hashes", ())}
     jars = [path for path in spark_image.root.rglob("*.jar") if not path.is_symlink()]

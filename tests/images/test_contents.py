@@ -22,7 +22,7 @@ def test_image_is_not_run_as_root(name, user, request):
     assert request.getfixturevalue(f"{name}_image").settings["User"] == user
 
 
-def test_image_says_what_it_is(image):
+def test_image_is_labelled(image):
     labels = image.settings["Labels"]
     assert labels[f"{LABEL}version"] == VERSION
     assert labels[f"{LABEL}licenses"] == "Apache-2.0"
@@ -48,13 +48,13 @@ def test_image_has_what_is_pinned_and_nothing_that_builds(image):
     assert not {name for name, _ in distributions_of(image.root)} & {"pip", "hatchling", "pytest"}
 
 
-def test_image_tells_nothing_of_the_machine_that_built_it(image):
+def test_image_contains_nothing_of_the_machine_that_built_it(image):
     """Hosts of packages, proxies, certificates, secrets: the build has them, and nobody else."""
-    told = json.dumps(image.config)
-    assert set(re.findall(r"https?://[^/\s\"]*|_proxy|PIP_|/root", told)) <= {
+    config = json.dumps(image.config)
+    assert set(re.findall(r"https?://[^/\s\"]*|_proxy|PIP_|/root", config)) <= {
         "http://127.0.0.1:8080"
     }
-    assert os.uname().nodename not in told
+    assert os.uname().nodename not in config
     root = image.root
     left = {each.name for name in ("run", "tmp", "root") for each in (root / name).iterdir()}
     assert left <= {".bashrc", ".profile", "lock"}
@@ -66,7 +66,7 @@ def test_image_tells_nothing_of_the_machine_that_built_it(image):
 
 
 def test_all_files_have_one_time(image):
-    """So that what they are made of decides alone what they are."""
+    """So that only their content identifies them."""
     ours = [path for path in (image.root / "opt").rglob("*") if not path.is_symlink()]
     assert {path.lstat().st_mtime for path in ours} == {float(315532800)}
 

@@ -12,15 +12,15 @@ from support.examples import REPOSITORY
 
 ENTRYPOINT = REPOSITORY / "sparkjobs" / "image" / "entrypoint"
 DEADLINE = 30.0
-TELL = """#!{python}
+RECORD = """#!{python}
 import json, os, sys
 from pathlib import Path
-told = {{"arguments": sys.argv[1:], "environment": {{**os.environ}}}}
-Path({told!r}).write_text(json.dumps(told))
+call = {{"arguments": sys.argv[1:], "environment": {{**os.environ}}}}
+Path({path!r}).write_text(json.dumps(call))
 """
 JVM = """#!/bin/bash
 # A JVM, of which signals are not asked to end the program: it waits for it, and ends as it did.
-trap 'echo jvm was told >> "{log}"; exit 143' TERM
+trap 'echo jvm was signalled >> "{log}"; exit 143' TERM
 {python} "{program}" &
 {more}
 while kill -0 $! 2>/dev/null; do wait $!; code=$?; done
@@ -30,22 +30,22 @@ PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
 
-def say(text):
+def log_line(text):
     with open({log!r}, "a") as log:
         log.write(text + "\\n")
 
 def end(*_):
-    say("program was told")
+    log_line("program was signalled")
     sys.exit(130)
 
 signal.signal(signal.SIGTERM, end)
-say("program begins")
+    log_line("program begins")
 jvm = os.getppid()
 deadline = time.monotonic() + {seconds}
 while time.monotonic() < deadline and os.getppid() == jvm:
     time.sleep(0.05)
 time.sleep({after})
-say("program ends")
+    log_line("program ends")
 """
 EXECUTOR = {
     "SPARK_DRIVER_URL": "spark://driver:7078",
@@ -63,12 +63,12 @@ EXECUTOR = {
 
 @pytest.fixture
 def place(tmp_path):
-    """A home of Spark whose programs tell what they are called with."""
+    """A home of Spark whose programs record their arguments and environment."""
     for folder in ("spark/bin", "java/bin"):
         (tmp_path / folder).mkdir(parents=True)
-    tell = TELL.format(python=sys.executable, told=str(tmp_path / "told.json"))
-    write(tmp_path / "spark/bin/spark-submit", tell)
-    write(tmp_path / "java/bin/java", tell)
+    record = RECORD.format(python=sys.executable, path=str(tmp_path / "call.json"))
+    write(tmp_path / "spark/bin/spark-submit", record)
+    write(tmp_path / "java/bin/java", record)
     return tmp_path
 
 
@@ -87,8 +87,8 @@ def start(place, *arguments, **environment):
     )
 
 
-def told(place):
-    found = json.loads((place / "told.json").read_text())
+def recorded(place):
+    found = json.loads((place / "call.json").read_text())
     return found["arguments"], found["environment"]
 
 
@@ -96,14 +96,14 @@ def test_driver_is_submitted_in_its_own_pod(place):
     properties = ["--properties-file", "/opt/spark/conf/spark.properties"]
     job = [*properties, "local:///opt/snaploom/clusterjob.py", "two words"]
     assert start(place, "driver", *job, SPARK_DRIVER_BIND_ADDRESS="10.0.0.5").wait(DEADLINE) == 0
-    arguments, _ = told(place)
+    arguments, _ = recorded(place)
     own = ["--deploy-mode", "client", "--conf", "spark.driver.bindAddress=10.0.0.5"]
     assert arguments == [*own, *job]
 
 
-def test_executor_is_what_its_environment_says(place):
+def test_executor_gets_its_arguments_from_its_environment(place):
     assert start(place, "executor", **EXECUTOR).wait(DEADLINE) == 0
-    arguments, _ = told(place)
+    arguments, _ = recorded(place)
     *options, classes, main = arguments[:6]
     assert options == ["-Dspark.driver.port=7078", "-Dtext=two words", "-Xmx600m", "--class-path"]
     assert classes == f"{place}/spark/conf:{place}/spark/jars/*"
@@ -123,7 +123,7 @@ def test_executor_is_what_its_environment_says(place):
 def test_executor_finds_classes_and_libraries_of_the_application(place):
     more = {"SPARK_CLASSPATH": "/mine/*", "SPARK_EXECUTOR_LIBRARY_PATH": "/native"}
     assert start(place, "executor", **EXECUTOR, **more).wait(DEADLINE) == 0
-    arguments, environment = told(place)
+    arguments, environment = recorded(place)
     assert arguments[4].startswith("/mine/*:")
     assert environment["LD_LIBRARY_PATH"] == "/native"
 
@@ -132,7 +132,7 @@ def test_executor_finds_classes_and_libraries_of_the_application(place):
 def test_executor_without_what_it_needs_does_not_start(place, name):
     environment = {key: value for key, value in EXECUTOR.items() if key != name}
     assert start(place, "executor", **environment).wait(DEADLINE) == 1
-    assert not (place / "told.json").exists()
+    assert not (place / "call.json").exists()
 
 
 def test_anything_else_is_run_as_it_is(place):
@@ -141,31 +141,31 @@ def test_anything_else_is_run_as_it_is(place):
 
 
 def driver_of(place, seconds=DEADLINE, after=0.0, more=":"):
-    """A driver whose program ends when it is told to, after some seconds, or after its JVM."""
+    """A driver whose program ends at a signal, after some seconds, or after its JVM."""
     log, program = place / "log", place / "program.py"
     program.write_text(PROGRAM.format(log=str(log), seconds=seconds, after=after))
     jvm = JVM.format(log=log, python=sys.executable, program=program, more=more)
     write(place / "spark/bin/spark-submit", jvm)
     process = start(place, "driver", SPARK_DRIVER_BIND_ADDRESS="10.0.0.5")
-    until_said(log, "program begins")
+    wait_for_line(log, "program begins")
     return process, log
 
 
-def until_said(log, text):
+def wait_for_line(log, text):
     deadline = time.monotonic() + DEADLINE
     while not (log.exists() and text in log.read_text()):
-        assert time.monotonic() < deadline, f"{text!r} was not said"
+        assert time.monotonic() < deadline, f"{text!r} was not logged"
         time.sleep(0.05)
 
 
-def test_driver_that_is_told_to_end_tells_its_program_and_not_the_jvm(place):
+def test_signal_to_a_driver_reaches_its_program_and_not_the_jvm(place):
     process, log = driver_of(place)
     process.send_signal(signal.SIGTERM)
     assert process.wait(DEADLINE) == 130
-    assert log.read_text().splitlines() == ["program begins", "program was told"]
+    assert log.read_text().splitlines() == ["program begins", "program was signalled"]
 
 
-def test_workers_of_python_are_not_told(place):
+def test_signal_does_not_reach_workers_of_python(place):
     worker = f'{sys.executable} -c "import time; time.sleep(2) # pyspark.daemon" & worker=$!'
     process, log = driver_of(
         place,
@@ -189,11 +189,11 @@ def test_program_whose_jvm_is_killed_may_still_report(place):
     assert log.read_text().splitlines()[-1] == "program ends"
 
 
-def test_jvm_without_a_program_is_told_itself(place):
+def test_signal_reaches_a_jvm_without_a_program(place):
     log = place / "log"
     jvm = f"#!/bin/bash\ntrap 'exit 143' TERM\necho begins > {log}\nsleep 30 & wait $!\n"
     write(place / "spark/bin/spark-submit", jvm)
     process = start(place, "driver", SPARK_DRIVER_BIND_ADDRESS="10.0.0.5")
-    until_said(log, "begins")
+    wait_for_line(log, "begins")
     process.send_signal(signal.SIGTERM)
     assert process.wait(DEADLINE) == 143

@@ -26,7 +26,7 @@ def test_operator_starts_as_the_chart_starts_it(command, operator_image):
 
 
 def test_driver_runs_its_job_without_writing(spark_image):
-    """Spark's launcher, its JVM, and the job in Python, which tells how it is used."""
+    """Spark's launcher, its JVM, and the job in Python, which prints its usage."""
     options = ["--master", "local[1]", "--class", "org.apache.spark.deploy.PythonRunner"]
     done = spark_image.run(
         "driver", *options, JOB_FILE, "--help", SPARK_DRIVER_BIND_ADDRESS="127.0.0.1"

@@ -62,9 +62,9 @@ def build(tmp_path):
 @pytest.mark.node
 @pytest.mark.parametrize(("name", "tag"), [("registry.example:5000/base", ":12"), ("debian", "")])
 def test_base_without_a_digest_is_warned_about_and_written_down(name, tag, build):
-    built, told = build(f"{name}{tag}")
-    assert f"Warning: BASE={name}{tag} names no digest" in told
-    assert f"to keep it: BASE={name}@{DIGEST}" in told
+    built, output = build(f"{name}{tag}")
+    assert f"Warning: BASE={name}{tag} names no digest" in output
+    assert f"to keep it: BASE={name}@{DIGEST}" in output
     assert f"BASE={name}{tag} " in built
     assert f"--label org.opencontainers.image.base.name={name} " in built
     assert f"--label org.opencontainers.image.base.digest={DIGEST} " in built
@@ -72,15 +72,15 @@ def test_base_without_a_digest_is_warned_about_and_written_down(name, tag, build
 
 @pytest.mark.node
 def test_base_with_a_digest_is_taken_by_it(build):
-    built, told = build(f"registry.example/base:12@{DIGEST}")
-    assert "names no digest" not in told
+    built, output = build(f"registry.example/base:12@{DIGEST}")
+    assert "names no digest" not in output
     assert f"BASE=registry.example/base:12@{DIGEST} " in built
     assert f"--label org.opencontainers.image.base.digest={DIGEST} " in built
 
 
 @pytest.mark.node
-def test_file_that_a_base_brings_without_a_package_is_told(build, tmp_path):
+def test_file_of_a_base_without_a_package_is_reported(build, tmp_path):
     (tmp_path / "root" / "usr").mkdir()
-    (tmp_path / "root" / "usr" / "door").write_text("no package has this")
-    _, told = build(f"registry.example/base@{DIGEST}")
-    assert "of no component of the bill: usr/door" in told
+    (tmp_path / "root" / "usr" / "extra").write_text("no package has this")
+    _, output = build(f"registry.example/base@{DIGEST}")
+    assert "of no component of the bill: usr/extra" in output

@@ -1,4 +1,4 @@
-"""The story that the tests of this folder tell, as a chain: each part begins where one ended.
+"""The scenario that the tests of this folder check, as a chain: each part begins where one ended.
 
 A person installs the chart, applies the flights example, and lives with it until all is gone again.
 """
@@ -123,7 +123,7 @@ def indexed(applied: Flights, first: Raw, stages: Stages) -> dict[str, Raw]:
 
 @pytest.fixture(scope="module")
 def answers(applied: Flights, indexed: dict[str, Raw]) -> dict[str, dict[str, int]]:
-    """What queries said in a pod."""
+    """What queries printed in a pod."""
     printed = applied.python(Path(__file__).with_name("query.py"), PLACE)
     found: dict[str, dict[str, int]] = json.loads(printed.splitlines()[-1])
     return found
@@ -132,7 +132,7 @@ def answers(applied: Flights, indexed: dict[str, Raw]) -> dict[str, dict[str, in
 @pytest.fixture(scope="module")
 def third(applied: Flights, answers: Raw, local: Example, stages: Stages,
           tmp_path_factory: pytest.TempPathFactory) -> Raw:  # fmt: skip
-    """The output after another month of data, which nobody told it of but its schedule."""
+    """The output after another month of data, found by its schedule only."""
     applied.copy_in(months(local, tmp_path_factory.mktemp("months"), later=True))
     with stages.stage("next snapshot by schedule"):
         applied.patch(OUTPUT, run={"schedule": {"cron": "* * * * *"}})

@@ -30,7 +30,7 @@ COLUMNS = "data, airline, destination, list_sort(legs) AS legs, origin, plane, w
 
 
 def snapshots(output: Raw) -> dict[str, int]:
-    """Rows by time, as a status tells."""
+    """Rows by time, as a status shows them."""
     return {each["time"]: each["rows"] for each in output["status"]["snapshots"]}
 
 
@@ -76,16 +76,16 @@ def test_run_was_a_spark_application_of_the_account_of_jobs(applied: Flights, fi
     assert len(run["status"]["executorState"]) == 1
     driver = driver_of(applied, first)
     assert driver["spec"]["serviceAccountName"] == "snaploom-spark"
-    # The application is over before the kubelet says it of the pod.
+    # The application is over before the kubelet reports the pod's end.
     applied.wait(f"pod/{driver['metadata']['name']}", "jsonpath={.status.phase}=Succeeded")
 
 
-def test_events_tell_the_run(applied: Flights, first: Raw) -> None:
+def test_events_show_the_run(applied: Flights, first: Raw) -> None:
     run = first["status"]["lastRun"]["id"]
     events = applied.list("events.events.k8s.io")
     about = [each for each in events if each["regarding"]["kind"] == "OutputDataset"]
-    told = sorted(each["reason"] for each in about if run in each["note"])
-    assert told == ["RunStarted", "RunSucceeded"]
+    reasons = sorted(each["reason"] for each in about if run in each["note"])
+    assert reasons == ["RunStarted", "RunSucceeded"]
 
 
 def test_people_see_it_with_kubectl_and_with_our_command(applied: Flights, first: Raw) -> None:
@@ -107,10 +107,10 @@ def test_published_rows_are_those_of_a_run_on_a_laptop(
 
 
 def test_logs_of_a_run_are_those_of_operator_and_driver(applied: Flights, first: Raw) -> None:
-    told = applied.snaploom("logs", "flights-wide").splitlines()
+    lines = applied.snaploom("logs", "flights-wide").splitlines()
     run = first["status"]["lastRun"]["id"]
-    assert any(f" operator INFO    run {run}" in line for line in told)
-    assert any(" driver   INFO    published" in line for line in told)
+    assert any(f" operator INFO    run {run}" in line for line in lines)
+    assert any(" driver   INFO    published" in line for line in lines)
 
 
 def test_rows_in_a_bucket_are_the_same(bucket: Bucket, local: Example, tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_rows_in_a_bucket_are_the_same(bucket: Bucket, local: Example, tmp_path:
     assert differences(there[JANUARY], here[JANUARY]) == []
 
 
-def test_keys_of_the_bucket_are_told_nowhere(bucket: Bucket) -> None:
+def test_keys_of_the_bucket_are_shown_nowhere(bucket: Bucket) -> None:
     flights = bucket.flights
     kinds = "snaploom,sparkapplications,configmaps,pods,events.events.k8s.io"
     assert SECRET_KEY not in flights.kubectl("get", kinds, "--output", "yaml")

@@ -1,4 +1,4 @@
-// Pause waits until it is told to end: the sandbox of every pod, and the only program of some.
+// Pause waits for a signal to end: the sandbox of every pod, and the only program of some.
 // `pause HOST:PORT` first tries whether anybody answers there.
 package main
 
@@ -12,8 +12,8 @@ import (
 )
 
 func main() {
-	told := make(chan os.Signal, 1)
-	signal.Notify(told, syscall.SIGINT, syscall.SIGTERM)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	if len(os.Args) > 1 {
 		connection, err := net.DialTimeout("tcp", os.Args[1], 10*time.Second)
 		if err != nil {
@@ -23,5 +23,5 @@ func main() {
 		fmt.Println("reached", connection.RemoteAddr())
 		_ = connection.Close()
 	}
-	<-told
+	<-signals
 }

@@ -24,7 +24,7 @@ SETTINGS = OperatorSettings(admission=AdmissionSettings())
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class Ground:
+class Installation:
     """A cluster with the chart's empty Secret and its webhooks, and a clock that is set by hand."""
 
     def __init__(self) -> None:
@@ -82,80 +82,80 @@ def a_configuration(webhooks: int) -> Raw:
 
 
 @pytest.fixture
-def ground() -> Ground:
-    return Ground()
+def installed() -> Installation:
+    return Installation()
 
 
-async def test_an_empty_secret_is_filled_and_every_webhook_trusts_it(ground: Ground) -> None:
-    await ground.install()
-    await ground.reconcile()
-    held = await ground.held()
+async def test_an_empty_secret_is_filled_and_every_webhook_trusts_it(installed: Installation) -> None:
+    await installed.install()
+    await installed.reconcile()
+    held = await installed.held()
     assert held.certificate
-    assert await ground.trusted() == [held.authorities] * 2
-    assert ground.expiries == [(START + timedelta(days=90)).timestamp()]
+    assert await installed.trusted() == [held.authorities] * 2
+    assert installed.expiries == [(START + timedelta(days=90)).timestamp()]
 
 
-async def test_the_rest_of_the_configuration_stays_as_it_was(ground: Ground) -> None:
-    await ground.install(1)
-    await ground.reconcile()
-    found: Any = await ground.cluster.get(VALIDATING_WEBHOOKS, "", "snaploom")
+async def test_the_rest_of_the_configuration_stays_as_it_was(installed: Installation) -> None:
+    await installed.install(1)
+    await installed.reconcile()
+    found: Any = await installed.cluster.get(VALIDATING_WEBHOOKS, "", "snaploom")
     (webhook,) = found["webhooks"]
     del webhook["clientConfig"]["caBundle"]
     assert webhook == a_configuration(1)["webhooks"][0]
 
 
-async def test_looking_again_writes_nothing(ground: Ground) -> None:
-    await ground.install()
-    await ground.reconcile()
-    versions = await ground.versions()
+async def test_looking_again_writes_nothing(installed: Installation) -> None:
+    await installed.install()
+    await installed.reconcile()
+    versions = await installed.versions()
     for _ in range(3):
-        await ground.reconcile(days=10)
-    assert await ground.versions() == versions
+        await installed.reconcile(days=10)
+    assert await installed.versions() == versions
 
 
-async def test_a_renewal_never_serves_what_is_not_trusted(ground: Ground) -> None:
-    await ground.install()
-    await ground.reconcile()
-    served = {(await ground.held()).certificate}
+async def test_a_renewal_never_serves_what_is_not_trusted(installed: Installation) -> None:
+    await installed.install()
+    await installed.reconcile()
+    served = {(await installed.held()).certificate}
     for _ in range(500):
-        before = (await ground.trusted())[0]
-        await ground.reconcile(hours=12)
-        held = await ground.held()
+        before = (await installed.trusted())[0]
+        await installed.reconcile(hours=12)
+        held = await installed.held()
         if held.certificate not in served:
             served.add(held.certificate)
             assert held.authorities == before  # published in an earlier step
     assert len(served) >= 4
-    renewals = ground.metrics.registry.get_sample_value(
+    renewals = installed.metrics.registry.get_sample_value(
         "snaploom_webhook_certificate_renewals_total"
     )
     assert renewals == len(served)
 
 
-async def test_what_somebody_changed_is_put_right(ground: Ground) -> None:
-    await ground.install()
-    await ground.reconcile()
+async def test_what_somebody_changed_is_put_right(installed: Installation) -> None:
+    await installed.install()
+    await installed.reconcile()
     patch: Any = {"webhooks": a_configuration(2)["webhooks"]}
-    await ground.cluster.patch(VALIDATING_WEBHOOKS, "", "snaploom", patch)
-    assert await ground.trusted() == [b"", b""]
-    await ground.reconcile()
-    assert await ground.trusted() == [(await ground.held()).authorities] * 2
+    await installed.cluster.patch(VALIDATING_WEBHOOKS, "", "snaploom", patch)
+    assert await installed.trusted() == [b"", b""]
+    await installed.reconcile()
+    assert await installed.trusted() == [(await installed.held()).authorities] * 2
 
 
-async def test_without_webhooks_the_certificate_is_made_all_the_same(ground: Ground) -> None:
-    await ground.install(0)
-    await ground.reconcile()
-    versions = await ground.versions()
-    await ground.reconcile()
-    assert (await ground.held()).certificate
-    assert await ground.versions() == versions
+async def test_without_webhooks_the_certificate_is_made_all_the_same(installed: Installation) -> None:
+    await installed.install(0)
+    await installed.reconcile()
+    versions = await installed.versions()
+    await installed.reconcile()
+    assert (await installed.held()).certificate
+    assert await installed.versions() == versions
 
 
-async def test_without_a_secret_it_is_said_and_tried_again(
-    ground: Ground, caplog: pytest.LogCaptureFixture
+async def test_missing_secret_is_logged_and_the_rotation_retried(
+    installed: Installation, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(ObjectMissing):
-        await ground.reconcile()
-    await run_for(ground, looks=2)
+        await installed.reconcile()
+    await run_for(installed, looks=2)
     assert sum("cannot rotate" in text for text in caplog.messages) == 2
 
 
@@ -164,9 +164,9 @@ async def test_nothing_is_renewed_where_cert_manager_does() -> None:
     await CertificateRotator(FakeCluster(), settings).run()
 
 
-async def run_for(ground: Ground, looks: int) -> None:
+async def run_for(installed: Installation, looks: int) -> None:
     """Run the keeper's own loop for some looks."""
-    keeper = CertificateRotator(ground.cluster, SETTINGS, pause=ending_after(looks))
+    keeper = CertificateRotator(installed.cluster, SETTINGS, pause=ending_after(looks))
     with pytest.raises(asyncio.CancelledError):
         await keeper.run()
 

@@ -50,7 +50,7 @@ def test_the_first_certificate_bears_the_names_of_the_service() -> None:
 
 
 @pytest.mark.parametrize("age", [timedelta(0), DAY, LIFE * 2 / 3 - DAY])
-def test_a_young_certificate_is_left_alone(age: timedelta) -> None:
+def test_a_young_certificate_is_kept(age: timedelta) -> None:
     held = first()
     assert rotated(held, held.authorities, NAMES, START + age) == held
 
@@ -85,7 +85,7 @@ def test_an_old_authority_is_trusted_until_it_ends() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0.001, 45), st.booleans()), min_size=1, max_size=30))
-def test_whoever_trusts_what_was_published_last_accepts_what_is_served(
+def test_client_that_trusts_the_last_published_authority_accepts_the_served_certificate(
     steps: list[tuple[float, bool]],
 ) -> None:
     """However rarely somebody looks, and however often publication fails."""
@@ -116,16 +116,16 @@ def test_whoever_trusts_what_was_published_last_accepts_what_is_served(
 )
 def test_what_is_of_no_use_is_replaced_at_once(spoilt: dict[str, bytes]) -> None:
     held = replace(first(), **spoilt)
-    mended = rotated(held, held.authorities, NAMES, START + DAY)
-    assert mended.certificate != held.certificate
-    assert verified(mended, mended.authorities)
+    repaired = rotated(held, held.authorities, NAMES, START + DAY)
+    assert repaired.certificate != held.certificate
+    assert verified(repaired, repaired.authorities)
 
 
 @pytest.mark.parametrize("jump", [LIFE * 2, -LIFE])
 def test_a_clock_that_jumps_gives_a_certificate_that_is_valid_now(jump: timedelta) -> None:
     held = first()
-    mended = rotated(held, held.authorities, NAMES, START + jump)
-    (certificate,) = x509.load_pem_x509_certificates(mended.certificate)
+    repaired = rotated(held, held.authorities, NAMES, START + jump)
+    (certificate,) = x509.load_pem_x509_certificates(repaired.certificate)
     assert certificate.not_valid_before_utc < START + jump < certificate.not_valid_after_utc
 
 
@@ -144,7 +144,7 @@ def test_a_secret_of_anything_else_holds_nothing(data: object) -> None:
 def test_another_certificate_of_the_same_names_is_kept(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """Whoever prefers an authority of his own may put what it issued into the Secret."""
+    """An administrator who prefers another authority may put its certificate into the Secret."""
     authority = Authority(tmp_path_factory.mktemp("own"), "own")
     issued = authority.issue(*NAMES)
     held = CertificateSecret(

@@ -342,7 +342,7 @@ async def test_the_certificate_is_kept_in_a_real_cluster(
         ("workers: [\n", "settings.yaml:2: this is not"),
     ],
 )
-def test_settings_that_are_wrong_are_told_without_a_traceback(
+def test_invalid_settings_are_reported_without_a_traceback(
     tmp_path: Path, settings: str, expected: str
 ) -> None:
     (tmp_path / "settings.yaml").write_text(settings)

@@ -173,7 +173,7 @@ def test_of_very_many_warnings_the_first_are_written_and_the_others_counted() ->
     assert clipped[-1] == f"and {100_000 - len(clipped) + 1} more warnings"
 
 
-def test_a_refusal_for_very_much_says_how_much_more_there_is() -> None:
+def test_a_long_refusal_counts_what_is_left_out() -> None:
     others = [{"dataSource": "customer", "fieldName": f"f{n}"} for n in range(400)]
     answer = answered(output(**{"dataModel.otherDataSources": others}))
     assert answer.refusal is not None

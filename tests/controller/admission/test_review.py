@@ -196,7 +196,7 @@ def reads(name: str, *folders: str) -> Raw:
 
 
 def chained(name: str, root: str) -> Raw:
-    """An output of one source alone."""
+    """An output of a single source."""
     parts = {"otherDataSources": [], "dataRelationships": []}
     raw = output(name, **{f"dataModel.{part}": value for part, value in parts.items()})
     return spoilt(raw, "spec.dataModel.rootDataSource.dataSource", root)
@@ -240,11 +240,11 @@ def test_a_folder_of_another_namespace_is_nobodys_business() -> None:
 
 @pytest.mark.parametrize("relationships", [["customer-id"], []])
 def test_what_does_not_fit_what_it_refers_to_is_a_warning(relationships: list[str]) -> None:
-    """The relationship may be mended by the next object of the same `kubectl apply`."""
+    """The next object of the same `kubectl apply` may correct the relationship."""
     others = [files("customer"), files("address"), files("x")]
-    stranger = relationship("customer-id", (["customer", "x"], [key("customer_id")]))
+    unrelated = relationship("customer-id", (["customer", "x"], [key("customer_id")]))
     used = [{"name": name} for name in relationships]
-    answer = answered(output(**{"dataModel.dataRelationships": used}), [*others, stranger])
+    answer = answered(output(**{"dataModel.dataRelationships": used}), [*others, unrelated])
     assert answer.is_allowed
     assert any("otherDataSources[0]" in warning for warning in answer.warnings)
 
@@ -333,10 +333,10 @@ def test_a_change_that_breaks_others_is_refused_where_they_are_protected() -> No
 
 def test_what_was_broken_before_is_no_reason_to_refuse() -> None:
     _, after = narrowed()
-    mended_otherwise = spoilt(after, "metadata.labels", {"a": "b"})
+    relabelled = spoilt(after, "metadata.labels", {"a": "b"})
     existing = [raw for raw in shop() if raw["kind"] != "DataRelationship"]
     existing += [after, stored(files("elsewhere"))]
-    assert answered(mended_otherwise, existing, after, DENY).warnings == ()
+    assert answered(relabelled, existing, after, DENY).warnings == ()
 
 
 def test_who_needs_what_will_stall_is_broken_as_well() -> None:
@@ -423,7 +423,7 @@ def test_what_a_newer_operator_wrote_into_a_status_is_no_reason_to_refuse() -> N
     assert answered(after, model(), before).is_allowed
 
 
-def test_a_relationship_of_many_outputs_is_judged_in_some_and_says_so(
+def test_a_relationship_of_many_outputs_is_judged_in_some_and_warns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("snaploom_operator.admission.reviewcontext.DEPENDANTS_JUDGED", 2)

@@ -123,7 +123,7 @@ Judging = Callable[[bytes], Awaitable[Judgement]]
 async def a_server(
     judge: Judging, tmp_path: Path, authority: Authority, **limits: float
 ) -> AsyncIterator[Asker]:
-    """The server alone, over any judge."""
+    """The server on its own, over any judge."""
     issued = authority.issue(HOST)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(issued.certificate, issued.key)
@@ -222,7 +222,7 @@ async def until_refused(port: int) -> None:
     await until(is_refused)
 
 
-async def test_metrics_tell_what_became_of_reviews(asker: Asker) -> None:
+async def test_metrics_count_reviews_by_outcome(asker: Asker) -> None:
     await asker.review(files("a"))
     await asker.review(output())
     await asker.review(spoilt(output(), "spec.dataModel.maxDepth", 0))

@@ -58,15 +58,15 @@ async def test_object_that_an_earlier_try_created_is_adopted(cluster, owner):
     ],
 )
 @pytest.mark.parametrize("action", [Ensure, lambda manifest: Create(CONFIG_MAPS, manifest)])
-async def test_object_of_somebody_else_is_told_and_left(cluster, room, owner, labels, action):
+async def test_object_of_another_owner_is_reported_and_kept(cluster, room, owner, labels, action):
     known = {LABEL_OWNER: owner.metadata.uid, LABEL_RUN: "ods-wide-1"} | labels if labels else {}
-    stranger = await cluster.create(CONFIG_MAPS, room, a_config_map("child", labels=known))
+    foreign = await cluster.create(CONFIG_MAPS, room, a_config_map("child", labels=known))
     with pytest.raises(NameTaken) as failure:
         await apply(action(a_child(owner)), owner, cluster)
     assert failure.value.resource == "ConfigMap/child"
     assert owner.metadata.uid in failure.value.expected
     assert all(value in failure.value.found for value in labels.values())
-    assert await cluster.get(CONFIG_MAPS, room, "child") == stranger
+    assert await cluster.get(CONFIG_MAPS, room, "child") == foreign
 
 
 async def test_object_that_is_being_deleted_is_not_adopted(cluster, room, owner):

@@ -91,12 +91,12 @@ def unparsable(resource, status=None, uid=None):
 
 async def test_status_that_cannot_be_parsed_is_replaced(cluster, room, resource):
     await write(cluster, resource, FULL)
-    told = ResourceStatus(observed_generation=3)
-    stored = await write_status(unparsable(resource), told, cluster)
-    assert stored["status"] == told.dump()
-    assert await write_status(unparsable(resource, told), told, cluster) is None
+    replacement = ResourceStatus(observed_generation=3)
+    stored = await write_status(unparsable(resource), replacement, cluster)
+    assert stored["status"] == replacement.dump()
+    assert await write_status(unparsable(resource, replacement), replacement, cluster) is None
     with pytest.raises(ObjectChanged):
-        await write_status(unparsable(resource, uid="another"), told, cluster)
+        await write_status(unparsable(resource, uid="another"), replacement, cluster)
 
 
 @pytest.mark.parametrize("generation", [1, 3])
@@ -105,10 +105,10 @@ async def test_status_that_was_read_as_missing_is_replaced_as_a_whole(
 ):
     patch = {"status": FULL.dump()}
     stored = await cluster.patch(TRANSFORMERS, room, resource.name, patch, subresource="status")
-    told = FieldTransformerStatus(observed_generation=generation)
-    written = await write(cluster, without_status(FieldTransformer.parse(stored)), told)
-    assert written.status == told
-    assert await write(cluster, without_status(written), told) is None
+    replacement = FieldTransformerStatus(observed_generation=generation)
+    written = await write(cluster, without_status(FieldTransformer.parse(stored)), replacement)
+    assert written.status == replacement
+    assert await write(cluster, without_status(written), replacement) is None
 
 
 def without_status(resource):

@@ -1,4 +1,4 @@
-"""The adapter against a server that does as it is told: pages, patience, broken connections."""
+"""The adapter against a scripted server: pages, time-outs, broken connections."""
 
 import json
 from contextlib import aclosing
@@ -73,7 +73,7 @@ def names(items):
     return [Metadata.of(item).name for item in items]
 
 
-async def test_request_says_who_asks_and_for_json(cluster, api):
+async def test_request_names_its_client_and_asks_for_json(cluster, api):
     api.answers(Answer(body=a_config_map("a")))
     await cluster.get(CONFIG_MAPS, "default", "a")
     (asked,) = api.asked
@@ -99,7 +99,7 @@ async def test_list_that_expires_between_pages_begins_again(cluster, api):
     assert (names(listing.items), listing.resource_version) == (["b"], "9")
 
 
-async def test_pages_say_where_the_list_began_again(cluster, api):
+async def test_pages_mark_where_the_list_started_over(cluster, api):
     first = a_page([a_config_map("a")], "7", "next")
     again = (a_page([a_config_map("b")], "9", "next"), a_page([a_config_map("c")], "9"))
     api.answers(first, failing(410, "Expired"), *again)
@@ -206,14 +206,14 @@ UID = {"causes": [{"reason": "FieldValueInvalid", "field": "metadata.uid"}]}
         (failing(500, "InternalError"), ApiUnavailable),
     ],
 )
-async def test_failed_create_is_told_by_its_cause(cluster, api, answer, error):
+async def test_failed_create_raises_its_cause(cluster, api, answer, error):
     api.answers(answer)
     with pytest.raises(ClusterError) as failure:
         await cluster.create(CONFIG_MAPS, "default", a_config_map("a"))
     assert type(failure.value) is error
 
 
-async def test_right_to_read_that_is_missing_is_told_as_such(cluster, api):
+async def test_missing_right_to_read_raises_its_own_error(cluster, api):
     api.answers(failing(403, "Forbidden"))
     with pytest.raises(NotAllowed):
         await cluster.get(CONFIG_MAPS, "default", "a")
@@ -273,7 +273,7 @@ async def test_watch_that_breaks_begins_again_where_it_stood(cluster, api, monke
         ),
     ],
 )
-async def test_watch_that_is_too_late_says_so(cluster, api, answer):
+async def test_watch_that_is_too_late_raises_its_own_error(cluster, api, answer):
     api.answers(answer)
     with pytest.raises(WatchExpired):
         await watched(cluster, 1)
@@ -286,7 +286,7 @@ async def test_watch_that_cannot_begin_fails_after_a_while(cluster, api):
     assert len(api.asked) == ATTEMPTS
 
 
-async def test_watch_whose_right_is_taken_away_says_so(cluster, api):
+async def test_watch_whose_right_is_revoked_raises_its_own_error(cluster, api):
     api.answers(Answer(lines=(a_change("ADDED", "a", 6),)), failing(403, "Forbidden"))
     with pytest.raises(NotAllowed):
         await watched(cluster, 2)
@@ -317,7 +317,7 @@ async def test_name_cannot_leave_its_place_in_the_path(cluster, api):
 
 
 @pytest.mark.parametrize("content", [None, "", "no: [kubeconfig", "{}"])
-async def test_missing_way_to_a_cluster_is_told(tmp_path, content):
+async def test_missing_connection_settings_raise_an_error(tmp_path, content):
     file = tmp_path / "kubeconfig"
     if content is not None:
         file.write_text(content)

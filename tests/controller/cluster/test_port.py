@@ -60,7 +60,7 @@ async def test_pages_are_the_list(cluster, room):
 
 
 @pytest.mark.parametrize("resource", [CONFIG_MAPS, TRANSFORMERS])
-async def test_listed_objects_say_their_kind(cluster, room, resource):
+async def test_listed_objects_have_their_kind(cluster, room, resource):
     make = a_config_map if resource == CONFIG_MAPS else a_transformer
     await cluster.create(resource, room, make("one"))
     (found,) = (
@@ -101,7 +101,7 @@ async def test_list_of_an_absent_namespace_is_empty(cluster):
 
 
 @pytest.mark.parametrize("resource", UNKNOWN)
-async def test_unknown_kind_is_told_from_an_absent_object(cluster, room, resource):
+async def test_unknown_kind_and_absent_object_raise_different_errors(cluster, room, resource):
     with pytest.raises(ResourceUnknown):
         await cluster.list(resource, namespace=room)
     with pytest.raises(ResourceUnknown):
@@ -257,9 +257,9 @@ async def test_status_is_written_apart_from_the_rest(cluster, room):
         "spec": a_transformer(sql="1")["spec"],
         "status": status,
     }
-    told = await cluster.patch(TRANSFORMERS, room, "rounding", patch, subresource="status")
-    assert (told["status"], told["spec"]) == (status, created["spec"])
-    assert Metadata.of(told).generation == 1
+    patched = await cluster.patch(TRANSFORMERS, room, "rounding", patch, subresource="status")
+    assert (patched["status"], patched["spec"]) == (status, created["spec"])
+    assert Metadata.of(patched).generation == 1
     again = await cluster.patch(TRANSFORMERS, room, "rounding", {"status": None})
     assert again["status"] == status
 
@@ -269,8 +269,8 @@ async def test_status_that_becomes_null_is_gone(cluster, room):
     both = {"status": {"observedGeneration": 1, "usedBy": {"count": 1, "names": ["DataSource/a"]}}}
     await cluster.patch(TRANSFORMERS, room, "rounding", both, subresource="status")
     less = {"status": {"usedBy": None}}
-    told = await cluster.patch(TRANSFORMERS, room, "rounding", less, subresource="status")
-    assert told["status"] == {"observedGeneration": 1}
+    patched = await cluster.patch(TRANSFORMERS, room, "rounding", less, subresource="status")
+    assert patched["status"] == {"observedGeneration": 1}
 
 
 async def test_delete_ends_the_object_with_that_uid_only(cluster, room):

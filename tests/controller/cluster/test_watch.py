@@ -1,4 +1,4 @@
-"""Watches tell every change after a listing, of the cluster in memory and of a real one alike."""
+"""Watches yield every change after a listing, from the cluster in memory and from a real one."""
 
 import asyncio
 from contextlib import aclosing
@@ -26,7 +26,7 @@ async def changes(stream, count):
     raise AssertionError("the watch ended")
 
 
-async def test_watch_tells_what_happens_after_the_listing(cluster, room):
+async def test_watch_yields_what_happens_after_the_listing(cluster, room):
     await cluster.create(CONFIG_MAPS, room, a_config_map("before"))
     since = (await cluster.list(CONFIG_MAPS, namespace=room)).resource_version
     created = await cluster.create(CONFIG_MAPS, room, a_config_map("a"))
@@ -75,7 +75,7 @@ async def test_watch_that_starts_too_early_expires(fake):
         await anext(fake.watch(CONFIG_MAPS, since=since))
 
 
-async def test_watch_of_an_unknown_kind_says_so(cluster):
+async def test_watch_of_an_unknown_kind_raises_an_error(cluster):
     things = ApiResource("snaploom.io", "v1alpha1", "things", "Thing")
     with pytest.raises(ResourceUnknown):
         async with asyncio.timeout(DEADLINE), aclosing(cluster.watch(things, since="1")) as stream:

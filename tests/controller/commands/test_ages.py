@@ -22,7 +22,7 @@ from snaploom_operator.commands.durations import ago, duration_text
         (86_400 * 12 + 5_000, "12d"),
     ],
 )
-def test_a_length_is_told_in_the_largest_units(seconds: float, text: str) -> None:
+def test_a_duration_is_shown_in_the_largest_units(seconds: float, text: str) -> None:
     assert duration_text(seconds) == text
 
 
@@ -30,5 +30,5 @@ def test_a_length_is_told_in_the_largest_units(seconds: float, text: str) -> Non
     ("time", "text"),
     [("2024-06-01T00:00:00Z", "1h ago"), ("2024-06-01T03:00:00+00:00", "in 2h")],
 )
-def test_a_time_is_told_from_now_on(time: str, text: str) -> None:
+def test_a_time_is_shown_relative_to_now(time: str, text: str) -> None:
     assert ago(time, parse_instant("2024-06-01T01:00:00Z")) == text

@@ -32,10 +32,10 @@ def run_of(kubectl: Kubectl, namespace: str) -> Raw:
 
 
 def test_status_shows_what_is_declared(place: tuple[str, ...]) -> None:
-    told = snaploom("status", *place)
-    assert (told.code, told.err) == (0, "")
-    assert "OutputDataset/wide  not reconciled yet" in told.out
-    assert "DataSource/address  as address" in told.out
+    result = snaploom("status", *place)
+    assert (result.code, result.err) == (0, "")
+    assert "OutputDataset/wide  not reconciled yet" in result.out
+    assert "DataSource/address  as address" in result.out
 
 
 def test_status_as_json_holds_the_resources(place: tuple[str, ...]) -> None:
@@ -43,7 +43,7 @@ def test_status_as_json_holds_the_resources(place: tuple[str, ...]) -> None:
     assert [resource["metadata"]["name"] for resource in document_["resources"]] == ["wide"]
 
 
-def test_status_tells_a_resource_that_it_cannot_read(
+def test_status_names_a_resource_that_it_cannot_read(
     place: tuple[str, ...], namespace: str, kubectl: Kubectl
 ) -> None:
     # The schema of a CRD describes recursive types one level deep.
@@ -51,15 +51,15 @@ def test_status_tells_a_resource_that_it_cannot_read(
     transformer = {"cast": {"dataType": deep}, "selectors": [{"coordinateIncludeRegex": "."}]}
     wrong = document("FieldTransformer", "wrong", {"transformers": [transformer]})
     kubectl.apply(wrong, namespace=namespace)
-    told = snaploom("status", *place)
-    assert told.code == 0
-    assert "FieldTransformer/wrong  cannot be shown" in told.out
+    result = snaploom("status", *place)
+    assert result.code == 0
+    assert "FieldTransformer/wrong  cannot be shown" in result.out
 
 
-def test_an_empty_namespace_is_told_as_such(control_plane: Cluster, namespace: str) -> None:
-    told = snaploom("status", "--kubeconfig", control_plane.kubeconfig, "-n", namespace)
+def test_an_empty_namespace_is_named(control_plane: Cluster, namespace: str) -> None:
+    result = snaploom("status", "--kubeconfig", control_plane.kubeconfig, "-n", namespace)
     assert (
-        told.out == f"No Snaploom resources in the namespace {namespace}; use `-n` for another.\n"
+        result.out == f"No Snaploom resources in the namespace {namespace}; use `-n` for another.\n"
     )
 
 
@@ -112,12 +112,12 @@ def test_gitops_can_own_the_suspension_after_resume(
     snaploom("suspend", "wide", *place)
     snaploom("resume", "wide", *place)
     apply_suspension(kubectl, namespace, value=True)
-    told = snaploom("resume", "wide", *place).out
-    assert "gitops wrote run.suspend before, and may set it back" in told
+    result = snaploom("resume", "wide", *place).out
+    assert "gitops wrote run.suspend before, and may set it back" in result
     apply_suspension(kubectl, namespace, value=False)
 
 
-def test_what_is_so_already_is_told_as_such(place: tuple[str, ...], namespace: str) -> None:
+def test_a_command_without_effect_reports_the_state(place: tuple[str, ...], namespace: str) -> None:
     assert snaploom("resume", "wide", *place).out.endswith("was not suspended\n")
     assert (
         f": suspended; `snaploom resume wide -n {namespace}`"
@@ -126,32 +126,32 @@ def test_what_is_so_already_is_told_as_such(place: tuple[str, ...], namespace: s
     assert "already suspended" in snaploom("suspend", "wide", *place).out
 
 
-def test_trigger_tells_that_a_pause_holds_the_run_back(
+def test_trigger_reports_that_a_pause_delays_the_run(
     place: tuple[str, ...], namespace: str, kubectl: Kubectl
 ) -> None:
     kubectl("annotate", "outputdataset", "wide", "snaploom.io/paused=true", "-n", namespace)
     snaploom("suspend", "wide", *place)
     for command in ("trigger", "resume"):
-        told = snaploom(command, "wide", *place).out
-        assert "the annotation snaploom.io/paused pauses every run" in told
+        result = snaploom(command, "wide", *place).out
+        assert "the annotation snaploom.io/paused pauses every run" in result
 
 
 @pytest.mark.parametrize("command", ["status", "trigger", "suspend", "resume", "logs"])
 def test_a_resource_that_is_not_there_is_one_error(
     place: tuple[str, ...], namespace: str, command: str
 ) -> None:
-    told = snaploom(command, "ods/narrow", *place)
-    assert told.code == 2
-    assert told.err.count("error SL191") == 1
-    assert namespace in told.err
+    result = snaploom(command, "ods/narrow", *place)
+    assert result.code == 2
+    assert result.err.count("error SL191") == 1
+    assert namespace in result.err
 
 
 @pytest.mark.parametrize("command", ["status", "trigger", "suspend", "resume", "logs"])
-def test_a_misspelt_name_is_told_what_was_probably_meant(
+def test_a_misspelt_name_gets_a_suggestion(
     place: tuple[str, ...], command: str
 ) -> None:
-    told = snaploom(command, "ods/wyde", *place)
-    assert "did you mean `OutputDataset/wide`?" in told.err
+    result = snaploom(command, "ods/wyde", *place)
+    assert "did you mean `OutputDataset/wide`?" in result.err
 
 
 def post_event(kubectl: Kubectl, namespace: str, reason: str, note: str) -> None:
@@ -169,19 +169,19 @@ def post_event(kubectl: Kubectl, namespace: str, reason: str, note: str) -> None
     kubectl("create", "-f", "-", stdin=json.dumps(event))
 
 
-def test_logs_of_a_deleted_output_are_what_events_say(
+def test_logs_of_a_deleted_output_are_its_events(
     place: tuple[str, ...], namespace: str, kubectl: Kubectl
 ) -> None:
-    said = "what was published is deleted: 2 files that Snaploom did not write stay: mine.csv"
-    post_event(kubectl, namespace, "DataDeleted", said)
+    note = "what was published is deleted: 2 files that Snaploom did not write stay: mine.csv"
+    post_event(kubectl, namespace, "DataDeleted", note)
     kubectl("delete", "outputdataset", "wide", "-n", namespace)
-    told = snaploom("logs", "wide", *place)
-    assert told.code == 0
-    assert told.out == f"2026-01-01T00:00:00Z event    Normal DataDeleted: {said}\n"
-    assert "was deleted" in told.err
+    result = snaploom("logs", "wide", *place)
+    assert result.code == 0
+    assert result.out == f"2026-01-01T00:00:00Z event    Normal DataDeleted: {note}\n"
+    assert "was deleted" in result.err
 
 
-def test_logs_of_a_local_run_say_where_it_is_and_its_last_words(
+def test_logs_of_a_local_run_name_its_host_and_its_last_lines(
     place: tuple[str, ...], namespace: str, kubectl: Kubectl
 ) -> None:
     run = "ods-wide-12345678"
@@ -191,41 +191,41 @@ def test_logs_of_a_local_run_say_where_it_is_and_its_last_words(
     data = {"state": "FAILED", "host": "desk", "process": "4711 99", "message": "no disk\nexit 1"}
     kubectl.apply({"apiVersion": "v1", "kind": "ConfigMap", "data": data,
                    "metadata": {"name": run, "labels": labels}}, namespace=namespace)  # fmt: skip
-    told = snaploom("logs", "wide", "--run", run, *place).out.splitlines()
-    assert told[0] == f"local run {run}, process 4711 of desk: FAILED"
-    assert told[2:] == ["end of its stderr:", "no disk", "exit 1"]
+    result = snaploom("logs", "wide", "--run", run, *place).out.splitlines()
+    assert result[0] == f"local run {run}, process 4711 of desk: FAILED"
+    assert result[2:] == ["end of its stderr:", "no disk", "exit 1"]
 
 
-def test_logs_of_a_run_that_left_none_are_what_events_say(
+def test_logs_of_a_run_without_logs_are_its_events(
     place: tuple[str, ...], namespace: str, kubectl: Kubectl
 ) -> None:
     post_event(kubectl, namespace, "RunStarted", "run ods-wide-00000000: it has never run")
     post_event(kubectl, namespace, "DeadlineExceeded", "run ods-wide-12345678: it took longer")
-    told = snaploom("logs", "wide", "--run", "ods-wide-12345678", *place)
-    assert told.code == 0
-    assert told.out == (
+    result = snaploom("logs", "wide", "--run", "ods-wide-12345678", *place)
+    assert result.code == 0
+    assert result.out == (
         "2026-01-01T00:00:00Z event    Normal DeadlineExceeded: "
         "run ods-wide-12345678: it took longer\n"
     )
-    assert "no log of the run ods-wide-12345678 is left" in told.err
+    assert "no log of the run ods-wide-12345678 is left" in result.err
 
 
-def test_logs_of_an_output_that_never_ran_say_so(place: tuple[str, ...]) -> None:
-    told = snaploom("logs", "wide", *place)
-    assert (told.code, told.out) == (2, "")
-    assert "it has not run yet" in told.err
+def test_logs_of_an_output_that_never_ran_are_an_error(place: tuple[str, ...]) -> None:
+    result = snaploom("logs", "wide", *place)
+    assert (result.code, result.out) == (2, "")
+    assert "it has not run yet" in result.err
 
 
 def test_a_kubeconfig_that_leads_nowhere_is_one_error(tmp_path: Path) -> None:
-    told: Told = snaploom("status", "--kubeconfig", tmp_path / "missing")
-    assert told.code == 2
-    assert "no Kubernetes cluster is configured" in told.err
+    result: Told = snaploom("status", "--kubeconfig", tmp_path / "missing")
+    assert result.code == 2
+    assert "no Kubernetes cluster is configured" in result.err
 
 
 def test_a_context_that_is_not_in_the_kubeconfig_is_one_error(control_plane: Cluster) -> None:
-    told = snaploom("status", "--kubeconfig", control_plane.kubeconfig, "--context", "other")
-    assert told.code == 2
-    assert "no context 'other'" in told.err
+    result = snaploom("status", "--kubeconfig", control_plane.kubeconfig, "--context", "other")
+    assert result.code == 2
+    assert "no context 'other'" in result.err
 
 
 def test_the_name_of_the_kubectl_plugin_runs_the_same_program(place: tuple[str, ...]) -> None:

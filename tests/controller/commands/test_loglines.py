@@ -28,7 +28,7 @@ def test_a_drivers_own_line_is_shown_as_people_read_it() -> None:
 
 
 @pytest.mark.parametrize("text", ["26/01/01 WARN TaskSetManager: Lost task", "{not json", "{}"])
-def test_what_spark_says_stays_as_it_is(text: str) -> None:
+def test_lines_of_spark_stay_unchanged(text: str) -> None:
     assert driver_line(LogLine(AT, text)).text == text
 
 
@@ -54,14 +54,14 @@ def test_a_traceback_follows_its_message() -> None:
     assert line.text == "INFO    it failed\nTraceback\n  here"
 
 
-async def told(source: str, *times: int) -> AsyncIterator[Line]:
+async def lines_at(source: str, *times: int) -> AsyncIterator[Line]:
     for time in times:
         yield Line(EpochNanos(time), source, "")
         await asyncio.sleep(0)
 
 
 async def test_lines_come_in_the_order_of_time() -> None:
-    logs = [told("driver", 1, 4, 5), told("operator", 2, 3, 6)]
+    logs = [lines_at("driver", 1, 4, 5), lines_at("operator", 2, 3, 6)]
     found = [line.time async for line in merged(logs, is_followed=False)]
     assert found == [1, 2, 3, 4, 5, 6]
 
@@ -74,7 +74,7 @@ async def test_lines_that_are_followed_come_before_the_end() -> None:
         await more.wait()
         yield Line(EpochNanos(3), "driver", "")
 
-    lines = merged([goes_on(), told("operator", 1)], is_followed=True)
+    lines = merged([goes_on(), lines_at("operator", 1)], is_followed=True)
     assert [(await anext(lines)).time for _ in range(2)] == [1, 2]
     more.set()
     assert [line.time async for line in lines] == [3]

@@ -13,7 +13,7 @@ def test_every_spelling_of_a_kind_names_it(kind) -> None:  # type: ignore[no-unt
         assert str(parse_name(f"{spelling}/orders")) == f"{kind.name}/orders"
 
 
-def test_a_name_alone_is_an_output() -> None:
+def test_a_name_without_a_kind_is_an_output() -> None:
     assert str(parse_name("orders")) == "OutputDataset/orders"
 
 

@@ -1,4 +1,4 @@
-"""`snaploom status --rebuild`: the manifest on storage is enough to tell what is published."""
+"""`snaploom status --rebuild`: the manifest on storage is enough to restore a status."""
 
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ def over(folder: Path, **changes: Any) -> dict[str, Any]:
     return output(**{"outputFolder.folderUri": f"file://{folder}/", **changes})
 
 
-async def test_what_the_operator_lost_is_told_again_and_kept(folder: Path) -> None:
+async def test_a_lost_status_is_rebuilt_and_kept(folder: Path) -> None:
     harness = FakeHarness()
     await harness.start()
     *others, _ = model()
@@ -65,8 +65,8 @@ def test_a_status_that_was_never_written_is_rebuilt(
 ) -> None:
     kubectl.apply(over(folder), namespace=namespace)
     place = ("--kubeconfig", control_plane.kubeconfig, "-n", namespace)
-    told = snaploom("status", "ods/wide", "--rebuild", *place)
-    assert (told.code, told.err) == (0, "")
+    result = snaploom("status", "ods/wide", "--rebuild", *place)
+    assert (result.code, result.err) == (0, "")
     stored = kubectl.get("outputdataset", "wide", namespace)
     assert stored["status"]["snapshotCount"] == 3
     version = stored["metadata"]["resourceVersion"]
@@ -75,19 +75,19 @@ def test_a_status_that_was_never_written_is_rebuilt(
     assert again["metadata"]["resourceVersion"] == version
 
 
-def test_a_folder_without_a_manifest_is_told(
+def test_a_folder_without_a_manifest_is_an_error(
     tmp_path: Path, control_plane: Cluster, namespace: str, kubectl: Kubectl
 ) -> None:
     kubectl.apply(over(tmp_path / "nothing"), namespace=namespace)
     place = ("--kubeconfig", control_plane.kubeconfig, "-n", namespace)
-    told = snaploom("status", "ods/wide", "--rebuild", *place)
-    assert told.code == 1
-    assert "is not an output folder" in told.err
+    result = snaploom("status", "ods/wide", "--rebuild", *place)
+    assert result.code == 1
+    assert "is not an output folder" in result.err
     assert "status" not in kubectl.get("outputdataset", "wide", namespace)
 
 
 @pytest.mark.parametrize("name", [(), ("datasource/customer",)])
 def test_only_one_output_can_be_rebuilt(name: tuple[str, ...]) -> None:
-    told = snaploom("status", *name, "--rebuild", "--kubeconfig", "/nowhere")
-    assert told.code == 2
-    assert "expected: OutputDataset/NAME" in " ".join(told.err.split())
+    result = snaploom("status", *name, "--rebuild", "--kubeconfig", "/nowhere")
+    assert result.code == 2
+    assert "expected: OutputDataset/NAME" in " ".join(result.err.split())

@@ -114,7 +114,7 @@ def text_of(*trees: object) -> str:
     return stream.getvalue()
 
 
-def test_a_published_output_tells_its_snapshots_and_its_next_run() -> None:
+def test_a_published_output_shows_its_snapshots_and_its_next_run() -> None:
     text = text_of(tree_of(model(wide=PUBLISHED), "OutputDataset/wide"))
     assert "OutputDataset/wide  Ready (Published)" in text
     assert "2024-05-31T00:00:00Z  12,345 rows, 4 files, 1,000 bytes, published 20m ago" in text
@@ -123,19 +123,19 @@ def test_a_published_output_tells_its_snapshots_and_its_next_run() -> None:
     assert "next run: 2024-06-02T00:00:00Z (in 23h)" in text
 
 
-def test_a_published_output_tells_how_sources_are_joined() -> None:
+def test_a_published_output_shows_how_sources_are_joined() -> None:
     text = text_of(tree_of(model(wide=PUBLISHED), "OutputDataset/wide"))
     assert "DataSource/customer  root" in text
     assert "DataSource/address  as address, by customer-id to the root" in text
 
 
-def test_a_stalled_output_tells_why_once() -> None:
+def test_a_stalled_output_shows_its_reason_once() -> None:
     text = text_of(tree_of(model(wide=STALLED), "OutputDataset/wide"))
     assert "not Ready (TreeAmbiguous)" in text
     assert text.count("exclude one") == 1
 
 
-def test_a_queued_run_tells_what_it_waits_for() -> None:
+def test_a_queued_run_shows_what_it_waits_for() -> None:
     text = text_of(tree_of(model(wide=QUEUED), "OutputDataset/wide"))
     assert "ods-wide-2  Queued for 2m, attempt 2: waits for position 3 of 7" in text
 
@@ -149,7 +149,7 @@ def test_a_resource_without_status_was_not_seen_yet() -> None:
     assert "not reconciled yet" in text_of(tree_of(model(), "OutputDataset/wide"))
 
 
-def test_a_status_of_an_older_generation_is_told_as_such() -> None:
+def test_a_status_of_an_older_generation_is_marked() -> None:
     before = {"conditions": [condition("Ready", "True", "Published") | {"observedGeneration": 0}]}
     assert "of an older generation" in text_of(tree_of(model(wide=before), "OutputDataset/wide"))
 
@@ -188,7 +188,7 @@ def test_a_source_that_nothing_uses_stands_by_itself(unused: str) -> None:
     assert f"DataSource/{unused}" in text_of(trees[-1])
 
 
-def test_a_run_that_failed_tells_why_and_what_to_do() -> None:
+def test_a_failed_run_shows_its_reason_and_remedy() -> None:
     failed = {**PUBLISHED["lastRun"], "phase": "Failed", "reason": "BucketNotFound"}
     text = text_of(tree_of(model(wide={**PUBLISHED, "lastRun": failed}), "OutputDataset/wide"))
     assert "last run: ods-wide-1  Failed (BucketNotFound) 20m ago" in text

@@ -1,4 +1,4 @@
-"""The loop: each pass one step, failures told and tried again, nothing done twice."""
+"""The loop: each pass is one step, failures are reported and retried, nothing is done twice."""
 
 import asyncio
 from collections.abc import Callable
@@ -29,7 +29,7 @@ async def started(**options: Any) -> FakeHarness:
 
 
 async def with_faults(plan: Callable[[Call], Fault | None]) -> tuple[FakeHarness, FaultyCluster]:
-    """A harness whose operator sees a cluster that fails as told."""
+    """A harness whose operator sees a cluster with the given faults."""
     seen: list[FaultyCluster] = []
 
     def through(cluster: FakeCluster) -> Cluster:
@@ -57,9 +57,9 @@ async def test_an_applied_model_is_run_once_and_published() -> None:
     assert harness.notes.reasons(WIDE) == ["RunStarted", "RunSucceeded"]
 
 
-@pytest.mark.parametrize(("policy", "told"), [("Delete", "DataDeleted"), ("Retain", "DataLeft")])
-async def test_the_last_event_of_a_resource_says_what_became_of_its_data(
-    policy: str, told: str
+@pytest.mark.parametrize(("policy", "reason"), [("Delete", "DataDeleted"), ("Retain", "DataLeft")])
+async def test_the_last_event_of_a_resource_reports_what_became_of_its_data(
+    policy: str, reason: str
 ) -> None:
     harness = await started()
     *others, declared = model()
@@ -70,7 +70,7 @@ async def test_the_last_event_of_a_resource_says_what_became_of_its_data(
     await harness.delete(WIDE)
     await harness.wait_for(WIDE, lambda raw: not raw)
     await harness.settle()
-    assert harness.notes.reasons(WIDE)[-1] == told
+    assert harness.notes.reasons(WIDE)[-1] == reason
 
 
 @pytest.mark.parametrize("places", [(), ("default",)], ids=["watched", "not watched"])
@@ -98,7 +98,7 @@ async def test_the_order_of_arrival_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("seconds", [1.0, 60.0], ids=["while applying", "later"])
-async def test_a_misspelt_reference_is_told_what_was_meant_whenever_that_arrives(
+async def test_a_misspelt_reference_gets_a_suggestion_whenever_its_target_arrives(
     seconds: float,
 ) -> None:
     harness = await started()
@@ -143,7 +143,7 @@ async def test_an_event_that_is_known_wakes_nobody() -> None:
     assert harness.operator.queue.depth == 0
 
 
-async def test_what_the_cluster_refuses_is_told_at_once_and_tried_again_later() -> None:
+async def test_a_refusal_of_the_cluster_is_reported_at_once_and_retried_later() -> None:
     error = ObjectRefused("exceeded quota: pods")
     harness, cluster = await with_faults(refused_creates(error))
     await harness.apply(*model())
@@ -196,7 +196,7 @@ async def test_the_api_server_is_given_the_time_that_it_asks_for() -> None:
     assert len([c for c in cluster.writes if c.resource == SPARK_APPLICATIONS]) == 2
 
 
-async def test_missing_rights_are_told() -> None:
+async def test_missing_rights_are_reported() -> None:
     harness, _ = await with_faults(refused_creates(NotAllowed("sparkapplications is forbidden")))
     await harness.apply(*model())
     await harness.settle()
@@ -226,7 +226,7 @@ async def test_a_pass_that_crashes_is_logged_counted_and_tried_again(
 
 async def test_an_old_state_is_read_afresh_when_a_write_is_refused() -> None:
     harness = await started()
-    harness.kill()  # nothing is told from here on
+    harness.kill()  # no event arrives from here on
     await harness.apply(*model())
     await harness.operator.synchroniser.list_all()
     await harness.apply(spoilt(model()[-1], "spec.dataModel.dataRelationships", []))
@@ -283,7 +283,7 @@ async def test_a_pass_in_hand_is_finished_before_the_end() -> None:
     assert len([raw for raw in found if "status" in raw]) == len(cluster.writes) == 1
 
 
-async def test_an_unparsable_resource_says_so() -> None:
+async def test_an_unparsable_resource_is_reported() -> None:
     harness = await started()
     await harness.apply(*model())
     await harness.settle()

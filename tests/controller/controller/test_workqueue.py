@@ -102,7 +102,7 @@ def test_a_failure_waits_at_least_as_long_as_the_server_asks() -> None:
     assert queue().fail("a", at_least=30.0) == 30.0
 
 
-def test_depth_and_age_tell_of_what_could_be_worked_on() -> None:
+def test_depth_and_age_count_the_keys_that_are_due() -> None:
     clock = Clock()
     work = queue(clock)
     work.add("a")

@@ -40,13 +40,13 @@ def _loud(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 @given(ANY)
 def test_there_is_always_one_ready_reason_and_a_small_valid_status(observed: Observed) -> None:
     decision = decide(observed, SETTINGS)
-    told = {condition.type: condition for condition in decision.status.conditions}
-    assert len(told) == len(decision.status.conditions)
-    ready = told[ConditionType.READY]
+    conditions = {condition.type: condition for condition in decision.status.conditions}
+    assert len(conditions) == len(decision.status.conditions)
+    ready = conditions[ConditionType.READY]
     assert Reason(ready.reason) is not Reason.INTERNAL_ERROR
-    at_most = {ConditionType.RECONCILING, ConditionType.STALLED} & told.keys()
+    at_most = {ConditionType.RECONCILING, ConditionType.STALLED} & conditions.keys()
     assert len(at_most) <= (0 if ready.status is ConditionStatus.TRUE else 1)
-    assert all(condition.reason in REASONS for condition in told.values())
+    assert all(condition.reason in REASONS for condition in conditions.values())
     assert len(decision.status.dump_json().encode()) < MOST_BYTES
     assert type(decision.status).parse(decision.status.dump()) == decision.status
     assert decision.requeue_after is None or decision.requeue_after > 0

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from support.declarations import Raw, document, files, key, parsed, relationship
-from support.observing import NOW, SETTINGS, UID, ready, told
+from support.observing import NOW, SETTINGS, UID, ready, conditions_of
 
 from snaploom.models.datasource import DataSourceStatus, LastSeen, UsedBy
 from snaploom.models.finding import Finding, Severity
@@ -32,7 +32,7 @@ RESOURCES = [
     ),
 ]
 WRONG = Finding(
-    code="SL131", severity=Severity.ERROR, resource="x", path="spec.a", message="bad", hint="mend"
+    code="SL131", severity=Severity.ERROR, resource="x", path="spec.a", message="bad", hint="repair"
 )
 
 
@@ -44,9 +44,9 @@ def seen(raw: Raw, *findings: Finding) -> ObservedResource:
 
 
 @pytest.mark.parametrize("raw", RESOURCES)
-def test_valid_declarations_are_ready_and_tell_who_uses_them(raw: Raw) -> None:
+def test_valid_declarations_are_ready_and_list_their_users(raw: Raw) -> None:
     decision = decide(seen(raw), SETTINGS)
-    assert told(decision) == {"Ready": ("True", "Valid"), "Validated": ("True", "Valid")}
+    assert conditions_of(decision) == {"Ready": ("True", "Valid"), "Validated": ("True", "Valid")}
     assert decision.status.observed_generation == 4
     assert decision.status.dump()["usedBy"] == {
         "count": 2,
@@ -58,12 +58,12 @@ def test_valid_declarations_are_ready_and_tell_who_uses_them(raw: Raw) -> None:
 @pytest.mark.parametrize("raw", RESOURCES)
 def test_wrong_declarations_stall_with_the_fix(raw: Raw) -> None:
     decision = decide(seen(raw, WRONG), SETTINGS)
-    assert told(decision) == {
+    assert conditions_of(decision) == {
         "Ready": ("False", "Invalid"),
         "Stalled": ("True", "Invalid"),
         "Validated": ("False", "Invalid"),
     }
-    assert decision.status.conditions[0].message == "spec.a: bad; mend"
+    assert decision.status.conditions[0].message == "spec.a: bad; repair"
     assert [note.reason for note in decision.notes] == ["Invalid"]
 
 
@@ -71,15 +71,15 @@ def test_missing_reference_stalls_only_when_it_does_not_arrive() -> None:
     missing = WRONG.model_copy(update={"code": "SL130"})
     observed = seen(relationship("r", (["a", "b"], [key("id")])), missing)
     first = decide(observed, SETTINGS)
-    assert told(first)["Reconciling"] == ("True", "ReferenceMissing")
+    assert conditions_of(first)["Reconciling"] == ("True", "ReferenceMissing")
     assert (first.notes, first.requeue_after) == ((), GRACE_SECONDS)
     kept = observed.resource.model_copy(update={"status": first.status})
     second = decide(replace(observed, resource=kept, now=later(NOW, GRACE_SECONDS)), SETTINGS)
-    assert told(second)["Stalled"] == ("True", "ReferenceMissing")
+    assert conditions_of(second)["Stalled"] == ("True", "ReferenceMissing")
     assert [note.reason for note in second.notes] == ["ReferenceMissing"]
 
 
-def test_source_tells_what_the_last_run_saw_and_keeps_it() -> None:
+def test_source_shows_what_the_last_run_saw_and_keeps_it() -> None:
     look = LastSeen(run="ods-wide-1", at="2026-01-01T00:00:00Z", snapshots=3)
     observed = replace(seen(files("a")), last_seen=look)
     status = decide(observed, SETTINGS).status
@@ -98,7 +98,7 @@ def unparsable(**changes: object) -> Unparsable:
 def test_what_cannot_be_parsed_keeps_the_rest_of_its_status() -> None:
     decision = decide(unparsable(), SETTINGS)
     assert ready(decision) == ("False", "Invalid")
-    assert told(decision)["Validated"] == ("False", "Invalid")
+    assert conditions_of(decision)["Validated"] == ("False", "Invalid")
     status = decision.status
     assert isinstance(status, OutputDatasetStatus)
     assert (status.snapshot_count, status.observed_generation) == (3, 9)
@@ -114,6 +114,6 @@ def test_what_cannot_be_parsed_does_not_stay_for_ever() -> None:
 def test_fault_of_our_own_becomes_a_reason(caplog: pytest.LogCaptureFixture) -> None:
     broken = replace(seen(files("a")), findings=None)  # type: ignore[arg-type]
     decision = decide(broken, SETTINGS)
-    assert told(decision)["Stalled"] == ("True", "InternalError")
+    assert conditions_of(decision)["Stalled"] == ("True", "InternalError")
     assert decision.requeue_after == RETRY_AFTER_CRASH
     assert "decision failed" in caplog.text

@@ -1,4 +1,4 @@
-"""A resource with `deletionPolicy: Delete` goes after what it published, or says why not."""
+"""A resource with `deletionPolicy: Delete` deletes what it published, or reports why not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.observing import (
     last_of,
     observing,
     ready,
-    told,
+    conditions_of,
 )
 
 from snaploom.models.outputdataset import OutputDatasetStatus
@@ -46,7 +46,7 @@ def decided(observed: ObservedOutput) -> Decision:
     return decide(observed, SETTINGS)
 
 
-def is_let_go(decision: Decision) -> bool:
+def is_released(decision: Decision) -> bool:
     return decision.actions == (RemoveFinalizer(),)
 
 
@@ -77,7 +77,7 @@ def test_deleting_resource_starts_a_run_that_deletes() -> None:
     assert current is not None
     assert (current.action, current.phase) == (DELETION, CurrentPhase.QUEUED)
     assert ready(decision) == ("False", "Deleting")
-    assert told(decision)["Reconciling"] == ("True", "Deleting")
+    assert conditions_of(decision)["Reconciling"] == ("True", "Deleting")
     submitting = current.model_copy(update={"phase": CurrentPhase.SUBMITTING})
     following = decided(going(PUBLISHED.model_copy(update={"current_run": submitting})))
     assert [type(action) for action in following.actions] == [Create, Create]
@@ -97,7 +97,7 @@ def test_data_is_deleted_although_the_sources_are_gone_already() -> None:
 def test_resource_goes_when_its_data_is_deleted() -> None:
     done = an_end(action=DELETION)
     decision = decided(going(PUBLISHED.model_copy(update={"last_run": done})))
-    assert is_let_go(decision)
+    assert is_released(decision)
     assert note(decision) == (EventType.NORMAL, "DataDeleted")
 
 
@@ -148,16 +148,16 @@ def test_run_that_waits_is_dropped_when_the_resource_goes() -> None:
         pytest.param(going(OutputDatasetStatus()), EventType.NORMAL, id="nothing published"),
     ],
 )  # fmt: skip
-def test_resource_is_let_go_where_nothing_can_delete_its_data(
+def test_resource_is_released_where_nothing_can_delete_its_data(
     observed: ObservedOutput, type_: EventType
 ) -> None:
     decision = decided(observed)
-    assert is_let_go(decision)
+    assert is_released(decision)
     assert note(decision) == (type_, "DataLeft")
 
 
 @pytest.mark.parametrize("how", ["namespace", "retain"])
-def test_what_stays_is_told_after_the_run_has_ended(how: str) -> None:
+def test_data_that_stays_is_reported_after_the_run_has_ended(how: str) -> None:
     def observed(status: OutputDatasetStatus, **runs: Any) -> ObservedOutput:
         policy = "Retain" if how == "retain" else "Delete"
         is_going = how == "namespace"
@@ -183,7 +183,7 @@ def test_what_stays_is_told_after_the_run_has_ended(how: str) -> None:
     waits = decided(observed(ended, driver_pods=pod))
     assert not waits.actions
     assert not waits.notes
-    assert is_let_go(decided(observed(ended)))
+    assert is_released(decided(observed(ended)))
 
 
 def test_run_that_does_not_end_holds_a_resource_for_two_minutes() -> None:
@@ -191,11 +191,11 @@ def test_run_that_does_not_end_holds_a_resource_for_two_minutes() -> None:
     status = PUBLISHED.model_copy(update={"current_run": stuck})
     runs = {"applications": (an_application(ApplicationState.RUNNING, is_deleting=True),)}
     decision = decided(observing(going(status), is_namespace_terminating=True, **runs))
-    assert is_let_go(decision)
+    assert is_released(decision)
     assert note(decision) == (EventType.WARNING, "DataLeft")
 
 
-def test_deletion_tells_what_it_removed_and_what_it_left() -> None:
+def test_deletion_reports_what_it_removed_and_what_it_left() -> None:
     deleting = PUBLISHED.model_copy(update={"current_run": a_run("Running", action=DELETION)})
     removed = {"files": 12, "bytes": 3456, "left": 2, "leftNames": ["notes.txt", "mine.csv"]}
     over = observing(
@@ -204,16 +204,16 @@ def test_deletion_tells_what_it_removed_and_what_it_left() -> None:
         reports={RUN: a_report(removed=removed)},
     )
     decision = decided(over)
-    told_of = (
+    summary = (
         "12 files of 3,456 bytes removed; 2 files that Snaploom did not write stay: "
         "notes.txt, mine.csv"
     )
-    assert told_of in decision.notes[-1].message
+    assert summary in decision.notes[-1].message
     last = last_of(decision)
     assert last is not None
     released = decided(going(PUBLISHED.model_copy(update={"last_run": last})))
-    assert is_let_go(released)
-    assert released.notes[0].message == f"what was published is deleted: {told_of}"
+    assert is_released(released)
+    assert released.notes[0].message == f"what was published is deleted: {summary}"
 
 
 def test_failed_deletion_is_tried_again_and_then_keeps_the_resource() -> None:
@@ -227,14 +227,14 @@ def test_failed_deletion_is_tried_again_and_then_keeps_the_resource() -> None:
     assert after(1, ended=-1).requeue_after == pytest.approx(119)
     stuck = after(3)
     assert not stuck.actions
-    assert told(stuck)["Stalled"] == ("True", "RetriesExhausted")
+    assert conditions_of(stuck)["Stalled"] == ("True", "RetriesExhausted")
     assert "Retain" in stuck.status.conditions[0].message
 
 
 def test_deletion_that_is_refused_is_not_tried_again() -> None:
     refused = an_end("Failed", action=DELETION, reason="FolderNotOurs", retryable=False)
     decision = decided(going(PUBLISHED.model_copy(update={"last_run": refused})))
-    assert told(decision)["Stalled"] == ("True", "RunRefused")
+    assert conditions_of(decision)["Stalled"] == ("True", "RunRefused")
 
 
 def test_paused_resource_stays() -> None:
@@ -250,10 +250,10 @@ def test_resource_without_the_finalizer_just_goes() -> None:
     assert ready(decision) == ("False", "Deleting")
 
 
-def test_index_whose_target_is_not_declared_any_more_is_let_go() -> None:
+def test_index_whose_target_is_not_declared_any_more_is_released() -> None:
     status = SkippingIndexStatus(realised=DECLARATIONS, last_run=an_end())
     observed = an_index(status, finalizers=(FINALIZER,), is_deleting=True, deletionPolicy="Delete")
-    assert is_let_go(decide(replace(observed, bundle=None), SETTINGS))
+    assert is_released(decide(replace(observed, bundle=None), SETTINGS))
 
 
 def test_index_over_a_path_is_deleted_without_any_other_declaration() -> None:

@@ -15,7 +15,7 @@ from support.observing import (
     at,
     current_of,
     ready,
-    told,
+    conditions_of,
     with_status,
 )
 
@@ -174,7 +174,7 @@ def test_exhausted_retries_stall_until_something_changes() -> None:
     observed = with_status(after(an_end("Failed", -9000, attempt=3)), realised=None)
     decision = decide(observed, SETTINGS)
     assert ready(decision) == ("False", "RetriesExhausted")
-    assert told(decision)["Stalled"] == ("True", "RetriesExhausted")
+    assert conditions_of(decision)["Stalled"] == ("True", "RetriesExhausted")
     assert begun(replace(observed, upstream="further")) is not None
 
 
@@ -182,7 +182,7 @@ def test_refused_run_stalls_and_is_not_tried_again() -> None:
     failed = an_end("Failed", -9000, reason="HistoryIncompatible", retryable=False)
     decision = decide(with_status(after(failed), realised=None), SETTINGS)
     assert ready(decision) == ("False", "RunRefused")
-    assert told(decision)["Stalled"] == ("True", "RunRefused")
+    assert conditions_of(decision)["Stalled"] == ("True", "RunRefused")
     assert current_of(decision) is None
 
 
@@ -203,33 +203,33 @@ def test_tick_tries_again_what_data_caused_and_not_what_declarations_did(
     assert begun(changed) is not None
 
 
-def test_suspended_resource_starts_nothing_and_says_so() -> None:
+def test_suspended_resource_starts_nothing_and_reports_it() -> None:
     decision = decide(an_output(suspend=True), SETTINGS)
     assert current_of(decision) is None
     assert ready(decision) == ("False", "Suspended")
-    assert told(decision)["Suspended"] == ("True", "Suspended")
-    assert "Reconciling" not in told(decision)
+    assert conditions_of(decision)["Suspended"] == ("True", "Suspended")
+    assert "Reconciling" not in conditions_of(decision)
 
 
-def test_paused_resource_does_nothing_and_says_so() -> None:
+def test_paused_resource_does_nothing_and_reports_it() -> None:
     decision = decide(an_output(annotations={ANNOTATION_PAUSED: "true"}), SETTINGS)
     assert current_of(decision) is None
     assert not decision.actions
-    assert told(decision)["Suspended"] == ("True", "Paused")
+    assert conditions_of(decision)["Suspended"] == ("True", "Paused")
 
 
 @pytest.mark.parametrize("value", ["yes", "True", "1", "on", "until monday"])
 def test_whatever_is_not_false_pauses(value: str) -> None:
     decision = decide(an_output(annotations={ANNOTATION_PAUSED: value}), SETTINGS)
     assert current_of(decision) is None
-    assert told(decision)["Suspended"] == ("True", "Paused")
+    assert conditions_of(decision)["Suspended"] == ("True", "Paused")
 
 
 @pytest.mark.parametrize("value", ["", "false", "False", "no", "0", "off"])
 def test_what_yaml_reads_as_false_pauses_nothing(value: str) -> None:
     decision = decide(an_output(annotations={ANNOTATION_PAUSED: value}), SETTINGS)
     assert current_of(decision) is not None
-    assert "Suspended" not in told(decision)
+    assert "Suspended" not in conditions_of(decision)
 
 
 def test_first_run_waits_for_the_outputs_that_it_reads() -> None:

@@ -1,4 +1,4 @@
-"""A run that ended: its report, its application and its driver tell how, and a lost one is lost."""
+"""The end of a run: report, application and driver show its outcome, and a lost run is lost."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def test_end_without_a_report_waits_for_it_a_minute(state: State) -> None:
     [
         pytest.param(State.COMPLETED, "SUCCEEDED", LastPhase.SUCCEEDED, True, id="both well"),
         pytest.param(State.FAILED, "SUCCEEDED", LastPhase.FAILED, False, id="it died afterwards"),
-        pytest.param(State.COMPLETED, "FAILED", LastPhase.FAILED, False, id="the report says so"),
+        pytest.param(State.COMPLETED, "FAILED", LastPhase.FAILED, False, id="as the report states"),
         pytest.param(State.FAILED, "FAILED", LastPhase.FAILED, False, id="both badly"),
         pytest.param(State.FAILED, "INTERRUPTED", LastPhase.FAILED, False, id="evicted"),
     ],
 )
-def test_run_failed_if_its_report_or_its_application_says_so(
+def test_run_failed_if_its_report_or_its_application_failed(
     state: State, phase: str, outcome: LastPhase, realised: bool
 ) -> None:
     decision = decided(flying(a_run("Running"), an_application(state), a_report(phase)))
@@ -76,20 +76,20 @@ def test_run_failed_if_its_report_or_its_application_says_so(
     assert last is not None
     assert last.phase is outcome
     assert (status.realised is not None) is realised
-    assert status.latest_snapshot is not None  # what the report says was published counts
+    assert status.latest_snapshot is not None  # publications in the report count
 
 
 @pytest.mark.parametrize(
-    "stranger",
+    "ignored",
     [
         pytest.param(a_report(uid="another"), id="of a resource before it"),
         pytest.param(replace(a_report(), report=a_report(run="other").report), id="of another run"),
         pytest.param(FoundReport(RUN, None, "written by a newer Snaploom"), id="unreadable"),
     ],
 )
-def test_report_that_does_not_count_is_told_and_not_believed(stranger: FoundReport) -> None:
+def test_report_that_does_not_count_is_named_and_ignored(ignored: FoundReport) -> None:
     run = a_run("Ending", since=-61)
-    decision = decided(flying(run, an_application(State.FAILED), stranger))
+    decision = decided(flying(run, an_application(State.FAILED), ignored))
     last = last_of(decision)
     assert last is not None
     assert last.phase is LastPhase.FAILED

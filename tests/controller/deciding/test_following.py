@@ -1,4 +1,4 @@
-"""A run in flight: its phase is what is seen of its application, and every wait has a name."""
+"""A run at work: its phase follows from its application, and every wait has a reason."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_states_that_are_not_terminal_only_move_the_phase(
     assert not decision.actions
 
 
-def test_state_that_says_nothing_leaves_the_phase() -> None:
+def test_state_without_meaning_keeps_the_phase() -> None:
     assert phase_of(flying(a_run("Running"), an_application(State.UNKNOWN))) is CurrentPhase.RUNNING
 
 
@@ -78,7 +78,7 @@ def test_wait_names_what_the_drivers_pod_waits_for() -> None:
     assert decision.requeue_after == pytest.approx(590)
 
 
-def test_progress_is_copied_and_leaves_the_conditions_alone() -> None:
+def test_progress_is_copied_and_conditions_stay() -> None:
     progress = {"snapshot": 3, "snapshots": 12, "message": "snapshot 3 of 12, join 4 of 9"}
     quiet = decided(flying(a_run("Running"), an_application(State.RUNNING)))
     report = a_report("RUNNING", progress=progress)
@@ -108,10 +108,10 @@ def test_application_that_is_being_deleted_is_waited_for() -> None:
 
 @pytest.mark.parametrize("phase", ["Queued", "Submitting"])
 def test_application_that_the_status_does_not_know_is_adopted(phase: str) -> None:
-    stranger = an_application(State.RUNNING, "ods-wide-ffffffff", attempt=2)
-    current = current_of(decided(flying(a_run(phase), stranger)))
+    foreign = an_application(State.RUNNING, "ods-wide-ffffffff", attempt=2)
+    current = current_of(decided(flying(a_run(phase), foreign)))
     assert current is not None
-    assert (current.name, current.attempt) == (stranger.name, 2)
+    assert (current.name, current.attempt) == (foreign.name, 2)
     assert current.phase is CurrentPhase.RUNNING
 
 

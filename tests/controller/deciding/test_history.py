@@ -72,12 +72,12 @@ def test_last_run_is_kept_whatever_the_limit(limit: int) -> None:
 def test_run_that_its_report_calls_failed_counts_as_failed() -> None:
     observed = with_runs(run(1), historyLimit={"successful": 0, "failed": 1})
     assert deleted(observed) == {"run-1"}
-    told = observing(observed, reports={"run-1": a_report("FAILED", "run-1")})
-    assert deleted(told) == set()
+    reported = observing(observed, reports={"run-1": a_report("FAILED", "run-1")})
+    assert deleted(reported) == set()
 
 
 def test_nothing_of_a_run_in_flight_is_deleted() -> None:
-    flying = an_application(ApplicationState.RUNNING, "stranger", started_at=1)
+    flying = an_application(ApplicationState.RUNNING, "foreign", started_at=1)
     observed = with_runs(flying, historyLimit={"successful": 0, "failed": 0})
     assert deleted(observed) == set()
 

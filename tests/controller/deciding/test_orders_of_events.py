@@ -38,8 +38,8 @@ def suspends(suspend: bool) -> Event:
 
 
 def ends(phase: str, reported: bool, retryable: bool, reason: str) -> Event:
-    told = {"reason": reason, "retryable": retryable} if phase == "FAILED" else {}
-    return lambda world: world.end(phase, reported=reported, **told)
+    failure = {"reason": reason, "retryable": retryable} if phase == "FAILED" else {}
+    return lambda world: world.end(phase, reported=reported, **failure)
 
 
 EVENTS: st.SearchStrategy[Event] = st.one_of(
@@ -104,11 +104,11 @@ def quieten(world: Simulator) -> None:
 def assert_conditions(status: OutputDatasetStatus | None) -> None:
     if status is None:
         return  # it died before the first status
-    told = {condition.type: condition for condition in status.conditions}
-    assert ConditionType.READY in told
-    assert not {ConditionType.RECONCILING, ConditionType.STALLED} <= told.keys()
-    if told[ConditionType.READY].status is ConditionStatus.TRUE:
-        assert not {ConditionType.RECONCILING, ConditionType.STALLED} & told.keys()
+    conditions = {condition.type: condition for condition in status.conditions}
+    assert ConditionType.READY in conditions
+    assert not {ConditionType.RECONCILING, ConditionType.STALLED} <= conditions.keys()
+    if conditions[ConditionType.READY].status is ConditionStatus.TRUE:
+        assert not {ConditionType.RECONCILING, ConditionType.STALLED} & conditions.keys()
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What is said about an output: ready or not, valid, planned, fresh; never more than 32 KB."""
+"""The status of an output: ready or not, valid, planned, fresh; never more than 32 KB."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from support.observing import (
     at,
     observing,
     ready,
-    told,
+    conditions_of,
     with_status,
 )
 from support.wideoutputs import a_wide_output, the_largest_report
@@ -47,7 +47,7 @@ def finding(code: str, message: str = "wrong", severity: Severity = Severity.ERR
         resource="OutputDataset/wide",
         path="spec.x",
         message=message,
-        hint="mend it",
+        hint="repair it",
     )
 
 
@@ -88,13 +88,13 @@ def test_what_is_wrong_stalls_with_the_fix(
         published(an_end()), findings=tuple(findings), faulty=faulty, bundle=None, plan=None
     )
     decision = decide(observed, SETTINGS)
-    conditions = told(decision)
+    conditions = conditions_of(decision)
     assert conditions["Ready"] == ("False", reason)
     assert conditions["Stalled"] == ("True", reason)
     is_about_tree = reason in ("TreeAmbiguous", "SourceUnreachable")
     assert conditions["Validated"] == (("True", "Valid") if is_about_tree else ("False", reason))
     assert conditions.get("Planned") == (("False", reason) if is_about_tree else None)
-    assert "mend it" in decision.status.conditions[0].message
+    assert "repair it" in decision.status.conditions[0].message
     assert reason in [note.reason for note in decision.notes]
 
 
@@ -105,23 +105,23 @@ def test_what_is_wrong_stalls_with_the_fix(
         pytest.param((), ("DataSource/a",), "ReferenceNotReady", id="something else is wrong"),
     ],
 )
-def test_what_may_still_arrive_is_waited_for_before_it_is_told(
+def test_what_may_still_arrive_is_reported_after_a_grace_period(
     findings: tuple[Finding, ...], faulty: tuple[str, ...], reason: str
 ) -> None:
     observed = replace(published(an_end()), findings=findings, faulty=faulty, bundle=None)
     first = decide(observed, SETTINGS)
-    assert told(first)["Ready"] == told(first)["Validated"] == ("False", reason)
-    assert told(first)["Reconciling"] == ("True", reason)
+    assert conditions_of(first)["Ready"] == conditions_of(first)["Validated"] == ("False", reason)
+    assert conditions_of(first)["Reconciling"] == ("True", reason)
     assert (first.notes, first.requeue_after) == ((), GRACE_SECONDS)
     kept = observed.resource.model_copy(update={"status": first.status})
     late = replace(observed, resource=kept, now=later(observed.now, GRACE_SECONDS))
     second = decide(late, SETTINGS)
-    assert told(second)["Stalled"] == ("True", reason)
-    assert "Reconciling" not in told(second)
+    assert conditions_of(second)["Stalled"] == ("True", reason)
+    assert "Reconciling" not in conditions_of(second)
     assert [note.reason for note in second.notes] == [reason]
 
 
-def test_stalling_is_told_once() -> None:
+def test_stalling_is_reported_once() -> None:
     observed = replace(published(an_end()), findings=(finding("SL113"),), bundle=None, plan=None)
     status = decide(observed, SETTINGS).status
     assert isinstance(status, OutputDatasetStatus)
@@ -131,7 +131,7 @@ def test_stalling_is_told_once() -> None:
     assert decision.status == status
 
 
-def test_warnings_are_told_and_do_not_stop_the_work() -> None:
+def test_warnings_are_shown_and_do_not_stop_the_work() -> None:
     warned = replace(published(an_end()), findings=(finding("SL176", severity=Severity.WARNING),))
     decision = decide(warned, SETTINGS)
     assert ready(decision) == ("True", "Published")
@@ -142,8 +142,8 @@ def test_warnings_are_told_and_do_not_stop_the_work() -> None:
 def test_submitter_that_is_not_there_stalls() -> None:
     observed = an_output(submitter="Local")
     decision = decide(observed, SETTINGS)
-    assert told(decision)["Stalled"] == ("True", "SubmitterNotAvailable")
-    assert told(decision)["Validated"] == ("True", "Valid")
+    assert conditions_of(decision)["Stalled"] == ("True", "SubmitterNotAvailable")
+    assert conditions_of(decision)["Validated"] == ("True", "Valid")
     there = observing(observed, available=frozenset({Submitter.LOCAL}))
     assert ready(decide(there, SETTINGS)) == ("False", "RunQueued")
 
@@ -171,7 +171,7 @@ def test_what_names_no_submitter_is_run_by_the_operators_own(
 
 def test_settings_that_no_application_may_have_stall() -> None:
     decision = decide(an_output(spark={"sparkConf": {"spark.master": "local"}}), SETTINGS)
-    assert told(decision)["Stalled"] == ("True", "Invalid")
+    assert conditions_of(decision)["Stalled"] == ("True", "Invalid")
     assert "spark.master" in decision.status.conditions[0].message
 
 
@@ -180,34 +180,34 @@ def test_ready_stays_during_a_run_that_refreshes() -> None:
     assert status is not None
     flying = an_output(status.model_copy(update={"current_run": a_run("Running")}))
     flying = observing(flying, applications=(an_application(ApplicationState.RUNNING),))
-    assert told(decide(flying, SETTINGS))["Ready"] == ("True", "Published")
-    assert "Reconciling" not in told(decide(flying, SETTINGS))
+    assert conditions_of(decide(flying, SETTINGS))["Ready"] == ("True", "Published")
+    assert "Reconciling" not in conditions_of(decide(flying, SETTINGS))
 
 
 def test_ready_waits_for_a_run_over_todays_declarations() -> None:
     decision = decide(replace(published(an_end()), declarations="others"), SETTINGS)
     assert ready(decision) == ("False", "RunQueued")
-    assert told(decision)["Reconciling"] == ("True", "RunQueued")
+    assert conditions_of(decision)["Reconciling"] == ("True", "RunQueued")
 
 
 def test_failed_run_beside_a_fresh_snapshot_leaves_it_ready() -> None:
     failed = an_end("Failed", ended=-10, attempt=2)
     decision = decide(published(failed, freshness={"maxAge": {"hour": 1}}), SETTINGS)
     assert ready(decision) == ("True", "LastRunFailed")
-    assert told(decision)["SnapshotFresh"] == ("True", "Fresh")
+    assert conditions_of(decision)["SnapshotFresh"] == ("True", "Fresh")
     assert decision.requeue_after == pytest.approx(230)
 
 
 def test_snapshots_of_a_run_that_goes_on_are_shown_and_start_nobody_else() -> None:
     before = published(an_end(), age=-9000)
     flying = with_status(before, current_run=a_run("Running"))
-    told_so_far = a_report(
+    so_far = a_report(
         "RUNNING", snapshotCount=41, manifest={"uri": "/out/wide/", "sequence": 9}
     )
     running = observing(
         flying,
         applications=(an_application(ApplicationState.RUNNING),),
-        reports={RUN: told_so_far},
+        reports={RUN: so_far},
     )
     status = decide(running, SETTINGS).status
     assert isinstance(status, OutputDatasetStatus)
@@ -249,13 +249,13 @@ def message_of(decision: Decision) -> str:
         ({}, {"attempt": 3}, "RetriesExhausted", "`snaploom trigger wide -n shop`"),
     ],
 )  # fmt: skip
-def test_ready_says_which_attempt_follows_a_failed_run(
+def test_ready_names_the_attempt_that_follows_a_failed_run(
     run: Raw, end: Raw, reason: str, text: str
 ) -> None:
     decision = decide(published(an_end("Failed", ended=-10, **end), **run), SETTINGS)
     assert ready(decision) == ("True", reason)
     assert text in message_of(decision)
-    assert "Stalled" not in told(decision)
+    assert "Stalled" not in conditions_of(decision)
 
 
 def test_last_failed_attempt_beside_a_snapshot_is_an_event_once() -> None:
@@ -279,8 +279,8 @@ def test_too_old_a_snapshot_is_not_ready() -> None:
     stale = published(failed, age=-3601, freshness={"maxAge": {"hour": 1}})
     decision = decide(stale, SETTINGS)
     assert ready(decision) == ("False", "Stale")
-    assert told(decision)["Stalled"] == ("True", "Stale")
-    assert told(decision)["SnapshotFresh"] == ("False", "Stale")
+    assert conditions_of(decision)["Stalled"] == ("True", "Stale")
+    assert conditions_of(decision)["SnapshotFresh"] == ("False", "Stale")
     assert [note.reason for note in decision.notes] == ["Stale"]
     assert "none follows until the declarations change" in message_of(decision)
 
@@ -290,7 +290,7 @@ def test_too_old_a_snapshot_that_is_being_renewed_reconciles() -> None:
     last = an_end(ended=-10, started_at=at(-20))
     stale = published(last, age=-3601, freshness={"maxAge": {"hour": 1}}, schedule=schedule)
     decision = decide(stale, SETTINGS)
-    assert told(decision)["Reconciling"] == ("True", "Stale")
+    assert conditions_of(decision)["Reconciling"] == ("True", "Stale")
     assert [note.reason for note in decision.notes] == ["Stale"]
 
 
@@ -298,7 +298,7 @@ def test_nothing_to_publish_yet_is_ready_unless_freshness_is_asked_for() -> None
     status = OutputDatasetStatus(realised=DECLARATIONS, last_run=an_end())
     decision = decide(an_output(status), SETTINGS)
     assert ready(decision) == ("True", "NothingDue")
-    assert told(decision)["SnapshotFresh"] == ("False", "NeverPublished")
+    assert conditions_of(decision)["SnapshotFresh"] == ("False", "NeverPublished")
     asked = an_output(status, freshness={"maxAge": {"hour": 1}})
     assert ready(decide(asked, SETTINGS)) == ("False", "Stale")
 
@@ -350,7 +350,7 @@ def test_whole_plan_is_written_beside_a_status_that_has_only_its_beginning() -> 
 def test_place_of_the_plan_that_belongs_to_somebody_else_stalls_and_holds_up_no_run() -> None:
     refusal = Refusal("NameTaken", "ConfigMap/wide-plan belongs to somebody else")
     decision = decide(replace(a_wide_output(60), refusal=refusal), SETTINGS)
-    assert told(decision)["Stalled"] == ("True", "NameTaken")
+    assert conditions_of(decision)["Stalled"] == ("True", "NameTaken")
     submitting = with_status(a_wide_output(60), current_run=a_run("Submitting"))
     actions = decide(submitting, SETTINGS).actions
     assert [type(action) for action in actions] == [Create, Create, Ensure]

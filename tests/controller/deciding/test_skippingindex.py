@@ -17,7 +17,7 @@ from support.observing import (
     an_index,
     at,
     ready,
-    told,
+    conditions_of,
 )
 
 from snaploom.models.run import CurrentRun, LastRun
@@ -89,11 +89,11 @@ NOT_BUILT = status(None, FLYING, state=IndexState.EMPTY, files=None, last_refres
         ),
         pytest.param(
             status(None, FLYING), a_report("RUNNING", index=FACTS | {"state": "vacuuming"}),
-            IndexState.VACUUMING, id="what the job says",
+            IndexState.VACUUMING, id="as the job reports",
         ),
     ],
 )  # fmt: skip
-def test_state_tells_what_the_run_at_work_does(
+def test_state_shows_what_the_current_run_does(
     before: SkippingIndexStatus, report: FoundReport | None, state: IndexState
 ) -> None:
     assert state_of(decided(before, RUNNING, report)) is state
@@ -103,7 +103,7 @@ def test_index_is_empty_until_its_first_run_is_at_work() -> None:
     decision = decided(None)
     assert state_of(decision) is IndexState.EMPTY
     assert ready(decision) == ("False", "RunQueued")
-    assert told(decision)["IndexFresh"] == ("False", "NeverBuilt")
+    assert conditions_of(decision)["IndexFresh"] == ("False", "NeverBuilt")
 
 
 def test_built_index_is_active_with_its_counts() -> None:
@@ -115,20 +115,20 @@ def test_built_index_is_active_with_its_counts() -> None:
     assert after.files == IndexedFiles(indexed=7, stale=0, missing=0)
     assert after.last_refreshed == at(-3)
     assert ready(decision) == ("True", "IndexActive")
-    assert told(decision)["IndexFresh"] == ("True", "Fresh")
+    assert conditions_of(decision)["IndexFresh"] == ("True", "Fresh")
 
 
 @pytest.mark.parametrize(
-    ("done", "said"),
+    ("done", "work"),
     [
         pytest.param(["built: 7 files"], "built: 7 files", id="work"),
         pytest.param([], "the index was up to date", id="nothing to do"),
     ],
 )
-def test_event_of_a_run_tells_what_it_did_to_the_index(done: list[str], said: str) -> None:
+def test_event_of_a_run_reports_what_it_did_to_the_index(done: list[str], work: str) -> None:
     ended = an_application(ApplicationState.COMPLETED)
     decision = decided(NOT_BUILT, ended, a_report(index=FACTS | {"done": done}))
-    assert [note.message for note in decision.notes] == [f"run {RUN} succeeded: {said}"]
+    assert [note.message for note in decision.notes] == [f"run {RUN} succeeded: {work}"]
 
 
 def test_failed_refresh_leaves_the_index_ready() -> None:
@@ -144,10 +144,10 @@ def test_failed_first_build_is_not_ready() -> None:
     report = a_report("FAILED", reason="TargetNotIndexable", retryable=False)
     decision = decided(NOT_BUILT, failed, report)
     assert state_of(decision) is IndexState.FAILED
-    assert told(decision)["Stalled"] == ("True", "RunRefused")
+    assert conditions_of(decision)["Stalled"] == ("True", "RunRefused")
 
 
-def test_index_that_is_not_enabled_is_kept_and_says_so() -> None:
+def test_index_that_is_not_enabled_is_kept_and_reported() -> None:
     decision = decided(status(), enabled=False)
     assert ready(decision) == ("True", "Disabled")
 
@@ -168,7 +168,7 @@ def test_index_is_fresh_while_it_covers_its_target(
     counts = IndexedFiles(indexed=indexed, stale=stale, missing=missing)
     observed: ObservedIndex = an_index(status(files=counts))
     decision = decide(replace(observed, is_overdue=is_overdue), SETTINGS)
-    assert told(decision)["IndexFresh"] == fresh
+    assert conditions_of(decision)["IndexFresh"] == fresh
     assert ready(decision) == ("True", "IndexActive")
 
 

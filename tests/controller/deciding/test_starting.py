@@ -1,4 +1,4 @@
-"""A run that begins: each step is written before it is taken, once, and under one name."""
+"""The start of a run: each step is written before it is taken, once, and under one name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.observing import (
     current_of,
     observing,
     ready,
-    told,
+    conditions_of,
 )
 from support.runsinflight import decided, flying, phase_of
 from support.sources import a_source
@@ -144,7 +144,7 @@ def test_refusal_of_the_api_server_is_what_the_run_waits_for() -> None:
 def test_name_that_belongs_to_somebody_else_stalls() -> None:
     refusal = Refusal("NameTaken", "ConfigMap/x belongs to somebody else")
     decision = decided(replace(flying(a_run("Submitting")), refusal=refusal))
-    assert told(decision)["Stalled"] == ("True", "NameTaken")
+    assert conditions_of(decision)["Stalled"] == ("True", "NameTaken")
 
 
 def test_names_of_which_something_is_left_are_not_given_again() -> None:
@@ -167,9 +167,9 @@ def test_run_that_cannot_be_created_any_more_is_given_up_after_a_minute() -> Non
 
 
 @pytest.mark.parametrize("is_allowed", [False, True])
-def test_driver_is_told_whether_urls_are_allowed(is_allowed: bool) -> None:
+def test_driver_gets_whether_urls_are_allowed(is_allowed: bool) -> None:
     settings = DecideSettings.of(OperatorSettings(allow_jdbc_url=is_allowed))
     actions = decide(flying(a_run("Submitting")), settings).actions
     written = str([action.manifest for action in actions if isinstance(action, Create)])
-    told = {"name": ALLOW_URL_VARIABLE, "value": "true"}
-    assert (str(told) in written) is is_allowed
+    variable = {"name": ALLOW_URL_VARIABLE, "value": "true"}
+    assert (str(variable) in written) is is_allowed

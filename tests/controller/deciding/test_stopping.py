@@ -1,4 +1,4 @@
-"""A run that is stopped: the intention is written first, then what it left is cleared away."""
+"""Stopping a run: the intention is written first, then what it left is cleared away."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.observing import (
     last_of,
     observing,
     ready,
-    told,
+    conditions_of,
     with_status,
 )
 from support.runsinflight import decided, flying, phase_of
@@ -76,7 +76,7 @@ def test_suspended_resource_lets_the_run_in_flight_go_on() -> None:
     assert stopped(replace(observed, declarations="others")) is None
     decision = decided(observed)
     assert ready(decision) == ("False", "RunRunning")
-    assert told(decision)["Suspended"] == ("True", "Suspended")
+    assert conditions_of(decision)["Suspended"] == ("True", "Suspended")
 
 
 def test_run_that_is_being_stopped_is_deleted_and_ends_when_it_is_gone() -> None:
@@ -125,7 +125,7 @@ def test_paused_resource_is_followed_and_not_acted_on() -> None:
     assert phase_of(running) is CurrentPhase.RUNNING
 
 
-def test_run_that_is_being_stopped_is_left_alone_while_paused() -> None:
+def test_run_that_is_being_stopped_waits_while_paused() -> None:
     status = OutputDatasetStatus(current_run=a_run("Ending", stopping="StartTimeout"))
     paused = an_output(status, {ANNOTATION_PAUSED: "true"})
     assert not decided(observing(paused, applications=(an_application(),))).actions

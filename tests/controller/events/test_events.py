@@ -53,7 +53,7 @@ async def posted(cluster, room):
     return (await cluster.list(EVENTS, namespace=room)).items
 
 
-async def test_posted_event_says_what_it_is_about(cluster, room, resource):
+async def test_posted_event_names_what_it_is_about(cluster, room, resource):
     desk = Desk(cluster)
     await desk.record(resource)
     (event,) = await posted(cluster, room)
@@ -135,7 +135,7 @@ async def test_event_of_a_resource_with_the_longest_name_is_posted(cluster, room
     assert len(await posted(cluster, room)) == 1
 
 
-async def test_resource_with_too_much_to_say_is_cut_short(cluster, room, resource):
+async def test_resource_with_too_many_events_is_limited(cluster, room, resource):
     desk = Desk(cluster)
     for number in range(BURST + 2):
         await desk.record(resource, Note(EventType.NORMAL, Reason.RUN_STARTED, str(number)))
@@ -146,7 +146,7 @@ async def test_resource_with_too_much_to_say_is_cut_short(cluster, room, resourc
     assert desk.postings[-2:] == [Posting.NEW, Posting.LEFT_OUT]
 
 
-async def test_what_one_resource_says_too_much_is_not_taken_from_others(cluster, room, resource):
+async def test_excess_of_one_resource_does_not_limit_others(cluster, room, resource):
     desk = Desk(cluster)
     for _ in range(BURST + 1):
         await desk.record(resource)
@@ -215,7 +215,7 @@ async def test_event_in_a_namespace_that_ends_is_the_namespaces_own(cluster):
     assert event["note"].startswith("FieldTransformer/wide: ")
 
 
-async def test_a_namespace_that_says_too_much_is_cut_short_and_another_is_not(cluster, room):
+async def test_a_namespace_with_too_many_events_is_limited_and_another_is_not(cluster, room):
     desk = Desk(cluster)
     for number in range(NAMESPACE_BURST + 5):
         ref = Ref("FieldTransformer", room, f"t-{number}")

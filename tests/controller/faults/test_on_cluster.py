@@ -1,8 +1,8 @@
 """Behind a proxy that spoils calls, or cuts the operator off, stories end as they do without it.
 
-A story is told once to find the operator's calls, then again with a fault at each of them, or with
-the death of the operator behind each write. Usually a sample of that is told, the same in each run;
-`make prove-operator` tells the whole.
+A story runs once to find the operator's calls, then again with a fault at each of them, or with
+the death of the operator behind each write. Usually only a sample is run, the same each time;
+`make prove-operator` runs them all.
 """
 
 import asyncio
@@ -11,44 +11,44 @@ from collections.abc import Awaitable, Sequence
 import pytest
 from support.faultyproxy import FAULTS_OF
 from support.proving import sampled, show_progress
-from support.proxiedstage import told_through_proxy
+from support.proxiedstage import run_through_proxy
 from support.stories import STORIES
 
 AT_ONCE = 4
-"""Stories that are told at once: they mostly wait."""
+"""Stories that run at once: they mostly wait."""
 each_story = pytest.mark.parametrize("name", STORIES)
 
 
 @pytest.fixture(scope="module")
 def known():
-    """Stories that were told undisturbed: their ends, and their stages."""
+    """Stories that ran undisturbed: their ends, and their stages."""
     return {}
 
 
 @pytest.fixture
-def telling(spark_plane, tmp_path, known, impatient):
-    """Tells a story; undisturbed ones once."""
+def play(spark_plane, tmp_path, known, impatient):
+    """A function that runs a story; undisturbed ones once."""
 
-    async def tell(name, **options):
-        return await told_through_proxy(spark_plane.kubeconfig, tmp_path, STORIES[name], **options)
+    async def run_story(name, **options):
+        return await run_through_proxy(spark_plane.kubeconfig, tmp_path, STORIES[name], **options)
 
-    async def tell_undisturbed(name):
+    async def run_undisturbed(name):
         if name not in known:
-            known[name] = await tell(name)
+            known[name] = await run_story(name)
         return known[name]
 
-    tell.undisturbed = tell_undisturbed
-    return tell
+    run_story.undisturbed = run_undisturbed
+    return run_story
 
 
 @each_story
-async def test_neither_death_nor_fault_changes_the_end(name, telling):
-    wanted, stage = await telling.undisturbed(name)
+async def test_neither_death_nor_fault_changes_the_end(name, play):
+    wanted, stage = await play.undisturbed(name)
     assert wanted.runs == wanted.names == STORIES[name].runs
     assert not [call for call in stage.proxy.calls if call.client == "kopf" and call.is_write]
     calls = dict.fromkeys(stage.proxy.calls)
     if name != "publish":  # of what all stories begin with it is shown there
-        _, simplest = await telling.undisturbed("publish")
+        _, simplest = await play.undisturbed("publish")
         calls = {call: None for call in calls if call not in set(simplest.proxy.calls)}
     points = [(call, fault) for call in calls for fault in FAULTS_OF[call.verb]]
     chosen = sampled(points, 12 if name == "publish" else 2)
@@ -57,37 +57,37 @@ async def test_neither_death_nor_fault_changes_the_end(name, telling):
 
     async def with_death(number):
         nonlocal died
-        ended, stage = await telling(name, dies_behind=number, wanted=wanted)
+        ended, stage = await play(name, dies_behind=number, wanted=wanted)
         died += stage.proxy.has_died
         return f"death behind {number}: {ended}" if ended != wanted else ""
 
     async def with_fault(spoilt_call, fault):
         nonlocal spoilt
-        ended, stage = await telling(
+        ended, stage = await play(
             name, plan=lambda call: fault if call == spoilt_call else None, wanted=wanted
         )
         spoilt += spoilt_call in stage.proxy.spoilt
         return f"{fault} at {spoilt_call}: {ended}" if ended != wanted else ""
 
-    told = [*(with_death(number) for number in deaths), *(with_fault(*point) for point in chosen)]
-    assert "\n".join(await all_of(name, told)) == ""
-    # Calls depend on what is seen when: some are made in one telling, and not in the next.
+    answers = [*(with_death(number) for number in deaths), *(with_fault(*point) for point in chosen)]
+    assert "\n".join(await all_of(name, answers)) == ""
+    # Calls depend on what is seen when: some are made in one run, and not in the next.
     assert spoilt * 2 >= len(chosen) or name != "publish"
     assert died * 2 >= len(deaths)
 
 
 async def all_of(name: str, answers: Sequence[Awaitable[str]]) -> list[str]:
-    """Answers that say something, of coroutines of which a few go on at once."""
+    """Answers that are not empty, of coroutines of which a few go on at once."""
     places = asyncio.Semaphore(AT_ONCE)
-    told: list[str] = []
+    failures: list[str] = []
 
     async def answered(answer: Awaitable[str]) -> None:
         async with places:
             try:
-                told.append(await answer)
+                failures.append(await answer)
             except AssertionError as error:
-                told.append(str(error))
-        show_progress(f"{name}: told {len(told)} of {len(answers)} {told[-1]}")
+                failures.append(str(error))
+        show_progress(f"{name}: ran {len(failures)} of {len(answers)} {failures[-1]}")
 
     await asyncio.gather(*map(answered, answers))
-    return [failure for failure in told if failure]
+    return [failure for failure in failures if failure]

@@ -32,23 +32,23 @@ async def applied(order):
 
 
 def state_of(harness):
-    """What every status says, without times, versions and names of runs."""
-    said = {}
+    """Facts of every status, without times, versions and names of runs."""
+    found = {}
     for stored in itertools.chain.from_iterable(map(harness.fake.all, OURS.values())):
         status = stored["status"]
         conditions = {(c["type"], c["status"], c["reason"]) for c in status["conditions"]}
         kept = ("plan", "usedBy", "realised", "snapshotCount", "state")
         facts = {key: status.get(key) for key in kept}
-        said[stored["kind"], stored["metadata"]["name"]] = (conditions, facts)
-    return said, len(harness.fake.all(SPARK_APPLICATIONS))
+        found[stored["kind"], stored["metadata"]["name"]] = (conditions, facts)
+    return found, len(harness.fake.all(SPARK_APPLICATIONS))
 
 
-async def test_any_order_ends_in_the_same_state_and_tells_nobody_of_what_was_yet_to_come():
+async def test_any_order_ends_in_the_same_state_and_reports_nothing_that_was_yet_to_come():
     wanted = state_of(await applied(declarations()))
     for seed in range(ORDERS):
         order = declarations()
         random.Random(seed).shuffle(order)
         harness = await applied(order)
         assert state_of(harness) == wanted, seed
-        told = {str(note.reason) for _, note in harness.notes.found}
-        assert told == {"RunStarted", "RunSucceeded"}, seed
+        reasons = {str(note.reason) for _, note in harness.notes.found}
+        assert reasons == {"RunStarted", "RunSucceeded"}, seed

@@ -149,10 +149,10 @@ async def test_what_it_needs_and_what_is_wrong_is_named(spoiling: tuple[str, Any
 
 
 async def test_a_source_that_it_does_not_read_may_be_wrong() -> None:
-    stranger = stored(files("stranger", sourceUriPrefix="/elsewhere/"))
-    names = (["customer", "address", "stranger"], [column("customer_id")])
+    unused = stored(files("unused", sourceUriPrefix="/elsewhere/"))
+    names = (["customer", "address", "unused"], [column("customer_id")])
     wider = stored(relationship("customer-id", names))
-    found = await output_of([CUSTOMER, ADDRESS, stranger, wider, OUTPUT])
+    found = await output_of([CUSTOMER, ADDRESS, unused, wider, OUTPUT])
     assert found.faulty == ()
     assert found.bundle is not None
 
@@ -211,8 +211,8 @@ async def test_users_are_counted_and_named() -> None:
 async def test_the_newest_look_at_a_source_counts(kept: str, expected: str) -> None:
     status = {"lastSeen": {"run": "old", "at": f"{kept}T00:00:00Z"}}
     source = newer(spoilt(CUSTOMER, "status", status))
-    told = report(OUTPUT, "ods-1", seen=[{"source": "customer", "snapshots": 3}])
-    found = await observed([source, told], CUSTOMER)
+    reported = report(OUTPUT, "ods-1", seen=[{"source": "customer", "snapshots": 3}])
+    found = await observed([source, reported], CUSTOMER)
     assert isinstance(found, ObservedResource)
     assert found.last_seen is not None
     assert found.last_seen.run == expected
@@ -237,7 +237,7 @@ async def test_a_report_of_another_run_does_not_count() -> None:
     assert runs.reports["ods-1"].trouble
 
 
-async def test_a_driver_that_does_not_start_says_why() -> None:
+async def test_a_driver_that_does_not_start_shows_its_reason() -> None:
     waiting = {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}
     pod = driver_pod(OUTPUT, "ods-1", phase="Pending", containerStatuses=[waiting])
     runs = (await output_of([*MODEL, pod])).runs

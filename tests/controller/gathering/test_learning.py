@@ -1,4 +1,4 @@
-"""SQL is judged while nobody waits; nothing that was found meanwhile is kept."""
+"""SQL is judged in the background; nothing that was found meanwhile is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts are kept within a bound; whoever has most loses its oldest."""
+"""Verdicts are kept within a bound; the namespace with most verdicts loses its oldest."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_oldest_of_a_namespace_goes_first() -> None:
     assert left == several[-len(left) :]
 
 
-def test_a_namespace_with_many_pushes_out_its_own_alone() -> None:
+def test_a_namespace_with_many_evicts_only_its_own() -> None:
     kept, few, many = VerdictCache(largest=5_000), texts("a", 3), texts("b", 100)
     keep(kept, "team", few)
     keep(kept, "other", many)
@@ -44,7 +44,7 @@ def test_a_namespace_with_many_pushes_out_its_own_alone() -> None:
     assert kept_of(kept, many)
 
 
-def test_names_count_and_not_the_text_alone() -> None:
+def test_names_count_and_not_only_the_text() -> None:
     wide = SqlText("f(" + ",".join(f"a{n}" for n in range(200)) + ")", SqlForm.EXPRESSION)
     kept = VerdictCache(largest=10_000)
     keep(kept, "team", [wide])

@@ -175,15 +175,15 @@ async def test_work_is_done_while_the_lease_is_held(cluster, room):
     assert lost == []
 
 
-async def test_worker_is_told_once_that_the_lease_is_lost(cluster, room):
+async def test_worker_is_notified_once_that_the_lease_is_lost(cluster, room):
     lost = []
     async with leading(Process(cluster, room).leadership, lambda: lost.append(True)):
         await cluster.patch(LEASES, room, NAME, {"spec": {"holderIdentity": "thief"}})
 
-        async def is_told():
+        async def is_notified():
             return bool(lost)
 
-        await until(is_told)
+        await until(is_notified)
     assert lost == [True]
     assert await holder(cluster, room) == "thief"
 

@@ -11,31 +11,31 @@ from snaploom_operator.cluster.serviceaccount import account_reference
 from snaploom_operator.process.leaderelection import LeaderElector
 
 OWNER = {"apiVersion": "v1", "kind": "ServiceAccount", "name": "loom", "uid": "0a-1b"}
-SAID = {"kubernetes.io": {"namespace": "here", "serviceaccount": {"name": "loom", "uid": "0a-1b"}}}
+CLAIMS = {"kubernetes.io": {"namespace": "here", "serviceaccount": {"name": "loom", "uid": "0a-1b"}}}
 
 
-def token(folder, said):
-    payload = base64.urlsafe_b64encode(json.dumps(said).encode()).decode().rstrip("=")
+def token(folder, claims):
+    payload = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
     path = folder / "token"
     path.write_text(f"head.{payload}.signature")
     return path
 
 
-def test_token_tells_the_account(tmp_path):
-    assert account_reference("here", token(tmp_path, SAID)) == OWNER
+def test_token_gives_the_account(tmp_path):
+    assert account_reference("here", token(tmp_path, CLAIMS)) == OWNER
 
 
 def test_account_of_another_namespace_owns_nothing_here(tmp_path):
-    assert account_reference("elsewhere", token(tmp_path, SAID)) is None
+    assert account_reference("elsewhere", token(tmp_path, CLAIMS)) is None
 
 
-@pytest.mark.parametrize("said", [[], {}, {"kubernetes.io": {"namespace": "here"}}, "text"])
-def test_other_tokens_tell_nothing(tmp_path, said):
-    assert account_reference("here", token(tmp_path, said)) is None
+@pytest.mark.parametrize("claims", [[], {}, {"kubernetes.io": {"namespace": "here"}}, "text"])
+def test_other_tokens_give_nothing(tmp_path, claims):
+    assert account_reference("here", token(tmp_path, claims)) is None
 
 
 @pytest.mark.parametrize("text", ["", "a.b", "a.é.c", "a.!!!.c"])
-def test_what_is_no_token_tells_nothing(tmp_path, text):
+def test_what_is_no_token_gives_nothing(tmp_path, text):
     path = tmp_path / "token"
     path.write_text(text)
     assert account_reference("here", path) is None

@@ -75,7 +75,7 @@ async def test_a_deleted_run_whose_operator_died_goes_when_its_machine_has_looke
         assert (await runs.application("run-1")).is_deleting
 
 
-async def test_what_stays_is_told_of_when_the_process_has_ended(runs: LocalRuns) -> None:
+async def test_data_that_stays_is_reported_when_the_process_has_ended(runs: LocalRuns) -> None:
     harness = FakeHarness(is_local=True)
     await harness.start()
     *others, declared = model()

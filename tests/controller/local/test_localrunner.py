@@ -51,7 +51,7 @@ async def test_job_is_called_with_ids_and_a_private_bundle(runs: LocalRuns) -> N
     assert ended.owner_uid != UID
 
 
-async def test_job_that_fails_says_its_last_words(runs: LocalRuns) -> None:
+async def test_job_that_fails_shows_its_last_lines(runs: LocalRuns) -> None:
     await runs.submit("run-1", "fails")
     async with runs.running():
         ended = await runs.ended("run-1")
@@ -59,7 +59,7 @@ async def test_job_that_fails_says_its_last_words(runs: LocalRuns) -> None:
     assert ended.message == "error orders: the folder is read-only\nexit code 3"
 
 
-async def test_job_that_says_too_much_is_cut(runs: LocalRuns) -> None:
+async def test_long_output_of_a_job_is_cut(runs: LocalRuns) -> None:
     await runs.submit("run-1", "talks")
     async with runs.running():
         ended = await runs.ended("run-1")
@@ -202,21 +202,21 @@ async def test_job_that_ended_while_no_operator_saw_is_judged_by_its_report(
 
 
 async def write_report(runs: LocalRuns, changes: dict[str, str]) -> None:
-    """What the job of `run-1` told last."""
+    """Write the last report of the job of `run-1`."""
     application = await runs.application("run-1")
     name = (await runs.stored("run-1"))["data"]["report"]
-    told = {
+    report = {
         "output": "wide", "uid": application.owner_uid, "runId": "run-1",
         "startedAt": "2026-01-01T00:00:00Z", **changes,
     }  # fmt: skip
     stored = {
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
-        "data": {"report.json": json.dumps(told)},
+        "data": {"report.json": json.dumps(report)},
     }  # fmt: skip
     await runs.cluster.create(CONFIG_MAPS, "default", stored)
 
 
-async def test_process_that_has_a_dead_jobs_number_is_left_alone(runs: LocalRuns) -> None:
+async def test_process_with_the_number_of_a_dead_job_is_not_killed(runs: LocalRuns) -> None:
     other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     try:
         await runs.submit("run-1")
@@ -249,7 +249,7 @@ async def test_a_claim_that_names_a_process_that_is_no_job_ends_nobody(runs: Loc
         other.wait()
 
 
-async def test_run_of_another_machine_is_left_alone(runs: LocalRuns) -> None:
+async def test_run_of_another_machine_is_not_touched(runs: LocalRuns) -> None:
     await runs.submit("run-1")
     await runs.submit("run-2")
     await claim(runs, "elsewhere", "1 1")
@@ -258,7 +258,7 @@ async def test_run_of_another_machine_is_left_alone(runs: LocalRuns) -> None:
     assert (await runs.application("run-1")).state is S.RUNNING
 
 
-async def test_run_of_another_operator_of_this_machine_is_left_alone(runs: LocalRuns) -> None:
+async def test_run_of_another_operator_of_this_machine_is_not_touched(runs: LocalRuns) -> None:
     other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     try:
         await runs.submit("run-1")
@@ -303,7 +303,7 @@ async def test_job_does_nothing_before_it_stands_in_the_cluster(
             await runs.waiting()
 
 
-async def test_end_is_told_when_the_cluster_answers_again(runs: LocalRuns) -> None:
+async def test_end_is_reported_when_the_cluster_answers_again(runs: LocalRuns) -> None:
     await runs.submit("run-1")
     failed: list[Call] = []
 

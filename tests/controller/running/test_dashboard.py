@@ -48,9 +48,9 @@ def panels() -> Iterator[tuple[str, str]]:
 def played(application: Application) -> Script:
     """An output that publishes after a failure, one that goes on, one that fails, and an index."""
     at = format_instant(now())
-    told = published(at)
-    assert told.newest is not None
-    fresh = told.model_copy(update={"newest": told.newest.model_copy(update={"published_at": at})})
+    snapshots = published(at)
+    assert snapshots.newest is not None
+    fresh = snapshots.model_copy(update={"newest": snapshots.newest.model_copy(update={"published_at": at})})
     built = indexed()
     assert built.index is not None
     facts = built.index.model_copy(update={"last_refreshed": at})
@@ -75,7 +75,7 @@ def declarations() -> list[Raw]:
     return [*model()[:-1], wide, output("slow"), output("broken"), index]
 
 
-async def test_every_panel_shows_what_a_live_system_tells(
+async def test_every_panel_shows_metrics_of_a_live_system(
     spark_plane: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     async with open_cluster(spark_plane.kubeconfig) as cluster:

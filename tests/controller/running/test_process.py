@@ -1,4 +1,4 @@
-"""The command: it begins, answers probes, ends cleanly, and says what is wrong in one shape."""
+"""The command: it starts, answers probes, ends cleanly, and reports faults in one form."""
 
 import json
 import signal
@@ -55,7 +55,7 @@ def without_cluster(folder: Path, *arguments: str, kubeconfig: str) -> OperatorP
     return OperatorProcess(folder, arguments, {"KUBECONFIG": kubeconfig})
 
 
-def test_wrong_settings_are_told(tmp_path: Path) -> None:
+def test_invalid_settings_are_reported(tmp_path: Path) -> None:
     settings = tmp_path / "settings.yaml"
     settings.write_text("wokers: 3\n")
     process = without_cluster(tmp_path, "--settings", str(settings), kubeconfig="/nowhere")
@@ -91,7 +91,7 @@ def test_no_cluster_is_an_error(tmp_path: Path) -> None:
     assert "no Kubernetes cluster" in process.output
 
 
-def test_a_cluster_that_does_not_answer_is_told(tmp_path: Path, spark_plane: Cluster) -> None:
+def test_a_cluster_that_does_not_answer_is_reported(tmp_path: Path, spark_plane: Cluster) -> None:
     known = yaml.safe_load(spark_plane.kubeconfig.read_text())
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
@@ -104,7 +104,7 @@ def test_a_cluster_that_does_not_answer_is_told(tmp_path: Path, spark_plane: Clu
     assert "Traceback" not in process.output
 
 
-def test_a_port_that_is_taken_is_told(tmp_path: Path, spark_plane: Cluster, namespace: str) -> None:
+def test_a_taken_port_is_reported(tmp_path: Path, spark_plane: Cluster, namespace: str) -> None:
     with socket.create_server(("", 0)) as taken:
         port = taken.getsockname()[1]
         with operator_process(

@@ -1,4 +1,4 @@
-"""The operator over a real API server: kopf's watches tell it, and it writes what it should."""
+"""The operator over a real API server: kopf's watches feed it, and it writes what it should."""
 
 from pathlib import Path
 

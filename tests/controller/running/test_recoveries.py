@@ -1,4 +1,4 @@
-"""What happens to the operator from outside is survived, and told by metric and log."""
+"""The operator recovers from outside faults, and counts and logs them."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from snaploom_operator.process.operatorprocess import RunOptions, running_operat
 from snaploom_operator.recoveries import UNANSWERED
 
 
-def told(process: OperatorProcess) -> dict[str, float]:
+def metrics_of(process: OperatorProcess) -> dict[str, float]:
     """Values of metrics, by name and labels."""
     families = text_string_to_metric_families(process.get("metrics", "/metrics"))
     samples = (sample for family in families for sample in family.samples)
@@ -36,7 +36,7 @@ def test_one_answer_that_is_lost_is_no_outage(caplog: pytest.LogCaptureFixture) 
     assert not caplog.messages
 
 
-def test_an_api_server_that_was_away_is_told_of(
+def test_an_outage_of_the_api_server_is_counted_and_logged(
     own_control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     plane = own_control_plane
@@ -46,20 +46,20 @@ def test_an_api_server_that_was_away_is_told_of(
     with operator_process(tmp_path, plane.kubeconfig, "default", "--local") as process:
         process.await_output(WORKS)
         process.await_output("the watch of DataSource started with 1 objects")
-        began = told(process)["snaploom_watch_beginnings_totalDataSource"]
+        began = metrics_of(process)["snaploom_watch_beginnings_totalDataSource"]
         plane.apiserver.kill()
         process.await_output("the API server is unreachable")
-        assert told(process)["snaploom_api_reachable"] == 0
+        assert metrics_of(process)["snaploom_api_reachable"] == 0
         plane.apiserver.start()
         plane.await_ready()
         process.await_output("the API server is reachable again")
-        after = told(process)
+        after = metrics_of(process)
         assert (after["snaploom_api_reachable"], after["snaploom_api_outages_total"]) == (1, 1)
         process.await_output("the watch of DataSource started", times=2)
-        assert told(process)["snaploom_watch_beginnings_totalDataSource"] == began + 1
+        assert metrics_of(process)["snaploom_watch_beginnings_totalDataSource"] == began + 1
 
 
-async def test_a_lease_that_is_lost_is_told_of(
+async def test_a_lost_lease_is_counted_and_logged(
     harness: RealHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     registry = harness.operator.metrics.registry
@@ -77,7 +77,7 @@ async def test_a_lease_that_is_lost_is_told_of(
     assert harness.failures
 
 
-async def test_a_clock_that_is_set_is_told_of(
+async def test_a_changed_clock_is_counted_and_logged(
     spark_plane: Cluster,
     namespace: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -91,8 +91,8 @@ async def test_a_clock_that_is_set_is_told_of(
         registry = running.operator.metrics.registry
         ahead = 3600
 
-        async def is_told() -> bool:
+        async def is_counted() -> bool:
             return registry.get_sample_value("snaploom_clock_jumps_total") == 1.0
 
-        await until(is_told)
+        await until(is_counted)
     assert any("the clock changed by 3600 s" in line for line in caplog.messages)

@@ -1,4 +1,4 @@
-"""Lists and watches together: nothing is missed, and what is known wakes nobody."""
+"""Lists and watches together: nothing is missed, and unchanged objects queue no work."""
 
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -77,12 +77,12 @@ async def test_what_is_newer_than_the_list_is_not_taken_for_vanished() -> None:
     store, pages = harness.operator.store, harness.fake.pages
     before = [page async for page in pages(OURS["DataSource"])]
     await harness.apply(files("address"))
-    harness.fake.pages = lambda *_, **__: _told(before)  # type: ignore[method-assign]
+    harness.fake.pages = lambda *_, **__: _pages_of(before)  # type: ignore[method-assign]
     await harness.operator.synchroniser._list(harness.operator.synchroniser._kinds["DataSource"])
     assert store.get(Ref("DataSource", "default", "address")) is not None
 
 
-async def _told(pages: list[Any]) -> AsyncGenerator[Any, None]:
+async def _pages_of(pages: list[Any]) -> AsyncGenerator[Any, None]:
     for page in pages:
         yield page
 
@@ -154,7 +154,7 @@ async def test_a_watch_that_begins_anew_has_its_kind_listed(
     assert harness.operator.store.get(CUSTOMER) is None
 
 
-async def test_a_watch_that_begins_anew_and_tells_of_all_is_believed(
+async def test_a_restarted_watch_that_yields_all_objects_needs_no_list(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     harness = await started()
@@ -169,7 +169,7 @@ async def test_a_watch_that_begins_anew_and_tells_of_all_is_believed(
     assert not [line for line in caplog.messages if "is not listed" in line]
 
 
-async def test_changes_that_no_watch_told_of_are_counted() -> None:
+async def test_changes_that_no_watch_delivered_are_counted() -> None:
     harness = await started()
     harness.kill()
     harness.clock.elapsed += 60
@@ -182,7 +182,7 @@ async def test_changes_that_no_watch_told_of_are_counted() -> None:
 
 
 @pytest.mark.parametrize("comes_late", [True, False])
-async def test_a_watch_that_says_nothing_of_what_a_list_found_is_dead(
+async def test_a_watch_without_events_for_what_a_list_found_is_dead(
     comes_late: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("snaploom_operator.watch.synchroniser.WATCH_LAG_SECONDS", 0.0)

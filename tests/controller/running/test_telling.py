@@ -1,4 +1,4 @@
-"""What the operator tells of itself: logs, metrics, probes."""
+"""The operator's logs, metrics and probes."""
 
 import io
 import json
@@ -31,9 +31,9 @@ def log() -> Iterator[io.StringIO]:
     root.setLevel(level)
 
 
-def test_a_line_says_what_it_is_about(log: io.StringIO) -> None:
-    told = about(Ref("OutputDataset", "team", "wide"), run="ods-1", reason="NameTaken")
-    logging.getLogger("snaploom").warning("it is %s", "taken", extra=told)
+def test_a_line_names_what_it_is_about(log: io.StringIO) -> None:
+    context = about(Ref("OutputDataset", "team", "wide"), run="ods-1", reason="NameTaken")
+    logging.getLogger("snaploom").warning("it is %s", "taken", extra=context)
     line = json.loads(log.getvalue())
     assert line["resource"] == "OutputDataset/team/wide"
     assert (line["run"], line["reason"]) == ("ods-1", "NameTaken")
@@ -49,7 +49,7 @@ def test_an_exception_is_one_line(log: io.StringIO) -> None:
     assert "two\nlines" in json.loads(line)["exception"]
 
 
-def test_others_are_told_of_by_their_warnings_only(log: io.StringIO) -> None:
+def test_other_loggers_log_warnings_only(log: io.StringIO) -> None:
     logging.getLogger("kopf.objects").info("an event came")
     logging.getLogger("kopf.objects").warning("it went wrong")
     assert [json.loads(line)["message"] for line in log.getvalue().splitlines()] == [
@@ -68,7 +68,7 @@ def test_text_is_one_line_for_people() -> None:
     assert stream.getvalue().endswith("INFO    hello reason=Valid\n")
 
 
-async def test_state_is_told_as_of_now() -> None:
+async def test_metrics_of_state_are_current() -> None:
     harness = FakeHarness()
     await harness.start()
     await harness.apply(*model())
@@ -86,7 +86,7 @@ async def test_state_is_told_as_of_now() -> None:
     assert passes > 0
 
 
-async def test_runs_that_ended_are_told_of() -> None:
+async def test_ended_runs_are_counted() -> None:
     harness = FakeHarness(double=lambda cluster: JobDouble(cluster, in_turn(fails(), completes())))
     await harness.start()
     await harness.apply(*model())
@@ -104,20 +104,20 @@ async def test_what_runs_published_is_counted() -> None:
     harness = FakeHarness()
     await harness.start()
     await harness.apply(*model())
-    told = await harness.wait_for("OutputDataset/wide", is_ready)
+    found = await harness.wait_for("OutputDataset/wide", is_ready)
     registry = harness.operator.metrics.registry
     wide = {"namespace": "default", "name": "wide"}
 
     def published(what: str) -> float | None:
         return registry.get_sample_value(f"snaploom_published_{what}_total", wide)
 
-    last = told["status"]["lastRun"]
+    last = found["status"]["lastRun"]
     assert published("snapshots") == last["published"] > 0
     assert published("rows") == last["rows"] > 0
     assert published("bytes") == last["bytes"] > 0
 
 
-async def test_a_run_that_waits_and_one_that_failed_are_told_of() -> None:
+async def test_a_waiting_run_and_a_failed_one_are_in_metrics() -> None:
     harness = FakeHarness(double=lambda cluster: JobDouble(cluster, fails()))
     await harness.start()
     await harness.apply(*model())
@@ -134,7 +134,7 @@ async def test_a_run_that_waits_and_one_that_failed_are_told_of() -> None:
     assert registry.get_sample_value("snaploom_no_attempt_follows", failed) is None
 
 
-async def test_a_run_that_is_not_tried_again_is_told_of() -> None:
+async def test_a_run_that_is_not_retried_is_in_metrics() -> None:
     harness = FakeHarness(double=lambda cluster: JobDouble(cluster, fails()))
     await harness.start()
     await harness.apply(*model()[:-1], output(run={"retry": {"limit": 0}}))
@@ -152,7 +152,7 @@ async def test_a_run_that_is_not_tried_again_is_told_of() -> None:
     ("status", "reason", "expected"),
     [("True", "Fresh", 1.0), ("False", "Stale", 0.0), ("False", "NeverPublished", None)],
 )
-async def test_freshness_is_told_of_what_was_there(
+async def test_freshness_is_in_metrics_for_what_was_there(
     status: str, reason: str, expected: float | None
 ) -> None:
     harness = FakeHarness()
@@ -167,7 +167,7 @@ async def test_freshness_is_told_of_what_was_there(
     assert registry.get_sample_value("snaploom_fresh", labels) == expected
 
 
-async def test_how_much_an_index_covers_is_told() -> None:
+async def test_coverage_of_an_index_is_in_metrics() -> None:
     harness = FakeHarness()
     files = {"indexed": 3, "stale": 1, "missing": 0}
     spec = {
@@ -200,7 +200,7 @@ async def answered(application: Any, path: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("path", "expected"), [("/healthz", (503, "it is stuck\n")), ("/readyz", (200, "ok\n"))]
 )
-async def test_a_probe_says_what_is_wrong(path: str, expected: tuple[int, str]) -> None:
+async def test_a_probe_names_the_fault(path: str, expected: tuple[int, str]) -> None:
     application = health_application(lambda: "it is stuck", lambda: "")
     assert await answered(application, path) == expected
 

@@ -1,4 +1,4 @@
-"""kopf's watches in their thread: what they say of their end."""
+"""kopf's watches in their thread: what they report of their end."""
 
 import asyncio
 import logging
@@ -34,7 +34,7 @@ async def until_asked(api: ScriptedApi, count: int) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_told_to_end_while_the_server_is_asked_for_its_kinds_nothing_is_logged(
+async def test_stop_while_the_server_is_asked_for_its_kinds_logs_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with running_scripted_api() as api:

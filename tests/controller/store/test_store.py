@@ -1,4 +1,4 @@
-"""The store: what is kept, and who is told to look again."""
+"""The store: what is kept, and which resources are queued again."""
 
 from typing import Any
 
@@ -79,7 +79,7 @@ def test_referrers_are_known_of_what_is_missing() -> None:
     assert filled(OUTPUT).referrers(key(CUSTOMER)) == {key(OUTPUT)}
 
 
-def test_what_is_referred_to_is_told_of_its_users() -> None:
+def test_change_of_a_user_queues_what_it_refers_to() -> None:
     store = filled(CUSTOMER, ADDRESS, RELATIONSHIP)
     assert store.put(OUTPUT) == {key(each) for each in (CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT)}
     assert store.remove(key(OUTPUT)) == {key(each) for each in (CUSTOMER, ADDRESS, RELATIONSHIP)}
@@ -108,8 +108,8 @@ def test_the_end_of_a_former_object_does_not_remove_the_one_that_came_after_it()
 
 
 def test_the_closure_holds_what_is_referred_to_and_no_more() -> None:
-    stranger = stored(files("stranger"))
-    store = filled(CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT, stranger)
+    unused = stored(files("unused"))
+    store = filled(CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT, unused)
     found = {entry.ref for entry in store.closure(key(OUTPUT))}
     assert found == {key(each) for each in (CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT)}
 
@@ -189,9 +189,9 @@ def test_a_child_in_another_namespace_wakes_nobody() -> None:
 def test_what_a_report_saw_of_a_source_wakes_it_and_outlives_the_report() -> None:
     store = filled()
     seen = [{"source": "customer", "latestSnapshot": "2026-01-01T00:00:00Z", "snapshots": 3}]
-    told = report(OUTPUT, "ods-wide-1", seen=seen)
-    assert store.put(told) == {key(OUTPUT), key(CUSTOMER)}
-    store.remove(Ref("ConfigMap", NAMESPACE, told["metadata"]["name"]))
+    reported = report(OUTPUT, "ods-wide-1", seen=seen)
+    assert store.put(reported) == {key(OUTPUT), key(CUSTOMER)}
+    store.remove(Ref("ConfigMap", NAMESPACE, reported["metadata"]["name"]))
     look = store.last_seen(key(CUSTOMER))
     assert look is not None
     assert look.snapshots == 3
@@ -249,9 +249,9 @@ def test_run_that_waits_since_nobody_knows_when_is_taken_in_and_goes_first() -> 
     queue = RunQueue(Limits(runs=1))
     run = {"phase": "Queued", "since": "2026-01-01T00:00:00Z", "startedAt": "2026-01-01T00:00:00Z"}
     edited = run | {"startedAt": "2026-13-45T99:99:99Z"}
-    for name, told in (("usual", run), ("edited", edited)):
+    for name, fields in (("usual", run), ("edited", edited)):
         ref = Ref("OutputDataset", "default", name)
-        queue.put(ref, CurrentRun.parse({"name": name, "id": name, **told}))
+        queue.put(ref, CurrentRun.parse({"name": name, "id": name, **fields}))
     assert {ref.name for ref in queue.next() if queue.place_of(ref).has_slot} == {"edited"}
 
 

@@ -44,7 +44,7 @@ def test_small_driver_gets_memory_for_its_python_program() -> None:
     assert key not in configuration(driver={"memory": "2g"})
 
 
-def test_driver_works_alone_without_executors() -> None:
+def test_driver_works_without_executors() -> None:
     assert configuration(executor={"instances": 0})["spark.kubernetes.driver.master"] == "local[1]"
 
 
@@ -89,7 +89,7 @@ def test_history_is_read_by_number() -> None:
     assert read(*words).state is S.COMPLETED
 
 
-def test_failure_is_told_in_the_words_of_its_cause() -> None:
+def test_failure_shows_the_message_of_its_cause() -> None:
     found = read("Submitted", "SchedulingFailure", "ResourceReleased", message="no quota")
     assert found.message == "SchedulingFailure: no quota"
 

@@ -42,7 +42,7 @@ def templates(form: ApplicationForm, manifest: Any) -> tuple[Raw, Raw]:
     return spec["driverSpec"]["podTemplateSpec"], spec["executorSpec"]["podTemplateSpec"]
 
 
-def told(container: Raw) -> list[Raw]:
+def environment_of(container: Raw) -> list[Raw]:
     """The variables of a container besides those that every one has."""
     always = {entry["name"] for entry in variables_of_every_run()}
     return [entry for entry in container["env"] if entry["name"] not in always]
@@ -122,7 +122,7 @@ def test_unreadable_note_does_not_lose_the_run(form: ApplicationForm, note: str 
 
 
 @every_form
-def test_object_on_its_way_out_says_so(form: ApplicationForm) -> None:
+def test_object_that_is_being_deleted_is_marked(form: ApplicationForm) -> None:
     manifest = stored(written(form))
     manifest["metadata"]["deletionTimestamp"] = "2024-05-01T13:00:00Z"
     found = form.read(manifest)
@@ -155,19 +155,19 @@ def test_only_the_driver_sees_bundle_and_token(form: ApplicationForm) -> None:
 
 
 @every_spark_form
-def test_secrets_reach_the_driver_by_reference_alone(form: ApplicationForm) -> None:
+def test_secrets_reach_the_driver_by_reference_only(form: ApplicationForm) -> None:
     key = SecretKey("shop-db", "password")
     manifest = written(form, a_request(secrets=(key,)))
     driver, executor = (t["spec"]["containers"][0] for t in templates(form, manifest))
     reference = {"secretKeyRef": {"name": "shop-db", "key": "password"}}
-    assert told(driver) == [{"name": key.variable, "valueFrom": reference}]
-    assert told(executor) == []
+    assert environment_of(driver) == [{"name": key.variable, "valueFrom": reference}]
+    assert environment_of(executor) == []
     judge_pod(templates(form, manifest)[0])
     assert schema_faults(form, manifest) == []
 
 
 @every_spark_form
-def test_only_a_driver_is_told_that_urls_are_allowed(form: ApplicationForm) -> None:
+def test_only_a_driver_gets_that_urls_are_allowed(form: ApplicationForm) -> None:
     manifest = written(form, a_request(allow_jdbc_url=True))
     driver, executor = (t["spec"]["containers"][0] for t in templates(form, manifest))
     assert {"name": "SNAPLOOM_ALLOW_JDBC_URL", "value": "true"} in driver["env"]
@@ -175,12 +175,12 @@ def test_only_a_driver_is_told_that_urls_are_allowed(form: ApplicationForm) -> N
 
 
 @every_spark_form
-def test_only_a_driver_knows_where_lineage_is_told(form: ApplicationForm) -> None:
+def test_only_a_driver_gets_where_lineage_is_sent(form: ApplicationForm) -> None:
     key = ApiKey(secret="lineage", key="token")
     lineage = LineageSettings(url="http://marquez:5000", namespace="prod", api_key=key)
     manifest = written(form, a_request(lineage=lineage))
     driver, executor = (t["spec"]["containers"][0] for t in templates(form, manifest))
-    assert told(driver) == [
+    assert environment_of(driver) == [
         {"name": "SNAPLOOM_LINEAGE_URL", "value": "http://marquez:5000"},
         {"name": "SNAPLOOM_LINEAGE_NAMESPACE", "value": "prod"},
         {
@@ -188,17 +188,17 @@ def test_only_a_driver_knows_where_lineage_is_told(form: ApplicationForm) -> Non
             "valueFrom": {"secretKeyRef": {"name": "lineage", "key": "token"}},
         },
     ]
-    assert told(executor) == []
+    assert environment_of(executor) == []
     assert schema_faults(form, manifest) == []
 
 
 @every_spark_form
-def test_a_driver_is_told_the_form_of_its_lines(form: ApplicationForm) -> None:
+def test_a_driver_gets_the_format_of_its_log(form: ApplicationForm) -> None:
     driver, _ = (
         t["spec"]["containers"][0]
         for t in templates(form, written(form, a_request(log_format="json")))
     )
-    assert told(driver) == [{"name": "SNAPLOOM_LOG_FORMAT", "value": "json"}]
+    assert environment_of(driver) == [{"name": "SNAPLOOM_LOG_FORMAT", "value": "json"}]
 
 
 @every_spark_form

@@ -113,7 +113,7 @@ async def test_run_goes_through_its_states(room: Room, submitter: Submitter) -> 
 
 
 @every_submitter
-async def test_failed_run_says_why(room: Room, submitter: Submitter) -> None:
+async def test_failed_run_shows_its_reason(room: Room, submitter: Submitter) -> None:
     await room.submit(submitter)
     await room.double(jobscripts.fails(failed("gone", "SourceNotReadable"), "exit code 1")).finish()
     application = await room.application(submitter)
@@ -124,7 +124,7 @@ async def test_failed_run_says_why(room: Room, submitter: Submitter) -> None:
     assert (found.report.phase, found.report.message) == (RunPhase.FAILED, "gone")
 
 
-async def test_driver_that_waits_tells_for_what(room: Room) -> None:
+async def test_waiting_driver_shows_what_it_waits_for(room: Room) -> None:
     await room.submit(Submitter.SPARK_OPERATOR)
     await room.double(jobscripts.waits_for_image("ghost:1")).finish()
     pod = await room.pod()
@@ -158,7 +158,7 @@ async def test_report_outlives_the_run(room: Room) -> None:
 
 
 @pytest.mark.parametrize("state", [s for s in S if s is not S.NEW])
-async def test_run_hangs_where_it_is_told_to(memory: Room, state: ApplicationState) -> None:
+async def test_run_hangs_in_the_given_state(memory: Room, state: ApplicationState) -> None:
     await memory.submit(Submitter.SPARK_OPERATOR)
     await memory.double(jobscripts.hangs_in(state)).finish()
     assert (await memory.application(Submitter.SPARK_OPERATOR)).state is state
@@ -236,7 +236,7 @@ async def test_scripts_are_given_in_turn(memory: Room) -> None:
     assert states == [S.FAILED, S.COMPLETED, S.COMPLETED]
 
 
-async def test_one_run_can_be_moved_alone(memory: Room) -> None:
+async def test_one_run_can_be_moved_on_its_own(memory: Room) -> None:
     for name in ("ods-a-1", "ods-a-2"):
         await memory.submit(Submitter.SPARK_OPERATOR, name)
     await memory.double().to(S.RUNNING, "ods-a-2")

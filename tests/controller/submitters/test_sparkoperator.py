@@ -80,7 +80,7 @@ def test_dynamic_allocation_that_is_off_is_not_written() -> None:
     assert found["executor"]["instances"] == 2
 
 
-def test_driver_works_alone_without_executors() -> None:
+def test_driver_works_without_executors() -> None:
     found = spec(driver={"cores": 3}, executor={"instances": 0})
     assert found["driver"]["kubernetesMaster"] == "local[3]"
 
@@ -96,15 +96,15 @@ def test_application_without_a_state_is_new(status: dict[str, Any]) -> None:
     assert read(status).state is ApplicationState.NEW
 
 
-def test_word_of_a_newer_version_is_unknown_and_told() -> None:
-    told = {"state": "HIBERNATING", "errorMessage": "it is winter"}
-    found = read({"applicationState": told})
+def test_state_of_a_newer_version_is_unknown_and_shown() -> None:
+    state = {"state": "HIBERNATING", "errorMessage": "it is winter"}
+    found = read({"applicationState": state})
     assert found.state is ApplicationState.UNKNOWN
     assert "HIBERNATING" in found.message
     assert "it is winter" in found.message
 
 
 def test_message_and_pod_are_read() -> None:
-    told = {"state": "FAILED", "errorMessage": "driver pod already exist"}
-    found = read({"applicationState": told, "driverInfo": {"podName": f"{RUN}-driver"}})
+    state = {"state": "FAILED", "errorMessage": "driver pod already exist"}
+    found = read({"applicationState": state, "driverInfo": {"podName": f"{RUN}-driver"}})
     assert (found.message, found.driver_pod) == ("driver pod already exist", f"{RUN}-driver")

@@ -1,4 +1,4 @@
-"""Why a submission failed is one line of what `spark-submit` printed, and that one is told."""
+"""The reason of a failed submission is one line of what `spark-submit` printed."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def thrown(first: str, *causes: str) -> str:
     return LOG + "".join(f"{line}\n{STACK}" for line in lines)
 
 
-def test_refusal_is_told_in_the_api_servers_words() -> None:
+def test_refusal_shows_the_message_of_the_api_server() -> None:
     assert cause_in(thrown(REFUSED, REFUSED)) == QUOTA
 
 
-def test_first_exception_and_last_cause_are_told() -> None:
+def test_first_exception_and_last_cause_are_shown() -> None:
     message = thrown(
         "io.fabric8.KubernetesClientException: Operation: [create] for kind: [Pod] failed.",
         "java.io.IOException: something between",
@@ -45,12 +45,12 @@ def test_first_exception_and_last_cause_are_told() -> None:
     )
 
 
-def test_log_without_an_exception_keeps_what_tells_of_a_failure() -> None:
-    told = cause_in(LOG)
-    assert "Please check" in told
-    assert "failed to run spark-submit" in told
-    assert "WARN" not in told
-    assert "log4j" not in told
+def test_log_without_an_exception_keeps_lines_of_a_failure() -> None:
+    found = cause_in(LOG)
+    assert "Please check" in found
+    assert "failed to run spark-submit" in found
+    assert "WARN" not in found
+    assert "log4j" not in found
 
 
 @pytest.mark.parametrize("message", ["", "driver pod not found", "exit code 137: OOMKilled"])

@@ -25,7 +25,7 @@ async def started() -> FakeHarness:
 
 
 async def with_output(path: str, value: object) -> FakeHarness:
-    """A model whose output says something hostile at one place."""
+    """A model whose output contains something hostile at one place."""
     harness = await started()
     changed = (spoilt(r, path, value) if r["kind"] == "OutputDataset" else r for r in model())
     await harness.apply(*changed)

@@ -39,7 +39,7 @@ def test_bundle_is_read_from_file_or_folder(tmp_path: Path, raw: dict[str, Any])
         assert found.parse(UID) == Bundle.parse(raw)
 
 
-def test_newer_bundle_is_refused_but_tells_its_owner(tmp_path: Path, raw: dict[str, Any]) -> None:
+def test_newer_bundle_is_refused_but_names_its_owner(tmp_path: Path, raw: dict[str, Any]) -> None:
     raw |= {"format": BUNDLE_FORMAT + 1, "unknown": 1}
     found = read_bundle_file(written(tmp_path, raw))
     assert found.owner.name == "wide"

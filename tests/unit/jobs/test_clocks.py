@@ -1,4 +1,4 @@
-"""A clock that is behind the log: told, refused where it counts, and never written down."""
+"""A clock that is behind the log: reported, refused where it counts, and never written."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_what_is_written_is_never_dated_before_the_log() -> None:
 
 
 @pytest.mark.parametrize(("hours", "warnings"), [(4.0, 1), (4.99, 0), (5.0, 0), (9.0, 0)])
-def test_clock_that_is_behind_is_told(hours: float, warnings: int) -> None:
+def test_clock_that_is_behind_is_reported(hours: float, warnings: int) -> None:
     bundle = bundle_for("OutputDataset", "wide", parsed(model()))
     assert len(check_clock(bundle, PUBLISHED, at(hours))) == warnings
     assert check_clock(bundle, EMPTY, at(hours)) == ()

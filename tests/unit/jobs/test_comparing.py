@@ -1,4 +1,4 @@
-"""`snaploom diff`: what changed declarations would do, found without Spark."""
+"""`snaploom diff`: the effect of changed declarations, found without Spark."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.declarations import Raw, document, spoilt
 from support.folders import a_run, agrees, day, writes
-from support.shop import NOW, Shop, Told, snaploom
+from support.shop import NOW, Shop, CommandResult, snaploom
 
 from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.planning.differences import shown
@@ -37,13 +37,13 @@ def published(shop: Shop, days: int = 1) -> Shop:
     return shop
 
 
-def diff(shop: Shop, *options: object) -> Told:
+def diff(shop: Shop, *options: object) -> CommandResult:
     return snaploom("diff", "wide", "-f", shop.write(), "--now", NOW, "-o", "json", *options)
 
 
-def areas(told: Told) -> dict[str, list[str]]:
+def areas(result: CommandResult) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for one in told.document["differences"]:
+    for one in result.document["differences"]:
         found.setdefault(one["area"], []).append(one["subject"])
     return found
 
@@ -57,14 +57,14 @@ def changed(shop: Shop, name: str, path: str, value: Any) -> Shop:
 
 
 def test_what_is_published_by_the_same_declarations_stays_the_same(shop) -> None:
-    told = diff(published(shop))
-    assert (told.code, told.document["same"], told.document["differences"]) == (0, True, [])
+    result = diff(published(shop))
+    assert (result.code, result.document["same"], result.document["differences"]) == (0, True, [])
     assert "nothing would change" in snaploom("diff", "wide", "-f", shop.write()).out
 
 
 def test_output_that_never_ran_would_publish_everything(shop) -> None:
-    told = diff(shop)
-    assert (told.code, areas(told)) == (1, {"HISTORY": ["snapshots"]})
+    result = diff(shop)
+    assert (result.code, areas(result)) == (1, {"HISTORY": ["snapshots"]})
 
 
 def test_another_source_is_a_join_and_a_field_more(shop) -> None:
@@ -76,26 +76,26 @@ def test_another_source_is_a_join_and_a_field_more(shop) -> None:
     model = shop.raw("wide")["spec"]["dataModel"]
     model["otherDataSources"].append({"dataSource": "regions", "fieldName": "regions"})
     model["dataRelationships"][0]["exclusions"] = exclusions
-    told = diff(shop)
-    assert (told.code, told.document["refused"]) == (1, False)
-    assert areas(told) == {"PLAN": ["regions", "hash"], "SCHEMA": ["regions"]}
+    result = diff(shop)
+    assert (result.code, result.document["refused"]) == (1, False)
+    assert areas(result) == {"PLAN": ["regions", "hash"], "SCHEMA": ["regions"]}
 
 
 def test_what_history_forbids_is_marked_as_refused(shop) -> None:
     published(shop)
     shop.other(transformations={"groupBy": {"fieldNames": ["customer_id"]}})
     shop.set("wide", "outputFolder.dataFormat", "AVRO")
-    told = diff(shop)
-    refused = {one["subject"] for one in told.document["differences"] if one["refused"]}
+    result = diff(shop)
+    refused = {one["subject"] for one in result.document["differences"] if one["refused"]}
     assert refused == {"spec.outputFolder.dataFormat", "customers: groupBy"}
-    assert "customers ARRAY<STRUCT<...>>" in [o["after"] for o in told.document["differences"]]
+    assert "customers ARRAY<STRUCT<...>>" in [o["after"] for o in result.document["differences"]]
     shop.set("wide", "outputFolder.incompatibleSchema", "WARN")
-    told = diff(shop)
-    refused = {one["subject"] for one in told.document["differences"] if one["refused"]}
+    result = diff(shop)
+    refused = {one["subject"] for one in result.document["differences"] if one["refused"]}
     assert refused == {"spec.outputFolder.dataFormat"}
 
 
-def test_retention_tells_what_it_would_delete(shop) -> None:
+def test_retention_lists_what_it_would_delete(shop) -> None:
     published(shop, days=3)
     shop.set("wide", "outputFolder.snapshotAutoDelete", {"maxOldSnapshots": 0})
     (found,) = diff(shop, "--offline").document["differences"]
@@ -110,8 +110,8 @@ def test_two_sets_of_files_are_compared_field_by_field(shop, tmp_path) -> None:
     old = Shop(tmp_path / "old", shop.documents).write()
     new = changed(shop, "orders", "hdfsLike.formatOptions", {"mergeSchema": "true"})
     new = changed(new, "wide", "run.suspend", True)
-    told = diff(new, "--against", old)
-    assert areas(told) == {
+    result = diff(new, "--against", old)
+    assert areas(result) == {
         "DECLARATION": [
             "DataSource/orders spec.hdfsLike.formatOptions.mergeSchema",
             "OutputDataset/wide spec.run.suspend",
@@ -124,11 +124,11 @@ def test_two_sets_of_files_are_compared_field_by_field(shop, tmp_path) -> None:
 def test_folder_of_somebody_else_is_a_warning_beside_a_comparison(shop) -> None:
     shop.published.mkdir(parents=True)
     (shop.published / "theirs.txt").write_text("x")
-    told = diff(shop, "--against", shop.write())
-    assert (told.code, told.document["same"]) == (0, True)
-    assert "cannot be read" in told.document["warnings"][0]
-    alone = diff(shop)
-    assert (alone.code, alone.out, "theirs.txt" in alone.err) == (1, "", True)
+    result = diff(shop, "--against", shop.write())
+    assert (result.code, result.document["same"]) == (0, True)
+    assert "cannot be read" in result.document["warnings"][0]
+    on_its_own = diff(shop)
+    assert (on_its_own.code, on_its_own.out, "theirs.txt" in on_its_own.err) == (1, "", True)
 
 
 def test_password_in_a_declaration_is_not_shown() -> None:

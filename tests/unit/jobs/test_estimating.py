@@ -1,4 +1,4 @@
-"""What a backfill will take is judged by what is published."""
+"""The cost of a backfill is estimated from what is published."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def test_rows_and_bytes_are_those_of_the_mean_and_time_is_that_between_two(tmp_p
     assert "10 snapshots due; about 200 rows" in str(found)
 
 
-def test_publications_of_different_runs_tell_no_time(tmp_path: Path) -> None:
+def test_publications_of_different_runs_give_no_time(tmp_path: Path) -> None:
     folder = a_folder(open_store(str(tmp_path), create=True))
     for number in (0, 1):
         published(folder, number)
     assert estimate_of(folder.log.read(), 3).seconds is None
 
 
-def test_nothing_published_tells_nothing() -> None:
+def test_nothing_published_gives_no_estimate() -> None:
     assert estimate_of(EMPTY, 1) == Estimate(1)
     assert "nothing published yet" in str(Estimate(1))

@@ -1,4 +1,4 @@
-"""What a plan says that retention deletes is what a run's deletions end in a folder."""
+"""A plan names the same deletions by retention as a run makes in a folder."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ LAST = 20
 
 
 def bundle(rules: dict[str, Any], mode: str = "OLDEST_FIRST") -> Bundle:
-    alone = {"dataModel.otherDataSources": [], "dataModel.dataRelationships": []}
+    single = {"dataModel.otherDataSources": [], "dataModel.dataRelationships": []}
     folder = {
         "outputFolder.snapshotAutoDelete": rules,
         "outputFolder.snapshotCatchupMode": mode,
     }
-    declared = parsed([files("customer"), output(**alone, **folder)])
+    declared = parsed([files("customer"), output(**single, **folder)])
     return bundle_for("OutputDataset", "wide", declared)
 
 

@@ -1,4 +1,4 @@
-"""What a job says: lines for people, or objects that say what they are about."""
+"""A job's log: lines for people, or objects that name what they are about."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_without_a_word_lines_are_for_people() -> None:
     assert written(JobLog.of({}, "ods-1", OWNER), "one", "two") == "one\ntwo\n"
 
 
-def test_an_object_says_what_it_is_about() -> None:
+def test_an_object_names_what_it_is_about() -> None:
     log = JobLog.of({"SNAPLOOM_LOG_FORMAT": "json"}, "ods-1", OWNER)
     (line,) = written(log, "error wide:\n  full", reason="FolderNotWritable").splitlines()
     assert json.loads(line) == {

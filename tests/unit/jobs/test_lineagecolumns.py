@@ -41,7 +41,7 @@ def lineage(
     return column_lineage(bundle, plan_offline(bundle).tree, columns)
 
 
-def told(found: ColumnLineage) -> dict[str, list[tuple[str, str, bool]]]:
+def flattened(found: ColumnLineage) -> dict[str, list[tuple[str, str, bool]]]:
     return {
         path: [(each.dataset.name, each.column, each.is_same) for each in made_of]
         for path, made_of in found.columns.items()
@@ -49,7 +49,7 @@ def told(found: ColumnLineage) -> dict[str, list[tuple[str, str, bool]]]:
 
 
 def test_columns_come_from_the_source_at_their_path() -> None:
-    assert told(lineage(model())) == {
+    assert flattened(lineage(model())) == {
         "data.customer_id": [("/data/customer", "customer_id", True)],
         "data.name": [("/data/customer", "name", True)],
         "address.data.customer_id": [("/data/address", "customer_id", True)],
@@ -72,13 +72,13 @@ def test_what_is_grouped_is_followed_inside_its_array() -> None:
     raws[-1]["spec"]["dataModel"]["otherDataSources"][0]["transformations"] = grouped
     woven = struct(data=struct(name="string"), address=array(struct(data=struct(city="string"))))
     found = lineage(raws, woven=woven)
-    assert told(found)["address.data.city"] == [("/data/address", "city", True)]
+    assert flattened(found)["address.data.city"] == [("/data/address", "city", True)]
     assert [each.column for each in found.grouped_by] == ["customer_id"]
 
 
-def test_a_source_that_is_left_out_is_not_told_of() -> None:
+def test_a_source_that_is_left_out_is_not_in_lineage() -> None:
     found = lineage(model(), {"": CUSTOMER}, struct(data=struct(name="string")))
-    assert told(found) == {"data.name": [("/data/customer", "name", True)]}
+    assert flattened(found) == {"data.name": [("/data/customer", "name", True)]}
     assert found.joined_by == ()
 
 
@@ -101,7 +101,7 @@ def test_transformers_are_followed_in_their_order() -> None:
         change("^secret$", drop={}),
     )
     address = read(cust="long", town="string", secret="string")
-    assert told(lineage(raws, {"": CUSTOMER, "address": address}))["address.data.city"] == [
+    assert flattened(lineage(raws, {"": CUSTOMER, "address": address}))["address.data.city"] == [
         ("/data/address", "town", False)
     ]
 
@@ -116,7 +116,7 @@ def test_a_copy_comes_from_the_same_column() -> None:
         address=struct(data=struct(city="string", town="long")),
     )
     address = read(customer_id="long", town="string")
-    found = told(lineage(raws, {"": CUSTOMER, "address": address}, woven))
+    found = flattened(lineage(raws, {"": CUSTOMER, "address": address}, woven))
     assert found["address.data.city"] == [("/data/address", "town", True)]
     assert found["address.data.town"] == [("/data/address", "town", False)]
 
@@ -126,7 +126,7 @@ def test_a_change_counts_for_its_snapshots_only() -> None:
         change("^town$", rename={"to": "city"}, snapshotRange={"from": "2020-01-02T00:00:00Z"})
     )
     address = read(customer_id="long", town="string", city="string")
-    found = told(lineage(raws, {"": CUSTOMER, "address": address}))
+    found = flattened(lineage(raws, {"": CUSTOMER, "address": address}))
     assert found["address.data.city"] == [("/data/address", "city", True)]
 
 
@@ -143,7 +143,7 @@ def test_a_query_is_followed_to_what_it_reads() -> None:
     raws = virtual_model(simple("places", query, source="address"))
     below = {"c": ADDRESS}
     address = ReadColumns(json.dumps(struct(customer_id="long", city="string")), TIME, below)
-    found = told(lineage(raws, {"": CUSTOMER, "address": address}))
+    found = flattened(lineage(raws, {"": CUSTOMER, "address": address}))
     assert found["address.data.customer_id"] == [("/data/address", "customer_id", True)]
     assert found["address.data.city"] == [("/data/address", "city", False)]
 
@@ -158,7 +158,7 @@ def test_a_query_over_several_sources_is_followed_to_each() -> None:
     made = struct(customer_id="long", city="string", label="string")
     address = ReadColumns(json.dumps(made), TIME, below)
     woven = struct(data=struct(name="string"), address=struct(data=made))
-    found = told(lineage(raws, {"": CUSTOMER, "address": address}, woven))
+    found = flattened(lineage(raws, {"": CUSTOMER, "address": address}, woven))
     assert found["address.data.city"] == [("/data/address", "city", True)]
     assert set(found["address.data.label"]) == {
         ("/data/customer", "name", False),
@@ -187,6 +187,6 @@ def test_what_a_column_of_a_query_is_made_of(
     assert {(each.alias, each.column, each.is_same) for each in found} == expected
 
 
-def test_names_are_told_in_their_own_case() -> None:
+def test_names_keep_their_case() -> None:
     found = query_columns("SELECT orderid FROM t", {"t": ["OrderId"]})
     assert found == {"orderid": (QueryColumn("t", "OrderId", True),)}

@@ -1,4 +1,4 @@
-"""Events are what the specification says, and tell what happened."""
+"""Events satisfy the specification, and report what happened."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def left_out(*, is_failure: bool) -> SnapshotLeftOut:
     return SnapshotLeftOut(outcome, is_failure)
 
 
-def told(*events: RunEvent) -> list[Raw]:
+def documents_of(*events: RunEvent) -> list[Raw]:
     documents = [json.loads(Serde.to_json(event)) for event in events]
     for document in documents:
         read_event(document)
@@ -90,7 +90,7 @@ def told(*events: RunEvent) -> list[Raw]:
 
 
 def of(event: Event, begun: str = "") -> list[Raw]:
-    return told(*events_of(run(), begun, event, EpochNanos(AT)))
+    return documents_of(*events_of(run(), begun, event, EpochNanos(AT)))
 
 
 def a_report(phase: RunPhase, message: str = "") -> Report:
@@ -124,7 +124,7 @@ def test_what_is_no_event_would_be_found(spoil: Callable[[Raw], Any]) -> None:
 
 
 def test_a_run_begins_as_the_job_of_its_output() -> None:
-    (event,) = told(start_of(run(), AT))
+    (event,) = documents_of(start_of(run(), AT))
     assert (event["eventType"], event["eventTime"]) == ("START", "2020-01-03T04:05:06.123456789Z")
     assert event["job"]["namespace"] == "snaploom"
     assert event["job"]["name"] == "wide"
@@ -132,7 +132,7 @@ def test_a_run_begins_as_the_job_of_its_output() -> None:
 
 
 def test_in_a_cluster_a_job_bears_its_namespace() -> None:
-    (event,) = told(start_of(run(namespace="team"), AT))
+    (event,) = documents_of(start_of(run(namespace="team"), AT))
     assert event["job"]["name"] == "team.wide"
 
 
@@ -147,7 +147,7 @@ def test_a_snapshot_begins_with_what_it_reads_and_writes() -> None:
     assert facets["parent"]["job"] == {"namespace": "snaploom", "name": "wide", "facets": {}}
 
 
-def test_a_published_snapshot_tells_columns_and_counts() -> None:
+def test_a_published_snapshot_has_columns_and_counts() -> None:
     (event,) = of(SnapshotPublished(PUBLISHED, COLUMNS), DAY)
     assert event["eventType"] == "COMPLETE"
     (output,) = event["outputs"]
@@ -162,7 +162,7 @@ def test_a_published_snapshot_tells_columns_and_counts() -> None:
     assert {each["transformations"][0]["subtype"] for each in acting} == {"JOIN"}
 
 
-def test_schemas_are_told_with_what_is_inside() -> None:
+def test_schemas_have_nested_fields() -> None:
     (event,) = of(SnapshotPublished(PUBLISHED, COLUMNS), DAY)
     data, address = event["outputs"][0]["facets"]["schema"]["fields"]
     assert (data["name"], data["type"]) == ("data", "struct")
@@ -180,7 +180,7 @@ def test_a_snapshot_is_one_run_from_beginning_to_end() -> None:
     assert start["run"]["runId"] == end["run"]["runId"] != str(ID)
 
 
-def test_a_failed_snapshot_says_why() -> None:
+def test_a_failed_snapshot_has_its_reason() -> None:
     (event,) = of(left_out(is_failure=True), DAY)
     assert event["eventType"] == "FAIL"
     assert event["run"]["facets"]["errorMessage"]["message"] == "no such file"
@@ -213,9 +213,9 @@ def test_progress_is_nobodys_business(event: Event) -> None:
         (RunPhase.INTERRUPTED, "ABORT"),
     ],
 )
-def test_a_run_ends_as_its_report_says(phase: RunPhase, expected: str) -> None:
+def test_a_run_ends_as_in_its_report(phase: RunPhase, expected: str) -> None:
     message = "" if phase is RunPhase.SUCCEEDED else "the folder is full"
-    (event,) = told(end_of(run(), a_report(phase, message), AT))
+    (event,) = documents_of(end_of(run(), a_report(phase, message), AT))
     facets: Any = event["run"]["facets"]
     assert event["eventType"] == expected
     assert facets.get("errorMessage", {}).get("message", "") == message
@@ -224,5 +224,5 @@ def test_a_run_ends_as_its_report_says(phase: RunPhase, expected: str) -> None:
 
 
 def test_a_fault_of_our_own_fails_the_run() -> None:
-    (event,) = told(fault_of(run(), AT))
+    (event,) = documents_of(fault_of(run(), AT))
     assert event["eventType"] == "FAIL"

@@ -1,4 +1,4 @@
-"""Lineage goes where the environment says, and nothing waits for it."""
+"""Lineage is sent where the environment names a place, and nothing waits for it."""
 
 from __future__ import annotations
 
@@ -74,18 +74,18 @@ def test_what_is_no_address_is_refused_without_a_secret(url: str) -> None:
     assert KEY not in str(raised.value)
 
 
-def test_without_an_address_nothing_is_told() -> None:
-    told: list[Event] = []
-    with lineage_listener({}, told.append, lambda: False) as begin:
+def test_without_an_address_nothing_is_sent() -> None:
+    emitted: list[Event] = []
+    with lineage_listener({}, emitted.append, lambda: False) as begin:
         begin(bundle()).take(SnapshotStarted(1, 1, AT))
-    assert told == []
+    assert emitted == []
 
 
 def test_a_wrong_address_is_a_warning() -> None:
-    told: list[Event] = []
-    with lineage_listener({"SNAPLOOM_LINEAGE_URL": "nowhere"}, told.append, lambda: False) as begin:
+    emitted: list[Event] = []
+    with lineage_listener({"SNAPLOOM_LINEAGE_URL": "nowhere"}, emitted.append, lambda: False) as begin:
         begin(bundle()).take(SnapshotStarted(1, 1, AT))
-    (warned,) = told
+    (warned,) = emitted
     assert isinstance(warned, Warned)
     assert "SNAPLOOM_LINEAGE_URL" in warned.message
 
@@ -100,7 +100,7 @@ def a_run(settings: LineageSettings, warnings: list[str]) -> None:
     listener.close(is_hurried=False)
 
 
-def test_a_server_is_told_in_order_with_its_key() -> None:
+def test_a_server_gets_events_in_order_with_its_key() -> None:
     warnings: list[str] = []
     with lineage_server() as server:
         a_run(settings_of(server.url, SNAPLOOM_LINEAGE_API_KEY=KEY), warnings)
@@ -119,7 +119,7 @@ def test_a_file_gets_a_line_for_each_event(tmp_path: Path) -> None:
     assert [line["eventType"] for line in lines] == ["START", "START", "FAIL"]
 
 
-def test_a_server_that_refuses_is_told_of_once() -> None:
+def test_a_server_that_refuses_is_warned_about_once() -> None:
     warnings: list[str] = []
     with lineage_server(status=401) as server:
         a_run(settings_of(server.url, SNAPLOOM_LINEAGE_API_KEY=KEY), warnings)
@@ -128,7 +128,7 @@ def test_a_server_that_refuses_is_told_of_once() -> None:
     assert KEY not in warning
 
 
-def test_a_server_that_is_away_is_told_of_once() -> None:
+def test_an_unreachable_server_is_warned_about_once() -> None:
     warnings: list[str] = []
     a_run(settings_of(f"http://127.0.0.1:{free_port()}"), warnings)
     (warning,) = warnings

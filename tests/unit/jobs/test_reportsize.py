@@ -86,7 +86,7 @@ def reports(draw: st.DrawFn) -> Report:
 
 @settings(deadline=None, max_examples=25)
 @given(report=reports(), limit=st.integers(SMALLEST, LARGEST_REPORT))
-def test_any_report_fits_and_says_what_is_left_out(report: Report, limit: int) -> None:
+def test_any_report_fits_and_counts_what_is_left_out(report: Report, limit: int) -> None:
     fitted = fitting(report, limit)
     assert size(fitted) <= limit
     assert Report.parse(fitted.dump()) == fitted

@@ -1,4 +1,4 @@
-"""Writing of Reports beside a run: the newest wins, failures are survived and told."""
+"""Writing of Reports beside a run: the newest wins, failures are retried and logged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def a_report(name: str, phase: RunPhase = RunPhase.RUNNING) -> Report:
 
 
 class Sink:
-    """Keeps what is written; fails as told first."""
+    """Keeps what is written; fails first, as given."""
 
     def __init__(self, *failures: ReportNotWritten) -> None:
         self.written: list[Report] = []
@@ -96,32 +96,32 @@ def test_writes_keep_their_distance() -> None:
     assert sink.written == [a_report("first"), a_report("last")]
 
 
-def test_failure_is_told_once_and_tried_again() -> None:
-    said: list[str] = []
+def test_failure_is_logged_once_and_retried() -> None:
+    logged: list[str] = []
     sink = Sink(*(ReportNotWritten("no answer") for _ in range(3)))
-    writer = ReportWriter(sink, said.append, QUICK)
+    writer = ReportWriter(sink, logged.append, QUICK)
     assert writer.finish(a_report("last"))
     assert sink.attempts == 4
-    assert said == ["warning no answer"]
+    assert logged == ["warning no answer"]
 
 
 @pytest.mark.parametrize("phase", [RunPhase.FAILED, RunPhase.INTERRUPTED])
 def test_patience_ends(phase: RunPhase) -> None:
-    said: list[str] = []
+    logged: list[str] = []
     sink = Sink(*(ReportNotWritten("no answer") for _ in range(10_000)))
     impatient = Patience(first_pause=0.01, longest_pause=0.01, at_the_end=0.1, when_interrupted=0.1)
-    assert not ReportWriter(sink, said.append, impatient).finish(a_report("last", phase))
-    assert said[-1] == "the last Report is not written; what the run did stands in the manifest"
+    assert not ReportWriter(sink, logged.append, impatient).finish(a_report("last", phase))
+    assert logged[-1] == "the last Report is not written; what the run did stands in the manifest"
 
 
 def test_what_belongs_to_another_run_is_not_tried_again() -> None:
-    said: list[str] = []
+    logged: list[str] = []
     sink = Sink(ReportNotOurs("it belongs to another run"))
-    writer = ReportWriter(sink, said.append, Patience(at_the_end=3600))
+    writer = ReportWriter(sink, logged.append, Patience(at_the_end=3600))
     writer.offer(a_report("first"))
     assert not writer.finish(a_report("last"))
     assert sink.attempts == 1
-    assert said[0] == "warning it belongs to another run"
+    assert logged[0] == "warning it belongs to another run"
 
 
 def test_file_holds_the_newest_report(tmp_path) -> None:
@@ -133,6 +133,6 @@ def test_file_holds_the_newest_report(tmp_path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_file_that_cannot_be_written_is_told(tmp_path) -> None:
+def test_file_that_cannot_be_written_is_an_error(tmp_path) -> None:
     with pytest.raises(ReportNotWritten, match="No such file"):
         FileReport(tmp_path / "absent" / "report.json").write(a_report("x"))

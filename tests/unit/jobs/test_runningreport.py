@@ -45,7 +45,7 @@ PLANNED = RunPlanned("wide", 12, 9)
 THIRD = SnapshotStarted(3, 12, EpochNanos(0))
 
 
-def told(*events: Event) -> Report:
+def report_after(*events: Event) -> Report:
     running = RunningReport(START)
     for event in events:
         running.take(event)
@@ -67,35 +67,35 @@ def told(*events: Event) -> Report:
         ),
     ],
 )
-def test_progress_tells_how_far_it_is(events: list[Event], message: str) -> None:
-    progress = told(*events).progress
+def test_progress_counts_snapshots_and_joins(events: list[Event], message: str) -> None:
+    progress = report_after(*events).progress
     assert progress is not None
     assert progress.message == message
     assert (progress.snapshots, progress.joins) == (12, 9)
 
 
-def test_outcomes_so_far_are_told() -> None:
-    report = told(PLANNED, SnapshotPublished(PUBLISHED), SnapshotLeftOut(LEFT, is_failure=False))
+def test_outcomes_so_far_are_in_the_report() -> None:
+    report = report_after(PLANNED, SnapshotPublished(PUBLISHED), SnapshotLeftOut(LEFT, is_failure=False))
     assert report.phase is RunPhase.RUNNING
     assert (report.snapshots, report.skipped, report.failed) == ((PUBLISHED,), (LEFT,), ())
-    assert told(SnapshotLeftOut(LEFT, is_failure=True)).failed == (LEFT,)
+    assert report_after(SnapshotLeftOut(LEFT, is_failure=True)).failed == (LEFT,)
 
 
-def test_what_the_manifest_says_so_far_is_told() -> None:
+def test_published_snapshots_so_far_are_in_the_report() -> None:
     newest = LatestSnapshot(
         time="2026-01-02T00:00:00Z", published_at="2026-01-03T00:00:00Z", partition="data/x",
         rows=3, files=1, bytes=10,
     )  # fmt: skip
     shown = (PublishedSnapshot(time="2026-01-02T00:00:00Z", rows=3),)
     pointer = ManifestPointer(uri="/out/", sequence=7)
-    report = told(PLANNED, ManifestRead(pointer, newest, shown, 41))
+    report = report_after(PLANNED, ManifestRead(pointer, newest, shown, 41))
     assert (report.phase, report.manifest, report.newest) == (RunPhase.RUNNING, pointer, newest)
     assert (report.published, report.snapshot_count) == (shown, 41)
 
 
 @pytest.mark.parametrize("event", [TasksDone(1, 2), Warned("x"), RunPlanned("wide", 0, 9)])
 def test_what_comes_often_or_means_little_changes_nothing(event: Event) -> None:
-    assert told(event) == START
+    assert report_after(event) == START
 
 
 def test_files_of_an_index_are_progress() -> None:

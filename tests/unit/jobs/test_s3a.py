@@ -1,4 +1,4 @@
-"""What Hadoop's S3 client is told of the environment."""
+"""Settings of Hadoop's S3 client from the environment."""
 
 from __future__ import annotations
 

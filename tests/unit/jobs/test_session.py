@@ -26,7 +26,7 @@ def test_sizes_in_kubernetes_words_become_sparks(text: str, expected: str) -> No
         ("-Duser.timezone=Asia/Kolkata -Xss4m -Duser.timezone=GMT", "GMT"),
     ],
 )
-def test_executors_work_in_utc_unless_somebody_says_otherwise(options: str, zone: str) -> None:
+def test_executors_work_in_utc_unless_an_option_sets_a_zone(options: str, zone: str) -> None:
     assert zone_in(in_utc(options)) == zone
     assert in_utc(options).startswith(options)
     assert zone_in("-Xss4m") is None

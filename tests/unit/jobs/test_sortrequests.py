@@ -1,4 +1,4 @@
-"""Whose snapshots are sorted, and how the outcome is told; without Spark."""
+"""Whose snapshots are sorted, and how the outcome is shown; without Spark."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ignore(message: str) -> None:
     return None
 
 
-def test_outcome_is_told_to_people_and_to_programs() -> None:
+def test_outcome_is_shown_to_people_and_to_programs() -> None:
     result = SnapshotsSorted("file:///out/", "run", (DONE,), (GONE,), ("note",))
     document = json.loads(json.dumps(result.document))
     assert document["snapshots"][0]["checksum"] == "ff-ffffffffffffffff"
@@ -85,5 +85,5 @@ def test_requests_are_looked_at_before_spark_starts(
     tmp_path: Path, more: tuple[str, ...], message: str
 ) -> None:
     published(a_folder(open_store(str(tmp_path), create=True)))
-    told = snaploom("index", "sort", tmp_path, "--by", "data.id", *more)
-    assert (told.code, message in told.err) == (2, True), told.err
+    result = snaploom("index", "sort", tmp_path, "--by", "data.id", *more)
+    assert (result.code, message in result.err) == (2, True), result.err

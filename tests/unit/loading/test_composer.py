@@ -83,7 +83,7 @@ def test_an_alias_stands_where_it_is_used() -> None:
         pytest.param("[" * 200_000, "SL102", 1, "nested too deeply", id="very-deep"),
     ],
 )
-def test_what_is_no_yaml_is_told_once(text: str, code: str, line: int, message: str) -> None:
+def test_what_is_no_yaml_is_reported_once(text: str, code: str, line: int, message: str) -> None:
     composed = compose(text)
     assert composed.fault is not None
     assert (composed.fault.code, composed.fault.at.line) == (code, line)
@@ -96,7 +96,7 @@ def test_documents_before_a_fault_are_kept() -> None:
     assert composed.fault is not None
 
 
-def test_duplicate_keys_are_told_with_both_lines_and_hide_nothing() -> None:
+def test_duplicate_keys_are_reported_with_both_lines_and_hide_nothing() -> None:
     composed = compose("a:\n  b: 1\n  c: 2\n  b: 3\n  b: 4\n")
     (document,) = composed.documents
     assert [(f.code, f.path, f.at.line) for f in document.faults] == [

@@ -126,7 +126,7 @@ def test_foreign_documents_are_passed_over_with_a_warning(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("text", ["", "---\n---\n", "# nothing\n", "~\n"])
-def test_files_without_resources_are_told(tmp_path: Path, text: str) -> None:
+def test_files_without_resources_are_reported(tmp_path: Path, text: str) -> None:
     assert only(load_text(tmp_path, text)).code == "SL119"
 
 
@@ -157,8 +157,8 @@ def test_files_as_such_can_be_wrong(tmp_path: Path) -> None:
     (tmp_path / "latin.yaml").write_bytes("a: 1\nb: Zürich\n".encode("latin-1"))
     (tmp_path / "utf16.yaml").write_bytes("a: 1\n".encode("utf-16"))
     findings = load([tmp_path, tmp_path / "absent.yaml"]).findings
-    told = [(Path(f.file).name, f.code, f.line, f.column) for f in findings]
-    assert told == [
+    places = [(Path(f.file).name, f.code, f.line, f.column) for f in findings]
+    assert places == [
         ("big.yaml", "SL102", 0, 0),
         ("latin.yaml", "SL103", 2, 5),
         ("utf16.yaml", "SL103", 1, 1),
@@ -176,7 +176,7 @@ def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
     assert load([tmp_path]).findings == ()
 
 
-def test_every_fault_of_every_document_is_told_at_once(tmp_path: Path) -> None:
+def test_every_fault_of_every_document_is_reported_at_once(tmp_path: Path) -> None:
     text = """\
         apiVersion: snaploom.io/v1alpha1
         kind: DataSource

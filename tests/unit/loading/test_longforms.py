@@ -123,7 +123,7 @@ def test_what_was_meant_is_named(raw: dict[str, object], hint: str) -> None:
     assert only(raw).hint == hint
 
 
-def test_a_missing_field_says_what_belongs_there() -> None:
+def test_a_missing_field_names_what_belongs_there() -> None:
     raw = files("a")
     del raw["spec"]["hdfsLike"]["snapshot"]
     finding = only(raw)

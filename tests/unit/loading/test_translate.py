@@ -46,7 +46,7 @@ KEY = [{"fields": [{"fieldName": "a", "dataType": {"string": {}}}]}]
 
 
 @pytest.mark.parametrize(
-    ("raw", "code", "path", "said"),
+    ("raw", "code", "path", "words"),
     [
         pytest.param(
             spoilt(files("a"), "spec.hdfsLike.format", 5), "SL112", "spec.hdfsLike.format",
@@ -130,14 +130,14 @@ KEY = [{"fields": [{"fieldName": "a", "dataType": {"string": {}}}]}]
         ),
     ],
 )  # fmt: skip
-def test_each_fault_is_said_in_words_of_the_declaration(
-    tmp_path: Path, raw: Raw, code: str, path: str, said: list[str]
+def test_each_fault_is_reported_in_words_of_the_declaration(
+    tmp_path: Path, raw: Raw, code: str, path: str, words: list[str]
 ) -> None:
     (finding,) = load_raw(tmp_path, raw)
     text = f"{finding.message} expected {finding.expected} found {finding.found} {finding.hint}"
     assert (finding.code, finding.path) == (code, path)
     assert finding.line > 0
-    assert [words for words in said if words not in text] == []
+    assert [each for each in words if each not in text] == []
     assert "pydantic" not in text
     assert "Input" not in text
 

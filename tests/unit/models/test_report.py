@@ -32,14 +32,14 @@ def test_report_of_the_first_version_is_read() -> None:
     assert Report.parse(report.dump()) == report
 
 
-def test_what_a_report_says_of_snapshots_is_what_a_status_keeps() -> None:
+def test_snapshots_of_a_report_are_those_of_a_status() -> None:
     newest = LatestSnapshot(
         time="2024-01-01T00:00:00Z", published_at="2024-01-01T00:00:00Z", partition="day=1",
         rows=1, files=1, bytes=1,
     )  # fmt: skip
     short = (PublishedSnapshot(time=newest.time, rows=newest.rows),)
-    told = {"newest": newest.dump(), "published": [one.dump() for one in short]}
-    report = Report.parse({**FIRST_VERSION, "snapshotCount": 1, **told})
+    facts = {"newest": newest.dump(), "published": [one.dump() for one in short]}
+    report = Report.parse({**FIRST_VERSION, "snapshotCount": 1, **facts})
     status = OutputDatasetStatus(
         latest_snapshot=report.newest,
         snapshots=report.published,

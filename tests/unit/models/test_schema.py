@@ -49,7 +49,7 @@ def test_optional_field_has_the_schema_of_its_type_and_is_not_required():
     }
 
 
-def test_default_is_told_by_the_description_only():
+def test_default_is_in_the_description_only():
     schema = field_schema(Preference, default=Preference.NEWEST)
     assert "default" not in schema
     assert schema["description"] == (

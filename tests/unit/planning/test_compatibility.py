@@ -64,7 +64,7 @@ def test_structures_that_continue_history_have_no_conflict(today: Structure) -> 
         pytest.param(
             structure(">a[k]", "a>b[k,l]"),
             ["a: groupBy is [k], but was []", "b: groupBy is [k, l], but was [k]"],
-            id="every conflict is told",
+            id="every conflict is named",
         ),
     ],
 )  # fmt: skip

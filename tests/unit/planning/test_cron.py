@@ -162,8 +162,8 @@ def test_intervals_by_cron_are_ticks_cut_at_the_next(
         if begun and instant < begun[-1] + length * MINUTE:
             expected.append((instant, begun[-1]))
     assert [(t, interval.start) for t, interval in intervals.of_each(instants)] == expected
-    alone = [(t, intervals.containing(t)) for t in instants]
-    assert [(t, found.start) for t, found in alone if found] == expected
+    one_by_one = [(t, intervals.containing(t)) for t in instants]
+    assert [(t, found.start) for t, found in one_by_one if found] == expected
 
 
 @pytest.mark.parametrize(

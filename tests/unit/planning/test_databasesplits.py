@@ -1,4 +1,4 @@
-"""What the predicates of a split leave in doubt: DuckDB says the same of every row."""
+"""What the predicates of a split leave in doubt: DuckDB decides the same for every row."""
 
 from itertools import pairwise
 

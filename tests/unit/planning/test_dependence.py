@@ -82,7 +82,7 @@ def test_sources_that_are_joined_count_as_the_root_does() -> None:
     assert upstream(raws, "down") == ["up"]
 
 
-def test_every_output_of_a_circle_is_told_the_circle() -> None:
+def test_every_output_of_a_cycle_gets_the_cycle() -> None:
     raws = [
         *reading("a", "/out/c/data/*/*"),
         *reading("b", "/out/a/data/*/*"),
@@ -105,7 +105,7 @@ def test_output_that_reads_itself_is_refused() -> None:
     assert ("SL181", "OutputDataset/own", "spec.dataModel") in found(raws)
 
 
-def test_circle_is_told_of_what_was_asked_about_only() -> None:
+def test_cycle_is_reported_for_requested_outputs_only() -> None:
     raws = [*reading("a", "/out/b/data/*/*"), *reading("b", "/out/a/data/*/*")]
     about = validate(parsed(raws), about={"OutputDataset/b"})
     assert [f.resource for f in about if f.code == "SL181"] == ["OutputDataset/b"]

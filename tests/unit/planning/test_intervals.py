@@ -117,7 +117,7 @@ def test_open_intervals_wait_when_only_closed_ones_count() -> None:
     assert root_candidates(settings, times(2), [], day(3))[0].reason == "NEW_SNAPSHOT"
 
 
-def test_excluded_times_are_not_chosen_and_empty_intervals_say_why() -> None:
+def test_excluded_times_are_not_chosen_and_empty_intervals_have_a_reason() -> None:
     settings = IntervalSettings(DAILY, excluded=((day(1.5), day(3)),))
     found = root_candidates(settings, times(1.4, 1.6, 2.5, 3), [], day(9))
     assert reasons(found) == [

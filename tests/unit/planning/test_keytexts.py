@@ -69,10 +69,10 @@ def sides(one: dict[str, Any], other: dict[str, Any], **changes: Any) -> list[di
 
 
 def test_validate_warns_of_texts_that_differ_and_names_the_cast() -> None:
-    told = sides({"integer": {}}, {"double": {}})
+    types = sides({"integer": {}}, {"double": {}})
     path = "spec.representations[1].joinKey[0].castDataType"
-    assert found(told) == [("SL159", "DataRelationship/r", path)]
-    (warning,) = validate(parsed(told))
+    assert found(types) == [("SL159", "DataRelationship/r", path)]
+    (warning,) = validate(parsed(types))
     assert not warning.is_error
     assert warning.found == "id of type integer and id of type double, compared as text"
     assert "castDataType: {double: {}}" in warning.hint

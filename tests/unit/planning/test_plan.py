@@ -82,7 +82,7 @@ def test_steps_read_then_weave_from_the_leaves_up_then_publish() -> None:
     assert [type(s) for s in steps[-3:]] == [WriteSnapshot, PublishSnapshot, CollectEnded]
 
 
-def test_removal_of_ended_snapshots_follows_what_is_published_and_is_told() -> None:
+def test_removal_of_ended_snapshots_follows_what_is_published_and_is_reported() -> None:
     offered = {name: SourceSnapshots.of([day(1)]) for name in NAMES}
     ended = PublishedState(waiting=2)
     plan = plan_run(bundle(), offered, ended, day(99))
@@ -115,7 +115,7 @@ def test_skipped_and_failed_candidates_are_steps_too() -> None:
     assert plan.steps[0].warn
 
 
-def test_backlog_is_worked_off_in_catchup_order_up_to_the_limit() -> None:
+def test_backlog_is_processed_in_catchup_order_up_to_the_limit() -> None:
     plan = planned(bundle(snapshotCatchupMode="NEWEST_FIRST"), 1, 2, 3, limit=2)
     assert outcomes(plan) == [
         (3, "PUBLISH", "NEW_SNAPSHOT"), (2, "PUBLISH", "NEW_SNAPSHOT"), (1, "SKIP", "LIMIT"),
@@ -245,7 +245,7 @@ def test_json_of_a_plan_is_the_contract() -> None:
     ]
 
 
-def test_json_without_data_has_null_candidates_and_tells_ties_and_gaps() -> None:
+def test_json_without_data_has_null_candidates_and_lists_ties_and_gaps() -> None:
     declared = model("r", {"one": Relation(("r", "a")), "two": Relation(("r", "a"))})
     declared.others.append("lost")
     found = plan_json(plan_offline(bundle_of(declared)))
@@ -278,7 +278,7 @@ def test_text_draws_the_tree() -> None:
     )
 
 
-def test_text_tells_candidates_and_why_they_fail() -> None:
+def test_text_lists_candidates_and_why_they_fail() -> None:
     text = plan_text(planned(bundle(), 1, 2, missing={"customer_contact": (1,)}, now=2.5))
     assert "FAIL    2020-01-02T00:00:00Z  snapshot_epoch=1577923200000  SNAPSHOT_MISSING" in text
     assert "fix:      wait for the data, widen the window" in text

@@ -44,7 +44,7 @@ def test_tree_is_numbered_by_breadth() -> None:
         ({"parent": "nation"}, "below nation, was below the root"),
     ],
 )
-def test_what_changed_is_told(now: dict, note: str) -> None:
+def test_what_changed_is_described(now: dict, note: str) -> None:
     nation = replace(NATION, parent="")
     before = replace(MODEL, nodes=(ROOT, nation, BUYER))
     found = difference(before, replace(MODEL, nodes=(ROOT, nation, replace(BUYER, **now))))

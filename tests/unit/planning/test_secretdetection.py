@@ -82,7 +82,7 @@ def test_secret_is_seen_wherever_it_stands_and_never_shown(place: str) -> None:
         ("spark.authenticate.secret", CANARY),
     ],
 )
-def test_names_of_settings_tell_secrets(name: str, value: str) -> None:
+def test_names_of_settings_mark_secrets(name: str, value: str) -> None:
     assert names_a_secret(name, value)
 
 

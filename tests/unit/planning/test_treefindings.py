@@ -97,7 +97,7 @@ def test_unreachable_source_is_explained_with_a_fix(declared: Model, found: str,
     assert (finding.found, finding.hint) == (found, hint)
 
 
-def test_source_behind_an_unreachable_one_is_told_the_whole_chain() -> None:
+def test_source_behind_an_unreachable_one_gets_the_whole_chain() -> None:
     declared = model(
         "root",
         {"one": Relation(("root", "a")), "two": Relation(("a", "x"))},
@@ -225,11 +225,11 @@ def test_explaining_a_dense_ambiguous_model_stays_linear() -> None:
     assert "and 3960 more" in findings[0].message
 
 
-def test_relationship_that_lost_everywhere_is_told_once_the_tree_is_decided() -> None:
-    ways = {"dear": Relation(("account", "loyalty"), 9), "near": Relation(("contact", "loyalty"))}
+def test_relationship_that_lost_everywhere_is_reported_once_the_tree_is_decided() -> None:
+    ways = {"costly": Relation(("account", "loyalty"), 9), "near": Relation(("contact", "loyalty"))}
     [finding] = findings_of(loyalty(**ways))
     assert (finding.code, finding.severity) == ("SL308", Severity.WARNING)
     assert finding.path == "spec.dataModel.dataRelationships[2]"
-    assert "DataRelationship/dear is never used" in finding.message
-    ways["dear"] = Relation(("account", "loyalty"))
+    assert "DataRelationship/costly is never used" in finding.message
+    ways["costly"] = Relation(("account", "loyalty"))
     assert [finding.code for finding in findings_of(loyalty(**ways))] == ["SL301"]

@@ -62,7 +62,7 @@ def of(*types: JsonType) -> JsonType:
         (array("void"), array("string"), array("string")),
     ],
 )
-def test_two_types_merge_as_the_lattice_says(
+def test_two_types_merge_to_their_bound_in_the_lattice(
     first: JsonType, second: JsonType, expected: JsonType
 ) -> None:
     assert of(first, second) == expected

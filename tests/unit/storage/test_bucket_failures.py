@@ -1,4 +1,4 @@
-"""What a bucket's server answers, told to people: real servers, behind a proxy that loses."""
+"""Errors of a bucket's server, as people see them: real servers, behind a proxy that loses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from snaploom.storage.storeerrors import (
 )
 from snaploom.storage.stores import open_store
 
-WRONG_SECRET = "wr0ng-but-nobody-may-tell-it-either"
+WRONG_SECRET = "wr0ng-but-nobody-may-show-it-either"
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ WRONG_SECRET = "wr0ng-but-nobody-may-tell-it-either"
         ),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_the_environment_is_told_without_secrets(
+def test_faults_of_the_environment_are_reported_without_secrets(
     versitygw: S3Server,
     monkeypatch: pytest.MonkeyPatch,
     changes: Mapping[str, str],
@@ -88,7 +88,7 @@ def test_uri_without_a_place_is_refused(uri: str, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("uri", "told_as"),
+    ("uri", "shown_as"),
     [
         ("s3://b/x//y", "s3a://b/x/y/"),
         ("S3N://b", "s3a://b/"),
@@ -98,10 +98,10 @@ def test_uri_without_a_place_is_refused(uri: str, monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_store_has_the_uri_that_hadoop_takes(
-    uri: str, told_as: str, monkeypatch: pytest.MonkeyPatch
+    uri: str, shown_as: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "acc")
-    assert open_store(uri, create=True).uri == told_as
+    assert open_store(uri, create=True).uri == shown_as
 
 
 def test_put_whose_answers_are_lost_is_committed_once(versitygw: S3Server) -> None:

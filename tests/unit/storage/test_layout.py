@@ -1,4 +1,4 @@
-"""Names: what they tell, and that nothing else is taken for ours."""
+"""Names: their meaning, and that no other name is taken for ours."""
 
 from __future__ import annotations
 

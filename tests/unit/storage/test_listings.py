@@ -109,8 +109,8 @@ def test_document_is_bounded_by_files_and_values(monkeypatch: pytest.MonkeyPatch
     listing = SourceListing("a", {}, SETTLED)
     for count, name in enumerate("abc"):
         listing.learn(name, OLD, FileFacts(None, "n bigint", tuple(range(count))))
-    told = [name for known in listing.document().known for name in known.files]
-    assert told == ["a", "b"]
+    names = [name for known in listing.document().known for name in known.files]
+    assert names == ["a", "b"]
 
 
 def test_nothing_is_written_when_nothing_is_new(tmp_path: Path) -> None:

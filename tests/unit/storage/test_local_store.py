@@ -70,7 +70,7 @@ def test_read_only_folder_refuses_every_write(open_tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs to change the user")
 @pytest.mark.parametrize("closed", ["data/a", "data", ".", ".."])
-def test_file_that_this_user_may_not_read_is_an_error_that_says_so(
+def test_file_that_this_user_may_not_read_raises_its_own_error(
     open_tmp_path: Path, closed: str
 ) -> None:
     folder = open_tmp_path / "above" / "out"
@@ -163,7 +163,7 @@ def test_name_that_obstore_hides_is_listed(tmp_path: Path) -> None:
     assert [info.key for info in store.list("")] == ["left-by-a-killed-put#1"]
 
 
-def test_link_refused_by_the_file_system_is_told_as_unsafe(
+def test_link_refused_by_the_file_system_raises_an_unsafe_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_links(*args: object, **kwargs: object) -> None:

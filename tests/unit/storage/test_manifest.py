@@ -147,7 +147,7 @@ def test_refusal_after_a_lost_answer_is_no_answer(store: ObjectStore) -> None:
     assert ManifestLog(store).read().seq == 1
 
 
-def test_refused_put_is_told_as_such(store: ObjectStore) -> None:
+def test_refused_put_raises_its_own_error(store: ObjectStore) -> None:
     faulty = FaultyStore(store)
     faulty.faults = times(1, Fault.REFUSED, "put_if_absent", "manifest/")
     with pytest.raises(FolderNotWritable):
@@ -301,7 +301,7 @@ def test_lost_entry_is_noticed_and_its_number_not_used_again(store: ObjectStore)
 
 
 @pytest.mark.parametrize(
-    ("document", "error", "says"),
+    ("document", "error", "message"),
     [
         pytest.param(b"{", ManifestCorrupt, "not JSON", id="broken"),
         pytest.param(b"\xff", ManifestCorrupt, "not JSON", id="binary"),
@@ -314,13 +314,13 @@ def test_lost_entry_is_noticed_and_its_number_not_used_again(store: ObjectStore)
     ],
 )
 def test_damaged_entry_is_named(
-    store: ObjectStore, document: bytes, error: type[Exception], says: str
+    store: ObjectStore, document: bytes, error: type[Exception], message: str
 ) -> None:
     commit(ManifestLog(store))
     store.put(layout.manifest_key(2), document)
     with pytest.raises(error, match=r"00002\.json") as caught:
         ManifestLog(store).read()
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_entry_under_another_number_is_damage(store: ObjectStore) -> None:

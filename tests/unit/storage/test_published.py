@@ -1,4 +1,4 @@
-"""What the manifest of an output tells to a status."""
+"""What the manifest of an output shows in a status."""
 
 from __future__ import annotations
 

@@ -48,11 +48,11 @@ def test_examples(name: str) -> None:
 
 
 @pytest.mark.parametrize("raws", FAULTY)
-def test_what_is_wrong_is_told_about_those_asked_for(raws: list[Raw]) -> None:
+def test_faults_are_reported_for_requested_resources(raws: list[Raw]) -> None:
     resources = tuple(parsed(raws))
     assert validate(resources)
     check_each(resources)
 
 
-def test_nothing_is_told_about_nothing() -> None:
+def test_nothing_is_reported_for_no_resource() -> None:
     assert validate(parsed(FAULTY[0]), about=()) == ()

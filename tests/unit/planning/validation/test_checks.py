@@ -30,7 +30,7 @@ def test_what_can_be_true_or_false_of_the_output_is_accepted(expression: str) ->
 
 
 @pytest.mark.parametrize(
-    ("expression", "code", "told"),
+    ("expression", "code", "named"),
     [
         ("amount > 0", "SL188", "amount"),
         ("data.a > addresses.data.b", "SL188", "addresses.data.b"),
@@ -41,10 +41,10 @@ def test_what_can_be_true_or_false_of_the_output_is_accepted(expression: str) ->
         ("reflect('java.lang.System', 'exit') = 'x'", "SL151", "reflect"),
     ],
 )
-def test_what_cannot_is_one_finding(expression: str, code: str, told: str) -> None:
+def test_what_cannot_is_one_finding(expression: str, code: str, named: str) -> None:
     (finding,) = found(expression)
     assert (finding.code, finding.path) == (code, "spec.checks[0].expression")
-    assert told in finding.found
+    assert named in finding.found
 
 
 def test_a_misspelt_field_of_a_source_is_answered_with_the_one_that_is_near() -> None:

@@ -23,7 +23,7 @@ def column(name: str, kind: Raw) -> Raw:
 
 
 DAY_COLUMN = column("day", {"date": {}})
-"""The column that tells the snapshot."""
+"""The column that holds the snapshot."""
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ DAY_COLUMN = column("day", {"date": {}})
     ],
 )  # fmt: skip
 def test_faults_of_file_sources(changes: Raw, code: str, path: str) -> None:
-    told = found([files("a", **changes)])
-    assert told == [(code, "DataSource/a", f"{HDFS}.{path}")]
+    faults = found([files("a", **changes)])
+    assert faults == [(code, "DataSource/a", f"{HDFS}.{path}")]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_simple_queries_are_accepted(query: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "code", "said"),
+    ("query", "code", "named"),
     [
         ("SELECT", "SL150", "nothing after SELECT"),
         ("SELECT a FROM", "SL150", "Spark SQL"),
@@ -208,10 +208,10 @@ def test_simple_queries_are_accepted(query: str) -> None:
         ("SELECT {{ SNAPSHOT | UNIX_SECONDS }} FROM c", "SL153", "no placeholders"),
     ],
 )
-def test_queries_beyond_simple_are_refused(query: str, code: str, said: str) -> None:
+def test_queries_beyond_simple_are_refused(query: str, code: str, named: str) -> None:
     findings = validate(parsed([files("customer"), simple("v", query)]))
     assert (findings[0].code, findings[0].path) == (code, "spec.simpleVirtual.dataQuery")
-    assert said in findings[0].message
+    assert named in findings[0].message
 
 
 def test_a_simple_source_may_not_read_a_virtual_one() -> None:
@@ -266,8 +266,8 @@ PLACE = "{{ SNAPSHOT | UNIX_SECONDS }}"
 )  # fmt: skip
 def test_faults_of_complex_virtual_sources(changes: Raw, code: str, path: str) -> None:
     raw = complex_("v", f"SELECT * FROM c0 WHERE t <= {PLACE}", "a", **changes)
-    told = found([files("a"), raw])
-    assert told == [(code, "DataSource/v", f"spec.complexVirtual.{path}")]
+    faults = found([files("a"), raw])
+    assert faults == [(code, "DataSource/v", f"spec.complexVirtual.{path}")]
 
 
 def test_complex_queries_may_join_and_nest() -> None:
@@ -276,8 +276,8 @@ def test_complex_queries_may_join_and_nest() -> None:
         SELECT l.a, rank() OVER (ORDER BY d.b) FROM latest l LEFT JOIN c1 d USING (a)
         UNION SELECT 1, 2 FROM (SELECT * FROM C1)
     """
-    told = found([files("a"), files("b"), complex_("v", query, "a", "b")])
-    assert told == []
+    faults = found([files("a"), files("b"), complex_("v", query, "a", "b")])
+    assert faults == []
 
 
 def test_circles_of_virtual_sources_are_named_as_a_path() -> None:

@@ -116,8 +116,8 @@ def test_a_sound_model_has_no_findings() -> None:
 )  # fmt: skip
 def test_faults_of_outputs(change: str, value: object, code: str, path: str) -> None:
     expected = [(code, "OutputDataset/wide", f"spec.{path}")] if code else []
-    told = [f for f in found(with_output(**{change: value})) if f[0] not in ("SL176",)]
-    assert told == expected
+    faults = [f for f in found(with_output(**{change: value})) if f[0] not in ("SL176",)]
+    assert faults == expected
 
 
 def test_cron_intervals_are_checked_like_the_others() -> None:
@@ -127,8 +127,8 @@ def test_cron_intervals_are_checked_like_the_others() -> None:
         "startDate": "2020",
         "length": {"nano": 1},
     }
-    told = [(code, path) for code, _, path in found(with_output(**{FILTER: {"fromCron": cron}}))]
-    assert told == [
+    faults = [(code, path) for code, _, path in found(with_output(**{FILTER: {"fromCron": cron}}))]
+    assert faults == [
         ("SL133", f"spec.{FILTER}.fromCron.schedule"),
         ("SL132", f"spec.{FILTER}.fromCron.timeZone"),
         ("SL134", f"spec.{FILTER}.fromCron.startDate"),
@@ -146,7 +146,7 @@ def test_cron_intervals_are_checked_like_the_others() -> None:
         ("ISO8601_DATE_TIME", {"nano": 1}, False),
     ],
 )
-def test_intervals_are_no_shorter_than_partitions_can_tell(
+def test_intervals_are_no_shorter_than_partitions_can_express(
     form: str, length: Raw, refused: bool
 ) -> None:
     raws = with_output(**{f"{HIVE}.timestampFormat": form, f"{INTERVAL}.intervalLength": length})
@@ -205,9 +205,9 @@ def test_folders_of_two_outputs_do_not_overlap(first: str, second: str, overlap:
         output("one", **{"outputFolder.folderUri": first}),
         output("two", **{"outputFolder.folderUri": second}),
     ]
-    told = [f for f in validate(parsed(raws)) if f.code != "SL150"]
-    assert [f.code for f in told] == (["SL174"] if overlap else [])
-    for finding in told:
+    faults = [f for f in validate(parsed(raws)) if f.code != "SL150"]
+    assert [f.code for f in faults] == (["SL174"] if overlap else [])
+    for finding in faults:
         assert finding.path == "spec.outputFolder.folderUri"
         assert "OutputDataset/" in finding.message
 
@@ -215,11 +215,11 @@ def test_folders_of_two_outputs_do_not_overlap(first: str, second: str, overlap:
 def test_a_folder_is_compared_with_all_around_it() -> None:
     uris = {"a": "/o/", "b": "/o/x/", "c": "/o/x/y/", "d": "/o/z/", "e": "/p/"}
     raws = [output(name, **{"outputFolder.folderUri": uri}) for name, uri in uris.items()]
-    told = [r for code, r, _ in found([*model()[:-1], *raws]) if code == "SL174"]
-    assert told == ["OutputDataset/b", "OutputDataset/c", "OutputDataset/d"]
+    faults = [r for code, r, _ in found([*model()[:-1], *raws]) if code == "SL174"]
+    assert faults == ["OutputDataset/b", "OutputDataset/c", "OutputDataset/d"]
 
 
-def test_every_fault_is_told_at_once() -> None:
+def test_every_fault_is_reported_at_once() -> None:
     raws = with_output(
         **{
             f"{OTHERS}.0.fieldName": "data",
@@ -231,7 +231,7 @@ def test_every_fault_is_told_at_once() -> None:
     assert sorted(code for code, _, _ in found(raws)) == ["SL132", "SL133", "SL170", "SL173"]
 
 
-def test_ambiguous_and_unreachable_trees_are_told() -> None:
+def test_ambiguous_and_unreachable_trees_are_reported() -> None:
     raws = [
         *model()[:-1],
         files("far"),
@@ -274,8 +274,8 @@ def test_references_to_broken_resources_are_not_reported() -> None:
 
 def test_references_do_not_leave_their_namespace() -> None:
     elsewhere = [r | {"metadata": {**r["metadata"], "namespace": "b"}} for r in model()[:-1]]
-    told = validate(parsed([*elsewhere, output()]))
-    assert {f.code for f in told} == {"SL130"}
+    faults = validate(parsed([*elsewhere, output()]))
+    assert {f.code for f in faults} == {"SL130"}
 
 
 def test_names_that_kubernetes_refuses_are_a_warning() -> None:
@@ -357,7 +357,7 @@ def test_faults_of_indexes(changes: Raw, code: str, path: str) -> None:
 )
 def test_checkpoints_lie_apart_from_the_output(place: str, expected: list[str]) -> None:
     changes = {"outputFolder.folderUri": "file:///out/wide/", "run.checkpointUri": place}
-    told = found(with_output(**changes))
-    assert [(code, path) for code, _, path in told] == [
+    faults = found(with_output(**changes))
+    assert [(code, path) for code, _, path in faults] == [
         (code, "spec.run.checkpointUri") for code in expected
     ]

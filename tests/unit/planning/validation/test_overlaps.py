@@ -1,4 +1,4 @@
-"""Of outputs whose folders overlap the one that came later is told, however they are nested."""
+"""Of outputs whose folders overlap the later one is refused, however they are nested."""
 
 from __future__ import annotations
 

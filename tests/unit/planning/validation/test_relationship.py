@@ -105,7 +105,7 @@ def test_queries_that_read_what_is_declared_are_accepted(fields: list[str], quer
 
 
 @pytest.mark.parametrize(
-    ("field", "query", "told"),
+    ("field", "query", "quoted"),
     [
         ("a.b", "upper(`a.b`)", "`a.b`"),
         ("a b", "upper(a b)", "`a b`"),
@@ -115,12 +115,12 @@ def test_queries_that_read_what_is_declared_are_accepted(fields: list[str], quer
     ],
 )
 def test_names_that_need_backticks_are_answered_with_them(
-    field: str, query: str, told: str
+    field: str, query: str, quoted: str
 ) -> None:
     raws = [*SOURCES, relationship("r", (["a", "b"], [key(field, query=query)]))]
     (finding,) = validate(parsed(raws))
     assert finding.path == f"{REPRESENTATION}[0].joinKey[0].query"
-    assert f"write {told} with the backticks" in finding.hint
+    assert f"write {quoted} with the backticks" in finding.hint
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Tables of Iceberg and Delta: what they cannot have is refused, what a run needs is told."""
+"""Tables of Iceberg and Delta: unsupported settings are refused, missing ones are named."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ JAR: dict[str, Any] = {
 }
 
 
-def told(*resources: Any) -> list[tuple[str, str, str]]:
+def faults(*resources: Any) -> list[tuple[str, str, str]]:
     found = validate(parsed(resources), allow=Allowances(spark_conf=("spark.jars.",)))
     return [(f.code, f.severity.value, f.path) for f in found]
 
@@ -39,7 +39,7 @@ def told(*resources: Any) -> list[tuple[str, str, str]]:
     ],
 )
 def test_output_that_is_an_iceberg_table(changes: dict[str, Any], expected: list[Any]) -> None:
-    assert told(*model()[:-1], output(**ICEBERG, **changes)) == expected
+    assert faults(*model()[:-1], output(**ICEBERG, **changes)) == expected
 
 
 @pytest.mark.parametrize("data_format", ["iceberg", "DELTA"])
@@ -53,7 +53,7 @@ def test_table_cannot_be_the_target_of_an_index(data_format: str, is_source: boo
         "store": {"parquet": {"location": "file:///index/"}},
     }
     expected = f"spec.target.{'dataSource' if is_source else 'path.format'}"
-    found = told(source, document("SkippingIndex", "i", spec))
+    found = faults(source, document("SkippingIndex", "i", spec))
     assert found == [("SL177", "ERROR", expected)]
 
 
@@ -65,7 +65,7 @@ def test_source_without_files_cannot_be_the_target_of_an_index() -> None:
         "store": {"parquet": {"location": "file:///index/"}},
     }
     few = document("DataSource", "few", {"simpleVirtual": query})
-    found = told(files("orders"), few, document("SkippingIndex", "i", spec))
+    found = faults(files("orders"), few, document("SkippingIndex", "i", spec))
     assert found == [("SL177", "ERROR", "spec.target.dataSource")]
 
 
@@ -84,7 +84,7 @@ def test_source_that_is_a_table_has_nothing_of_files(
     data_format: str, changes: dict[str, Any], path: str
 ) -> None:
     given = {"format": data_format, "sourceUriGlobs": ["file:///a/b/c/d"], **changes}
-    found = [one for one in told(files("a", **given)) if one[0] == "SL148"]
+    found = [one for one in faults(files("a", **given)) if one[0] == "SL148"]
     assert found == [("SL148", "ERROR", f"spec.hdfsLike.{path}")]
 
 
@@ -92,5 +92,5 @@ def test_library_of_a_source_is_asked_of_the_output_that_reads_it() -> None:
     root = model()[0]["metadata"]["name"]
     source = files(root, format="delta", sourceUriGlobs=["file:///a"], sourceUriPrefix=None)
     rest = [raw for raw in model() if raw["metadata"]["name"] != root]
-    found = [one for one in told(source, *rest) if one[0] == "SL149"]
+    found = [one for one in faults(source, *rest) if one[0] == "SL149"]
     assert found == [("SL149", "WARNING", "spec.run.spark.sparkConf")]

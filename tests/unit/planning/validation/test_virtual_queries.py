@@ -1,4 +1,4 @@
-"""What queries of virtual sources may say, judged without Spark."""
+"""What queries of virtual sources may contain, judged without Spark."""
 
 from __future__ import annotations
 

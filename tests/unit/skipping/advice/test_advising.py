@@ -116,7 +116,7 @@ def test_queries_of_one_column_need_a_sort_by_that_column():
         (shuffled(3), "sorting by it would help"),
     ],
 )
-def test_columns_that_no_index_helps_say_why(values: np.ndarray, why: str):
+def test_columns_that_no_index_helps_have_a_reason(values: np.ndarray, why: str):
     (column,) = advised({"c": values}).columns
     assert why in column.why
 

@@ -28,7 +28,7 @@ def test_listing_of_unequal_parts_is_refused(sent):
         Listing.parse(*sent)
 
 
-def test_path_that_could_not_be_told_is_unknown():
+def test_ambiguous_path_is_unknown():
     table = _table([("", 1, 1, None), ("file:/t/a", 2, 2, None)])
     matched = match(table, Listing.parse("1,2", "1,2", "\nfile:/t/a"))
     assert matched.rows.tolist() == [-1, 1]
@@ -76,7 +76,7 @@ def test_files_are_found_in_any_order(order):
     assert (matched.stale, matched.missing) == (0, 0)
 
 
-def test_unknown_files_are_kept_whatever_the_rows_say():
+def test_unknown_files_are_kept_whatever_the_rows_contain():
     matched = match(
         _table(FILES), Listing.parse("10,5,30", "1000,5,3000", "file:/t/a\nx\nfile:/t/ü")
     )
@@ -104,7 +104,7 @@ def _listing(files):
     )
 
 
-def test_tags_of_dropped_local_files_are_told_in_order() -> None:
+def test_tags_of_dropped_local_files_are_in_order() -> None:
     paths = pa.array(["file:/t/a", "file:/t/b", "s3a://t/c", "file:/t/d"], pa.large_string())
     listing = Listing(paths, np.zeros(4, np.int64), np.zeros(4, np.int64))
     keep = np.array([False, True, False, False])

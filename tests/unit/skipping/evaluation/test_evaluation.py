@@ -41,7 +41,7 @@ FILES = [
 SMALL = Comparison(A, Operator.LE, 5)
 
 
-def test_files_are_dropped_and_the_report_says_by_what():
+def test_files_are_dropped_and_the_report_names_the_index():
     result = _evaluate(And((SMALL, Comparison(B, Operator.EQ, 5))))
     assert result.keep.tolist() == [False, False, False, False]
     first, second = result.clauses
@@ -88,7 +88,7 @@ def test_null_counts_serve_is_null(predicate, expected):
         (Comparison(A, Operator.EQ, b"1"), "failed with ValueError"),
     ],
 )
-def test_what_nothing_serves_keeps_all_and_says_why(predicate, why):
+def test_what_no_index_serves_keeps_all_and_gives_a_reason(predicate, why):
     result = _evaluate(predicate)
     (clause,) = result.clauses
     assert why in " ".join(clause.unserved)
@@ -116,7 +116,7 @@ def test_index_without_columns_yet_keeps_all():
     assert "not built yet" in result.clauses[0].unserved[0]
 
 
-def test_row_that_says_nothing_about_an_index_is_kept():
+def test_row_without_data_of_an_index_is_kept():
     table = FileTable.of(
         pa.table(
             {

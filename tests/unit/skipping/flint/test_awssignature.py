@@ -27,8 +27,8 @@ def test_published_requests_have_their_signatures(method: str, target: str, sign
     headers = {"host": "example.amazonaws.com", "x-amz-date": MOMENT}
     request = Request(method, target, headers)
     digest = hashlib.sha256(b"").hexdigest()
-    told = canonical(request, ["host", "x-amz-date"], digest)
-    assert ACCOUNT.sign(MOMENT, told) == signature
+    text = canonical(request, ["host", "x-amz-date"], digest)
+    assert ACCOUNT.sign(MOMENT, text) == signature
 
 
 def test_the_published_signing_key_is_derived() -> None:

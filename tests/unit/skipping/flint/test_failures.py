@@ -1,4 +1,4 @@
-"""What passes is tried again, what does not is told without secrets."""
+"""Transient failures are retried, others are reported without secrets."""
 
 import socket
 import sys
@@ -51,7 +51,7 @@ def test_an_endless_refusal_ends(client: OpenSearchClient, fake: FakeOpenSearch)
         write(client, 1)
 
 
-def test_a_bad_document_is_told(client: OpenSearchClient, fake: FakeOpenSearch) -> None:
+def test_a_bad_document_is_reported(client: OpenSearchClient, fake: FakeOpenSearch) -> None:
     fake.faults.items = [400]
     with pytest.raises(IndexStoreFailed, match="a fault"):
         write(client, 1)

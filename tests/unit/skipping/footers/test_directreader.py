@@ -75,7 +75,7 @@ def test_nested_and_oddly_named_columns_are_found(
 
 
 @pytest.mark.parametrize("names", [("s", "x"), ("s.x",)])
-def test_names_that_arrow_does_not_tell_apart_are_left_to_spark(
+def test_names_that_arrow_does_not_distinguish_are_left_to_spark(
     names: tuple[str, ...], tmp_path: Path
 ) -> None:
     pq.write_table(pa.table({"s": [{"x": 1}], "s.x": [2]}), tmp_path / "f")
@@ -115,14 +115,14 @@ def test_a_missing_column_is_left_to_spark(tmp_path: Path) -> None:
     assert found_in(written(tmp_path / "f", pa.array([1])), "bigint", "d") is None
 
 
-def test_old_dates_are_read_where_spark_says_which_calendar(tmp_path: Path) -> None:
+def test_old_dates_are_read_where_spark_recorded_the_calendar(tmp_path: Path) -> None:
     table = pa.table({"c": [date(1500, 1, 1)]})
     noted = table.replace_schema_metadata({"org.apache.spark.version": "4.3.0"})
     pq.write_table(noted, tmp_path / "f")
     assert found_in(tmp_path / "f", "date", "c") == Scanned((1,), (0,), {"set": [-171_664]})
 
 
-def test_a_file_that_is_another_one_is_not_told(tmp_path: Path) -> None:
+def test_a_file_that_was_replaced_gives_nothing(tmp_path: Path) -> None:
     path = written(tmp_path / "f", pa.array([1]))
     values = reader("VALUE_SET", "bigint", "c")
     assert values is not None

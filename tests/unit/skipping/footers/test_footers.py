@@ -219,7 +219,7 @@ def test_an_unknown_writer_proves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"x" * 100, b"PAR1" + b"\xff" * 8 + b"PAR1"])
-def test_what_is_no_parquet_says_why(content: bytes, tmp_path: Path) -> None:
+def test_what_is_no_parquet_has_a_reason(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(content)
     found = footer(tmp_path / "f", FooterTerm(("c",), "int"))
     assert found.rows is None

@@ -130,7 +130,7 @@ def test_trap_13_not_is_pushed_into_the_leaves():
 
 
 @pytest.mark.parametrize("negated", [Contains, EndsWith])
-def test_trap_13_what_may_match_says_nothing_when_negated(negated):
+def test_trap_13_what_may_match_proves_nothing_when_negated(negated):
     files = [[b"abc", b"xyz"], [None]]
     answer = kept("TOKENS", "string", files, lambda term: Not(negated(term, b"abc")))
     assert answer == [True, False]

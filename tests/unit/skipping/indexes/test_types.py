@@ -1,4 +1,4 @@
-"""What each type refuses, what it takes from footers, and what it says when it cannot answer."""
+"""What each type refuses, what it takes from footers, and its reason when it cannot answer."""
 
 from decimal import Decimal
 
@@ -161,7 +161,7 @@ TERM = column_term(("c0",), "string")
         ("TOKENS", Comparison(TERM, Operator.LT, b"x"), "MIN_MAX"),
     ],
 )
-def test_types_say_what_would_serve(type_name, leaf, hint):
+def test_types_suggest_what_would_serve(type_name, leaf, hint):
     assert hint in index_type(type_name).unserved(define(type_name, "string"), leaf)
 
 

@@ -50,7 +50,7 @@ def test_names_that_clash_are_no_fault_of_the_native_form() -> None:
     assert problems(Declaration(min_max("a", "a_minmax_1")), TARGET) == ()
 
 
-def test_a_resource_is_told_each_problem_even_the_only_one() -> None:
+def test_a_resource_gets_each_problem_even_the_only_one() -> None:
     with pytest.raises(DeclarationNotPossible) as refusal:
         refuse_problems(Declaration(min_max("b"), owner="SkippingIndex/x"), TARGET)
     assert [path for path, _ in refusal.value.problems] == ["indexes[0]"]
@@ -71,7 +71,7 @@ def test_an_index_is_not_altered_into_a_clash() -> None:
         plan_alteration(definition, Alteration(add=min_max("a_minmax_1")), TARGET, 2)
 
 
-def test_an_interrupted_operation_says_so_in_its_state(
+def test_an_interrupted_operation_is_marked_in_its_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = folder_store(tmp_path)

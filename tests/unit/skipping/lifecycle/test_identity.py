@@ -1,4 +1,4 @@
-"""What the same file means, as descriptions say it."""
+"""What the same file means, as descriptions state it."""
 
 import pyarrow as pa
 import pytest
@@ -7,7 +7,7 @@ from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.lifecycle.identity import same_file
 
 
-def said(uri: str, *etags: str | None) -> str:
+def described(uri: str, *etags: str | None) -> str:
     return same_file(uri, FileTable.of(pa.table({"etag": pa.array(etags, pa.large_string())})))
 
 
@@ -23,11 +23,11 @@ def said(uri: str, *etags: str | None) -> str:
         ("file:/t", ("1.2", None), "of 1 files not the last"),
     ],
 )
-def test_description_says_by_what_files_are_known(
+def test_description_names_by_what_files_are_identified(
     uri: str, etags: tuple[str | None, ...], words: str
 ) -> None:
-    assert words in said(uri, *etags)
+    assert words in described(uri, *etags)
 
 
-def test_nothing_is_said_where_no_file_is_indexed() -> None:
-    assert said("file:/t") == ""
+def test_description_is_empty_where_no_file_is_indexed() -> None:
+    assert described("file:/t") == ""

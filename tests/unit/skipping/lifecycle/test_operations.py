@@ -110,7 +110,7 @@ def test_refresh_builds_only_what_is_new_or_changed(world: World) -> None:
     assert world.rows() == {"f0": (7, 7), "f2": (2, 12), "f9": (9, 9)}
 
 
-def test_refresh_without_changes_writes_no_segment_and_says_when(world: World) -> None:
+def test_refresh_without_changes_writes_no_segment_and_its_time(world: World) -> None:
     before = world.store.read()
     world.clock.seconds += 5
     result = refresh(world.store, world.target, timing=world.timing)
@@ -222,7 +222,7 @@ def test_failed_index_is_refreshed_or_recovered(world: World) -> None:
         lambda w: alter(w.store, w.target, Alteration(add=(ON_B,)), timing=w.timing),
     ],
 )
-def test_operation_during_a_refresh_is_told_to_wait(
+def test_operation_during_a_refresh_gets_an_error(
     world: World, other: Callable[[World], object]
 ) -> None:
     world.target.put("f0", 99)
@@ -384,11 +384,11 @@ def test_description_counts_indexed_stale_and_missing_files(world: World) -> Non
     world.target.put("f0", 99)
     world.target.put("f9", 9)
     del world.target.files["f1"]
-    told = describe(world.store, world.target.list_files(""))
-    assert told.coverage is not None
-    counts = (told.coverage.indexed, told.coverage.stale, told.coverage.missing, told.coverage.gone)
+    description = describe(world.store, world.target.list_files(""))
+    assert description.coverage is not None
+    counts = (description.coverage.indexed, description.coverage.stale, description.coverage.missing, description.coverage.gone)
     assert counts == (1, 1, 1, 1)
-    assert [(i.definition.label, i.known, i.unknown) for i in told.indexes] == [
+    assert [(i.definition.label, i.known, i.unknown) for i in description.indexes] == [
         ("MIN_MAX(a)", 3, 0)
     ]
 

@@ -194,7 +194,7 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize(("node", "reason"), UNKNOWN.values(), ids=UNKNOWN)
-def test_what_is_not_understood_keeps_and_says_why(node: list[object], reason: str) -> None:
+def test_what_is_not_understood_keeps_and_gives_a_reason(node: list[object], reason: str) -> None:
     assert reason in reasons_of(node)[0][1]
 
 
@@ -221,7 +221,7 @@ def test_expression_is_a_term_of_its_own_with_the_schemas_spelling() -> None:
     assert found.term.label == "lower(c)"
 
 
-def test_names_differ_by_case_where_the_session_says_so() -> None:
+def test_names_differ_by_case_where_the_session_distinguishes_it() -> None:
     node = call("EqualTo", ["col", "I", "int"], I5)
     assert text(node) == "i = 5"
     assert reasons_of(node, columns=relation(is_case_sensitive=True))
@@ -250,7 +250,7 @@ IMPLIED = {
 
 
 @pytest.mark.parametrize(("node", "expected"), IMPLIED.values(), ids=IMPLIED)
-def test_expression_says_something_about_its_column(node: object, expected: list[str]) -> None:
+def test_expression_constrains_its_column(node: object, expected: list[str]) -> None:
     parts = text(node).split(" AND ")
     assert parts[:-1] == expected
 

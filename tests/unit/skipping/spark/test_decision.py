@@ -70,7 +70,7 @@ def test_partition_values_of_a_catalog_are_its_own() -> None:
     assert used(table="db.t", location="file:/data/t") == ["a", "a + 1"]
 
 
-def test_setting_of_expressions_leaves_columns_alone() -> None:
+def test_setting_of_expressions_does_not_affect_columns() -> None:
     assert used(settings={"spark.sql.ansi.enabled": "false"}) == ["a", "p"]
 
 
@@ -127,7 +127,7 @@ def test_nothing_is_concerned_without_a_location() -> None:
     assert not Decider().concerns(json.dumps(header()))
 
 
-def test_settings_say_what_switches_off() -> None:
+def test_settings_name_what_disables_skipping() -> None:
     found = SkippingSettings.of({ENABLED: " False "})
     assert (found.is_enabled, found.switched_off_by) == (False, ENABLED)
     assert SkippingSettings.of(dict.fromkeys([ENABLED])).is_enabled
@@ -150,7 +150,7 @@ def test_long_condition_is_understood_whole() -> None:
     assert len(found.parts[0].parts) == 2_000
 
 
-def test_key_service_that_is_none_is_told_once_and_fails_nothing(
+def test_invalid_key_service_is_reported_once_and_fails_nothing(
     caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     decider = Decider()

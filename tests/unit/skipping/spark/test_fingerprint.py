@@ -55,7 +55,7 @@ SAME = {
     "credentials": ("parquet", {"options": {"fs.s3a.secret.key": "x"}}),
     "merge schema": ("parquet", {"options": {"mergeSchema": "true"}}),
     "case of a value": ("parquet", {"settings": {"spark.sql.caseSensitive": "FALSE"}}),
-    "default said": ("csv", {"options": {"Header": "false", "sep": ","}}),
+    "explicit default": ("csv", {"options": {"Header": "false", "sep": ","}}),
     "zone of parquet": ("parquet", {"settings": {ZONE: "Asia/Tokyo"}, "zone": "Asia/Tokyo"}),
     "column added": ("parquet", {"dataSchema": schema(a="integer", ts="timestamp", b="long")}),
     "zone of json without timestamps": (
@@ -116,7 +116,7 @@ def test_orc_column_added_at_the_end_changes_no_position() -> None:
     assert changed("orc", NOTHING, longer) == changed("orc", longer, NOTHING) == []
 
 
-def test_setting_for_expressions_only_is_told_apart() -> None:
+def test_setting_for_expressions_only_is_distinguished() -> None:
     off = {"settings": {"spark.sql.ansi.enabled": "false"}}
     of_parquet = differences(fingerprint(header()), fingerprint(header(**off)))
     of_csv = differences(fingerprint(header("csv")), fingerprint(header("csv", **off)))

@@ -1,4 +1,4 @@
-"""Statements in Flint's early form and in today's: what they say, and where they are wrong."""
+"""Statements in Flint's early form and in today's: their meaning, and where they are wrong."""
 
 import pytest
 
@@ -112,7 +112,7 @@ def test_the_size_of_a_filter_is_that_which_the_seed_asks_for() -> None:
     assert (len(bloom.bits), bloom.functions) == (65536, 5)
 
 
-def test_a_creation_says_where_and_with_what() -> None:
+def test_a_creation_names_its_target_and_properties() -> None:
     statement = parse(
         "CREATE SKIPPING INDEX IF NOT EXISTS ON t (c MIN_MAX, d VALUE_SET)\n"
         "WHERE day > '2020; WITH (' AND (x IN (1, 2))\n"

@@ -102,7 +102,7 @@ def test_sign_of_life_does_not_make_rows_read_again(
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b'{"format":99}'])
-def test_unreadable_state_is_told_and_not_raised(
+def test_unreadable_state_is_returned_and_not_raised(
     objects: FaultyStore, catalog: IndexCatalog, content: bytes
 ) -> None:
     an_index(objects)
@@ -112,7 +112,7 @@ def test_unreadable_state_is_told_and_not_raised(
     assert problem.message.startswith("unreadable: ")
 
 
-def test_unreadable_rows_are_told_and_not_raised(
+def test_unreadable_rows_are_returned_and_not_raised(
     objects: FaultyStore, catalog: IndexCatalog
 ) -> None:
     an_index(objects)
@@ -124,7 +124,7 @@ def test_unreadable_rows_are_told_and_not_raised(
 
 
 def test_base_of_a_folder_lists_its_indexes(tmp_path: Path) -> None:
-    tmp_path.joinpath("stranger").mkdir()
+    tmp_path.joinpath("foreign").mkdir()
     base = open_base(f"file:{tmp_path}")
     store = base.index(URI)
     committed(store, *write(store, {"a": (1, 1)}))

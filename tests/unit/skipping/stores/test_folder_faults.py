@@ -56,7 +56,7 @@ def test_segment_whose_answer_is_lost_is_written(objects: FaultyStore, fault: Fa
     assert contents(store.open(state)) == {"a": (1, 1)}
 
 
-def test_commit_without_any_answer_says_so(objects: FaultyStore) -> None:
+def test_commit_without_any_answer_raises_its_own_error(objects: FaultyStore) -> None:
     objects.faults = times(99, Fault.REQUEST_LOST, "put_if_absent", "manifest/")
     with pytest.raises(IndexCommitUnknown):
         count_up(FolderIndexStore(objects))

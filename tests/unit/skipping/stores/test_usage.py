@@ -81,7 +81,7 @@ def test_what_is_evaluated_only_is_no_use(tmp_path: Path) -> None:
     assert describe(store).last_used == NEVER
 
 
-def test_a_place_that_may_only_be_read_is_left_alone(
+def test_a_read_only_place_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = made(tmp_path)
@@ -139,7 +139,7 @@ def test_reasons_are_bounded() -> None:
     assert usage.why_not[OTHER_REASONS] == 5
 
 
-def test_a_damaged_index_still_tells_its_usage(tmp_path: Path) -> None:
+def test_a_damaged_index_still_shows_its_usage(tmp_path: Path) -> None:
     store = made(tmp_path)
     log_of(store).write("a", Usage(reads=1))
     for state in tmp_path.rglob("manifest/*.json"):

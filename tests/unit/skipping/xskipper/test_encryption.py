@@ -1,4 +1,4 @@
-"""Encryption by key labels: what opens a file, what does not, and what is never told."""
+"""Encryption by key labels: what opens a file, what does not, and what is never shown."""
 
 import secrets
 from dataclasses import replace
@@ -153,7 +153,7 @@ def test_store_is_written_and_read_with_keys_from_vault(
 
 
 @pytest.mark.parametrize("label", ["columns", "absent"])
-def test_what_vault_refuses_is_told_without_secrets(service: MemoryKeyService, label: str) -> None:
+def test_refusal_of_vault_is_reported_without_secrets(service: MemoryKeyService, label: str) -> None:
     with transit_server(service) as server:
         token = server.token if label == "absent" else "wrong-token-of-mine"
         vault = VaultKeyService(server.url, {"VAULT_TOKEN": token})
@@ -173,7 +173,7 @@ def test_vault_s_redirects_are_not_followed_with_the_token(service: MemoryKeySer
     assert len(server.requests) == 1
 
 
-def test_vault_that_is_not_there_is_told(service: MemoryKeyService) -> None:
+def test_unreachable_vault_is_reported(service: MemoryKeyService) -> None:
     with transit_server(service) as server:
         url = server.url
     with pytest.raises(KeyUnavailable, match="no answer"):

@@ -90,7 +90,7 @@ def rebuilt(
     texts: Sequence[bytes] = (b"p",),
     items: int = 100,
 ) -> pa.Table:
-    """What the files themselves say."""
+    """What the files themselves contain."""
     count = files.num_rows
     return pa.table(
         {
@@ -136,7 +136,7 @@ def test_trusted_rows_are_taken_for_files_as_they_were(tmp_path: Path) -> None:
     assert (found.unmatched, found.not_covered) == (2, 2)
 
 
-def test_trusted_rows_prune_as_the_store_says(tmp_path: Path) -> None:
+def test_trusted_rows_prune_as_stored(tmp_path: Path) -> None:
     found = imported(tmp_path, listing("ab"), None)
     table = FileTable.of(found.rows)
     for definition, hit, miss in zip(found.indexes, (5, b"q", 2), (6, b"r", 3), strict=True):

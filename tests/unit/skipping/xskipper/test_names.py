@@ -59,7 +59,7 @@ def test_escaping_is_one_to_one_and_leaves_no_dot(one: str, other: str) -> None:
         pytest.param("A", "a", id="case only"),
     ],
 )
-def test_columns_that_cannot_be_told_apart_are_refused(first: str, second: str) -> None:
+def test_columns_that_cannot_be_distinguished_are_refused(first: str, second: str) -> None:
     names = [column_name([column], "minmax") for column in (first, second)]
     with pytest.raises(IndexNotPossible, match="cannot be distinguished"):
         check_names({name: (f"{name}.min", f"{name}.max") for name in names}, ["obj_name"])
@@ -150,6 +150,6 @@ def test_location_is_resolved_by_its_kind(
     assert resolve(LocationKind(kind), "/given", "db.t", table, database) == folder
 
 
-def test_location_that_no_property_names_is_told() -> None:
+def test_location_that_no_property_names_is_an_error() -> None:
     with pytest.raises(IndexNotFound, match="mdlocation"):
         resolve(LocationKind.HIVE_TABLE_NAME, "db.t", "db.t", {}, {})

@@ -1,6 +1,6 @@
 """Files that Xskipper 1.6.0 wrote on Spark 3.5.7: everything in them is understood.
 
-They are about two files of twenty rows, `n` = 0 and 1; what the rows are is said by `VALUES`.
+They are about two files of twenty rows, `n` = 0 and 1; their rows are in `VALUES`.
 """
 
 from collections.abc import Callable
@@ -71,7 +71,7 @@ def both(store: StoredMetadata, column: str) -> list[object]:
     return store.rows.sort_by("path")[column].to_pylist()
 
 
-def test_the_store_says_what_it_is_about(store: StoredMetadata) -> None:
+def test_the_store_names_its_subject(store: StoredMetadata) -> None:
     layout = store.layout
     assert (layout.version, layout.table_identifier) == (4, "/data/awkward")
     assert layout.partitions == (("p1", "int"), ("P_2", "string"))

@@ -50,7 +50,7 @@ def v4_fields(kind: str = "integer") -> list[object]:
 
 
 @pytest.mark.parametrize("versioned", [True, False])
-def test_version_0_has_java_objects_and_tells_the_table_with_each_index(
+def test_version_0_has_java_objects_and_names_the_table_with_each_index(
     tmp_path: Path, versioned: bool
 ) -> None:
     more = {"tableIdentifier": "bucket/t"}
@@ -116,7 +116,7 @@ def test_java_object_that_is_not_understood_is_unknown(
     assert why in found.left_out[0]
 
 
-def test_set_that_tells_another_count_is_unknown(tmp_path: Path) -> None:
+def test_set_with_another_count_is_unknown(tmp_path: Path) -> None:
     identified = index_metadata("valuelist", ["x"], tableIdentifier="t")
     write_part(
         tmp_path,
@@ -137,8 +137,8 @@ def test_versions_1_to_3_differ_in_names_parameters_and_blooms(
 ) -> None:
     old = version < 3
     prefix = "spark.ibm.metaindex" if old else "io.xskipper"
-    told = {f"{prefix}.index.bloom.fpp": "0.02", f"{prefix}.index.bloom.ndv": "5:0"}
-    params: object = [f"{name}:{value}" for name, value in told.items()] if old else told
+    properties = {f"{prefix}.index.bloom.fpp": "0.02", f"{prefix}.index.bloom.ndv": "5:0"}
+    params: object = [f"{name}:{value}" for name, value in properties.items()] if old else properties
     name = "a_b_bloomfilter" if version == 1 else "a_b_bloomfilter_3"
     data = java_bloom(bloom_of_longs([1, 2]), OLD_BLOOM if old else NEW_BLOOM, block=700)
     write_part(
@@ -201,7 +201,7 @@ def test_version_4_reads_every_type_and_what_is_null(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "footer",
     [
-        pytest.param({}, id="nothing told"),
+        pytest.param({}, id="no version"),
         pytest.param({"org.apache.spark.version": "2.4.8"}, id="old Spark"),
         pytest.param(
             {"org.apache.spark.version": "3.2.0", "org.apache.spark.legacyINT96": ""}, id="legacy"
@@ -260,7 +260,7 @@ def test_row_that_names_no_file_is_left_out(tmp_path: Path) -> None:
     assert found.left_out == ("4 rows that name no file and time",)
 
 
-def test_values_of_another_type_than_the_schema_says_are_unknown(tmp_path: Path) -> None:
+def test_values_of_another_type_than_in_the_schema_are_unknown(tmp_path: Path) -> None:
     columns = of_bounds([{"min": 1, "max": 2}], ["/a#1"])
     write_part(tmp_path, "part-0.parquet", v4_fields("long"), columns)
     found = read(tmp_path)

@@ -1,4 +1,4 @@
-"""Version 4 as it is written: what Spark's schema says, what is left out, what is refused."""
+"""Version 4 as it is written: Spark's schema, what is left out, what is refused."""
 
 import io
 import json
@@ -187,7 +187,7 @@ def test_table_is_named_without_spark_s_own_catalog() -> None:
 
 
 class Recorded(LocalObjectStore):
-    """A store that tells what was written and deleted, in order."""
+    """A store that records what was written and deleted, in order."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, create=True)
@@ -231,7 +231,7 @@ def test_old_version_is_upgraded_by_the_next_write(tmp_path: Path) -> None:
     assert directory(tmp_path).read().layout.version == 4
 
 
-def test_store_without_rows_still_says_its_indexes(tmp_path: Path) -> None:
+def test_store_without_rows_still_lists_its_indexes(tmp_path: Path) -> None:
     directory(tmp_path).write([], a_definition(BOUNDS))
     found = directory(tmp_path).read()
     assert (found.rows.num_rows, len(found.layout.indexes)) == (0, 1)
