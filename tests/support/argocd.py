@@ -1,7 +1,7 @@
 """Argo CD beside a control plane: its real components as processes.
 
-Its settings are those that its own manifests install, patched as `docs/how-to/argo-cd.md` tells.
-What differs is where it is: outside a pod the cluster has an address, which a Secret tells.
+Its settings are those that its own manifests install, patched as in `docs/how-to/argo-cd.md`.
+Only its place differs: outside a pod the cluster has an address, which is in a Secret.
 """
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ class Applications:
         """An Application, once it is as it should be."""
         deadline = time.monotonic() + DEADLINE
         while not predicate(found := self.get(name)):
-            told = json.dumps(found.get("status", {}), indent=1)
-            assert time.monotonic() < deadline, f"{name}: {told}\n{self._argo.tails()}"
+            status = json.dumps(found.get("status", {}), indent=1)
+            assert time.monotonic() < deadline, f"{name}: {status}\n{self._argo.tails()}"
             time.sleep(0.1)
         return found
 

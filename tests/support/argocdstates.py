@@ -51,11 +51,11 @@ def state_of(kind: str, given: Raw) -> State:
     }
     conditions = given.get("conditions")
     if conditions is not None:
-        told = (
+        values = (
             ConditionValue(ConditionType(type_), is_true, Reason(reason), message)
             for type_, (is_true, reason, message) in conditions.items()
         )
-        found = [each.dump() for each in next_conditions((), told, 2, NOW)]
+        found = [each.dump() for each in next_conditions((), values, 2, NOW)]
         resource["status"] = {"observedGeneration": 2, "conditions": found}
     health = {"status": given["health"], "message": given["message"]}
     return State(kind, given["name"], resource, conditions or {}, health)

@@ -1,4 +1,4 @@
-"""A control plane that writes down what is asked of it, and whether that was allowed."""
+"""A control plane that logs each request, and whether that was allowed."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _policy(whose: Raw) -> Raw:
     return {
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
-        # A watch is answered for minutes: its beginning tells what there is to be told.
+        # A watch is answered for minutes: its beginning has all that is needed.
         "omitStages": ["RequestReceived"],
         "rules": [{"level": "Metadata", **whose}, {"level": "None"}],
     }

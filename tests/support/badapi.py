@@ -1,4 +1,4 @@
-"""A cluster that fails as told: answers with errors, loses answers, is slow, or dies with its user.
+"""A cluster with given faults: answers errors, loses answers, is slow, or dies with its user.
 
 Proofs walk over every call of a story: they let it happen once undisturbed, count `calls`, and then
 repeat it with a fault at each of them.

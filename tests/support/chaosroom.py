@@ -1,4 +1,4 @@
-"""A namespace of a real cluster in which one small output is woven, to be broken and mended."""
+"""A namespace of a real cluster with one small output, to be broken and repaired."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OUTPUT = "outputdataset/wide"
 PATIENCE = 300.0
 """Seconds in which anything happens; a run takes some forty."""
 RUN: Raw = {
-    # The driver does it alone, and what fails is tried again soon.
+    # The driver works without executors, and what fails is retried soon.
     "retry": {"limit": 5, "backoffSeconds": 5, "maxBackoffSeconds": 5},
     "spark": {
         "executor": {"instances": 0},
@@ -58,8 +58,8 @@ class Room:
     own: OwnCluster
     namespace: str
     folder: Path
-    told: list[str] = field(default_factory=list)
-    """What the broken resource said, for people."""
+    messages: list[str] = field(default_factory=list)
+    """Messages of the broken resource, for people."""
 
     @property
     def cluster_wide(self) -> Kubectl:
@@ -145,7 +145,7 @@ class Room:
         return [each for each in found if each["status"].get("phase") == "Running"]
 
     def events(self, reason: str) -> list[str]:
-        """What events of a reason say."""
+        """Notes of the events of a reason."""
         listed = self.cluster_wide.list("events.events.k8s.io", self.namespace)
         return [each["note"] for each in listed if each["reason"] == reason]
 
@@ -165,21 +165,21 @@ class Room:
             time.sleep(0.3)
         raise NotAsExpected(f"{what} did not come:\n{self.everything()}")
 
-    def until_said(self, *texts: str, type_: str = "Ready", resource: str = OUTPUT) -> None:
+    def until_message(self, *texts: str, type_: str = "Ready", resource: str = OUTPUT) -> None:
         """Wait until the message of a condition has these texts, and note it."""
 
-        def says() -> bool:
+        def is_shown() -> bool:
             message = self.condition(type_, resource).get("message", "")
             return all(text in message for text in texts)
 
-        self.until(f"a message with {texts} in {type_}", says)
+        self.until(f"a message with {texts} in {type_}", is_shown)
         self.note(type_, resource)
 
     def note(self, type_: str = "Ready", resource: str = OUTPUT) -> str:
-        """Keep for people what a condition says; its message."""
+        """Keep for people the message of a condition; returns it."""
         found = self.condition(type_, resource)
-        told = f"{resource} {type_}={found['status']} {found['reason']}: {found['message']}"
-        self.told.append(told)
+        line = f"{resource} {type_}={found['status']} {found['reason']}: {found['message']}"
+        self.messages.append(line)
         message: str = found["message"]
         return message
 

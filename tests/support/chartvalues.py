@@ -31,7 +31,7 @@ PODS: dict[str, Any] = {
     "podSecurityContext": {"runAsUser": 10001, "fsGroup": 10001},
     "livenessProbe": {"periodSeconds": 20},
 }
-"""Everything that can be said of the pods of a Deployment."""
+"""Every setting of the pods of a Deployment."""
 
 POD_TEMPLATE = {
     "labels": {"team": "data"},
@@ -84,7 +84,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "rbac.create": (True, False),
     "rbac.aggregate": (True, False),
 }
-"""What each value, or group of values, is set to; None leaves it alone."""
+"""What each value, or group of values, is set to; None keeps its default."""
 
 
 def values_of(paths: dict[str, Any]) -> dict[str, Any]:

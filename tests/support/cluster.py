@@ -34,7 +34,7 @@ WHOLE_VARIABLE = "E2E_KUBECONFIG"
 HOST_VARIABLE = "E2E_HOST"
 """Address at which that cluster's pods reach servers of this machine, if they do."""
 READY_SECONDS = 120.0
-"""It takes some 8 seconds alone; a machine full of other tests takes longer."""
+"""It takes some 8 seconds on its own; a machine full of other tests takes longer."""
 CONTROLLERS = (
     "clusterrole-aggregation-controller",
     "garbage-collector-controller",
@@ -147,7 +147,7 @@ class ControlPlane(Cluster):
             server.kill()
 
     def await_ready(self) -> None:
-        """Wait until the API server says that it is ready.
+        """Wait until the API server reports that it is ready.
 
         Raises:
             RuntimeError: a server ended, or it takes too long; with the ends of the logs.

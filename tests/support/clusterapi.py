@@ -25,7 +25,7 @@ class Judge:
         self._objects = CustomObjectsApi(self._client)
 
     def complaint(self, kind: str, spec: Raw, name: str = "a") -> str:
-        """What it says against an object; empty when it would store it as it is."""
+        """Its objection to an object; empty when it would store it as it is."""
         try:
             self._try(kind, spec, name, "Strict")
         except ApiException as answer:

@@ -16,10 +16,10 @@ FOLDER = Path(__file__).parents[2] / "build" / "cluster"
 
 
 def main(folder: Path = FOLDER) -> None:
-    """Start it, say how to reach it, and wait for Ctrl-C or the end of a server."""
+    """Start it, print how to reach it, and wait for Ctrl-C or the end of a server."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with _alone(folder):
+        with _exclusive(folder):
             print("Starting etcd, kube-apiserver and kube-controller-manager ...", flush=True)
             _serve(folder)
     except KeyboardInterrupt:
@@ -43,7 +43,7 @@ def _serve(folder: Path) -> None:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _exclusive(folder: Path) -> Iterator[None]:
     """Keep others out of the folder.
 
     Raises:

@@ -18,7 +18,7 @@ from support.cluster import READY_SECONDS
 from support.kubebox import PATIENCE, Server
 
 PAUSE = "snaploom.test/pause:1"
-"""An image whose only program waits until it is told to end."""
+"""An image whose only program waits for a signal to end."""
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _CONTAINERD = """
 version = 2
@@ -38,7 +38,7 @@ state = "{folder}/state"
 
 @contextmanager
 def running_containerd(folder: Path) -> Iterator[None]:
-    """A container runtime whose pods' network is told in `folder / "network"`."""
+    """A container runtime whose pods' network is configured in `folder / "network"`."""
     own = folder / "containerd"
     own.mkdir()
     config = own / "config.toml"
@@ -72,15 +72,15 @@ def _remove_containers(own: Path) -> None:
 
 def _networks(own: Path, container: str) -> Iterator[str]:
     """Names of the network namespaces that a container has, and its pod with it."""
-    told = json.loads(_ctr(own, "containers", "info", container) or "{}")
-    for namespace in told.get("Spec", {}).get("linux", {}).get("namespaces", ()):
+    found = json.loads(_ctr(own, "containers", "info", container) or "{}")
+    for namespace in found.get("Spec", {}).get("linux", {}).get("namespaces", ()):
         path = Path(namespace.get("path", ""))
         if namespace["type"] == "network" and path.parent.name == "netns":
             yield path.name
 
 
 def _end_watchers(own: Path) -> None:
-    """End what watches containers that began after they were listed, or did not let go."""
+    """End what watches containers that began after they were listed, or did not end."""
     socket = str(own / "socket")
     for process in psutil.process_iter(["cmdline"]):
         if socket in " ".join(process.info["cmdline"] or ()):
@@ -131,7 +131,7 @@ def import_image(folder: Path, name: str, program: Path) -> None:
 
 
 def import_archive(folder: Path, name: str, archive: Path) -> None:
-    """Give containerd the image of an OCI archive, which says its name.
+    """Give containerd the image of an OCI archive, which contains its name.
 
     Args:
         folder: of the node.

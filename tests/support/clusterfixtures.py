@@ -1,7 +1,7 @@
 """Fixtures of a real cluster, for every folder of tests; the first test that asks starts it.
 
-Tests marked `node` or `whole` are left out where a machine cannot have one, and the end of the run
-says so.
+Tests marked `node` or `whole` are left out where a machine cannot have one; the end of the run
+names them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from support.clusternode import what_is_missing
 
 LEFT_OUT = pytest.StashKey[str]()
 _OUTPUT = "left_out"
-"""Under what a process of several tells the first what it left out."""
+"""Under what a process of several sends the first what it left out."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -37,9 +37,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         lines = {
             f"Not run: {item.location[0]}, for want of {why}." for item, why in reasons.items()
         }
-        told = "\n".join(sorted(lines))
-        config.stash[LEFT_OUT] = told
-        getattr(config, "workeroutput", {})[_OUTPUT] = told
+        text = "\n".join(sorted(lines))
+        config.stash[LEFT_OUT] = text
+        getattr(config, "workeroutput", {})[_OUTPUT] = text
 
 
 def _missing(item: pytest.Item) -> str:
@@ -56,16 +56,16 @@ def _missing(item: pytest.Item) -> str:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object | None) -> None:
     """Take what one of several processes left out; each leaves out the same."""
-    if told := getattr(node, "workeroutput", {}).get(_OUTPUT, ""):
-        node.config.stash[LEFT_OUT] = told
+    if text := getattr(node, "workeroutput", {}).get(_OUTPUT, ""):
+        node.config.stash[LEFT_OUT] = text
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Say what was left out."""
-    if told := config.stash.get(LEFT_OUT, ""):
-        terminalreporter.write_line(told)
+    """Print what was left out."""
+    if text := config.stash.get(LEFT_OUT, ""):
+        terminalreporter.write_line(text)
 
 
 @pytest.fixture(scope="session")

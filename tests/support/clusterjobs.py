@@ -54,6 +54,6 @@ class ClusterJob:
         return start(command, self.place / "process", {"PYSPARK_PYTHON": sys.executable})
 
     def end(self, process: subprocess.Popen[str]) -> tuple[int, str]:
-        """Exit code, and what it said."""
+        """Exit code, and its log."""
         code = process.wait(240)
         return code, (self.place / "process" / "err.txt").read_text()

@@ -68,7 +68,7 @@ class Kubectl:
         return result
 
     def apply(self, *objects: Raw, namespace: str | None = None, server_side: bool = True) -> str:
-        """Apply objects, as one request each; what kubectl says of them."""
+        """Apply objects, as one request each; returns the output of kubectl."""
         how = ["--server-side"] if server_side else []
         everything = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
         return self("apply", *how, *_in(namespace), "-f", "-", stdin=json.dumps(everything))

@@ -41,7 +41,7 @@ def what_is_missing() -> list[str]:
 def running_cluster(folder: Path) -> Iterator[ControlPlane]:
     """A control plane with a node that is Ready."""
     with ExitStack() as stack:
-        stack.enter_context(_alone(folder))
+        stack.enter_context(_exclusive(folder))
         stack.enter_context(_bridge())
         plane = stack.enter_context(running_control_plane(folder, ADDRESS))
         _write_network(folder / "network")
@@ -57,7 +57,7 @@ def running_cluster(folder: Path) -> Iterator[ControlPlane]:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _exclusive(folder: Path) -> Iterator[None]:
     """Wait until no other test of this machine has a node."""
     folder.mkdir(parents=True, exist_ok=True)
     with built("pause").with_name("node.lock").open("w") as lock:
@@ -80,7 +80,7 @@ def _bridge() -> Iterator[None]:
 
 
 def _write_network(folder: Path) -> None:
-    """Tell the container runtime that pods are on the bridge."""
+    """Configure the container runtime so that pods are on the bridge."""
     folder.mkdir()
     addresses = {"type": "host-local", "subnet": _PODS, "routes": [{"dst": "0.0.0.0/0"}]}
     bridge = {

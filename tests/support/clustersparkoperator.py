@@ -1,7 +1,7 @@
 """The real Spark operator of Kubeflow, as a process of this machine, for any cluster.
 
 It starts Spark's own `spark-submit`, which creates the driver's pod. Where there is no node, a test
-then says in the pod's status what a kubelet would have said.
+then writes into the pod's status what a kubelet would have written.
 """
 
 from __future__ import annotations

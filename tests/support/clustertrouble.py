@@ -1,4 +1,4 @@
-"""What a cluster tells when something in it did not become as it should."""
+"""What a cluster shows when something in it did not become as it should."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from support.clusterkubectl import KubectlFailed
 
 
 class NotAsExpected(AssertionError):
-    """Something did not become as it should; with all that the cluster tells of it."""
+    """Something did not become as it should; with all that the cluster shows of it."""
 
 
 def answers(kubectl: Callable[..., str], asked: Sequence[tuple[str, ...]]) -> str:

@@ -27,7 +27,7 @@ def fetched_jars(component: str) -> Path:
 
 
 def in_postgres(server: Postgres, table: str, **settings: Any) -> dict[str, Any]:
-    """The spec of a source in PostgreSQL; read as one snapshot unless `snapshot` says otherwise."""
+    """The spec of a source in PostgreSQL; read as one snapshot unless `snapshot` is given."""
     declared = {
         "driver": "POSTGRESQL",
         "host": "127.0.0.1",

@@ -1,4 +1,4 @@
-"""Runs an example as its README tells: copied away from the checkout, command by command.
+"""Runs an example as its README describes: copied away from the checkout, command by command.
 
 Declarations name absolute URIs below `/tmp/snaploom`; in the copy this is a folder of the test, so
 that tests neither meet each other nor what a person has there.
@@ -92,7 +92,7 @@ def commands_in(readme: Path) -> list[tuple[str, list[str]]]:
 def shows(printed: str, shown: list[str]) -> bool:
     """Whether every line of a README occurs in what was printed, in this order.
 
-    Spaces do not count. `...` alone stands for any lines, at the end of a line for its rest.
+    Spaces do not count. A line of `...` stands for any lines, at the end of a line for its rest.
     """
     lines = iter([" ".join(line.split()) for line in printed.splitlines()])
     wanted = [" ".join(line.split()) for line in shown if line.strip() not in {"", "..."}]
@@ -105,7 +105,7 @@ def _fits(line: str, want: str) -> bool:
 
 
 def published_files(folder: Path) -> dict[str, list[str]]:
-    """The files of each published snapshot by its time, as the manifest tells."""
+    """The files of each published snapshot by its time, as listed in the manifest."""
     listed = json.loads(run_command(f"snaploom snapshots '{folder}/' -o json", folder))
     return {
         snapshot["time"]: [str(folder / file["path"]) for file in snapshot["files"]]

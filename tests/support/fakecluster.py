@@ -320,7 +320,7 @@ class FakeCluster:
         self._objects[resource][metadata.get("namespace", ""), metadata["name"]] = new
         self._uids.add(metadata["uid"])
         self._owner_uids.update(owner["uid"] for owner in metadata.get("ownerReferences") or ())
-        self._tell(_Past(self._version, resource, old, new))
+        self._notify(_Past(self._version, resource, old, new))
         return _copy(new)
 
     def _remove(self, resource: ApiResource, stored: Raw) -> None:
@@ -330,7 +330,7 @@ class FakeCluster:
         self._uids.remove(metadata["uid"])
         last = _copy(stored)
         last["metadata"]["resourceVersion"] = str(self._tick())
-        self._tell(_Past(self._version, resource, last, None))
+        self._notify(_Past(self._version, resource, last, None))
         if metadata["uid"] in self._owner_uids or self._is_closing(namespace):
             self._collect()
 
@@ -338,7 +338,7 @@ class FakeCluster:
         self._version = next(self._versions)
         return self._version
 
-    def _tell(self, past: _Past) -> None:
+    def _notify(self, past: _Past) -> None:
         self._past.append(past)
         for subscriber in tuple(self._subscribers):
             if (change := _change(past, lambda labels: True)) is not None:

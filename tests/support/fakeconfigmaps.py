@@ -1,4 +1,4 @@
-"""The ConfigMaps of an API server, in memory, over real HTTP; it fails when told to."""
+"""The ConfigMaps of an API server, in memory, over real HTTP; it fails on demand."""
 
 from __future__ import annotations
 

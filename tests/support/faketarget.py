@@ -32,7 +32,7 @@ class FakeFile:
 
 
 def nothing() -> None:
-    """What happens during a build unless a test says more; processes can be given it."""
+    """What happens during a build unless a test adds more; processes can be given it."""
 
 
 @dataclass

@@ -1,7 +1,7 @@
-"""A proxy between an operator and a real API server, which spoils the calls that it is told to.
+"""A proxy between an operator and a real API server, which spoils the given calls.
 
 Both clients of the operator go through it, kopf's watches and its own. A call is known by what it
-asks for and how often that was asked before, which is the same whenever a story is told again;
+asks for and how often that was asked before, which is the same whenever a story is run again;
 names of children are not.
 """
 
@@ -42,12 +42,12 @@ class Fault(StrEnum):
     EXPIRED = "410"
     """What is asked for is not remembered any more."""
     EXPIRED_INSIDE = "410 inside"
-    """As above, told by a watch that had begun well."""
+    """As above, from a watch that had begun well."""
     PATIENCE = "429"
     """Too many requests, and when to come again."""
     BROKEN = "500"
     SILENT = "no answer"
-    """The call is not carried out, and nothing is said."""
+    """The call is not carried out, and gets no answer."""
     SLOW = "slow"
     LOST_REQUEST = "request lost"
     """The connection is cut before anything is done."""
@@ -58,9 +58,9 @@ class Fault(StrEnum):
     DROPPED = "dropped"
     """A watch is cut in the middle of the first line."""
     STALLED = "stalled"
-    """A watch stays open and says nothing."""
+    """A watch stays open and sends nothing."""
     LATE = "late"
-    """A watch tells everything a while later."""
+    """A watch sends everything a while later."""
 
 
 _ANY = (Fault.PATIENCE, Fault.BROKEN, Fault.SILENT, Fault.SLOW, Fault.LOST_REQUEST)
@@ -132,7 +132,7 @@ class FaultyProxy:
         self.writes = 0
         """Writes that were carried out."""
         self.is_dead = False
-        """Whether the operator is cut off; whoever replaces it may set it to False."""
+        """Whether the operator is cut off; its replacement may set it to False."""
         self.has_died = False
         """Whether that has ever been so."""
         self.past = ""
@@ -148,7 +148,7 @@ class FaultyProxy:
             del self._open[id(request)]
 
     def end(self) -> None:
-        """Let go of what is held back."""
+        """Release what is held back."""
         self._is_over.set()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -180,7 +180,7 @@ class FaultyProxy:
         self, request: web.BaseRequest, call: Call, fault: Fault | None
     ) -> web.StreamResponse:
         if call.is_write:
-            # To its end whoever hangs up, as the API server carries it out: so all are counted.
+            # To its end even if the client hangs up, as the API server does: so all are counted.
             answer, body = await asyncio.shield(self._carried_out(request, call))
         else:
             async with self._asked(request) as answer:
@@ -234,8 +234,8 @@ class FaultyProxy:
             await self._is_over.wait()
             raise self._cut(request)
         if fault is Fault.EXPIRED_INSIDE:
-            told = {"type": "ERROR", "object": a_status(410, "Expired")}
-            await response.write(json.dumps(told).encode() + b"\n")
+            event = {"type": "ERROR", "object": a_status(410, "Expired")}
+            await response.write(json.dumps(event).encode() + b"\n")
             return response
         loop = asyncio.get_running_loop()
         async for line in answer.content:

@@ -1,4 +1,4 @@
-"""A store that fails as told: loses answers, refuses writes, or dies with its process."""
+"""A store with given faults: loses answers, refuses writes, or dies with its process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from snaploom.storage.objectstore import ObjectInfo, ObjectStore
 class Fault(Enum):
     REQUEST_LOST = "nothing is done, and no answer comes"
     ANSWER_LOST = "it is done, and no answer comes"
-    REFUSED = "nothing is done, and the store says so"
+    REFUSED = "nothing is done, and the store reports it"
 
 
 class Killed(BaseException):

@@ -46,7 +46,7 @@ def published_folder(
     rows: int = ROWS,
     rows_too_many: int = 0,
 ) -> Folder:
-    """A folder with some snapshots, as a run writes them; the manifest may tell too many rows."""
+    """A folder with some snapshots, as a run writes them; the manifest may count too many rows."""
     settings = FolderSettings(
         data_format=data_format.value,
         data_compression="ZSTD" if data_format is not DataFormat.JSONL else "GZIP",

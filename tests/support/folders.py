@@ -101,7 +101,7 @@ def published(
 
 
 def rewrites(store: ObjectStore, rows: int, files: int = 1) -> Callable[[str], Rewrite]:
-    """A writer that leaves files which are told to hold so many rows."""
+    """A writer that leaves files, and claims that they hold so many rows."""
 
     def write(uri: str) -> Rewrite:
         writes(store, files)(uri)

@@ -1,8 +1,8 @@
 """A cluster to which everything comes by Argo CD from a local repository, as `docs/gitops` has it.
 
 There is no node. What pods would do is done by processes and by hand: the operator runs with the
-account and the settings that the chart brought, Deployments are told to be available when a test
-says so, and a double plays the runs.
+account and the settings that the chart brought, Deployments are marked available when a test
+asks for it, and a double plays the runs.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ DEPLOYMENTS = "deployments.v1.apps"
 BUDGETS = "poddisruptionbudgets.v1.policy"
 ACCOUNT = "snaploom-operator"
 COUNTED = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
-"""What the status of a Deployment says of its pods."""
+"""The status of a Deployment about its pods."""
 BUDGETED = ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
-"""What the status of a PodDisruptionBudget says of them."""
+"""The status of a PodDisruptionBudget about them."""
 
 
 def a_repository(folder: Path, cluster: str) -> GitRepository:
@@ -140,14 +140,14 @@ class Platform:
         self._stack.enter_context(jobs_played(self.plane.kubeconfig))
 
     def roll_out(self) -> None:
-        """Say of Deployments and their budgets what is said when all pods are ready."""
+        """Write the status of ready pods into Deployments and their budgets."""
         for each in self.plane.kubectl.list("deployment", NAMESPACE):
             counts = dict.fromkeys(COUNTED, each["spec"]["replicas"])
-            self._say(DEPLOYMENTS, each, "Available", counts)
+            self._write_status(DEPLOYMENTS, each, "Available", counts)
         for each in self.plane.kubectl.list("poddisruptionbudget", NAMESPACE):
-            self._say(BUDGETS, each, "DisruptionAllowed", dict.fromkeys(BUDGETED, 1))
+            self._write_status(BUDGETS, each, "DisruptionAllowed", dict.fromkeys(BUDGETED, 1))
 
-    def _say(self, plural: str, stored: Raw, type_: str, counts: Raw) -> None:
+    def _write_status(self, plural: str, stored: Raw, type_: str, counts: Raw) -> None:
         generation = {"observedGeneration": stored["metadata"]["generation"]}
         condition = {
             "type": type_, "status": "True", "reason": "ArePlayed", "message": "",

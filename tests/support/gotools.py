@@ -16,5 +16,5 @@ def go_tool(name: str) -> Path:
     """
     done = subprocess.run([_BUILD, name], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"{name} cannot be built: .ci/gotool says why")
+        raise RuntimeError(f"{name} cannot be built: see the output of .ci/gotool")
     return Path(done.stdout.strip())

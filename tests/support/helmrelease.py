@@ -31,7 +31,7 @@ class Release:
         self._helm("uninstall", self.name, "--wait")
 
     def manifest(self) -> Rendered:
-        """What Helm says that it installed, tests included."""
+        """What Helm reports as installed, tests included."""
         texts = [self._helm("get", part, self.name) for part in ("manifest", "hooks")]
         documents = yaml.load_all("\n---\n".join(texts), Loader=yaml.CSafeLoader)
         return Rendered([each for each in documents if each])

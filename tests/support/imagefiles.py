@@ -24,7 +24,7 @@ exec chroot --userspec="$user" "$0" env --chdir="$folder" --ignore-environment "
 """
 """Runs a program where nothing but `/tmp` can be written, as Kubernetes does."""
 _REMOVED = ".wh."
-"""What the names of files begin with that say that a lower layer's file is gone."""
+"""Prefixes of names of files that mark a lower layer's file as removed."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class ImageFiles:
         return settings
 
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run what the entrypoint makes of arguments."""
+        """Run what the entrypoint derives from arguments."""
         settings = [
             *self.settings["Env"],
             *(f"{key}={value}" for key, value in environment.items()),

@@ -18,11 +18,11 @@ def image_archive(name: str) -> Path:
     """The archive (OCI) of the image `operator` or `spark`.
 
     Raises:
-        RuntimeError: it cannot be built here; the script has told why.
+        RuntimeError: it cannot be built here; the script has printed why.
     """
     done = subprocess.run([BUILD, name], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"the image {name} cannot be built: {BUILD} tells why")
+        raise RuntimeError(f"the image {name} cannot be built: see the output of {BUILD}")
     return Path(done.stdout.strip())
 
 

@@ -1,4 +1,4 @@
-"""The four doors to skipping indexes, each opened as its users do, over one small dataset."""
+"""The four interfaces to skipping indexes, each used as its users do, over one small dataset."""
 
 from __future__ import annotations
 

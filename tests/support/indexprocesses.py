@@ -1,4 +1,4 @@
-"""Real processes that commit to an index, or refresh one and die when told to."""
+"""Real processes that commit to an index, or refresh one and die on demand."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class JobDouble:
 
     Args:
         cluster: where it looks for them.
-        script: what becomes of each, or who says so.
+        script: what becomes of each, or what chooses it.
         namespace: where it looks; None for everywhere.
     """
 
@@ -105,7 +105,7 @@ class JobDouble:
         return moved
 
     async def to(self, state: ApplicationState, name: str | None = None) -> None:
-        """Play until every application, or one, was told to be in a state, or is done."""
+        """Play until every application, or one, has been in a state, or is done."""
         for _ in range(MOST_STEPS):
             await self._look()
             behind = [
@@ -189,7 +189,7 @@ class JobDouble:
         with suppress(ObjectMissing):  # it was deleted meanwhile, and is forgotten by the next look
             match step:
                 case State():
-                    await self._tell(played, step)
+                    await self._write_state(played, step)
                 case Pod():
                     await self._show_pod(played, step)
                 case PodGone():
@@ -203,7 +203,7 @@ class JobDouble:
                 case Recreated():
                     await self._recreate(played)
 
-    async def _tell(self, played: Played, step: State) -> None:
+    async def _write_state(self, played: Played, step: State) -> None:
         place = played.place
         stored = await self._cluster.get(place.resource, place.namespace, place.name)
         patch = place.state_patch(dict(stored), step.state, step.message)
@@ -248,7 +248,7 @@ class JobDouble:
         name = report_name(application.name)
         model = written if isinstance(written, Report) else _nothing(application)
         manifest = report_manifest(model, place.namespace, name, owner, application.name)
-        # Whose it is, is told by labels and owner; what it says may be wrong.
+        # Labels and owner decide whose it is; its text may be wrong.
         manifest["metadata"]["labels"]["snaploom.io/owner-uid"] = application.owner_uid
         for reference in manifest["metadata"]["ownerReferences"]:
             reference["uid"] = application.owner_uid

@@ -25,7 +25,7 @@ APACHE_WORDS: Mapping[ApplicationState, str] = {
     S.SUCCEEDING: "Succeeded",
     S.FAILING: "Failed",
 }
-"""What Apache's operator says; it has no word for the others, and keeps the last one then."""
+"""States of Apache's operator; it has none for the others, and keeps the last one then."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ def place_of(form: ApplicationForm, stored: Raw) -> Place:
 
 
 def _spark_operator(stored: Raw, state: ApplicationState, message: str) -> Raw:
-    told = {"state": state.value, "errorMessage": message or None}
-    status: Raw = {"applicationState": told, "driverInfo": {}}
+    written = {"state": state.value, "errorMessage": message or None}
+    status: Raw = {"applicationState": written, "driverInfo": {}}
     if state not in (S.NEW, S.SUBMISSION_FAILED):
         status["driverInfo"] = {"podName": f"{stored['metadata']['name']}-driver"}
         status["executionAttempts"] = 1

@@ -27,7 +27,7 @@ FINISHED = "2024-05-01T00:10:00Z"
 
 
 def report(phase: RunPhase = RunPhase.SUCCEEDED, **facts: Any) -> Report:
-    """A Report of nobody yet: who it is of is told when it is written."""
+    """A Report of no owner yet: that is filled in when it is written."""
     finished = None if phase is RunPhase.RUNNING else FINISHED
     return Report(
         **{"output": "", "run_id": "", "started_at": STARTED, "finished_at": finished} | facts,
@@ -76,8 +76,8 @@ def nothing_due() -> Report:
 
 def progressing(snapshot: int = 1, snapshots: int = 2, message: str = "") -> Report:
     """A run under way."""
-    told = message or f"snapshot {snapshot} of {snapshots}"
-    progress = Progress(snapshot=snapshot, snapshots=snapshots, message=told)
+    text = message or f"snapshot {snapshot} of {snapshots}"
+    progress = Progress(snapshot=snapshot, snapshots=snapshots, message=text)
     return report(RunPhase.RUNNING, progress=progress)
 
 

@@ -15,7 +15,7 @@ S = ApplicationState
 
 @dataclass(frozen=True)
 class State:
-    """Its controller says so."""
+    """Its controller writes it."""
 
     state: ApplicationState
     message: str = ""
@@ -45,9 +45,9 @@ class Reported:
 
     report: Report
     run: str = ""
-    """Run that it says that it is of; empty for the right one."""
+    """Run that it names; empty for the right one."""
     uid: str = ""
-    """UID that it says that it is of; empty for the right one."""
+    """UID that it names; empty for the right one."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Recreated:
 
 @dataclass(frozen=True)
 class Hold:
-    """Nothing more happens until the test says so."""
+    """Nothing more happens until the test continues."""
 
 
 Step = State | Pod | PodGone | Reported | ReportText | Gone | Recreated | Hold
@@ -77,16 +77,16 @@ Script = tuple[Step, ...]
 Chooser = Callable[[Application], Script]
 
 
-def completes(final: Report | None = None, *, says: Report | None = None) -> Script:
+def completes(final: Report | None = None, *, running: Report | None = None) -> Script:
     """It runs and ends well.
 
     Args:
         final: its last Report.
-        says: its Report while it runs.
+        running: its Report while it runs.
     """
     return (
         *_until_running(),
-        Reported(says or progressing()),
+        Reported(running or progressing()),
         Reported(final or published()),
         *_ends(S.SUCCEEDING, S.COMPLETED, Pod("Succeeded", "Completed", exit_code=0)),
     )
@@ -95,7 +95,7 @@ def completes(final: Report | None = None, *, says: Report | None = None) -> Scr
 def fails(
     final: Report | None = None, message: str = "driver container failed with ExitCode: 1"
 ) -> Script:
-    """It runs and fails, and says why."""
+    """It runs and fails, with a reason."""
     return (*_until_running(), Reported(final or failed()), *_breaks(message))
 
 
@@ -115,13 +115,13 @@ def hangs_in(state: ApplicationState) -> Script:
 
 def waits_for_image(image: str = "registry.invalid/spark:1") -> Script:
     """Its image cannot be pulled."""
-    told = f'Back-off pulling image "{image}"'
-    return (State(S.SUBMITTED), Pod("Pending", "ImagePullBackOff", told, waits=True))
+    message = f'Back-off pulling image "{image}"'
+    return (State(S.SUBMITTED), Pod("Pending", "ImagePullBackOff", message, waits=True))
 
 
-def cannot_be_scheduled(told: str = "0/3 nodes are available: 3 Insufficient memory.") -> Script:
+def cannot_be_scheduled(message: str = "0/3 nodes are available: 3 Insufficient memory.") -> Script:
     """No node has room for its driver."""
-    return (State(S.SUBMITTED), Pod("Pending", "Unschedulable", told))
+    return (State(S.SUBMITTED), Pod("Pending", "Unschedulable", message))
 
 
 def vanishes(after: ApplicationState = S.RUNNING, final: Report | None = None) -> Script:
@@ -153,12 +153,12 @@ def cannot_be_submitted(message: str = "failed to run spark-submit: quota exceed
 
 def driver_already_exists(final: Report | None = None) -> Script:
     """An earlier submission of it works on while its controller calls it failed."""
-    told = "failed to submit spark application: driver pod already exist"
+    message = "failed to submit spark application: driver pod already exist"
     return (
         Pod("Pending"),
         Pod("Running"),
-        State(S.SUBMISSION_FAILED, told),
-        State(S.FAILED, told),
+        State(S.SUBMISSION_FAILED, message),
+        State(S.FAILED, message),
         Reported(progressing()),
         Hold(),
         Reported(final or published()),
@@ -198,7 +198,7 @@ def report_unreadable(text: str = '{"format": 1, "phase": ') -> Script:
     )
 
 
-def is_lost_sight_of(final: Report | None = None) -> Script:
+def is_unknown_for_a_while(final: Report | None = None) -> Script:
     """Its controller does not know what its driver does, for a while."""
     return (*_until_running(), State(S.UNKNOWN), State(S.RUNNING), *completes(final)[4:])
 
@@ -209,7 +209,7 @@ def is_suspended() -> Script:
 
 
 def through(*states: ApplicationState) -> Script:
-    """It says one after another, and nothing else happens."""
+    """It reports one after another, and nothing else happens."""
     return tuple(State(state) for state in states)
 
 
@@ -234,8 +234,8 @@ def _until_running() -> Script:
     return (State(S.SUBMITTED), Pod("Pending"), Pod("Running"), State(S.RUNNING))
 
 
-def _ends(passing: ApplicationState, last: ApplicationState, pod: Pod, told: str = "") -> Script:
-    return (pod, State(passing, told), State(last, told))
+def _ends(passing: ApplicationState, last: ApplicationState, pod: Pod, message: str = "") -> Script:
+    return (pod, State(passing, message), State(last, message))
 
 
 def _breaks(message: str, reason: str = "Error", exit_code: int = 1) -> Script:

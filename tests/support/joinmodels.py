@@ -177,7 +177,7 @@ def output_of(declared: Model, **folder: Any) -> OutputDataset:
 
 
 def bundle_of(declared: Model, output: OutputDataset | None = None) -> Bundle:
-    """A Bundle with Parquet sources whose snapshots are told by a field."""
+    """A Bundle with Parquet sources whose snapshots are in a field."""
     names = {source for relation in declared.relations.values() for source in relation.sources}
     return Bundle(
         output_dataset=output or output_of(declared),

@@ -22,11 +22,11 @@ def built(program: str = "kubebox") -> Path:
     """A Go program of `tests/cluster`; the project's own script builds it once.
 
     Raises:
-        RuntimeError: it cannot be built here; the script has told why.
+        RuntimeError: it cannot be built here; the script has printed why.
     """
     done = subprocess.run([BUILD, program], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"{program} cannot be built: {BUILD} tells why")
+        raise RuntimeError(f"{program} cannot be built: see the output of {BUILD}")
     return Path(done.stdout.strip())
 
 
@@ -41,7 +41,7 @@ class Server:
     _process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it; what it says is added to the log."""
+        """Start it; its output is added to the log."""
         # It ends when its input does, which also happens when this process is killed.
         settings = {"KUBEBOX_ENDS_WITH_STDIN": "1", **self.environment}
         with self.log.open("ab") as log:
@@ -67,7 +67,7 @@ class Server:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it was started, and ended without being told to."""
+        """Whether it was started, and ended on its own."""
         return self._process is not None and self._process.poll() is not None
 
     def stop(self) -> None:

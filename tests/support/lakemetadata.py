@@ -21,12 +21,12 @@ from support.xskipperfiles import (
 
 BOUNDS = pa.struct([("min", pa.float64()), ("max", pa.float64())])
 SCATTERED = 2
-"""From this version on a column's name tells its length."""
+"""From this version on a column's name contains its length."""
 
 
 @dataclass(frozen=True)
 class StoredRow:
-    """What a store says of one file."""
+    """What a store contains about one file."""
 
     path: str
     modified: int
@@ -54,7 +54,7 @@ def write_lake_store(lake: Lake, version: int, change: Change = list, identifier
     Args:
         lake: the files.
         version: 0 to 4.
-        change: what is told instead of the truth.
+        change: what is written instead of the truth.
         identifier: of another table.
     """
     folder = lake.folder / f"metadata-{version}"
@@ -79,7 +79,7 @@ def write_lake_store(lake: Lake, version: int, change: Change = list, identifier
         name: pa.array(names, pa.list_(pa.string()))
         if version
         else pa.array(
-            [java_value_list([each.encode() for each in told], "string") for told in names],
+            [java_value_list([each.encode() for each in values], "string") for values in names],
             pa.binary(),
         ),
     }
@@ -106,6 +106,6 @@ def older(number: int) -> Change:
     ]
 
 
-def with_stranger(rows: list[StoredRow]) -> list[StoredRow]:
+def with_foreign_file(rows: list[StoredRow]) -> list[StoredRow]:
     """A row about a file that is not there."""
     return [*rows, StoredRow("/elsewhere/x.parquet", 1, (0.0, 0.0), ("x",))]

@@ -129,11 +129,11 @@ class Loom:
         lease: OpenLease | None = None,
         terms: LeaseTerms = TERMS,
     ) -> Woven:
-        """Run a real job; what it reports and what it told."""
-        told: list[Event] = []
+        """Run a real job; what it reports and what it emitted."""
+        emitted: list[Event] = []
 
         def listen(event: Event) -> None:
-            told.append(event)
+            emitted.append(event)
             if emit is not None:
                 emit(event)
 
@@ -147,7 +147,7 @@ class Loom:
             terms=terms,
             reached=reached,
         )
-        return Woven(weave_output(spark, self.bundle(), job), told)
+        return Woven(weave_output(spark, self.bundle(), job), emitted)
 
     def opened(self) -> Folder:
         return open_folder(open_store(self.uri, create=False))
@@ -205,12 +205,12 @@ class Loom:
 
 @dataclass(frozen=True)
 class Woven:
-    """What a job reported, and what it told on the way."""
+    """What a job reported, and what it emitted on the way."""
 
     report: Report
     events: Sequence[Event]
 
-    def told(self, kind: type) -> list[Any]:
+    def events_of(self, kind: type) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
 
     @property

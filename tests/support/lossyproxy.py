@@ -1,4 +1,4 @@
-"""A proxy before an S3 server that loses what it is told to: requests, or answers to them."""
+"""A proxy before an S3 server that loses the given requests, or answers to them."""
 
 import http.client
 from collections.abc import Callable, Iterator

@@ -7,7 +7,7 @@ from typing import Any
 import lupa.lua51 as lua
 
 CLOCK = "2026-11-21T20:00:00Z"
-"""What `os.date` says."""
+"""What `os.date` returns."""
 
 
 def run_script(script: str, stored: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""A lease in memory, which several parties share; it does not answer when told to."""
+"""A lease in memory, which several parties share; it does not answer on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stories over a cluster in memory, told to operators that see it with faults and die."""
+"""Stories over a cluster in memory, run with operators that see it with faults and die."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class MemoryStage(FakeHarness):
     """Operators one after the other; the next begins where one died.
 
     Args:
-        story: what is to be told.
+        story: what is to be run.
         plans: what goes wrong with each operator; nothing with those that follow.
     """
 
@@ -91,10 +91,10 @@ class MemoryStage(FakeHarness):
                 work = None
 
 
-async def told_in_memory(story: Story, *plans: Plan) -> tuple[Ending, MemoryStage]:
-    """Tell a story; how it ended, and the stage."""
+async def run_in_memory(story: Story, *plans: Plan) -> tuple[Ending, MemoryStage]:
+    """Run a story; how it ended, and the stage."""
     stage = MemoryStage(story, plans)
     await stage.begin()
-    await story.tell(stage)
+    await story.steps(stage)
     await stage.pass_time(ROUND)
     return await ending(story, stage, stage.created), stage

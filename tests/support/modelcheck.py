@@ -70,7 +70,7 @@ class PlayedStore:
     def __init__(self, answers: Sequence[Answer], content: Content) -> None:
         self._answers = deque(answers)
         self._content = content
-        self.told: list[tuple[Call, Answer]] = []
+        self.answered: list[tuple[Call, Answer]] = []
 
     def _ask(self, operation: str, key: str, data: bytes = b"") -> Hashable:
         call = (operation, key, data)
@@ -78,7 +78,7 @@ class PlayedStore:
             answer = self._answers.popleft()
         else:
             self._content, answer = perform(self._content, call)
-        self.told.append((call, answer))
+        self.answered.append((call, answer))
         match answer[0]:
             case "absent":
                 raise ObjectNotFound(f"{key} does not exist")
@@ -248,14 +248,14 @@ class Explorer:
             if call is None:
                 continue
             done, answer = self._perform(number, call)
-            yield self._told(state, who, done, answer, under_way, left)
+            yield self._answered(state, who, done, answer, under_way, left)
             later = tuple(sorted((*under_way, call)))
             is_write = call[0] in WRITES
             if left.faults and is_write:
                 fewer = replace(left, faults=left.faults - 1)
-                yield self._told(state, who, done, LOST, under_way, fewer)
-                yield self._told(state, who, number, LOST, under_way, fewer)
-                yield self._told(state, who, number, LOST, later, fewer)
+                yield self._answered(state, who, done, LOST, under_way, fewer)
+                yield self._answered(state, who, number, LOST, under_way, fewer)
+                yield self._answered(state, who, number, LOST, later, fewer)
             if left.crashes:
                 fewer = replace(left, crashes=left.crashes - 1)
                 if node.parent is not None:
@@ -263,7 +263,7 @@ class Explorer:
                 if is_write:
                     yield self._begun_again(state, who, later, fewer)
 
-    def _told(
+    def _answered(
         self,
         state: _State,
         who: int,
@@ -307,11 +307,11 @@ class Explorer:
         return node.after[answer]
 
     def _play(self, who: int, node: _Heard, number: int) -> None:
-        """Find what an actor does next, and what it would do if it were left alone from here on."""
+        """Find what an actor does next, and what it would do on its own from here on."""
         history = node.history()
         store = PlayedStore(history, self._contents[number])
         outcome = self._actors[who].act(node.life, store)
-        for call, answer in store.told[len(history) :]:
+        for call, answer in store.answered[len(history) :]:
             node.call = call
             if answer in node.after:
                 return

@@ -73,7 +73,7 @@ def test_what_is_no_object_is_not_found(store: ObjectStore, key: str) -> None:
         store.get(key)
 
 
-def test_head_tells_size_and_a_plausible_time(store: ObjectStore) -> None:
+def test_head_returns_size_and_a_plausible_time(store: ObjectStore) -> None:
     store.put("a", b"123")
     info = store.head("a")
     assert info is not None

@@ -1,4 +1,4 @@
-"""What decisions are made from, sound, to be changed in one place."""
+"""Sound inputs of decisions, to be changed in one place."""
 
 from __future__ import annotations
 
@@ -167,14 +167,14 @@ def a_report(phase: str = "SUCCEEDED", run: str = RUN, **changes: Any) -> FoundR
     return FoundReport(run, Report.parse(raw | changes))
 
 
-def told(decision: Decision) -> dict[str, tuple[str, str]]:
+def conditions_of(decision: Decision) -> dict[str, tuple[str, str]]:
     """Status and reason of every condition."""
     return {c.type: (c.status.value, c.reason) for c in decision.status.conditions}
 
 
 def ready(decision: Decision) -> tuple[str, str]:
     """Status and reason of Ready."""
-    return told(decision)[ConditionType.READY]
+    return conditions_of(decision)[ConditionType.READY]
 
 
 def current_of(decision: Decision) -> CurrentRun | None:

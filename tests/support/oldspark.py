@@ -12,20 +12,20 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def table_jars() -> list[str]:
     """Jars of Iceberg and Delta."""
-    folder = Path(_told("jars", "tables"))
+    folder = Path(_output_of("jars", "tables"))
     return [str(jar) for jar in sorted(folder.glob("*.jar"))]
 
 
 def s3a_jars() -> str:
     """Hadoop's S3 client as a class path: the one for the oldest PySpark, and what it needs."""
-    newest = sorted(Path(_told("jars", "s3a")).glob("*.jar"))
+    newest = sorted(Path(_output_of("jars", "s3a")).glob("*.jar"))
     others = [jar for jar in newest if not jar.name.startswith("hadoop-aws")]
-    return ":".join(map(str, (*Path(_told("jars", "s3aold")).glob("*.jar"), *others)))
+    return ":".join(map(str, (*Path(_output_of("jars", "s3aold")).glob("*.jar"), *others)))
 
 
 def run_tests(*files: str) -> subprocess.CompletedProcess[str]:
     """Run test files of `tests/oldspark` on the oldest PySpark."""
-    places = [_told("oldspark"), os.environ.get("PYTHONPATH", "")]
+    places = [_output_of("oldspark"), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))}
     # Neither a Spark home nor the workers' of the process that runs us.
     for name in ("SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_GATEWAY_PORT"):
@@ -36,6 +36,6 @@ def run_tests(*files: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def _told(script: str, *arguments: str) -> str:
+def _output_of(script: str, *arguments: str) -> str:
     command = [str(ROOT / ".ci" / script), *arguments]
     return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout.strip()

@@ -2,8 +2,8 @@
 
 What a condition needs is found by one query with skipping off that counts the rows of each file for
 which it is TRUE; what Spark reads with skipping on is asked of the scan in the planned query. A
-file with such a row that is not read is a counterexample. It is shrunk, and its message says how to
-see it again.
+file with such a row that is not read is a counterexample. It is shrunk, and its message shows how
+to see it again.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class IndexOf:
         return builder.add(self.type_name, *self.columns, **dict(self.parameters))
 
     def __str__(self) -> str:
-        told = ", ".join(f"{name}={value}" for name, value in self.parameters)
-        return f"{self.type_name}({self.expression or ', '.join(self.columns)}; {told})"
+        shown = ", ".join(f"{name}={value}" for name, value in self.parameters)
+        return f"{self.type_name}({self.expression or ', '.join(self.columns)}; {shown})"
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def interpreted(spark: SparkSession) -> Iterator[None]:
 
 
 def path_of(uri: str) -> str:
-    """The path that a URI of Spark's names: names alone are the same in many partitions."""
+    """The path that a URI of Spark's names: only the path differs between many partitions."""
     return unquote(urlsplit(uri).path)
 
 
@@ -220,9 +220,9 @@ def counterexample(
         return bool(needs and judge(spark, table, location, [condition], needs).lost)
 
     for index in indexes.indexes:
-        alone = IndexSet(indexes.label, (index,), indexes.where)
-        if loses(alone, condition):
-            indexes = alone
+        single = IndexSet(indexes.label, (index,), indexes.where)
+        if loses(single, condition):
+            indexes = single
             break
     condition = _smallest(condition, lambda part: loses(indexes, part))
     needs = needed_files(spark, table, [condition])

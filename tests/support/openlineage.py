@@ -50,7 +50,7 @@ def facet_key(facet: type[BaseFacet]) -> str:
 
 
 def read_event(document: Raw) -> None:
-    """Read an event of a run; fails where it is not what the specification says."""
+    """Read an event of a run; fails where it violates the specification."""
     _read(document, RunEvent, "event")
     assert document["schemaURL"] == RunEvent._get_schema()
 
@@ -79,10 +79,10 @@ def _read(value: Any, hint: Any, path: str) -> None:
 def _read_class(value: Any, class_: type, path: str) -> None:
     assert isinstance(value, dict), path
     if issubclass(class_, BaseFacet):
-        told = facet_classes()[value["_schemaURL"]]
-        assert issubclass(told, class_), f"{path}: {told.__name__} is no {class_.__name__}"
-        class_ = told
-        assert path.rpartition(".")[2] == facet_key(told), path
+        named = facet_classes()[value["_schemaURL"]]
+        assert issubclass(named, class_), f"{path}: {named.__name__} is no {class_.__name__}"
+        class_ = named
+        assert path.rpartition(".")[2] == facet_key(named), path
     hints = get_type_hints(class_)
     fields = {each.name: each for each in attr.fields(class_)}  # type: ignore[arg-type]
     assert value.keys() <= fields.keys(), f"{path}: {value.keys() - fields.keys()}"
@@ -95,7 +95,7 @@ def _read_class(value: Any, class_: type, path: str) -> None:
 
 @dataclass
 class LineageServer:
-    """What a server was told."""
+    """Requests that a server received."""
 
     port: int
     status: int = 201
@@ -127,16 +127,16 @@ def lineage_server(
     """
 
     class Handler(BaseHTTPRequestHandler):
-        told: ClassVar[LineageServer]
+        received: ClassVar[LineageServer]
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            self.told.paths.append(self.path)
-            self.told.keys.append(self.headers.get("Authorization", ""))
-            self.told.events.append(json.loads(body))
-            if self.told.stuck is not None:
-                self.told.stuck.wait(60)
-            self.send_response(self.told.status)
+            self.received.paths.append(self.path)
+            self.received.keys.append(self.headers.get("Authorization", ""))
+            self.received.events.append(json.loads(body))
+            if self.received.stuck is not None:
+                self.received.stuck.wait(60)
+            self.send_response(self.received.status)
             self.send_header("Content-Length", "0")
             self.end_headers()
 
@@ -144,11 +144,11 @@ def lineage_server(
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Handler.told = LineageServer(server.server_port, status, stuck)
+    Handler.received = LineageServer(server.server_port, status, stuck)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield Handler.told
+        yield Handler.received
     finally:
         if stuck is not None:
             stuck.set()

@@ -17,7 +17,7 @@ from support.ports import free_port
 COMPONENT = Path(__file__).parents[1] / "components" / "opensearch"
 JARS = Path(__file__).parents[2] / ".ci" / "jars"
 READY_SECONDS = 120.0
-"""It takes 5 seconds alone; a machine full of other tests takes longer."""
+"""It takes 5 seconds on its own; a machine full of other tests takes longer."""
 
 
 def opensearch_jars() -> Path:

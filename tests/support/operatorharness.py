@@ -114,9 +114,9 @@ class OperatorHarness(ABC):
 
     async def annotate(self, identity: str, **annotations: str | None) -> None:
         """Set annotations below `snaploom.io/`; None removes one."""
-        told = {f"snaploom.io/{key}": value for key, value in annotations.items()}
+        prefixed = {f"snaploom.io/{key}": value for key, value in annotations.items()}
         kind, _, name = identity.partition("/")
-        patch = {"metadata": {"annotations": told}}
+        patch = {"metadata": {"annotations": prefixed}}
         await self.cluster.patch(OURS[kind], self.namespace, name, patch)
 
     async def delete(self, identity: str) -> None:
@@ -188,10 +188,10 @@ class FakeHarness(OperatorHarness):
     async def start(self) -> None:
         """List everything, and look at it."""
         await self.operator.synchroniser.list_all()
-        self._unsubscribe = self.fake.subscribe(self._told)
+        self._unsubscribe = self.fake.subscribe(self._observe)
         await self.settle()
 
-    def _told(self, resource: ApiResource, change: Change) -> None:
+    def _observe(self, resource: ApiResource, change: Change) -> None:
         places = self._settings.watch_namespaces
         is_there = not places or change.object["metadata"].get("namespace") in places
         kinds = {watched.resource for watched in self.operator.synchroniser.present}

@@ -36,7 +36,7 @@ _INTEGERS = {"integer", "long"}
 
 
 class Failed(Exception):
-    """A snapshot that cannot be published; the reasons of which one is told."""
+    """A snapshot that cannot be published; a run reports one of the reasons."""
 
     def __init__(self, *reasons: str) -> None:
         super().__init__(*reasons)

@@ -1,4 +1,4 @@
-"""The files and declarations of a small world (`support.oracleworld`), and what runs make of it."""
+"""Files and declarations of a small world (`support.oracleworld`), and how runs publish it."""
 
 from __future__ import annotations
 
@@ -99,11 +99,11 @@ def _published(out: Path, report: Report) -> dict[int, Snapshot]:
     if not report.snapshots:
         return {}
     state = open_folder(open_store(f"file://{out}/", create=False)).log.read()
-    told = {_day(one.time) for one in report.snapshots}
+    reported = {_day(one.time) for one in report.snapshots}
     return {
         _day(record.time): _snapshot(out, record)
         for record in state.snapshots
-        if _day(record.time) in told
+        if _day(record.time) in reported
     }
 
 
@@ -137,8 +137,8 @@ def _arrow(table: Table) -> pa.Table:
             for column in table.columns
         ],
     }
-    told = {"org.apache.spark.sql.parquet.row.metadata": json.dumps(spark_schema)}
-    return pa.Table.from_pylist(list(table.rows), pa.schema(fields)).replace_schema_metadata(told)
+    metadata = {"org.apache.spark.sql.parquet.row.metadata": json.dumps(spark_schema)}
+    return pa.Table.from_pylist(list(table.rows), pa.schema(fields)).replace_schema_metadata(metadata)
 
 
 def _files(name: str, source: Source, place: Path) -> Raw:

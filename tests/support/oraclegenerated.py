@@ -187,7 +187,7 @@ def _values(dice: Dice, column: Column, count: int, may_repeat: bool) -> list[An
 
 
 def _change(dice: Dice, declared: dict[str, str]) -> Change:
-    """Often one that mends what is unusual in a snapshot, else anything."""
+    """Often one that corrects what is unusual in a snapshot, else anything."""
     first = dice.one((None, None, 2, 3))
     end = dice.one((None, None, 4, 5))
     if dice.happens(2) and declared:

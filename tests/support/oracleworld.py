@@ -1,6 +1,6 @@
 """Small worlds of sources, relationships and an output, as plain data that tests make and change.
 
-Times are days of January 2024, at midnight UTC. What the declarations of a world say is in
+Times are days of January 2024, at midnight UTC. What the declarations of a world contain is in
 `oracledeclarations`, what comes of it in `oracle`, and random worlds in `oraclegenerated`.
 """
 
@@ -46,7 +46,7 @@ class Column:
     name: str
     type: str
     is_marked: bool = False
-    """Whether its metadata says `role: key`."""
+    """Whether its metadata contains `role: key`."""
 
 
 @dataclass(frozen=True)
@@ -169,4 +169,4 @@ class Outcome:
     skipped: Mapping[int, str] = field(default_factory=dict)
     """Reasons by day."""
     failed: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    """Reasons by day, of which one is told."""
+    """Reasons by day, of which one is reported."""

@@ -25,9 +25,9 @@ def run(command: Command, folder: Path, status: int = 0) -> int:
         timeout=DEADLINE,
         check=False,
     )
-    told = f"$ {command.text}\n{done.stdout}"
-    print(told)
-    assert pattern_of(command.expected).fullmatch(done.stdout), told
+    shown = f"$ {command.text}\n{done.stdout}"
+    print(shown)
+    assert pattern_of(command.expected).fullmatch(done.stdout), shown
     return done.returncode
 
 

@@ -32,7 +32,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Command:
-    """A command of a `console` block, and the lines that it is said to print."""
+    """A command of a `console` block, and the lines that it should print."""
 
     text: str
     expected: tuple[str, ...]

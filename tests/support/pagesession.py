@@ -73,8 +73,8 @@ class PageSession:
             contextlib.redirect_stderr(printed),
         ):
             self.status = run_command(arguments[1:])
-        told = f"$ {command.text}\n{printed.getvalue()}"
-        assert pattern_of(command.expected).fullmatch(printed.getvalue()), told
+        shown = f"$ {command.text}\n{printed.getvalue()}"
+        assert pattern_of(command.expected).fullmatch(printed.getvalue()), shown
 
     def _python(self, text: str) -> str:
         printed = io.StringIO()

@@ -84,8 +84,8 @@ class PlayedNode:
         generation = deployment["metadata"]["generation"]
         if deployment.get("status", {}).get("observedGeneration") != generation:
             counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
-            told = dict.fromkeys(counts, 1) | {"observedGeneration": generation}
-            self._set_status(deployment, told)
+            observed = dict.fromkeys(counts, 1) | {"observedGeneration": generation}
+            self._set_status(deployment, observed)
 
     def _started(self, deployment: Raw) -> OperatorProcess:
         spec = deployment["spec"]["template"]["spec"]
@@ -105,7 +105,7 @@ class PlayedNode:
         return operator
 
     def _test(self, pod: Raw) -> None:
-        """Run the script of a pod where its account is whoever asks."""
+        """Run the script of a pod with its account."""
         (container,) = pod["spec"]["containers"]
         account = self.cluster.kubeconfig_of(NAMESPACE, pod["spec"]["serviceAccountName"])
         done = subprocess.run(

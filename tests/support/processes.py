@@ -1,4 +1,4 @@
-"""Real processes that publish and collect, and die when told to."""
+"""Real processes that publish and collect, and die on demand."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def sleeps_at(point: CrashPoint) -> Callable[[CrashPoint], None]:
 
 
 def wait_until_stopped(process: BaseProcess) -> None:
-    """Until the system says that a process is stopped."""
+    """Until the system reports that a process is stopped."""
     deadline = time.monotonic() + DEADLINE
     stat = Path(f"/proc/{process.pid}/stat")
     while stat.read_text().rpartition(")")[2].split()[0] != "T":
@@ -88,7 +88,7 @@ def publish_under_a_lease(root: Path | str, point: CrashPoint) -> None:
 
 
 def stop_in_the_middle(root: Path | str, what: str, point: CrashPoint) -> None:
-    """Publish or collect, and sleep at a point; a run that is revoked meanwhile says so."""
+    """Publish or collect, and sleep at a point; a run that is revoked meanwhile reports it."""
     run = a_run(sleeps_at(point), start=now())
     folder = open_folder(open_store(str(root), create=False))
     if what == "collect":
@@ -117,16 +117,16 @@ def replace_many(root: Path | str, numbers: list[int], start: object, answers: o
     versions = folder.log.read().live
     start.wait(DEADLINE)  # type: ignore[attr-defined]
     run = a_run(start=now())
-    told = []
+    answered = []
     for number in numbers:
         version = versions[day(number)]
         try:
             replace_version(folder, run, version, rewrites(folder.store, version.rows))
         except SnapshotChanged:
-            told.append((number, run.run_id, False))
+            answered.append((number, run.run_id, False))
         else:
-            told.append((number, run.run_id, True))
-    answers.put(told)  # type: ignore[attr-defined]
+            answered.append((number, run.run_id, True))
+    answers.put(answered)  # type: ignore[attr-defined]
 
 
 def collect_once(root: Path | str, point: CrashPoint | None) -> None:
@@ -148,15 +148,15 @@ def publish_many(root: Path | str, numbers: list[int], start: object, answers: o
     start.wait(DEADLINE)  # type: ignore[attr-defined]
     run = a_run(start=now())
     folder = a_folder(store, run)
-    told = []
+    answered = []
     for number in numbers:
         outcome = published(folder, number, run=run)
         won = not isinstance(outcome, AlreadyPublished)
-        told.append((number, run.run_id, outcome.record.run_id, won))
-    answers.put(told)  # type: ignore[attr-defined]
+        answered.append((number, run.run_id, outcome.record.run_id, won))
+    answers.put(answered)  # type: ignore[attr-defined]
 
 
-def told_by_racing(
+def answers_of_racing(
     target: Callable[..., None], root: Path | str, numbers: list[int], processes: int
 ) -> list[tuple[Any, ...]]:
     """What processes answer that run `publish_many` or `replace_many` at the same moment."""
@@ -166,10 +166,10 @@ def told_by_racing(
     ]
     for process in racing:
         process.start()
-    told = [answer for _ in racing for answer in answers.get(timeout=DEADLINE)]
+    answered = [answer for _ in racing for answer in answers.get(timeout=DEADLINE)]
     for process in racing:
         process.join(DEADLINE)
-    return told
+    return answered
 
 
 def exit_code(

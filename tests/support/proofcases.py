@@ -101,7 +101,7 @@ class ProofCase:
 
     @property
     def indexes(self) -> SkippingIndexes:
-        """The engine behind all doors."""
+        """The engine behind all interfaces."""
         return SkippingIndexes(self.spark, self.location)
 
     @property

@@ -1,6 +1,6 @@
 """What the files of a proof's table hold, value by value, asked of Spark with skipping off.
 
-Whoever writes metadata about the files by hand, or wants conditions at their edges, starts here and
+Tests that write metadata about the files by hand, or need conditions at their edges, start here and
 not from anything that the product keeps.
 """
 

@@ -67,7 +67,7 @@ class Generated:
         location = home.build(self.spark, self.table, indexes)
         mine = [each for each in self.conditions if each.columns & indexes.columns]
         mine = rng.sample(mine, min(MOST, len(mine)))
-        # Those that ask the indexes something say how much is skipped.
+        # Those that query the indexes show how much is skipped.
         verdict = judge(self.spark, self.table, location, mine, self.needs, indexes.is_asked_by)
         for condition, _ in verdict.lost[:1]:
             raise AssertionError(counterexample(self.spark, home, self.table, indexes, condition))

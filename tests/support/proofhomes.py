@@ -76,8 +76,8 @@ class ExportedHome(XskipperHome):
         """Build, and import what was written beside it."""
         (part,) = Path(super().build(spark, table, indexes)).glob("*/part-*.parquet")
         location = self.new_location()
-        doors = SkippingIndexes(spark, location)
-        doors.import_(subject_of(spark, table), str(part.parent), is_trusted=True)
+        indexes_of = SkippingIndexes(spark, location)
+        indexes_of.import_(subject_of(spark, table), str(part.parent), is_trusted=True)
         return location
 
 
@@ -89,10 +89,10 @@ class OpenSearchHome(FolderHome):
 
     def build(self, spark: SparkSession, table: ProofTable, indexes: IndexSet) -> str:
         """Remove the former index, declare and refresh another one."""
-        doors, subject = SkippingIndexes(spark, self._location), subject_of(spark, table)
+        indexes_of, subject = SkippingIndexes(spark, self._location), subject_of(spark, table)
         try:
-            doors.drop(subject)
-            doors.vacuum(subject)
+            indexes_of.drop(subject)
+            indexes_of.vacuum(subject)
         except IndexNotFound:
             pass
         return super().build(spark, table, indexes)
@@ -117,7 +117,7 @@ class ImportedHome:
         """What imports did."""
 
     def held(self, table: ProofTable, indexes: IndexSet) -> IndexSet:
-        """Bounds, sets and blooms about whole files; version 0 cannot tell which day a date is."""
+        """Bounds, sets and blooms of whole files; version 0 does not contain the day of a date."""
         unknown = ("date",) if self._writer.version == 0 else ()
         kept = _stored(table, indexes.indexes, unknown)
         return IndexSet(
@@ -139,8 +139,8 @@ class ImportedHome:
             fault,
             table.partition_columns,
         )
-        doors, subject = SkippingIndexes(spark, location), subject_of(spark, table)
-        self.imports.append(doors.import_(subject, str(store), is_trusted=self._is_trusted))
+        indexes_of, subject = SkippingIndexes(spark, location), subject_of(spark, table)
+        self.imports.append(indexes_of.import_(subject, str(store), is_trusted=self._is_trusted))
         return location
 
 
@@ -180,7 +180,7 @@ def _stored(
     """Indexes that a metadata store has a form for, and bounds for the others.
 
     Args:
-        table: tells types.
+        table: has the types.
         indexes: what is wanted.
         unknown: types of which the store has no values.
     """

@@ -1,7 +1,7 @@
 """Metadata stores of version 0 to 4 about the files of a proof's table, right or with faults.
 
 The faults are the reference's (rule S28) and those that files changing underfoot lead to. What is
-right comes from the facts that Spark told, never from the product.
+right comes from the facts that Spark gave, never from the product.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _ARROW = {
 }
 
 Kept = Sequence[Plain] | None
-"""What an index says of a file: bounds, a set or what a bloom holds; None for a NULL."""
+"""What an index contains about a file: bounds, a set or a bloom's values; None for a NULL."""
 
 Fault = Callable[[Kept, str], Kept]
-"""What is said instead, of values in Spark's order and their type."""
+"""What is written instead, of values in Spark's order and their type."""
 
 
 def hidden_nan(kept: Kept, data_type: str) -> Kept:
@@ -80,7 +80,7 @@ def forgotten_least(kept: Kept, data_type: str) -> Kept:
 
 
 def null_for_no_statistics(kept: Kept, data_type: str) -> Kept:
-    """A NULL, which says that there is no value, where a footer had no statistics."""
+    """A NULL, which means that there is no value, where a footer had no statistics."""
     return None
 
 
@@ -127,7 +127,7 @@ class MetadataWriter:
     """Spark's own filters."""
     version: int
     footer: Mapping[str, str] | None = None
-    """What footers tell of the Spark that wrote; by default one of today's calendar."""
+    """What footers contain about the Spark that wrote; by default one of today's calendar."""
 
     def write(
         self,
@@ -148,8 +148,8 @@ class MetadataWriter:
             fault: what goes wrong for an index and a file.
             partitions: partition columns, which version 4 keeps.
         """
-        told = {} if self.version == 0 else {"tableIdentifier": identifier}
-        named = field("obj_name", "string", {"version": self.version, **told})
+        owner = {} if self.version == 0 else {"tableIdentifier": identifier}
+        named = field("obj_name", "string", {"version": self.version, **owner})
         names = [f"{file.path}#{file.modified}" for file in facts.files]
         fields: list[object] = [named]
         columns: dict[str, pa.Array] = {"obj_name": pa.array(names)}
@@ -191,13 +191,13 @@ class MetadataWriter:
 
     def _parameters(self) -> object:
         prefix = "spark.ibm.metaindex" if self.version < 3 else "io.xskipper"
-        told = {
+        parameters = {
             f"{prefix}.index.bloom.fpp": str(_FALSE_POSITIVES),
             f"{prefix}.index.bloom.ndv": str(_ITEMS),
         }
         if self.version >= 3:
-            return told
-        return [f"{name}:{value}" for name, value in told.items()]
+            return parameters
+        return [f"{name}:{value}" for name, value in parameters.items()]
 
     def _column(self, index: IndexOf, kept: Sequence[Kept], data_type: str) -> pa.Array:
         match index.type_name:
@@ -235,8 +235,8 @@ def random_faults(rng: random.Random) -> Callable[[IndexOf, FileFacts], Fault]:
         column, more = chosen[file.path]
 
         def wrong(kept: Kept, data_type: str) -> Kept:
-            said = utf16_order(hidden_nan(kept, data_type), data_type)
-            return more(said, data_type) if column in index.columns else said
+            usual = utf16_order(hidden_nan(kept, data_type), data_type)
+            return more(usual, data_type) if column in index.columns else usual
 
         return wrong
 

@@ -120,7 +120,7 @@ class ProofTable:
 
     @property
     def by_catalog(self) -> bool:
-        """Whether types are the catalog's, for files do not tell them."""
+        """Whether types are the catalog's, for files do not contain them."""
         return self.file_format in ("json", "csv")
 
     def frame(self, spark: SparkSession) -> DataFrame:

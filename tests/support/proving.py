@@ -26,6 +26,6 @@ def sampled(points: Sequence[Point], most: int) -> Sequence[Point]:
 
 
 def show_progress(text: str) -> None:
-    """Say how far a proof is, to who waits for all of it."""
+    """Print how far a proof is, where all of it is shown."""
     if IS_WHOLE:
         print(text.rstrip(), file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Stories over a real API server, told to operators that reach it through a faulty proxy."""
+"""Stories over a real API server, run with operators that reach it through a faulty proxy."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ProxiedStage(OperatorHarness):
         proxy: the cluster, for operators.
         kubeconfig: how operators reach the proxy.
         namespace: where everything is.
-        story: what is to be told.
+        story: what is to be run.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class ProxiedStage(OperatorHarness):
         self.proxy.past = listing.resource_version
 
     async def restart(self) -> None:
-        """The operator ends as one does that is told to, and another begins."""
+        """The operator ends as one that is stopped, and another begins."""
         await self.end()
         await self.begin()
 
@@ -175,7 +175,7 @@ async def proxied_stage(
     Args:
         kubeconfig: how the cluster is reached.
         folder: where a kubeconfig can be written.
-        story: what is to be told.
+        story: what is to be run.
         plan: what goes wrong with which call.
         dies_behind: the number of the write behind which the first operator dies; 0 for none.
     """
@@ -196,7 +196,7 @@ async def proxied_stage(
             await cluster.delete(NAMESPACES, "", namespace, uid=Metadata.of(created).uid)
 
 
-async def told_through_proxy(
+async def run_through_proxy(
     kubeconfig: Path,
     folder: Path,
     story: Story,
@@ -205,11 +205,11 @@ async def told_through_proxy(
     dies_behind: int = 0,
     wanted: Ending | None = None,
 ) -> tuple[Ending, ProxiedStage]:
-    """Tell a story; how it ended, and the stage. See `proxied_stage`.
+    """Run a story; how it ended, and the stage. See `proxied_stage`.
 
     Args:
         wanted: how it ends undisturbed.
     """
     async with proxied_stage(kubeconfig, folder, story, plan, dies_behind) as stage:
-        await story.tell(stage)
+        await story.steps(stage)
         return await stage.come_to(story, wanted), stage

@@ -17,7 +17,7 @@ OPTION = "--quick"
 
 EXAMPLES = 10
 """How many examples of a property are drawn; `make test` draws Hypothesis' hundred, or as many as
-the test says."""
+the test sets."""
 
 _SPARK = ("pyspark", "py4j")
 

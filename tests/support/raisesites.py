@@ -11,7 +11,7 @@ from pathlib import Path
 
 from generation.errorclasses import OPERATOR, PACKAGE, ErrorClass, errors
 
-SAID = ("found", "expected", "hint")
+SHOWN = ("found", "expected", "hint")
 """Arguments of an error that are shown, each in a line of its own."""
 
 
@@ -27,9 +27,9 @@ class Site:
     """The call."""
 
     @property
-    def said(self) -> dict[str, ast.expr]:
+    def shown(self) -> dict[str, ast.expr]:
         """Its arguments that are shown, besides the message."""
-        return {word.arg: word.value for word in self.call.keywords if word.arg in SAID}
+        return {word.arg: word.value for word in self.call.keywords if word.arg in SHOWN}
 
     def fits(self, lines: dict[str, str]) -> bool:
         """Whether a text can come from here: all that is fixed here stands in it.
@@ -37,7 +37,7 @@ class Site:
         Args:
             lines: the message, and what follows each label.
         """
-        fixed = {"message": self.call.args[0], **self.said} if self.call.args else self.said
+        fixed = {"message": self.call.args[0], **self.shown} if self.call.args else self.shown
         return all(
             re.fullmatch(_pattern(value), lines.get(label, ""), re.DOTALL)
             for label, value in fixed.items()

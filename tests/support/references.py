@@ -15,12 +15,12 @@ class Peer:
 
     def __init__(self, command: list[str], log: Path, environment: Mapping[str, str]) -> None:
         self._log = log
-        with log.open("wb") as told:
+        with log.open("wb") as errors:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=told,
+                stderr=errors,
                 text=True,
                 env=environment,
             )

@@ -74,22 +74,22 @@ def live(base: str, shop: Shop, store: ObjectStore) -> dict[str, Any]:
         .orderBy("id")
         .collect()
     )
-    told = [first, again, second, listed, collected]
+    results = [first, again, second, listed, collected]
     return {
         "published": [len(each.document["snapshots"]) for each in (first, again, second)],
         "snapshots": listed.document,
         "garbage": collected.document,
         "files": kept,
         "rows": [list(row) for row in rows],
-        "text": "".join(each.out + each.err for each in told),
+        "text": "".join(each.out + each.err for each in results),
         "staging": exists(spark, f"{folder}data/.staging"),
         "committer": spark.conf.get(next(iter(COMMITTERS))),
     }
 
 
-def _done(told: Told) -> Told:
-    assert told.code == 0, told.err + told.out
-    return told
+def _done(result: Told) -> Told:
+    assert result.code == 0, result.err + result.out
+    return result
 
 
 def main(base: str, folder: Path) -> None:

@@ -33,7 +33,7 @@ def used(base: str, shop: Shop, store: ObjectStore) -> dict[str, Any]:
     spark = SparkSession.Builder().getOrCreate()
     return {
         "as_source": _read_as_source(spark, base, shop, store),
-        "by_column": _told_by_footers(spark, base, store),
+        "by_column": _by_footers(spark, base, store),
         "arranged": _arranged(spark, base, shop),
         "skipped": _skipped(spark, base),
     }
@@ -69,7 +69,7 @@ def _read_as_source(
     }
 
 
-def _told_by_footers(spark: SparkSession, base: str, store: ObjectStore) -> dict[str, Any]:
+def _by_footers(spark: SparkSession, base: str, store: ObjectStore) -> dict[str, Any]:
     """Snapshots of a column, listed without a job once the schema is known."""
     for day in ("2020-01-01", "2020-01-02"):
         put_table(store, f"daily/{day}.parquet", pa.table({"day": [day] * 3, "n": [1, 2, 3]}))
@@ -102,13 +102,13 @@ def _arranged(spark: SparkSession, base: str, shop: Shop) -> dict[str, Any]:
         "snapshotAutoDelete": {"maxOldSnapshots": 1},
     }
     shop.documents.append(raw)
-    told = _done(snaploom("run", "arranged", "-f", shop.write(), "--now", NOW, "-o", "json"))
+    result = _done(snaploom("run", "arranged", "-f", shop.write(), "--now", NOW, "-o", "json"))
     counted = spark.table(table).groupBy("snapshot_epoch").count().orderBy("snapshot_epoch")
     rows = [row[1] for row in counted.collect()]
     spark.sql(f"DROP TABLE {table}")
     published = _done(snaploom("snapshots", f"{base}/arranged/", "-o", "json")).document
     return {
-        "published": len(told.document["snapshots"]),
+        "published": len(result.document["snapshots"]),
         "rows": rows,
         "files": [len(one["files"]) for one in published["snapshots"]],
     }
@@ -133,6 +133,6 @@ def _skipped(spark: SparkSession, base: str) -> dict[str, Any]:
     }
 
 
-def _done(told: Told) -> Told:
-    assert told.code == 0, told.err + told.out
-    return told
+def _done(result: Told) -> Told:
+    assert result.code == 0, result.err + result.out
+    return result

@@ -21,9 +21,9 @@ from support.ports import free_port
 CI = Path(__file__).parents[2] / ".ci"
 BUCKET = "looms"
 ACCESS_KEY = "snaploom-tests"
-SECRET_KEY = "s3cr3t-that-nobody-may-tell"
+SECRET_KEY = "s3cr3t-that-nobody-may-show"
 READY_SECONDS = 120.0
-"""They take less than a second alone; a machine full of other tests takes longer."""
+"""They take less than a second on their own; a machine full of other tests takes longer."""
 
 
 @dataclass(frozen=True)

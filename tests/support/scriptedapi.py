@@ -1,4 +1,4 @@
-"""An API server that answers what it is told to, one answer a request, and remembers requests."""
+"""An API server with scripted answers, one answer a request, which remembers requests."""
 
 from __future__ import annotations
 
@@ -122,12 +122,12 @@ def write_plain_kubeconfig(path: Path, url: str, token: str = "") -> Path:
 
 
 def a_status(code: int, reason: str, message: str = "", **details: Any) -> Raw:
-    """What the API server says of a failure."""
+    """The API server's status of a failure."""
     return {
         "kind": "Status",
         "apiVersion": "v1",
         "status": "Failure",
-        "message": message or f"the server says {reason}",
+        "message": message or f"the server reports {reason}",
         "reason": reason,
         "details": details,
         "code": code,

@@ -184,5 +184,5 @@ class Shop:
         """Times of the snapshots in the manifest; none when there is no folder."""
         if not self.published.exists():
             return []
-        told = snaploom("snapshots", self.published, "-o", "json")
-        return [one["time"] for one in told.document["snapshots"]] if told.code == 0 else []
+        result = snaploom("snapshots", self.published, "-o", "json")
+        return [one["time"] for one in result.document["snapshots"]] if result.code == 0 else []

@@ -1,4 +1,4 @@
-"""Files of values, conditions, and what a plain three-valued evaluator says of them.
+"""Files of values, conditions, and how a plain three-valued evaluator judges them.
 
 The evaluator is the oracle of the property tests: it shares nothing with the code under test but
 the classes of the conditions.
@@ -167,7 +167,7 @@ def index_columns(
 
 
 def built(index: IndexDefinition, content: Sequence[Sequence[Value | None]]) -> dict[str, object]:
-    """The row that the type's builder makes of one file, in batches of two rows."""
+    """The row that the type's builder gives for one file, in batches of two rows."""
     builder = index_type(index.type).builder(index)
     for start in range(0, len(content[0]), 2):
         builder.add(fed(index, [values[start : start + 2] for values in content]))

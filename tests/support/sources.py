@@ -48,7 +48,7 @@ READ_TIME: dict[str, Any] = {"fromReadTime": {}}
 
 
 def files(data_format: str, *globs: object, **settings: Any) -> dict[str, Any]:
-    """The spec of an hdfsLike source; read as one snapshot unless `snapshot` says otherwise."""
+    """The spec of an hdfsLike source; read as one snapshot unless `snapshot` is given."""
     declared = {
         "format": data_format,
         "sourceUriGlobs": [str(glob) for glob in globs],

@@ -1,4 +1,4 @@
-"""A program that starts Spark with some settings, and prints what its web page tells Prometheus."""
+"""A program that starts Spark with some settings, and prints the metrics of its web page."""
 
 import json
 import sys
@@ -14,12 +14,12 @@ def main(settings: dict[str, str], paths: list[str]) -> None:
     spark = builder.getOrCreate()
     spark.range(10).count()
     place = spark.sparkContext.uiWebUrl
-    told = {}
+    pages = {}
     for path in paths:
         with urllib.request.urlopen(f"{place}{path}", timeout=30) as answer:
-            told[path] = answer.read().decode()
+            pages[path] = answer.read().decode()
     spark.stop()
-    sys.stdout.write(json.dumps(told))
+    sys.stdout.write(json.dumps(pages))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What an operator lives through, told the same way over any cluster and with any fault.
+"""What an operator lives through, the same over any cluster and with any fault.
 
-A story says what people do and what is waited for; the stage that it is told on decides which
-cluster that is, what goes wrong, and how time passes. However it was told, it must end the same:
+A story holds what people do and what is waited for; the stage that it runs on decides which
+cluster that is, what goes wrong, and how time passes. However it was run, it must end the same:
 `Ending`.
 """
 
@@ -28,7 +28,7 @@ BEGINNING = "2026-01-01T00:00:00Z"
 
 
 class Stage(Protocol):
-    """Where a story is told; see `OperatorHarness`."""
+    """Where a story runs; see `OperatorHarness`."""
 
     async def apply(self, *declarations: Any) -> None: ...
 
@@ -53,9 +53,9 @@ class Stage(Protocol):
 class Story:
     """One of them."""
 
-    tell: Callable[[Stage], Awaitable[None]]
+    steps: Callable[[Stage], Awaitable[None]]
     script: Callable[[], Script | Chooser]
-    """What becomes of the applications, made anew for each telling."""
+    """What becomes of the applications, made anew for each run of the story."""
     runs: int
     """Applications that it takes, one a run."""
     about: tuple[str, ...] = (WIDE,)
@@ -64,14 +64,14 @@ class Story:
 
 @dataclass(frozen=True)
 class Ending:
-    """How a story ended, without names and times, which differ with every telling."""
+    """How a story ended, without names and times, which differ with every run of it."""
 
     runs: int
     """Applications that were created."""
     names: int
     """Names that they bore."""
-    told: tuple[object, ...]
-    """What the statuses say."""
+    statuses: tuple[object, ...]
+    """Summaries of the statuses."""
 
 
 async def ending(story: Story, stage: Stage, created: list[str]) -> Ending:
@@ -79,14 +79,14 @@ async def ending(story: Story, stage: Stage, created: list[str]) -> Ending:
 
     Args:
         story: the story.
-        stage: where it was told.
+        stage: where it was run.
         created: names of the applications, one for each that was created.
     """
-    told = [_told(await stage.get(identity)) for identity in story.about]
-    return Ending(len(created), len(set(created)), tuple(told))
+    statuses = [_summary(await stage.get(identity)) for identity in story.about]
+    return Ending(len(created), len(set(created)), tuple(statuses))
 
 
-def _told(raw: Raw) -> object:
+def _summary(raw: Raw) -> object:
     if not raw:
         return "gone"
     status = raw["status"]
@@ -105,7 +105,7 @@ def _told(raw: Raw) -> object:
 
 
 def wide(**run: Any) -> list[Raw]:
-    """The usual model, whose output runs as told."""
+    """The usual model, whose output has the given settings of runs."""
     *others, declared = model()
     return [*others, spoilt(declared, "spec.run", run)] if run else [*others, declared]
 
@@ -126,10 +126,10 @@ def _held(script: Script) -> Script:
 
 
 def _fails_first() -> Chooser:
-    """A retry waits from the end that the Report tells of: by the clock of the stories."""
-    told = {"started_at": BEGINNING, "finished_at": BEGINNING}
+    """A retry waits from the end that the Report has: by the clock of the stories."""
+    times = {"started_at": BEGINNING, "finished_at": BEGINNING}
     broken = report(
-        RunPhase.FAILED, reason="SourceNotReadable", message="away", retryable=True, **told
+        RunPhase.FAILED, reason="SourceNotReadable", message="away", retryable=True, **times
     )
     return in_turn(fails(broken), completes())
 

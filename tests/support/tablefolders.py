@@ -41,11 +41,11 @@ def published_in_table(
 
 
 def is_whole(store: ObjectStore) -> bool:
-    """Whether table and log tell the same files, all of which are there."""
+    """Whether table and log list the same files, all of which exist."""
     state = open_folder(store).read()
-    told = {
+    listed = {
         record.partition.partition("=")[2]: [file.path for file in record.files]
         for record in state.snapshots
     }
     there = set(keys(store, "data/"))
-    return told == files_of_table(store) and {f for files in told.values() for f in files} <= there
+    return listed == files_of_table(store) and {f for files in listed.values() for f in files} <= there

@@ -58,7 +58,7 @@ class WebhookProcess:
         wait_until(lambda: self.readiness() == "ok", self.process)
 
     def readiness(self) -> str:
-        """What it says about being ready; empty when it does not answer."""
+        """Its answer about being ready; empty when it does not answer."""
         try:
             url = f"http://{HOST}:{self.health}/readyz"
             with urllib.request.urlopen(url, timeout=5) as answer:
@@ -68,7 +68,7 @@ class WebhookProcess:
         except OSError:
             return ""
 
-    def told(self) -> str:
+    def log_text(self) -> str:
         """What it logged."""
         return (self._folder / "err.txt").read_text()
 
@@ -101,7 +101,7 @@ def webhook_process(
         webhook.kill()
 
 
-def told(kubectl: Kubectl, *arguments: str, stdin: Raw | None = None) -> tuple[int, str]:
+def run_kubectl(kubectl: Kubectl, *arguments: str, stdin: Raw | None = None) -> tuple[int, str]:
     """Exit code of kubectl, and all that it prints."""
     done = subprocess.run(
         [*kubectl.program, *arguments],

@@ -66,7 +66,7 @@ class Asker:
             return response.status, await response.text()
 
     async def readiness(self) -> str:
-        """What it says about being ready."""
+        """Its answer about being ready."""
         return (await self.text(self.ports.health, "/readyz"))[1].strip()
 
     async def until_ready(self) -> None:

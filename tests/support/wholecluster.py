@@ -50,7 +50,7 @@ class WholeCluster:
     volumes: Path | None = None
     """Where volumes of the only node are; None for a cluster that provides volumes itself."""
     spark_conf: Mapping[str, str] = field(default_factory=dict)
-    """What Spark must be told there."""
+    """Spark's settings there."""
 
     @property
     def release(self) -> Release:

@@ -1,6 +1,6 @@
 """`make cluster-demo`: the whole way on a cluster of this machine, as a person would go it.
 
-With KEEP=1 it stays until Ctrl-C, for whoever wants to look around.
+With KEEP=1 it stays until Ctrl-C, for inspection.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def main() -> None:
 def _go(whole: WholeCluster, stages: Stages) -> None:
     flights = Flights(whole)
     whole.create_namespaces(NAMESPACE, flights.namespace)
-    _tell("helm install snaploom charts/snaploom --namespace snaploom-system ...")
+    _print_command("helm install snaploom charts/snaploom --namespace snaploom-system ...")
     with stages.stage("chart installed"):
         whole.install(whole.values(flights.namespace))
     print(whole.cluster.kubectl("get", "pods", "--namespace", NAMESPACE))
-    _tell("kubectl apply -f examples/cluster/flights -f examples/flights")
+    _print_command("kubectl apply -f examples/cluster/flights -f examples/flights")
     with stages.stage("data copied into a volume"):
         flights.open_console()
         flights.copy_in(flights.sources(FOLDER / "data", MONTHS))
@@ -63,16 +63,16 @@ def _go(whole: WholeCluster, stages: Stages) -> None:
     with stages.stage("webhook ready"):
         whole.await_webhook()
     for command in (("get", "snaploom"), ("get", "sparkapplications"), ("get", "pods")):
-        _tell(f"kubectl {' '.join(command)}")
+        _print_command(f"kubectl {' '.join(command)}")
         print(flights.kubectl(*command))
-    _tell("snaploom status flights-wide")
+    _print_command("snaploom status flights-wide")
     print(flights.snaploom("status", "flights-wide"))
-    _tell(f"kubectl exec --stdin console -- python3 - < {EXAMPLE.name}/query.py")
+    _print_command(f"kubectl exec --stdin console -- python3 - < {EXAMPLE.name}/query.py")
     with stages.stage("query"):
         print(flights.python(EXAMPLE / "query.py"))
     with stages.stage("next snapshot"):
         flights.copy_in(flights.sources(FOLDER / "data", MONTHS + 1))
-        _tell(f"snaploom trigger {OUTPUT}")
+        _print_command(f"snaploom trigger {OUTPUT}")
         print(flights.snaploom("trigger", OUTPUT))
         flights.wait(OUTPUT, f"jsonpath={{.status.snapshotCount}}={MONTHS + 1}")
     print(flights.kubectl("get", "snaploom"))
@@ -93,7 +93,7 @@ def _stay(whole: WholeCluster) -> None:
         time.sleep(1)
 
 
-def _tell(command: str) -> None:
+def _print_command(command: str) -> None:
     print(f"\n$ {command}", flush=True)
 
 

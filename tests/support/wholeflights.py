@@ -99,12 +99,12 @@ class Flights:
         """Wait as a person would.
 
         Raises:
-            NotAsExpected: it did not come; with what the cluster tells.
+            NotAsExpected: it did not come; with the state of the cluster.
         """
         try:
             self.kubectl("wait", resource, f"--for={condition}", PATIENCE)
         except KubectlFailed as failure:
-            raise NotAsExpected(f"{failure.stderr}\n{self.told()}") from failure
+            raise NotAsExpected(f"{failure.stderr}\n{self.diagnostics()}") from failure
 
     def await_end_of_run(self, resource: str) -> None:
         """Wait until the run of a resource that is under way, or its last one, has ended.
@@ -120,7 +120,7 @@ class Flights:
         patch = json.dumps({"spec": spec})
         self.kubectl("patch", resource, "--type=merge", "--patch", patch)
 
-    def told(self) -> str:
+    def diagnostics(self) -> str:
         """All that helps to find out why something is not as expected."""
         system = ("--namespace", self.whole.release.namespace)
         asked: Sequence[tuple[str, ...]] = (

@@ -110,11 +110,11 @@ def write_part(
     columns: Mapping[str, pa.Array],
     footer: Mapping[str, str] | None = None,
 ) -> None:
-    """One part file; `footer` replaces what tells the Spark that wrote."""
+    """One part file; `footer` replaces the version of the Spark that wrote."""
     folder.mkdir(parents=True, exist_ok=True)
     schema = json.dumps({"type": "struct", "fields": list(fields)})
-    told = {"org.apache.spark.version": "3.2.1"} if footer is None else footer
-    table = pa.table(dict(columns)).replace_schema_metadata({ROW_METADATA: schema, **told})
+    version = {"org.apache.spark.version": "3.2.1"} if footer is None else footer
+    table = pa.table(dict(columns)).replace_schema_metadata({ROW_METADATA: schema, **version})
     sink = io.BytesIO()
     pq.write_table(table, sink, use_deprecated_int96_timestamps=True, store_schema=True)
     (folder / name).write_bytes(sink.getvalue())
@@ -163,11 +163,11 @@ def java_bounds(minimum: bytes, maximum: bytes) -> bytes:
     return java_object(described, maximum + minimum)
 
 
-def java_set(values: Sequence[bytes], told: int | None = None) -> bytes:
+def java_set(values: Sequence[bytes], stated: int | None = None) -> bytes:
     """A version 0 value list: Scala 2.11's hash set, which counts its elements."""
     fields = [("L", "values", "Lscala/collection/mutable/HashSet;")]
     described = java_class(f"{OLD_PACKAGE}.ValueListMetaData", fields)
-    count = len(values) if told is None else told
+    count = len(values) if stated is None else stated
     block = struct.pack(">iii?", 450, count, 5, False)
     content = b"\x77" + bytes([len(block)]) + block + b"".join(values) + b"\x78"
     hash_set = b"\x73" + java_class("scala.collection.mutable.HashSet", flags=3) + content

@@ -23,7 +23,7 @@ from support.webhookprocess import (
     await_asked,
     await_text,
     configuration,
-    told,
+    run_kubectl,
     webhook_process,
 )
 from support.webhooks import HOST, asking, install
@@ -107,7 +107,7 @@ def test_a_deletion_of_what_is_used_passes_with_a_warning(
     for raw in model():
         assert applied(control_plane.kubectl, place, raw)[0] == 0
     until_unwarned(control_plane, place, output())
-    code, text = told(
+    code, text = run_kubectl(
         control_plane.kubectl, "delete", "datasource", "customer", "--namespace", place
     )
     assert code == 0
@@ -119,7 +119,7 @@ def test_an_object_that_is_being_deleted_loses_its_finalizer(
 ) -> None:
     """Even where it is wrong by itself, as what was there before the webhook may be."""
     kubectl = control_plane.kubectl
-    told(kubectl, "delete", "validatingwebhookconfiguration", place)
+    run_kubectl(kubectl, "delete", "validatingwebhookconfiguration", place)
     held = spoilt(WRONG, "metadata.finalizers", ["snaploom.io/finalizer"])
     await_text(lambda: applied(kubectl, place, held)[1], "wrong created")
     with asked_about(control_plane, place, webhook.port, authority):
@@ -168,15 +168,15 @@ async def test_a_new_certificate_under_load_costs_no_request(
     issued = authority.issue(HOST)
     with webhook_process(tmp_path / "process", control_plane.kubeconfig, issued) as webhook:
         raw = configuration(namespace, namespace, webhook.port, both, "Fail")
-        told(control_plane.kubectl, "apply", "-f", "-", stdin=raw)
+        run_kubectl(control_plane.kubectl, "apply", "-f", "-", stdin=raw)
         await_asked(control_plane, namespace)
         try:
             failed, done = await load_while_renewed(control_plane, namespace, webhook, other)
         finally:
-            told(control_plane.kubectl, "delete", "validatingwebhookconfiguration", namespace)
+            run_kubectl(control_plane.kubectl, "delete", "validatingwebhookconfiguration", namespace)
         assert failed == []
         assert done > 100
-        assert webhook.told().count("certificate in use") >= 4
+        assert webhook.log_text().count("certificate in use") >= 4
         assert webhook.end() == 0
 
 
@@ -208,7 +208,7 @@ async def load_while_renewed(
             install(other.issue(HOST, f"number{number}"), webhook.certificates)
             wanted = number + 2
             await asyncio.to_thread(
-                await_text, lambda: str(webhook.told().count("certificate in use")), str(wanted)
+                await_text, lambda: str(webhook.log_text().count("certificate in use")), str(wanted)
             )
         before = done
         while done < max(before + 20, 120):
@@ -332,7 +332,7 @@ async def test_the_certificate_is_kept_in_a_real_cluster(
             again = kubectl.get("validatingwebhookconfiguration", namespace)
             assert again["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"]
     finally:
-        told(kubectl, "delete", "validatingwebhookconfiguration", namespace)
+        run_kubectl(kubectl, "delete", "validatingwebhookconfiguration", namespace)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""Many hostile folders and every door, in a process of their own with bounds on memory and time.
+"""Many hostile folders and every operation, in a process of their own with limits.
 
-`python -m support.hostile.folderbatch WORK SEED COUNT ADDRESS` prints a line for each door that an
-enemy's folder broke, and at the end how many were tried.
+`python -m support.hostile.folderbatch WORK SEED COUNT ADDRESS` prints a line for each operation that
+an enemy's folder broke, and at the end how many were tried.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
-from support.hostile.folderdoors import CHANGING, LOOKING, Broken, Door, Place, enter
+from support.hostile.folderdoors import CHANGING, LOOKING, Broken, Operation, Place, enter
 from support.hostile.foldermutations import Mutation, Outside, mutations
 from support.hostile.goodfolder import declarations, good_folder
 from support.proving import IS_WHOLE
 
 MEMORY = 2**30
-"""Bytes that all doors together may take beyond what the process had before: half of what the
+"""Bytes that all operations together may take beyond what the process had before: half of what the
 largest legal documents need."""
 LOOKED_AT = len(LOOKING) if IS_WHOLE else 3
-"""Doors that change nothing, of those at each folder; all have their turn."""
+"""Operations that change nothing, of those at each folder; all have their turn."""
 SECONDS = 30
-"""For one door, on a busy machine; a pipe or /dev/zero would take for ever."""
+"""For one operation, on a busy machine; a pipe or /dev/zero would take for ever."""
 
 
 def main() -> None:
@@ -54,22 +54,22 @@ def _try_all(good: Path, place: Place, mutation: Mutation, number: int) -> int:
     _fresh(good, place.folder)
     mutation.apply(place.folder)
     broken = 0
-    for name, door in (*_turned(LOOKING, number)[:LOOKED_AT], *_turned(CHANGING, number)):
+    for name, operation in (*_turned(LOOKING, number)[:LOOKED_AT], *_turned(CHANGING, number)):
         signal.alarm(SECONDS)
         try:
-            enter(door, place)
+            enter(operation, place)
         except Broken as error:
-            broken += _tell(mutation, name, str(error))
-        except Exception:  # noqa: BLE001  (any is a fault that is told)
-            broken += _tell(mutation, name, traceback.format_exc())
+            broken += _report(mutation, name, str(error))
+        except Exception:  # noqa: BLE001  (any is a fault that is printed)
+            broken += _report(mutation, name, traceback.format_exc())
         finally:
             signal.alarm(0)
     return broken
 
 
-def _turned(doors: Mapping[str, Door], number: int) -> list[tuple[str, Door]]:
-    """Doors in their order, from another one on for each number."""
-    listed = list(doors.items())
+def _turned(operations: Mapping[str, Operation], number: int) -> list[tuple[str, Operation]]:
+    """Operations in their order, from another one on for each number."""
+    listed = list(operations.items())
     first = number % len(listed)
     return listed[first:] + listed[:first]
 
@@ -80,16 +80,16 @@ def _fresh(good: Path, folder: Path) -> None:
     shutil.copytree(good, folder)
 
 
-def _tell(mutation: Mutation, door: str, fault: str) -> int:
-    print(f"BROKEN {door} at {mutation.name!a}: {fault!a}", flush=True)
+def _report(mutation: Mutation, operation: str, fault: str) -> int:
+    print(f"BROKEN {operation} at {mutation.name!a}: {fault!a}", flush=True)
     return 1
 
 
 def _warm_up(good: Path, place: Place) -> None:
-    """Load all that the doors import, so that it does not count as theirs."""
+    """Load all that the operations import, so that it does not count as theirs."""
     _fresh(good, place.folder)
-    for door in (*LOOKING.values(), *CHANGING.values()):
-        enter(door, place)
+    for operation in (*LOOKING.values(), *CHANGING.values()):
+        enter(operation, place)
 
 
 def _limit_memory() -> None:

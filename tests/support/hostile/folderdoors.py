@@ -36,17 +36,17 @@ _RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\ud800-\udfff]|^forged line
 
 @dataclass(frozen=True)
 class Place:
-    """A hostile folder, and declarations of the output that it says to be of."""
+    """A hostile folder, and declarations of the output that it claims to be of."""
 
     folder: Path
     declarations: Path
 
 
-Door = Callable[[Place], object]
+Operation = Callable[[Place], object]
 
 
 class Broken(AssertionError):
-    """A door that an enemy's folder broke."""
+    """An operation that an enemy's folder broke."""
 
 
 def command(*arguments: str) -> None:
@@ -54,11 +54,11 @@ def command(*arguments: str) -> None:
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = run_command(arguments)
-    told = out.getvalue() + err.getvalue()
-    if code not in (0, 1, 2) or "internal error" in told or "Traceback" in told:
-        raise Broken(f"{arguments[0]} ended with {code}: {told[-2000:]}")
-    if found := _RAW.search(told):
-        raise Broken(f"{arguments[0]} printed {found[0]!r}: {told[-2000:]!r}")
+    printed = out.getvalue() + err.getvalue()
+    if code not in (0, 1, 2) or "internal error" in printed or "Traceback" in printed:
+        raise Broken(f"{arguments[0]} ended with {code}: {printed[-2000:]}")
+    if found := _RAW.search(printed):
+        raise Broken(f"{arguments[0]} printed {found[0]!r}: {printed[-2000:]!r}")
 
 
 def begin_run(place: Place) -> None:
@@ -99,7 +99,7 @@ def remove(place: Place) -> None:
     remove_folder(store, FolderOwner(IDENTITY.output, "", ""), a_run(start=now()))
 
 
-LOOKING: Mapping[str, Door] = {
+LOOKING: Mapping[str, Operation] = {
     "snapshots": lambda place: command("snapshots", str(place.folder)),
     "files": lambda place: command("files", str(place.folder)),
     "snapshots -o json": lambda place: command("snapshots", str(place.folder), "-o", "json"),
@@ -113,9 +113,9 @@ LOOKING: Mapping[str, Door] = {
     "schema": lambda place: reader.schema(str(place.folder)),
     "absences": lambda place: reader.absences(str(place.folder)),
 }
-"""Doors that change nothing."""
+"""Operations that change nothing."""
 
-CHANGING: Mapping[str, Door] = {
+CHANGING: Mapping[str, Operation] = {
     "run": begin_run,
     "retention": retain,
     "gc": lambda place: command("gc", str(place.folder), "--grace", "0s", "--below-reader-grace"),
@@ -124,17 +124,17 @@ CHANGING: Mapping[str, Door] = {
     ),
     "delete": remove,
 }
-"""Doors that write or remove."""
+"""Operations that write or remove."""
 
 
-def enter(door: Door, place: Place) -> None:
-    """Try a door; it opens, or says in one error of ours why not.
+def enter(operation: Operation, place: Place) -> None:
+    """Try an operation; it succeeds, or reports in one error of ours why not.
 
     Raises:
         Broken: it did something else.
     """
     try:
-        door(place)
+        operation(place)
     except SnaploomError as error:
         if found := _RAW.search(str(error)):
             raise Broken(f"{found[0]!r} in {str(error)!r}") from error

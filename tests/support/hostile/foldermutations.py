@@ -223,8 +223,8 @@ def _value(chance: random.Random, good: Path, file: str, outside: Outside) -> Mu
         if file.startswith("metadata/listing/"):
             head = {"sha256": content_hash(lines[1])}
         lines[0] = json.dumps(head).encode()
-    told = f"value {file} {'.'.join(map(str, place))} = {str(value)[:40]!r}"
-    return Mutation(told, lambda root: _write(root / file, b"\n".join(lines)))
+    description = f"value {file} {'.'.join(map(str, place))} = {str(value)[:40]!r}"
+    return Mutation(description, lambda root: _write(root / file, b"\n".join(lines)))
 
 
 def _places(raw: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -313,7 +313,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _again(root: Path, count: int) -> None:
-    """Claims without end, and a checkpoint that says that they are more."""
+    """Claims without end, and a checkpoint that claims even more."""
     for number in range(count):
         append(root, {"action": "claim", "scope": f"s{number}", "seconds": 1})
 

@@ -1,4 +1,4 @@
-"""A program with a session of Spark that tells who could speak to it; run by tests.
+"""A program with a session of Spark that reports who could connect to it; run by tests.
 
 `python gateway.py REPORT`, or as the application of `spark-submit`.
 """
@@ -59,7 +59,7 @@ def main(report: Path) -> None:
     assert gateway is not None
     java = int(gateway.jvm.java.lang.ProcessHandle.current().pid())
     token = gateway.gateway_parameters.auth_token
-    told = {
+    facts = {
         "listening": listened_at(java),
         "version": str(gateway.jvm.java.lang.System.getProperty("java.version")),
         "answer": answer_without_token(gateway.gateway_parameters.port),
@@ -67,7 +67,7 @@ def main(report: Path) -> None:
         "isInArguments": seen_in_arguments(token),
         "isInSettings": any(token in value for _, value in spark.sparkContext.getConf().getAll()),
     }
-    report.write_text(json.dumps(told))
+    report.write_text(json.dumps(facts))
     spark.stop()
 
 

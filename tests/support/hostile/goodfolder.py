@@ -42,9 +42,9 @@ LONG_AGO = 1_000_000_000
 
 
 def parquet(schema: str = SCHEMA, rows: int = 3) -> bytes:
-    """A file of Parquet whose footer tells a schema as Spark's would."""
-    told = {b"org.apache.spark.sql.parquet.row.metadata": schema.encode()}
-    table = pa.table({"a": pa.array(range(rows), pa.int64())}).replace_schema_metadata(told)
+    """A file of Parquet whose footer has a schema as Spark's would."""
+    metadata = {b"org.apache.spark.sql.parquet.row.metadata": schema.encode()}
+    table = pa.table({"a": pa.array(range(rows), pa.int64())}).replace_schema_metadata(metadata)
     stream = BytesIO()
     pq.write_table(table, stream)
     return stream.getvalue()

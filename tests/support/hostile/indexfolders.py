@@ -1,4 +1,4 @@
-"""Folders of skipping indexes: good ones, and what an enemy makes of them.
+"""Folders of skipping indexes: good ones, and what an enemy derives from them.
 
 A mutation is a name and a function that changes a folder in place. Those of bytes and of JSON are
 drawn from a seed; those that are known to be dangerous are written out.
@@ -209,7 +209,7 @@ def _of_bytes(chance: random.Random, number: int) -> Mutation:
 def _flipped(chance: random.Random, data: bytes) -> bytes:
     found = bytearray(data)
     for _ in range(chance.choice([1, 1, 2, 8, 64])):
-        # Footers are where most can be said; half of all flips go there.
+        # Footers have the most meaning; half of all flips go there.
         at = chance.randrange(len(found)) if chance.random() < 0.5 else -chance.randrange(1, 1200)
         found[at % len(found)] ^= 1 << chance.randrange(8)
     return bytes(found)
@@ -486,7 +486,7 @@ _STATES: dict[str, Change] = {
 
 
 def _rewritten(change: Callable[[pa.Table], pa.Table], **options: object) -> Change:
-    """Write a segment anew, with its footer's key kept and its number of rows told."""
+    """Write a segment anew, with its footer's key kept and its number of rows stated."""
 
     def apply(place: Place) -> None:
         path = place.segment

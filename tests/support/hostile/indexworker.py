@@ -113,7 +113,7 @@ def _outcome(act: Callable[[Path], str], folder: Path) -> dict[str, object]:
         ended = "too slow"
     except SnaploomError as error:
         ended = f"error: {type(error).__name__}"
-    except BaseException as error:  # noqa: BLE001 - what must not happen is told
+    except BaseException as error:  # noqa: BLE001 - what must not happen is reported
         place = traceback.extract_tb(error.__traceback__)[-1]
         ended = (
             f"CRASH {type(error).__name__}: {str(error)[:200]} at {place.filename}:{place.lineno}"
@@ -127,14 +127,14 @@ def _command(act: Callable[[str, Path], int]) -> Callable[[Path], str]:
     """A command of the command line, from its function on."""
 
     def run(folder: Path) -> str:
-        told = io.StringIO()
+        printed = io.StringIO()
         base = str(folder / "base")
-        with redirect_stdout(told), redirect_stderr(told):
+        with redirect_stdout(printed), redirect_stderr(printed):
             try:
                 code = act(base, folder)
             except SnaploomError as error:
                 code = show_failure(error, ["index"])
-        text = told.getvalue()
+        text = printed.getvalue()
         if "canary" in text:
             return "CRASH a canary was read"
         if "\x1b" in text or "\u202e" in text:

@@ -1,4 +1,4 @@
-"""The doors through which a text of SQL comes into a job, each as the code behind it."""
+"""The entry points through which SQL text enters a job, each as the code behind it."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from snaploom.sparkgate.gate import SqlPlace, checked_statement
 
 STATEMENT = SqlPlace(None, None, StatementInvalid, "one SELECT, of listed functions")
 
-Door = Callable[[str], object]
+EntryPoint = Callable[[str], object]
 
 
 @dataclass(frozen=True)
 class SqlDoors:
-    """Every door, over a source `src` with the columns `value` and `id`."""
+    """Every entry point, over a source `src` with the columns `value` and `id`."""
 
     spark: SparkSession
     target: SparkTarget
     """Files with these columns and the partition column `p`."""
 
     @property
-    def of_expressions(self) -> dict[str, Door]:
-        """Doors of expressions, by their names in the table of attacks."""
+    def of_expressions(self) -> dict[str, EntryPoint]:
+        """Entry points of expressions, by their names in the table of attacks."""
         return {
             "transformer": self.transformer,
             "joinKey": self.join_key,
@@ -48,8 +48,8 @@ class SqlDoors:
         }
 
     @property
-    def of_queries(self) -> dict[str, Door]:
-        """Doors of queries, by their names in the table of attacks."""
+    def of_queries(self) -> dict[str, EntryPoint]:
+        """Entry points of queries, by their names in the table of attacks."""
         return {
             "dataQuery": self.data_query,
             "snapshotQuery": self.snapshot_query,
@@ -112,17 +112,17 @@ class SqlDoors:
 
 
 def sql_doors(spark: SparkSession, folder: Path) -> SqlDoors:
-    """The doors, with files to index below a folder."""
+    """The entry points, with files to index below a folder."""
     place = str(folder / "indexed")
     rows = spark.createDataFrame([("a", 1, 1)], "value string, id int, p int")
     rows.write.partitionBy("p").parquet(place)
     return SqlDoors(spark, open_path(spark, place, "parquet"))
 
 
-def refusal(door: Door, text: str) -> Exception | None:
-    """The error with which a door, or Spark behind it, refuses a text; None when it passes."""
+def refusal(entry: EntryPoint, text: str) -> Exception | None:
+    """The error with which an entry point, or Spark, refuses a text; None when it passes."""
     try:
-        door(text)
+        entry(text)
     except (SnaploomError, AnalysisException) as error:
         return error
     return None
@@ -133,8 +133,8 @@ def as_query(expression: str) -> str:
     return f"select {expression} as x from src"
 
 
-def through(doors: SqlDoors, door: str, expression: str) -> Exception | None:
-    """How a door refuses an expression, in a query where it takes queries."""
-    if door in doors.of_expressions:
-        return refusal(doors.of_expressions[door], expression)
-    return refusal(doors.of_queries[door], as_query(expression))
+def through(entries: SqlDoors, entry: str, expression: str) -> Exception | None:
+    """How an entry point refuses an expression, in a query where it takes queries."""
+    if entry in entries.of_expressions:
+        return refusal(entries.of_expressions[entry], expression)
+    return refusal(entries.of_queries[entry], as_query(expression))

@@ -27,7 +27,7 @@ class Listener:
 
 @contextmanager
 def listening() -> Iterator[Listener]:
-    """A listener; whoever connects is closed upon at once."""
+    """A listener; each connection is closed at once."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         listener = Listener(server.getsockname()[1])
         thread = threading.Thread(target=_hear, args=(server, listener), daemon=True)

@@ -24,7 +24,7 @@ class RawConnection:
         await self.writer.drain()
 
     async def answer(self) -> bytes:
-        """All that comes until the other side closes, or says nothing more for a moment."""
+        """All that comes until the other side closes, or sends nothing more for a moment."""
         async with asyncio.timeout(PATIENCE):
             try:
                 return await self.reader.readuntil(b"\r\n\r\n")

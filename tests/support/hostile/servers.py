@@ -64,7 +64,7 @@ def serving(answer: Answer) -> Iterator[Server]:
 
 
 def redirecting(to: str, status: int = 307) -> Answer:
-    """Sends whoever asks elsewhere."""
+    """Redirects every request elsewhere."""
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(status)

@@ -76,8 +76,8 @@ DOORS: dict[str, tuple[Callable[[str], Raw], str]] = {
     "index where": (lambda part: _index(where=part), "spec.where"),
     DATABASE: (_table, "spec.jdbc.tablePredicates[0]"),
 }  # fmt: skip
-"""By door: the resource around a part, and the path of the field."""
-SPARK_DOORS = tuple(door for door in DOORS if door != DATABASE)
+"""By field: the resource around a part, and the path of the field."""
+SPARK_DOORS = tuple(field for field in DOORS if field != DATABASE)
 """Those whose text Spark evaluates; a database has functions and rules of its own."""
 
 OTHERS: tuple[Raw, ...] = (files("customer"), files("a"), files("b"))

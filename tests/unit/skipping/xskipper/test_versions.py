@@ -96,7 +96,7 @@ def test_version_0_has_java_objects_and_names_the_table_with_each_index(
     [
         pytest.param(java_bounds(java_int(1), java_string("x")), "several types", id="mixed"),
         pytest.param(java_bounds(java_int(1), b"\x70"), "one bound", id="half"),
-        pytest.param(java_set([java_int(1)], told=2), "no bounds", id="another class"),
+        pytest.param(java_set([java_int(1)], stated=2), "no bounds", id="another class"),
         pytest.param(b"\xac\xed\x00\x05\x73\x72\x00\x05ab", "early", id="cut"),
         pytest.param(b"", "early", id="empty"),
     ],
@@ -123,7 +123,7 @@ def test_set_with_another_count_is_unknown(tmp_path: Path) -> None:
         "part-0.parquet",
         [field("obj_name", "string"), field("x_minmax_1", java_type("V"), identified)],
         of_bounds(
-            [java_set([java_int(1)], told=2), java_set([java_int(3)])],
+            [java_set([java_int(1)], stated=2), java_set([java_int(3)])],
             ["/a#1", "/b#1"],
             pa.binary(),
         ),
