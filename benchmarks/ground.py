@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from support.auditing import AuditedControlPlane
+from support.auditlog import AuditedControlPlane
 from support.operatorprocess import WORKS, OperatorProcess
 from support.sparkcrds import install_spark_crds
 

@@ -35,7 +35,9 @@ def test_every_rule_of_people_is_listed() -> None:
         if "app.kubernetes.io/component" not in each["metadata"]["labels"]
     }
     documented = {rule.names[0].split("`")[1]: [as_documented(rule)] for rule in rules_of_people()}
-    assert documented == {role: [rendered(rule) for rule in rules] for role, rules in of_people.items()}
+    assert documented == {
+        role: [rendered(rule) for rule in rules] for role, rules in of_people.items()
+    }
 
 
 def test_no_rule_lacks_a_reason() -> None:

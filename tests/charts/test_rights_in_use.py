@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from kubernetes.client import ApiClient, Configuration, CoordinationV1Api, CoreV1Api
 from kubernetes.config import load_kube_config
-from support.auditing import Asked, AuditedControlPlane
+from support.auditlog import Asked, AuditedControlPlane
 from support.chart import NAMESPACE, Raw
 from support.cluster import Cluster as AnyCluster
 from support.clusters import a_config_map, a_transformer, until

@@ -62,9 +62,7 @@ def test_what_was_built_is_found_without_go(tmp_path, bin_folder, environment):
 
 
 @pytest.mark.parametrize("version", [None, "1.19.8"])
-def test_missing_or_old_go_is_reported_with_what_to_do(
-    tmp_path, bin_folder, environment, version
-):
+def test_missing_or_old_go_is_reported_with_what_to_do(tmp_path, bin_folder, environment, version):
     if version is not None:
         put_go(bin_folder, tmp_path / "log", version)
     builder = start(environment)

@@ -64,8 +64,8 @@ RUN_ELSEWHERE = {
 HOW_TO_RUN_BY = {
     "argo-cd.md": "tests/argo_cd applies these files beside Argo CD's own controllers",
     "flux.md": "tests/gitops/test_folder.py looks at the folder; there is no Flux here",
-    "install.md": "tests/charts/test_installing.py and test_plain_manifests.py, but for the marks "
-    "that an older Helm needs",
+    "install.md": "tests/charts/test_installation.py and test_plain_manifests.py, but for the "
+    "marks that an older Helm needs",
     "lineage.md": "by none: an upgrade as that of upgrade.md, with values of its own",
     "run-a-local-cluster.md": "tests/cluster/test_command.py starts it, and applies an example",
     "run-a-real-cluster.md": "tests/whole_way goes that way on a node of its own",

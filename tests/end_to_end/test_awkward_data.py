@@ -8,14 +8,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from support.shop import CUSTOMERS, FIRST_DAY, ORDERS, SECOND_DAY, Shop, Told, write_rows
+from support.shop import CUSTOMERS, FIRST_DAY, ORDERS, SECOND_DAY, CommandResult, Shop, write_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 NOISE = ("Traceback", "Exception", ".scala", "SQLSTATE", "Py4J", "WARN", "internal error")
 
 
-def assert_one_error(told: Told, *texts: str) -> None:
+def assert_one_error(told: CommandResult, *texts: str) -> None:
     assert told.code == 1, told.err
     for text in ("found:", "expected:", "fix:"):
         assert told.err.count(f"  {text}") == 1, told.err

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from support.declarations import complex_, document, simple
-from support.shop import Shop, Told, day_source, same_key, snaploom, wide
+from support.shop import CommandResult, Shop, day_source, same_key, snaploom, wide
 
 
-def headings(told: Told) -> list[str]:
+def headings(told: CommandResult) -> list[str]:
     return [line for line in told.err.splitlines() if line.startswith("error ")]
 
 
-def assert_one_error(told: Told, code: str, *texts: str) -> None:
+def assert_one_error(told: CommandResult, code: str, *texts: str) -> None:
     """One error that says where, what was found, what was expected and what to do."""
     assert told.code == 2, told.err
     assert [line.split()[1] for line in headings(told)] == [code], told.err

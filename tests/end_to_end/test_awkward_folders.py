@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from support.disks import read_only, small_disk
-from support.shop import ORDERS, SECOND_DAY, Shop, Told, snaploom
+from support.shop import ORDERS, SECOND_DAY, CommandResult, Shop, snaploom
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 NOISE = ("Traceback", "Exception", ".scala", "SQLSTATE", "Py4J", "WARN", "internal error")
 
 
-def assert_one_error(told: Told, *texts: str) -> None:
+def assert_one_error(told: CommandResult, *texts: str) -> None:
     assert told.code == 1, told.err
     for text in ("found:", "expected:", "fix:"):
         assert told.err.count(f"  {text}") == 1, told.err

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.shop import Shop, Told, snaploom
+from support.shop import CommandResult, Shop, snaploom
 
 
-def assert_refused(told: Told, code: int, *texts: str) -> None:
+def assert_refused(told: CommandResult, code: int, *texts: str) -> None:
     assert told.code == code, told.err
     assert told.err.startswith(("error ", "warning "))
     for text in texts:

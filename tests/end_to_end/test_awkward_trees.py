@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.shop import ORDERS, SECOND_DAY, Shop, Told, day_source, same_key, wide
+from support.shop import ORDERS, SECOND_DAY, CommandResult, Shop, day_source, same_key, wide
 
 TIME = r"20\d\d-"
 
@@ -150,7 +150,7 @@ def test_the_contract_of_the_report(spark: object, tmp_path: Path) -> None:
     shop = Shop(tmp_path).with_data()
     shop.day("orders", ORDERS, SECOND_DAY)
     shop.other(snapshot={"snapshotMissingMode": "SKIP_WARN"})
-    told: Told = shop.run("-o", "json")
+    told: CommandResult = shop.run("-o", "json")
     assert told.code == 0, told.err
     report = told.document
     (published,), (skipped,) = report["snapshots"], report["skipped"]

@@ -14,8 +14,8 @@ from support.shop import (
     FIRST_DAY,
     ORDERS,
     SECOND_DAY,
+    CommandResult,
     Shop,
-    Told,
     day_source,
     same_key,
     snaploom,
@@ -36,12 +36,12 @@ def rows(shop: Shop) -> list[dict[str, Any]]:
     return sorted(listed, key=lambda row: row["data"]["order_id"])
 
 
-def join_of(told: Told) -> dict[str, Any]:
+def join_of(told: CommandResult) -> dict[str, Any]:
     (snapshot,) = told.document["snapshots"]
     return snapshot["joins"][0]
 
 
-def done(told: Told) -> Told:
+def done(told: CommandResult) -> CommandResult:
     assert told.code == 0, told.err
     return told
 
@@ -80,7 +80,7 @@ def test_text_that_is_no_number_is_a_null_key(tmp_path: Path) -> None:
 MODES = ["CONTINUE_IGNORE", "CONTINUE_WARN", "SKIP_IGNORE", "SKIP_WARN"]
 
 
-def assert_mode(shop: Shop, told: Told, mode: str, reason: str) -> None:
+def assert_mode(shop: Shop, told: CommandResult, mode: str, reason: str) -> None:
     """The second day's row of the truth table, in log, Report and manifest."""
     report = told.document
     assert ("warning" in told.err) is mode.endswith("WARN"), told.err

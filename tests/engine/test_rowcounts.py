@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from support.weaving import Loom, Woven, same_key, weave_into
+from support.smallmodels import Loom, Woven, same_key, weave_into
 
 from snaploom.engine.rowcounts import null_key_warnings
 from snaploom.errors import RowsMultiplied

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 import pytest
 from support.controllerobjects import stored
 from support.declarations import Raw, document
-from support.hostile.sqldoors import DATABASE, DOORS, OTHERS, SPARK_DOORS
+from support.hostile.sqlfields import DATABASE, OTHERS, SPARK_FIELDS, SQL_FIELDS
 from support.reviews import a_review, store_of
 
 from snaploom.models.times import EpochNanos
@@ -56,7 +56,7 @@ class Never:
 
 
 def body(door: str, part: str, namespace: str = "team") -> bytes:
-    return json.dumps(a_review(DOORS[door][0](part), namespace=namespace)).encode()
+    return json.dumps(a_review(SQL_FIELDS[door][0](part), namespace=namespace)).encode()
 
 
 def selecting(pattern: str, namespace: str = "team") -> bytes:
@@ -80,7 +80,7 @@ async def stuck_workers(seconds: float) -> AsyncIterator[TextWorkers]:
         await made.close()
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("door", SQL_FIELDS)
 async def test_a_text_that_never_ends_is_denied_in_every_field(door: str) -> None:
     part = "hang(1)" if door not in ("check", "index where", DATABASE) else "hang(1) > 0"
     async with stuck_workers(0.5) as workers, judging(workers) as judge:
@@ -122,7 +122,7 @@ async def test_regexes_of_one_namespace_delay_no_other() -> None:
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("door", SQL_FIELDS)
 async def test_short_nested_calls_are_judged_at_once_in_every_field(door: str) -> None:
     workers = TextWorkers()
     async with judging(workers) as judge:
@@ -131,7 +131,7 @@ async def test_short_nested_calls_are_judged_at_once_in_every_field(door: str) -
     await workers.close()
 
 
-@pytest.mark.parametrize("door", SPARK_DOORS)
+@pytest.mark.parametrize("door", SPARK_FIELDS)
 async def test_a_crash_of_the_parser_is_a_denial_in_every_field(door: str) -> None:
     workers = TextWorkers()
     async with judging(workers) as judge:
@@ -173,7 +173,7 @@ async def test_the_operator_judges_nothing_in_its_own_process(
 ) -> None:
     monkeypatch.setattr("snaploom.planning.sqlgate.facts.facts_of", refuse)
     monkeypatch.setattr("snaploom.planning.judging.regexlist.size_of", refuse)
-    raws: list[Raw] = [*OTHERS, DOORS["transformer expression"][0]("value + 1")]
+    raws: list[Raw] = [*OTHERS, SQL_FIELDS["transformer expression"][0]("value + 1")]
     store = store_of(raws)
     workers, woken = TextWorkers(), asyncio.Event()
     gatherer = Gatherer(store, lambda: EpochNanos(0), workers, lambda ref: woken.set())
@@ -186,7 +186,7 @@ async def test_the_operator_judges_nothing_in_its_own_process(
 
 
 async def test_no_look_of_the_operator_waits_for_a_verdict() -> None:
-    raws = [stored(DOORS[door][0]("hang(1)")) for door in DOORS]
+    raws = [stored(SQL_FIELDS[door][0]("hang(1)")) for door in SQL_FIELDS]
     gatherer = Gatherer(store_of(raws), lambda: EpochNanos(0), Never(), lambda ref: None)
     looks = [gatherer.observe(ref_of(raw)) for raw in raws]
     async with asyncio.timeout(20):

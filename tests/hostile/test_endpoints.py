@@ -19,8 +19,8 @@ from support.hostile.servers import (
     dripping,
     dripping_body,
     endless,
+    json_answer,
     redirecting,
-    saying,
     serving,
 )
 from support.opensearches import a_definition, options_of
@@ -157,7 +157,7 @@ def test_a_name_is_judged_by_what_it_resolves_to(
 
 
 def test_a_name_that_changes_its_mind_is_resolved_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(saying({})) as server:
+    with serving(json_answer({})) as server:
         asked = resolving(monkeypatch, ["127.0.0.1"], ["169.254.169.254"])
         with connect("rebinding.example", server.port, 5, EndpointRules()) as connection:
             assert connection.getpeername()[0] == "127.0.0.1"
@@ -167,7 +167,7 @@ def test_a_name_that_changes_its_mind_is_resolved_once(monkeypatch: pytest.Monke
 
 
 def test_of_several_addresses_only_allowed_ones_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(saying({})) as server:
+    with serving(json_answer({})) as server:
         resolving(monkeypatch, ["169.254.169.254", "127.0.0.1"])
         with connect("both.example", server.port, 5, EndpointRules()) as connection:
             assert connection.getpeername()[0] == "127.0.0.1"
@@ -234,7 +234,7 @@ def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 @CLIENTS
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_no_redirect_is_followed(ask: Callable[[Server], None], status: int) -> None:
-    with serving(saying({})) as elsewhere:
+    with serving(json_answer({})) as elsewhere:
         with serving(redirecting(f"{elsewhere.url}/stolen", status)) as server:
             with pytest.raises(ENDED):
                 ask(server)
@@ -273,13 +273,13 @@ def test_an_answer_that_drips_is_not_waited_for(
 def test_an_answer_of_another_form_is_one_error(
     ask: Callable[[Server], None], document: bytes
 ) -> None:
-    with serving(saying(document)) as server, pytest.raises(SkippingError) as raised:
+    with serving(json_answer(document)) as server, pytest.raises(SkippingError) as raised:
         ask(server)
     assert "t0ken" not in str(raised.value)
 
 
 def test_a_job_asks_no_server_of_its_own_pod(monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(saying({})) as server:
+    with serving(json_answer({})) as server:
         monkeypatch.setenv(ALLOW_VARIABLE, "{}")
         with pytest.raises(IndexNotPossible, match="connected to") as raised:
             of_opensearch(server)
@@ -360,7 +360,7 @@ def a_hit(number: int, **own: object) -> object:
 )
 def test_documents_of_another_form_leave_the_index_unused(hits: list[object]) -> None:
     shards = {"x": {"settings": {"index": {"number_of_shards": "1"}}}}
-    with serving(saying({**shards, **a_page(*hits)})) as server:  # type: ignore[dict-item]
+    with serving(json_answer({**shards, **a_page(*hits)})) as server:  # type: ignore[dict-item]
         options = replace(options_of(server.port), scroll_size=100)
         client = OpenSearchClient(options)
         with while_somebody_waits(), client, pytest.raises(SkippingError):
@@ -371,14 +371,14 @@ def test_documents_of_another_form_leave_the_index_unused(hits: list[object]) ->
 @pytest.mark.parametrize("shards", ["1000000000", "0", "-1", "x", None, [], "9" * 5000])
 def test_a_number_of_shards_that_no_index_has_is_refused(shards: object) -> None:
     document = {"x": {"settings": {"index": {"number_of_shards": shards}}}}
-    with serving(saying(document)) as server:
+    with serving(json_answer(document)) as server:
         client = OpenSearchClient(options_of(server.port))
         with while_somebody_waits(), client, pytest.raises(SkippingError):
             client.shards("x")
 
 
 def test_removed_paths_end_with_the_first_document_that_is_not_there() -> None:
-    with serving(saying({"found": False}, 404)) as server:
+    with serving(json_answer({"found": False}, 404)) as server:
         with while_somebody_waits(), OpenSearchClient(options_of(server.port)) as client:
             store = OpenSearchIndexStore(client, "flint_t_skipping_index")
             segment = Segment("gone-1", 1 << 40, 0, removed=True)

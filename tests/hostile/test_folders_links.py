@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from support.folders import a_folder, a_run, a_target, agrees, now, published
-from support.hostile.folderdoors import command
-from support.proving import IS_WHOLE
+from support.hostile.folderoperations import command
+from support.proofscope import IS_WHOLE
 
 from snaploom.errors import NotAPlainFile, ObjectTooLarge, SnaploomError
 from snaploom.storage.foldercheck import check_files

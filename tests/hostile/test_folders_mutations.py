@@ -17,7 +17,6 @@ from pathlib import Path
 
 import pytest
 from support.folders import a_run
-from support.hostile.folderdoors import CHANGING, LOOKING, Place, enter
 from support.hostile.foldermutations import (
     Outside,
     append,
@@ -25,8 +24,9 @@ from support.hostile.foldermutations import (
     foreign_type,
     mutations,
 )
+from support.hostile.folderoperations import CHANGING, LOOKING, Place, enter
 from support.hostile.goodfolder import LONG_AGO, declarations, good_folder
-from support.proving import IS_WHOLE
+from support.proofscope import IS_WHOLE
 
 from snaploom.storage.folder import open_folder
 from snaploom.storage.stores import open_store

@@ -14,7 +14,7 @@ from support.hostile.foldermutations import (
     with_schema,
 )
 from support.hostile.goodfolder import good_folder, parquet
-from support.shop import Told, snaploom
+from support.shop import CommandResult, snaploom
 
 from snaploom import reader
 from snaploom.engine.schemadocument import schema_of
@@ -57,7 +57,7 @@ def linked(folder: Path, canaries: Path) -> Path:
     return path
 
 
-def checked(folder: Path) -> Told:
+def checked(folder: Path) -> CommandResult:
     return snaploom("check", str(folder), "-o", "json")
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from support.badapi import FaultyCluster
 from support.declarations import Raw, model
 from support.fakecluster import FakeCluster
+from support.faultycluster import FaultyCluster
 from support.operatorharness import NAMESPACE, FakeHarness, is_ready
 
 from snaploom_operator.cluster.apiresources import CONFIG_MAPS, OURS, SPARK_APPLICATIONS

@@ -7,7 +7,7 @@ from re import _parser
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from support.proving import IS_WHOLE
+from support.proofscope import IS_WHOLE
 
 from snaploom.planning.regexes import RegexError, regex
 

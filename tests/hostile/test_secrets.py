@@ -16,7 +16,7 @@ from support.hostile.canaries import places_of_canaries, watching_arguments
 from support.hostile.failingsources import FailingSources
 from support.mariadbserver import MariaDb
 from support.postgresserver import Postgres
-from support.proving import IS_WHOLE
+from support.proofscope import IS_WHOLE
 from support.s3servers import S3Server
 
 from snaploom.jobs import submit

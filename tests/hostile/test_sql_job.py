@@ -20,7 +20,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
-from support.hostile.jobsqldoors import SqlDoors, refusal, sql_doors, through
+from support.hostile.jobsqlentries import SqlEntries, refusal, sql_entries, through
 
 import snaploom
 from snaploom.errors import SourceSchemaInvalid
@@ -45,8 +45,8 @@ SOURCES = Path(snaploom.__file__).parent
 
 
 @pytest.fixture(scope="module")
-def doors(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SqlDoors:
-    return sql_doors(spark, tmp_path_factory.mktemp("doors"))
+def doors(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SqlEntries:
+    return sql_entries(spark, tmp_path_factory.mktemp("doors"))
 
 
 @dataclass
@@ -211,14 +211,14 @@ CRASHES = {
 
 @pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
 @pytest.mark.parametrize("attacks", [JAVA, COMMENTS], ids=["java", "comments"])
-def test_no_door_leads_to_java(doors: SqlDoors, door: str, attacks: dict[str, str]) -> None:
+def test_no_door_leads_to_java(doors: SqlEntries, door: str, attacks: dict[str, str]) -> None:
     passed = [name for name, text in attacks.items() if through(doors, door, text) is None]
     assert passed == []
 
 
 @pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
 def test_no_door_leads_to_a_file_or_to_the_network(
-    doors: SqlDoors, listener: Listener, door: str
+    doors: SqlEntries, listener: Listener, door: str
 ) -> None:
     attacks = {name: text.format(url=listener.url) for name, text in REACH.items()}
     passed = [name for name, text in attacks.items() if through(doors, door, text) is None]
@@ -227,7 +227,7 @@ def test_no_door_leads_to_a_file_or_to_the_network(
 
 @pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
 def test_no_door_takes_options_that_are_not_on_the_list(
-    doors: SqlDoors, listener: Listener, door: str
+    doors: SqlEntries, listener: Listener, door: str
 ) -> None:
     attacks = {name: text.format(url=listener.url) for name, text in OPTIONS.items()}
     passed = [name for name, text in attacks.items() if through(doors, door, text) is None]
@@ -236,7 +236,7 @@ def test_no_door_takes_options_that_are_not_on_the_list(
 
 @pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
 def test_no_door_imports_the_module_of_a_type(
-    doors: SqlDoors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, door: str
+    doors: SqlEntries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, door: str
 ) -> None:
     """PySpark imports the module of a user-defined type, and older ones unpickle its class."""
     (tmp_path / "canary_of_a_type.py").write_text("")
@@ -254,7 +254,7 @@ def test_no_door_imports_the_module_of_a_type(
 
 
 @pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
-def test_types_of_spark_s_own_pass_as_text(doors: SqlDoors, door: str) -> None:
+def test_types_of_spark_s_own_pass_as_text(doors: SqlEntries, door: str) -> None:
     field = '{"name":"a","type":"integer","nullable":true,"metadata":{}}'
     types = (
         "'a INT'", "'array<struct<`{a}`: int>>'", "schema_of_json('[{\"a\": 1}]')",
@@ -264,7 +264,7 @@ def test_types_of_spark_s_own_pass_as_text(doors: SqlDoors, door: str) -> None:
     assert [str(through(doors, door, text)) for text in texts] == ["None"] * len(texts)
 
 
-def test_an_expression_reads_no_other_column_by_a_lambda(doors: SqlDoors) -> None:
+def test_an_expression_reads_no_other_column_by_a_lambda(doors: SqlEntries) -> None:
     with pytest.raises(SourceSchemaInvalid, match="only value may be read here"):
         doors.transformer("transform(array(1), x -> transform(array(2), y -> x + y + id))[0]")
     inner = "transform(array('b'), x -> transform(array('c'), y -> concat(value, x, Y))[0])[0]"
@@ -298,13 +298,13 @@ def secret(spark: SparkSession) -> Iterator[None]:
 
 @pytest.mark.usefixtures("secret")
 @pytest.mark.parametrize("door", [*EXPRESSIONS, "dataQuery", "snapshotQuery"])
-def test_no_door_reads_what_is_not_declared(doors: SqlDoors, door: str) -> None:
+def test_no_door_reads_what_is_not_declared(doors: SqlEntries, door: str) -> None:
     passed = [name for name, text in RELATIONS.items() if through(doors, door, text) is None]
     assert passed == []
 
 
 @pytest.mark.usefixtures("secret")
-def test_a_statement_of_a_person_reads_tables_and_nothing_else(doors: SqlDoors) -> None:
+def test_a_statement_of_a_person_reads_tables_and_nothing_else(doors: SqlEntries) -> None:
     commands = ("drop table src", "create table t as select 1", "set a = 1", "add jar '/x.jar'")
     assert through(doors, "statement", RELATIONS["a table"]) is None
     assert [text for text in commands if refusal(doors.statement, text) is None] == []
@@ -312,7 +312,7 @@ def test_a_statement_of_a_person_reads_tables_and_nothing_else(doors: SqlDoors) 
 
 
 @pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
-def test_no_door_replaces_variables(spark: SparkSession, doors: SqlDoors, door: str) -> None:
+def test_no_door_replaces_variables(spark: SparkSession, doors: SqlEntries, door: str) -> None:
     spark.conf.set("spark.sql.variable.substitute", "true")
     try:
         passed = [name for name, text in VARIABLES.items() if through(doors, door, text) is None]
@@ -322,7 +322,7 @@ def test_no_door_replaces_variables(spark: SparkSession, doors: SqlDoors, door: 
 
 
 @pytest.mark.parametrize("door", EXPRESSIONS)
-def test_no_expression_makes_rows(doors: SqlDoors, door: str) -> None:
+def test_no_expression_makes_rows(doors: SqlEntries, door: str) -> None:
     passed = [n for n, text in TABLE_FUNCTIONS.items() if through(doors, door, text) is None]
     assert passed == []
 
@@ -334,7 +334,7 @@ def test_no_expression_makes_rows(doors: SqlDoors, door: str) -> None:
      "reflect('a', 'b')", "src lateral view reflect('a', 'b') t as y", "nosuch(table(src))"],
 )  # fmt: skip
 def test_no_query_reads_a_table_function_that_is_not_on_the_list(
-    doors: SqlDoors, door: str, table: str
+    doors: SqlEntries, door: str, table: str
 ) -> None:
     assert refusal(doors.of_queries[door], f"select * from {table}") is not None
 
@@ -351,7 +351,7 @@ def functions_of_users(spark: SparkSession) -> Iterator[None]:
 
 @pytest.mark.usefixtures("functions_of_users")
 @pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
-def test_no_door_calls_a_function_that_somebody_made(doors: SqlDoors, door: str) -> None:
+def test_no_door_calls_a_function_that_somebody_made(doors: SqlEntries, door: str) -> None:
     for text in ("mine(value)", "session.mine(value)", "somebodys.mine(value)"):
         refused = through(doors, door, text)
         assert refused is not None
@@ -359,13 +359,13 @@ def test_no_door_calls_a_function_that_somebody_made(doors: SqlDoors, door: str)
 
 
 @pytest.mark.usefixtures("functions_of_users")
-def test_a_name_on_the_list_means_spark_s_function_or_is_refused(doors: SqlDoors) -> None:
+def test_a_name_on_the_list_means_spark_s_function_or_is_refused(doors: SqlEntries) -> None:
     with suppress(SourceSchemaInvalid):
         assert doors.data_query("select initcap(value) from src") == ["A"]
 
 
 def test_what_a_frame_comes_to_is_judged_whatever_its_text_was(
-    spark: SparkSession, doors: SqlDoors
+    spark: SparkSession, doors: SqlEntries
 ) -> None:
     source = doors.source
     made = {
@@ -382,7 +382,7 @@ def test_what_a_frame_comes_to_is_judged_whatever_its_text_was(
 
 @pytest.mark.usefixtures("functions_of_users")
 def test_an_administrator_allows_functions_and_options_one_by_one(
-    spark: SparkSession, doors: SqlDoors
+    spark: SparkSession, doors: SqlEntries
 ) -> None:
     java = "reflect('java.lang.Math', 'abs', -1)"
     allow = Allowances(functions=("mine", "reflect"), options=(f"xml.{XSD}",))
@@ -416,7 +416,7 @@ def test_a_refusal_names_the_place_and_the_list(
 @pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
 @pytest.mark.parametrize("attacks", [NESTING, CRASHES], ids=["nesting", "crashes"])
 def test_no_door_takes_what_breaks_a_parser(
-    doors: SqlDoors, door: str, attacks: dict[str, str]
+    doors: SqlEntries, door: str, attacks: dict[str, str]
 ) -> None:
     passed = [name for name, text in attacks.items() if through(doors, door, text) is None]
     assert passed == []

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import udf
 from support.declarations import parsed
-from support.hostile.sqldoors import COLUMN, DATABASE, DOORS, OTHERS
+from support.hostile.sqlfields import COLUMN, DATABASE, OTHERS, SQL_FIELDS
 
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.finding import Finding
@@ -41,11 +41,11 @@ CLOCK = {
 }  # fmt: skip
 STABLE = ("unix_timestamp('2020-01-01')", "DATE 'epoch'", "'now'", "DATE '2020-01-01'")
 BY_COMPARISON = "a = 'today'", "a < concat('n', 'ow')", "a IN ('now', '2020-01-01')"
-ROW_DOORS = tuple(door for door in DOORS if door not in (DATABASE, "check", "index where"))
+ROW_DOORS = tuple(door for door in SQL_FIELDS if door not in (DATABASE, "check", "index where"))
 
 
 def findings(door: str, part: str) -> list[Finding]:
-    resource, path = DOORS[door]
+    resource, path = SQL_FIELDS[door]
     found = validate([*parsed([resource(part)]), *parsed(list(OTHERS))])
     return [one for one in found if one.path == path and one.code in ("SL156", "SL157", "SL147")]
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot.parser import Parser
 from support.declarations import parsed
-from support.hostile.sqldoors import COLUMN, DATABASE, DOORS, OTHERS, SPARK_DOORS
+from support.hostile.sqlfields import COLUMN, DATABASE, OTHERS, SPARK_FIELDS, SQL_FIELDS
 
 from snaploom.models.finding import Finding
 from snaploom.planning.sqlgate import bounded, facts
@@ -65,7 +65,7 @@ LEGAL = {
 
 
 def findings(door: str, part: str) -> list[Finding]:
-    resource, path = DOORS[door]
+    resource, path = SQL_FIELDS[door]
     found = validate([*parsed([resource(part)]), *parsed(list(OTHERS))])
     return [finding for finding in found if finding.is_error and finding.path == path]
 
@@ -74,7 +74,7 @@ def findings(door: str, part: str) -> list[Finding]:
     ("door", "attack"),
     [
         (door, attack)
-        for door in DOORS
+        for door in SQL_FIELDS
         for attack in ATTACKS
         if door != DATABASE or len(ATTACKS[attack]) < 4096  # the schema takes no longer one
     ],
@@ -87,7 +87,7 @@ def test_a_hostile_text_is_refused_in_every_field(door: str, attack: str) -> Non
 
 
 @pytest.mark.parametrize("part", LEGAL.values(), ids=list(LEGAL))
-@pytest.mark.parametrize("door", SPARK_DOORS)
+@pytest.mark.parametrize("door", SPARK_FIELDS)
 def test_a_legal_text_stays_legal_in_every_field(door: str, part: str) -> None:
     wrapped = f"({part}\n) is not null" if door in ("check", "index where") else part
     assert [finding.message for finding in findings(door, wrapped)] == []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from support.shop import ORDERS, SECOND_DAY, Shop, Told, snaploom
+from support.shop import ORDERS, SECOND_DAY, CommandResult, Shop, snaploom
 
 pytestmark = pytest.mark.spark
 
@@ -30,12 +30,12 @@ def folder(published: Shop, tmp_path: Path) -> Path:
     return Path(shutil.copytree(published.published, tmp_path / "wide"))
 
 
-def kinds(told: Told) -> list[str]:
+def kinds(told: CommandResult) -> list[str]:
     assert told.code == int(bool(told.document["faults"]))
     return [fault["kind"] for fault in told.document["faults"]]
 
 
-def checked(folder: Path, *options: object) -> Told:
+def checked(folder: Path, *options: object) -> CommandResult:
     return snaploom("check", folder, "-o", "json", *options)
 
 

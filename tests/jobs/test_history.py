@@ -200,7 +200,7 @@ def test_run_removes_files_of_what_an_earlier_one_deleted_and_tells_it(
         woven = loom.weave(spark, at=f"2024-01-{number:02d}T12:00:00Z")
         monkeypatch.undo()
         assert (woven.report.phase, loom.live_days()) == (RunPhase.SUCCEEDED, [number])
-        told.append((woven.report.collected, len(woven.told(FilesCollected))))
+        told.append((woven.report.collected, len(woven.events_of(FilesCollected))))
     dead = loom.state().tombstones
     first = sum(file.bytes for one in dead[:2] for file in one.files)
     assert told == [

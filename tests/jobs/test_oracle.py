@@ -17,7 +17,7 @@ from support.oracle import outcomes
 from support.oracledeclarations import woven
 from support.oraclegenerated import world_of
 from support.oracleworld import Outcome
-from support.proving import sampled
+from support.proofscope import sampled
 
 SEEDS = range(400)
 """Of worlds."""

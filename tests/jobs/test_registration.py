@@ -74,7 +74,7 @@ def test_table_of_somebody_else_is_left_alone_and_publication_stands(spark, loom
     woven = loom.weave(spark)
     assert woven.outcomes == {1: "PUBLISHED", 2: "PUBLISHED"}
     assert woven.report.registered is None
-    assert any("not made for this output" in event.message for event in woven.told(Warned))
+    assert any("not made for this output" in event.message for event in woven.events_of(Warned))
     assert spark.table(TABLE).columns == ["id"]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from support.shop import FIRST_DAY, NOW, ORDERS, SECOND_DAY, Shop, Told, snaploom
+from support.shop import FIRST_DAY, NOW, ORDERS, SECOND_DAY, CommandResult, Shop, snaploom
 
 from snaploom.reader import read
 
@@ -22,12 +22,12 @@ def shop(spark, tmp_path: Path) -> Shop:
     return Shop(tmp_path).with_data()
 
 
-def restated(shop: Shop, *options: object, day: str = FIRST_DAY) -> Told:
+def restated(shop: Shop, *options: object, day: str = FIRST_DAY) -> CommandResult:
     when = ("--time", f"{day}T00:00:00Z", "--now", NOW)
     return snaploom("restate", "wide", "-f", shop.write(), *when, *options)
 
 
-def backfilled(shop: Shop, first: str, end: str, *options: object) -> Told:
+def backfilled(shop: Shop, first: str, end: str, *options: object) -> CommandResult:
     span = ("--from", f"{first}T00:00:00Z", "--to", f"{end}T00:00:00Z", "--now", NOW)
     return snaploom("backfill", "wide", "-f", shop.write(), *span, *options)
 

@@ -33,7 +33,7 @@ def loom(tmp_path: Path) -> Loom:
 
 
 def published_days(woven: Woven) -> list[str]:
-    return [event.report.time[:10] for event in woven.told(SnapshotPublished)]
+    return [event.report.time[:10] for event in woven.events_of(SnapshotPublished)]
 
 
 def everything(folder: Path) -> dict[str, int]:
@@ -48,14 +48,14 @@ def test_backlog_is_worked_off_in_the_order_asked_for(spark, loom, mode, order) 
     loom.folder["snapshotCatchupMode"] = mode
     woven = loom.weave(spark)
     assert published_days(woven) == [f"2024-01-{day:02d}" for day in order]
-    assert [event.number for event in woven.told(SnapshotStarted)] == [1, 2, 3]
+    assert [event.number for event in woven.events_of(SnapshotStarted)] == [1, 2, 3]
     assert woven.report.phase is RunPhase.SUCCEEDED
     assert woven.report.manifest.sequence == loom.state().changed_at
 
 
 def test_each_snapshot_is_told_as_it_is_published(spark, loom) -> None:
     woven = loom.weave(spark)
-    told = woven.told(ManifestRead)
+    told = woven.events_of(ManifestRead)
     assert [each.count for each in told] == [1, 2, 3]
     assert [each.newest.time[:10] for each in told] == published_days(woven)
     assert told[-1].manifest.sequence == woven.report.manifest.sequence
@@ -83,7 +83,7 @@ def test_null_keys_beyond_the_ratio_are_told_and_counted(spark, loom) -> None:
     woven = loom.weave(spark)
     told = "`customer`: 1 of 2 rows have a NULL join key (50.0%; warnNullKeyRatio is 0.5)"
     assert [snapshot.warnings for snapshot in woven.report.snapshots] == [(told,), (), ()]
-    assert [event.message for event in woven.told(Warned)] == [f"2024-01-01T00:00:00Z: {told}"]
+    assert [event.message for event in woven.events_of(Warned)] == [f"2024-01-01T00:00:00Z: {told}"]
     assert [record.joins[0].null_keys for record in loom.state().snapshots] == [1, 1, 0]
     assert [record.warnings for record in loom.state().snapshots] == [(told,), (), ()]
 
@@ -203,7 +203,7 @@ def test_mode_error_publishes_nothing_for_the_snapshot(spark, loom, family) -> N
     assert woven.report.phase is RunPhase.FAILED
     assert woven.outcomes[2] == family.lower()
     assert 2 not in (loom.live_days() if loom.out.exists() else [])
-    failures = [e for e in woven.told(SnapshotLeftOut) if e.is_failure]
+    failures = [e for e in woven.events_of(SnapshotLeftOut) if e.is_failure]
     assert [e.outcome.reason.value for e in failures] == [family]
 
 
@@ -221,7 +221,7 @@ def test_mode_continue_leaves_the_source_out(spark, loom, family, mode) -> None:
     assert [r.excluded for r in loom.state().snapshots] == [
         s.excluded for s in woven.report.snapshots
     ]
-    warnings = [event.message for event in woven.told(Warned)]
+    warnings = [event.message for event in woven.events_of(Warned)]
     assert bool(warnings) == (mode == "CONTINUE_WARN")
     assert all("customer" in warning for warning in warnings)
     frame = snaploom.read(spark, loom.uri, at="2024-01-02T00:00:00Z")
@@ -237,6 +237,6 @@ def test_mode_skip_leaves_the_snapshot_out(spark, loom, family, mode) -> None:
     assert woven.report.phase is RunPhase.SUCCEEDED
     assert woven.outcomes == {1: "PUBLISHED", 2: family}
     assert loom.live_days() == [1]
-    assert [e.outcome.reason for e in woven.told(SnapshotLeftOut)] == [SnapshotReason(family)]
-    assert bool(woven.told(Warned)) == (mode == "SKIP_WARN")
+    assert [e.outcome.reason for e in woven.events_of(SnapshotLeftOut)] == [SnapshotReason(family)]
+    assert bool(woven.events_of(Warned)) == (mode == "SKIP_WARN")
     assert loom.is_clean()

@@ -49,7 +49,7 @@ def test_run_that_finds_another_at_work_leaves_its_snapshots_to_it(spark, loom, 
     lease.take(lease.read(), OTHER, 30)
     woven = loom.weave(spark, lease=shared(lease), terms=HASTY)
     report = woven.report
-    assert woven.told(LeaseAwaited) == [LeaseAwaited(OTHER)]
+    assert woven.events_of(LeaseAwaited) == [LeaseAwaited(OTHER)]
     assert woven.outcomes == {1: "LEASE_HELD", 2: "LEASE_HELD"}
     assert (report.phase, report.reason) == (RunPhase.FAILED, "LeaseNotObtained")
     assert (report.retryable, report_exit_code(report)) == (True, 4)

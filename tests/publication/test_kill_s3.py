@@ -15,17 +15,17 @@ from support.folders import DAY, a_folder, a_run, day, keys, now, published
 from support.processes import (
     DEADLINE,
     SPAWN,
+    answers_of_racing,
     collect_once,
     exit_code,
     publish_many,
     publish_once,
     replace_many,
     replace_once,
-    told_by_racing,
     work_a_day,
     work_and_be_killed,
 )
-from support.proving import IS_WHOLE
+from support.proofscope import IS_WHOLE
 from support.s3servers import BUCKET, S3Server, environment_of
 
 from snaploom.models.times import EpochNanos
@@ -109,7 +109,7 @@ def test_collection_after_a_killed_one_finishes(bucket: str, point: CrashPoint) 
 
 def test_processes_that_publish_the_same_snapshots_publish_each_once(bucket: str) -> None:
     numbers = list(range(5))
-    told = told_by_racing(publish_many, bucket, numbers, RACERS)
+    told = answers_of_racing(publish_many, bucket, numbers, RACERS)
     folder = open_again(bucket)
     state = folder.log.read()
     winners = {number: state.live[day(number)].run_id for number in numbers}
@@ -124,7 +124,7 @@ def test_processes_that_replace_the_same_versions_replace_each_once(bucket: str)
     numbers = list(range(2))
     for number in numbers:
         published(open_again(bucket), number)
-    told = told_by_racing(replace_many, bucket, numbers, RACERS)
+    told = answers_of_racing(replace_many, bucket, numbers, RACERS)
     folder = open_again(bucket)
     state = folder.log.read()
     assert sorted(number for number, _, has_won in told if has_won) == numbers

@@ -37,7 +37,7 @@ from support.modelcheck import (
     Seen,
     is_quiet,
 )
-from support.proving import IS_WHOLE
+from support.proofscope import IS_WHOLE
 
 from snaploom.errors import ObjectNotFound, RunRevoked
 from snaploom.models.common import TimeOffset

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.folders import IDENTITY, SETTINGS, a_folder, a_run, day, files_on_disk, now, published
-from support.shop import Told, snaploom
+from support.shop import CommandResult, snaploom
 
 from snaploom.models.common import TimeOffset
 from snaploom.storage.checkpoints import format_checkpoint, parse_checkpoint
@@ -42,7 +42,7 @@ def with_a_deleted_snapshot(store: ObjectStore, grace: TimeOffset | None) -> Non
     folder.log.commit(tombstone)
 
 
-def collected(store: ObjectStore, *arguments: str) -> Told:
+def collected(store: ObjectStore, *arguments: str) -> CommandResult:
     return snaploom("gc", store.uri.removeprefix("file://"), *arguments)
 
 

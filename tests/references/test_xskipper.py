@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from support.enabling import last
+from support.indexeddata import last
 from support.keyservices import MemoryKeyService
 from support.references import Peer
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 from strategies import model_data
-from support.observing import NOW, RUN, UID, an_index, an_output, at
+from support.observations import NOW, RUN, UID, an_index, an_output, at
 
 from snaploom.models.base import ApiModel
 from snaploom.models.finding import Finding, Severity

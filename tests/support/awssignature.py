@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, unquote
 
-from support.frontdoor import Request
+from support.guardedproxy import Request
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 CLOCK_SKEW = timedelta(minutes=5)

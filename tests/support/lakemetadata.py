@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from support.indexdoors import Lake
+from support.indexinterfaces import Lake
 from support.proofjava import java_min_max, java_value_list
 from support.xskipperfiles import (
     array_of,

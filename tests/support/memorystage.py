@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import yaml
-from support.badapi import FaultyCluster, Plan, nothing
 from support.fakecluster import FakeCluster
+from support.faultycluster import FaultyCluster, Plan, nothing
 from support.faultystore import Killed
 from support.jobdouble import JobDouble
 from support.operatorharness import FakeHarness, Predicate

@@ -138,7 +138,9 @@ def _arrow(table: Table) -> pa.Table:
         ],
     }
     metadata = {"org.apache.spark.sql.parquet.row.metadata": json.dumps(spark_schema)}
-    return pa.Table.from_pylist(list(table.rows), pa.schema(fields)).replace_schema_metadata(metadata)
+    return pa.Table.from_pylist(list(table.rows), pa.schema(fields)).replace_schema_metadata(
+        metadata
+    )
 
 
 def _files(name: str, source: Source, place: Path) -> Raw:

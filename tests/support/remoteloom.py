@@ -18,7 +18,16 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 from support.remoteuse import used
 from support.s3servers import installed
-from support.shop import CUSTOMERS, FIRST_DAY, ORDERS, SECOND_DAY, Rows, Shop, Told, snaploom
+from support.shop import (
+    CUSTOMERS,
+    FIRST_DAY,
+    ORDERS,
+    SECOND_DAY,
+    CommandResult,
+    Rows,
+    Shop,
+    snaploom,
+)
 
 from snaploom.engine.committers import COMMITTERS
 from snaploom.engine.sources.files import exists
@@ -87,7 +96,7 @@ def live(base: str, shop: Shop, store: ObjectStore) -> dict[str, Any]:
     }
 
 
-def _done(result: Told) -> Told:
+def _done(result: CommandResult) -> CommandResult:
     assert result.code == 0, result.err + result.out
     return result
 

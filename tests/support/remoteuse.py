@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql import SparkSession
-from support.shop import NOW, ORDERS, Shop, Told, snaploom
+from support.shop import NOW, ORDERS, CommandResult, Shop, snaploom
 from support.sources import by_field, files, reader, rows_at
 
 from snaploom import skipping
@@ -133,6 +133,6 @@ def _skipped(spark: SparkSession, base: str) -> dict[str, Any]:
     }
 
 
-def _done(result: Told) -> Told:
+def _done(result: CommandResult) -> CommandResult:
     assert result.code == 0, result.err + result.out
     return result

@@ -13,8 +13,8 @@ from pyspark.sql import Row
 HERE = Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parents[1]))
 
+from support.smallmodels import Loom, same_key, weave_into  # noqa: E402
 from support.sparksession import make_session  # noqa: E402
-from support.weaving import Loom, same_key, weave_into  # noqa: E402
 
 
 def main(folder: Path) -> None:

@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from support.observing import NOW, SETTINGS, a_report, an_output
+from support.observations import NOW, SETTINGS, a_report, an_output
 
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentPhase

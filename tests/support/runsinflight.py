@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.observing import RUN, SETTINGS, an_output, current_of, observing
+from support.observations import RUN, SETTINGS, an_output, current_of, observing
 
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentPhase, CurrentRun

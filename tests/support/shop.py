@@ -37,7 +37,7 @@ CUSTOMERS: Rows = (
 
 
 @dataclass(frozen=True)
-class Told:
+class CommandResult:
     """How a command ended, and what it printed."""
 
     code: int
@@ -50,12 +50,12 @@ class Told:
         return json.loads(self.out)
 
 
-def snaploom(*arguments: object) -> Told:
+def snaploom(*arguments: object) -> CommandResult:
     """Run the command line in this process."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = run_command([str(argument) for argument in arguments])
-    return Told(code, out.getvalue(), err.getvalue())
+    return CommandResult(code, out.getvalue(), err.getvalue())
 
 
 def write_rows(path: Path, rows: Rows | pa.Table) -> Path:
@@ -163,13 +163,13 @@ class Shop:
         self.model.write_text(text, "utf-8")
         return self.model
 
-    def validate(self, *options: object) -> Told:
+    def validate(self, *options: object) -> CommandResult:
         return snaploom("validate", self.write(), *options)
 
-    def plan(self, *options: object) -> Told:
+    def plan(self, *options: object) -> CommandResult:
         return snaploom("plan", "wide", "-f", self.write(), "--now", NOW, *options)
 
-    def run(self, *options: object) -> Told:
+    def run(self, *options: object) -> CommandResult:
         return snaploom("run", "wide", "-f", self.write(), "--now", NOW, *options)
 
     def data_files(self) -> list[str]:

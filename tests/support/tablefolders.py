@@ -48,4 +48,6 @@ def is_whole(store: ObjectStore) -> bool:
         for record in state.snapshots
     }
     there = set(keys(store, "data/"))
-    return listed == files_of_table(store) and {f for files in listed.values() for f in files} <= there
+    return (
+        listed == files_of_table(store) and {f for files in listed.values() for f in files} <= there
+    )

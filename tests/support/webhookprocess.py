@@ -116,7 +116,7 @@ def run_kubectl(kubectl: Kubectl, *arguments: str, stdin: Raw | None = None) -> 
 
 def applied(kubectl: Kubectl, namespace: str, raw: Raw, *more: str) -> tuple[int, str]:
     """What kubectl prints when one object is applied."""
-    return told(kubectl, "apply", "--namespace", namespace, *more, "-f", "-", stdin=raw)
+    return run_kubectl(kubectl, "apply", "--namespace", namespace, *more, "-f", "-", stdin=raw)
 
 
 def configuration(name: str, namespace: str, port: int, bundle: bytes, policy: str) -> Raw:
@@ -159,11 +159,11 @@ def asked_about(
     """Have the API server ask a webhook about one namespace."""
     bundle = authority.certificate.read_bytes()
     raw = configuration(namespace, namespace, port, bundle, policy)
-    told(cluster.kubectl, "apply", "-f", "-", stdin=raw)
+    run_kubectl(cluster.kubectl, "apply", "-f", "-", stdin=raw)
     try:
         yield
     finally:
-        told(cluster.kubectl, "delete", "validatingwebhookconfiguration", namespace)
+        run_kubectl(cluster.kubectl, "delete", "validatingwebhookconfiguration", namespace)
 
 
 def await_text(look: Callable[[], str], text: str) -> str:

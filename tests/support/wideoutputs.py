@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from support.declarations import files, key, output, parsed, relationship
-from support.observing import DECLARATIONS, NOW, RUN, UID, at
+from support.observations import DECLARATIONS, NOW, RUN, UID, at
 
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import Report

@@ -86,7 +86,9 @@ def installed() -> Installation:
     return Installation()
 
 
-async def test_an_empty_secret_is_filled_and_every_webhook_trusts_it(installed: Installation) -> None:
+async def test_an_empty_secret_is_filled_and_every_webhook_trusts_it(
+    installed: Installation,
+) -> None:
     await installed.install()
     await installed.reconcile()
     held = await installed.held()
@@ -141,7 +143,9 @@ async def test_what_somebody_changed_is_put_right(installed: Installation) -> No
     assert await installed.trusted() == [(await installed.held()).authorities] * 2
 
 
-async def test_without_webhooks_the_certificate_is_made_all_the_same(installed: Installation) -> None:
+async def test_without_webhooks_the_certificate_is_made_all_the_same(
+    installed: Installation,
+) -> None:
     await installed.install(0)
     await installed.reconcile()
     versions = await installed.versions()

@@ -173,7 +173,9 @@ async def test_a_new_certificate_under_load_costs_no_request(
         try:
             failed, done = await load_while_renewed(control_plane, namespace, webhook, other)
         finally:
-            run_kubectl(control_plane.kubectl, "delete", "validatingwebhookconfiguration", namespace)
+            run_kubectl(
+                control_plane.kubectl, "delete", "validatingwebhookconfiguration", namespace
+            )
         assert failed == []
         assert done > 100
         assert webhook.log_text().count("certificate in use") >= 4

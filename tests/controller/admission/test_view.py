@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 import pytest
-from support.badapi import Call, Fault, FaultyCluster
 from support.clusters import until
 from support.declarations import Raw, files, model
 from support.fakecluster import FakeCluster
+from support.faultycluster import Call, Fault, FaultyCluster
 
 from snaploom_operator.admission.informer import Informer
 from snaploom_operator.cluster.apiresources import OURS

@@ -10,7 +10,7 @@ from support.cluster import Cluster
 from support.clusterkubectl import Kubectl, KubectlFailed
 from support.declarations import Raw, document, files, output, relationship
 from support.declarations import key as join_key
-from support.shop import Told, snaploom
+from support.shop import CommandResult, snaploom
 
 RELATIONSHIP = relationship(
     "customer-id", (["customer"], [join_key("id")]), (["address"], [join_key("customer")])
@@ -147,9 +147,7 @@ def test_a_resource_that_is_not_there_is_one_error(
 
 
 @pytest.mark.parametrize("command", ["status", "trigger", "suspend", "resume", "logs"])
-def test_a_misspelt_name_gets_a_suggestion(
-    place: tuple[str, ...], command: str
-) -> None:
+def test_a_misspelt_name_gets_a_suggestion(place: tuple[str, ...], command: str) -> None:
     result = snaploom(command, "ods/wyde", *place)
     assert "did you mean `OutputDataset/wide`?" in result.err
 
@@ -217,7 +215,7 @@ def test_logs_of_an_output_that_never_ran_are_an_error(place: tuple[str, ...]) -
 
 
 def test_a_kubeconfig_that_leads_nowhere_is_one_error(tmp_path: Path) -> None:
-    result: Told = snaploom("status", "--kubeconfig", tmp_path / "missing")
+    result: CommandResult = snaploom("status", "--kubeconfig", tmp_path / "missing")
     assert result.code == 2
     assert "no Kubernetes cluster is configured" in result.err
 

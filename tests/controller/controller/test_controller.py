@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.badapi import Call, Fault, FaultyCluster
 from support.declarations import model, spoilt
 from support.fakecluster import FakeCluster
+from support.faultycluster import Call, Fault, FaultyCluster
 from support.operatorharness import DEADLINE, FakeHarness, condition, has_reason, is_ready
 
 from snaploom_operator.cluster.apiresources import NAMESPACES, OURS, SPARK_APPLICATIONS

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.anyobservation import indexes, outputs
-from support.observing import SETTINGS, UID
+from support.observations import SETTINGS, UID
 
 from snaploom.models.common import ConditionStatus
 from snaploom_operator.actions import Action, AddFinalizer, Create, Delete, Ensure, RemoveFinalizer

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from support.declarations import Raw, document, files, key, parsed, relationship
-from support.observing import NOW, SETTINGS, UID, ready, conditions_of
+from support.observations import NOW, SETTINGS, UID, conditions_of, ready
 
 from snaploom.models.datasource import DataSourceStatus, LastSeen, UsedBy
 from snaploom.models.finding import Finding, Severity

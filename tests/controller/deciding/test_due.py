@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.observing import (
+from support.observations import (
     DECLARATIONS,
     NOW,
     SETTINGS,
@@ -13,9 +13,9 @@ from support.observing import (
     an_index,
     an_output,
     at,
+    conditions_of,
     current_of,
     ready,
-    conditions_of,
     with_status,
 )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.declarations import Raw
-from support.observing import (
+from support.observations import (
     DECLARATIONS,
     RUN,
     SETTINGS,
@@ -17,9 +17,9 @@ from support.observing import (
     an_end,
     an_output,
     at,
+    conditions_of,
     observing,
     ready,
-    conditions_of,
     with_status,
 )
 from support.wideoutputs import a_wide_output, the_largest_report
@@ -201,9 +201,7 @@ def test_failed_run_beside_a_fresh_snapshot_leaves_it_ready() -> None:
 def test_snapshots_of_a_run_that_goes_on_are_shown_and_start_nobody_else() -> None:
     before = published(an_end(), age=-9000)
     flying = with_status(before, current_run=a_run("Running"))
-    so_far = a_report(
-        "RUNNING", snapshotCount=41, manifest={"uri": "/out/wide/", "sequence": 9}
-    )
+    so_far = a_report("RUNNING", snapshotCount=41, manifest={"uri": "/out/wide/", "sequence": 9})
     running = observing(
         flying,
         applications=(an_application(ApplicationState.RUNNING),),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.observing import (
+from support.observations import (
     DECLARATIONS,
     RUN,
     SETTINGS,
@@ -16,8 +16,8 @@ from support.observing import (
     an_end,
     an_index,
     at,
-    ready,
     conditions_of,
+    ready,
 )
 
 from snaploom.models.run import CurrentRun, LastRun

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Sequence
 
 import pytest
 from support.faultyproxy import FAULTS_OF
-from support.proving import sampled, show_progress
+from support.proofscope import sampled, show_progress
 from support.proxiedstage import run_through_proxy
 from support.stories import STORIES
 
@@ -69,7 +69,10 @@ async def test_neither_death_nor_fault_changes_the_end(name, play):
         spoilt += spoilt_call in stage.proxy.spoilt
         return f"{fault} at {spoilt_call}: {ended}" if ended != wanted else ""
 
-    answers = [*(with_death(number) for number in deaths), *(with_fault(*point) for point in chosen)]
+    answers = [
+        *(with_death(number) for number in deaths),
+        *(with_fault(*point) for point in chosen),
+    ]
     assert "\n".join(await all_of(name, answers)) == ""
     # Calls depend on what is seen when: some are made in one run, and not in the next.
     assert spoilt * 2 >= len(chosen) or name != "publish"

@@ -11,7 +11,9 @@ from snaploom_operator.cluster.serviceaccount import account_reference
 from snaploom_operator.process.leaderelection import LeaderElector
 
 OWNER = {"apiVersion": "v1", "kind": "ServiceAccount", "name": "loom", "uid": "0a-1b"}
-CLAIMS = {"kubernetes.io": {"namespace": "here", "serviceaccount": {"name": "loom", "uid": "0a-1b"}}}
+CLAIMS = {
+    "kubernetes.io": {"namespace": "here", "serviceaccount": {"name": "loom", "uid": "0a-1b"}}
+}
 
 
 def token(folder, claims):

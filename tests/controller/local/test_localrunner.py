@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from support import playedjob
-from support.badapi import Call, Fault, FaultyCluster
 from support.clusters import until
+from support.faultycluster import Call, Fault, FaultyCluster
 from support.localruns import LocalRuns, is_alive
 from support.runrequests import UID
 

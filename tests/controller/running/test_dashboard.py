@@ -50,7 +50,9 @@ def played(application: Application) -> Script:
     at = format_instant(now())
     snapshots = published(at)
     assert snapshots.newest is not None
-    fresh = snapshots.model_copy(update={"newest": snapshots.newest.model_copy(update={"published_at": at})})
+    fresh = snapshots.model_copy(
+        update={"newest": snapshots.newest.model_copy(update={"published_at": at})}
+    )
     built = indexed()
     assert built.index is not None
     facts = built.index.model_copy(update={"last_refreshed": at})

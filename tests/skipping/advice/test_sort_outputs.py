@@ -10,7 +10,7 @@ import yaml
 from pyspark.sql import SparkSession
 from support.flightsfolder import ROWS, published_folder, sort_quietly, state_of
 from support.loom import NOW, OUTPUT, Loom, ids
-from support.shop import Told, snaploom
+from support.shop import CommandResult, snaploom
 
 from snaploom import skipping
 from snaploom.reader import read
@@ -59,7 +59,7 @@ def indexed_files(loom: Loom, index: Path) -> dict[str, int]:
     return {name: count for name, count in files.items() if count}
 
 
-def sort(loom: Loom, name: str, *options: object) -> Told:
+def sort(loom: Loom, name: str, *options: object) -> CommandResult:
     flag = "--acknowledge-readers"
     return snaploom("index", "sort", name, "-f", loom.save(), "--by", "data.id", flag, *options)
 

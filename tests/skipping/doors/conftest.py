@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.indexdoors import Lake
+from support.indexinterfaces import Lake
 
 from snaploom.skipping.spark.settings import LOCATIONS
 

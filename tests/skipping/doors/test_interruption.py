@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import support
 from support.commands import end, snaploom_command, start, wait_until
-from support.indexdoors import Lake, command
+from support.indexinterfaces import Lake, command
 
 from snaploom.cli.main import run_command
 from snaploom.models.skippingindex import IndexState

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.indexdoors import Lake, command
+from support.indexinterfaces import Lake, command
 
 from snaploom import skipping
 from snaploom.cli.main import run_command

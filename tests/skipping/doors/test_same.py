@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 from pyspark.sql import SparkSession
-from support.indexdoors import DOORS, Lake, by_sql
+from support.indexinterfaces import INTERFACES, Lake, by_sql
 
 from snaploom.models.skippingindex import IndexState
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("door", INTERFACES)
 def test_every_door_makes_the_same_definition(
     spark: SparkSession, lake: Lake, door: Callable[[SparkSession, Lake], None]
 ) -> None:
@@ -25,7 +25,7 @@ def test_every_door_makes_the_same_definition(
     assert found.target.uri == f"file:{lake.data}"
 
 
-@pytest.mark.parametrize("door", DOORS[:4])
+@pytest.mark.parametrize("door", INTERFACES[:4])
 def test_a_created_index_is_empty_until_it_is_refreshed(
     spark: SparkSession, lake: Lake, door: Callable[[SparkSession, Lake], None]
 ) -> None:

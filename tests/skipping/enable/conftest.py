@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from support.enabling import build_index, write_files
+from support.indexeddata import build_index, write_files
 
 from snaploom.skipping.spark.enable import decider_of, disable, enable
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from support.enabling import write_files
+from support.indexeddata import write_files
 from support.skippingrule import plan_text
 
 from snaploom.errors import SkippingNotAvailable

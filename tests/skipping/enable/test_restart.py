@@ -10,7 +10,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 
-from support.enabling import build_index, last, write_files
+from support.indexeddata import build_index, last, write_files
 from support.sparksession import make_session
 
 from snaploom.skipping import enable, is_enabled

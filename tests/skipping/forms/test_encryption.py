@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.enabling import last
-from support.indexdoors import Lake
+from support.indexeddata import last
+from support.indexinterfaces import Lake
 from support.keyservices import MemoryKeyService, transit_server
 
 from snaploom.cli.main import run_command

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.enabling import last
-from support.indexdoors import Lake, command
+from support.indexeddata import last
+from support.indexinterfaces import Lake, command
 
 from snaploom.cli.main import run_command
 from snaploom.skipping.spark.enable import enable

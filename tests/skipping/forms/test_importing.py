@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.enabling import last
-from support.indexdoors import Lake
+from support.indexeddata import last
+from support.indexinterfaces import Lake
 from support.keyservices import MemoryKeyService, transit_server
-from support.lakemetadata import Change, older, true_rows, with_prices, with_stranger
+from support.lakemetadata import Change, older, true_rows, with_foreign_file, with_prices
 from support.lakemetadata import write_lake_store as write_store
 
 from snaploom.cli.main import run_command
@@ -87,7 +87,7 @@ def test_a_row_about_an_older_file_never_skips(
 def test_a_row_about_another_file_is_told(
     spark: SparkSession, lake: Lake, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_import(lake, write_store(lake, 4, with_stranger)) == 0
+    assert run_import(lake, write_store(lake, 4, with_foreign_file)) == 0
     assert told(capsys).endswith("; 1 rows are about files that are not there as they were")
     assert found(spark, lake, "price > 25") == (4, 1)
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from support.enabling import last
-from support.indexdoors import Lake, command
+from support.indexeddata import last
+from support.indexinterfaces import Lake, command
 
 from snaploom.errors import IndexNotPossible
 from snaploom.skipping.spark.enable import enable

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.awssignature import Account
 from support.certificates import Authority
-from support.frontdoor import front_door
+from support.guardedproxy import guarded_proxy
 from support.opensearches import a_definition, options_of, price_rows, unused_name
 
 from snaploom.errors import IndexNotPossible
@@ -61,7 +61,7 @@ def test_every_request_of_a_store_is_signed_rightly(
 ) -> None:
     sign_in(monkeypatch, account)
     with (
-        front_door(real_port, account.refuse) as port,
+        guarded_proxy(real_port, account.refuse) as port,
         client_of(port, account, scroll_size=3) as client,
     ):
         store = OpenSearchIndexStore(client, unused_name())
@@ -80,7 +80,7 @@ def test_names_that_are_encoded_are_signed_as_they_are_sent(
 ) -> None:
     sign_in(monkeypatch, ES)
     name, odd = unused_name(), "a/b+c ä%?~*=&'"
-    with front_door(real_port, ES.refuse) as port, client_of(port, ES) as client:
+    with guarded_proxy(real_port, ES.refuse) as port, client_of(port, ES) as client:
         writes = [Write(Action.INDEX, {"n": 1}, odd)]
         assert list(write_all(client, name, writes, RefreshPolicy.WAIT_UNTIL)) == []
         assert client.put(name, odd, {"n": 2}, client.get(name, odd))
@@ -94,7 +94,7 @@ def test_requests_are_signed_through_https(
     authority = Authority(tmp_path, "ours")
     secured = {"scheme": "https", "ca_file": str(authority.certificate)}
     with (
-        front_door(real_port, ES.refuse, authority.issue("127.0.0.1")) as port,
+        guarded_proxy(real_port, ES.refuse, authority.issue("127.0.0.1")) as port,
         client_of(port, ES, **secured) as client,
     ):
         assert not client.exists("absent")
@@ -114,7 +114,7 @@ def test_what_is_signed_otherwise_is_refused(
 ) -> None:
     sign_in(monkeypatch, other)
     with (
-        front_door(real_port, ES.refuse) as port,
+        guarded_proxy(real_port, ES.refuse) as port,
         client_of(port, other) as client,
         pytest.raises(IndexStoreFailed, match="403") as refused,
     ):

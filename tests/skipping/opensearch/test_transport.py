@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.certificates import Authority
-from support.frontdoor import Request, front_door
+from support.guardedproxy import Request, guarded_proxy
 from support.opensearches import unused_name
 
 from snaploom.errors import IndexNotPossible
@@ -39,7 +39,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def door(real_port: int, authority: Authority) -> Iterator[int]:
-    with front_door(real_port, members, authority.issue("localhost"), refusal=401) as port:
+    with guarded_proxy(real_port, members, authority.issue("localhost"), refusal=401) as port:
         yield port
 
 
@@ -100,7 +100,7 @@ def test_a_certificate_that_is_not_good_is_refused(
     real_port: int, authority: Authority, host: str, expired: bool, words: str
 ) -> None:
     issued = authority.issue(host, expired=expired)
-    with front_door(real_port, anyone, issued) as port:
+    with guarded_proxy(real_port, anyone, issued) as port:
         assert words in refusal(options(port, authority))
 
 

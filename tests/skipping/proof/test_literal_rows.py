@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from support.enabling import build_index, counted, on_and_off
+from support.indexeddata import build_index, counted, on_and_off
 from support.onequalsoff import interpreted
 
 from snaploom.skipping.spark.enable import decider_of, disable, enable, setting

@@ -1,7 +1,7 @@
 """Many hostile folders and every operation, in a process of their own with limits.
 
-`python -m support.hostile.folderbatch WORK SEED COUNT ADDRESS` prints a line for each operation that
-an enemy's folder broke, and at the end how many were tried.
+`python -m support.hostile.folderbatch WORK SEED COUNT ADDRESS` prints a line for each operation
+that an enemy's folder broke, and at the end how many were tried.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
-from support.hostile.folderdoors import CHANGING, LOOKING, Broken, Operation, Place, enter
 from support.hostile.foldermutations import Mutation, Outside, mutations
+from support.hostile.folderoperations import CHANGING, LOOKING, Broken, Operation, Place, enter
 from support.hostile.goodfolder import declarations, good_folder
-from support.proving import IS_WHOLE
+from support.proofscope import IS_WHOLE
 
 MEMORY = 2**30
 """Bytes that all operations together may take beyond what the process had before: half of what the

@@ -75,7 +75,7 @@ def redirecting(to: str, status: int = 307) -> Answer:
     return answer
 
 
-def saying(document: object, status: int = 200) -> Answer:
+def json_answer(document: object, status: int = 200) -> Answer:
     """Answers with JSON."""
 
     def answer(handler: BaseHTTPRequestHandler) -> None:

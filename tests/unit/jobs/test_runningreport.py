@@ -75,7 +75,9 @@ def test_progress_counts_snapshots_and_joins(events: list[Event], message: str) 
 
 
 def test_outcomes_so_far_are_in_the_report() -> None:
-    report = report_after(PLANNED, SnapshotPublished(PUBLISHED), SnapshotLeftOut(LEFT, is_failure=False))
+    report = report_after(
+        PLANNED, SnapshotPublished(PUBLISHED), SnapshotLeftOut(LEFT, is_failure=False)
+    )
     assert report.phase is RunPhase.RUNNING
     assert (report.snapshots, report.skipped, report.failed) == ((PUBLISHED,), (LEFT,), ())
     assert report_after(SnapshotLeftOut(LEFT, is_failure=True)).failed == (LEFT,)

@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 from support.awssignature import Account, canonical
-from support.frontdoor import Request
+from support.guardedproxy import Request
 
 SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 ACCOUNT = Account("AKIDEXAMPLE", SECRET, "us-east-1", "service")

@@ -386,7 +386,12 @@ def test_description_counts_indexed_stale_and_missing_files(world: World) -> Non
     del world.target.files["f1"]
     description = describe(world.store, world.target.list_files(""))
     assert description.coverage is not None
-    counts = (description.coverage.indexed, description.coverage.stale, description.coverage.missing, description.coverage.gone)
+    counts = (
+        description.coverage.indexed,
+        description.coverage.stale,
+        description.coverage.missing,
+        description.coverage.gone,
+    )
     assert counts == (1, 1, 1, 1)
     assert [(i.definition.label, i.known, i.unknown) for i in description.indexes] == [
         ("MIN_MAX(a)", 3, 0)

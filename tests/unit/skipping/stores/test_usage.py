@@ -81,9 +81,7 @@ def test_what_is_evaluated_only_is_no_use(tmp_path: Path) -> None:
     assert describe(store).last_used == NEVER
 
 
-def test_a_read_only_place_is_not_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_only_place_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = made(tmp_path)
     tried = []
 

@@ -153,7 +153,9 @@ def test_store_is_written_and_read_with_keys_from_vault(
 
 
 @pytest.mark.parametrize("label", ["columns", "absent"])
-def test_refusal_of_vault_is_reported_without_secrets(service: MemoryKeyService, label: str) -> None:
+def test_refusal_of_vault_is_reported_without_secrets(
+    service: MemoryKeyService, label: str
+) -> None:
     with transit_server(service) as server:
         token = server.token if label == "absent" else "wrong-token-of-mine"
         vault = VaultKeyService(server.url, {"VAULT_TOKEN": token})

@@ -138,7 +138,9 @@ def test_versions_1_to_3_differ_in_names_parameters_and_blooms(
     old = version < 3
     prefix = "spark.ibm.metaindex" if old else "io.xskipper"
     properties = {f"{prefix}.index.bloom.fpp": "0.02", f"{prefix}.index.bloom.ndv": "5:0"}
-    params: object = [f"{name}:{value}" for name, value in properties.items()] if old else properties
+    params: object = (
+        [f"{name}:{value}" for name, value in properties.items()] if old else properties
+    )
     name = "a_b_bloomfilter" if version == 1 else "a_b_bloomfilter_3"
     data = java_bloom(bloom_of_longs([1, 2]), OLD_BLOOM if old else NEW_BLOOM, block=700)
     write_part(

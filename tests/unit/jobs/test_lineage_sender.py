@@ -83,7 +83,9 @@ def test_without_an_address_nothing_is_sent() -> None:
 
 def test_a_wrong_address_is_a_warning() -> None:
     emitted: list[Event] = []
-    with lineage_listener({"SNAPLOOM_LINEAGE_URL": "nowhere"}, emitted.append, lambda: False) as begin:
+    with lineage_listener(
+        {"SNAPLOOM_LINEAGE_URL": "nowhere"}, emitted.append, lambda: False
+    ) as begin:
         begin(bundle()).take(SnapshotStarted(1, 1, AT))
     (warned,) = emitted
     assert isinstance(warned, Warned)

@@ -33,7 +33,7 @@ Guard = Callable[[Request], str]
 
 
 @contextmanager
-def front_door(
+def guarded_proxy(
     behind: int, guard: Guard, certificate: Issued | None = None, refusal: int = 403
 ) -> Iterator[int]:
     """The port of a server that passes what `guard` lets through to a port of this machine."""

@@ -140,7 +140,7 @@ def by_resource(spark: SparkSession, lake: Lake) -> None:
     assert run_command(["index", "apply", "-f", str(path)]) == 0
 
 
-DOORS: tuple[Callable[[SparkSession, Lake], None], ...] = (
+INTERFACES: tuple[Callable[[SparkSession, Lake], None], ...] = (
     by_sql,
     by_seed,
     by_builder,

@@ -45,7 +45,7 @@ def _table(part: str) -> Raw:
 
 
 DATABASE = "condition of a database"
-DOORS: dict[str, tuple[Callable[[str], Raw], str]] = {
+SQL_FIELDS: dict[str, tuple[Callable[[str], Raw], str]] = {
     "simpleVirtual dataQuery": (
         lambda part: simple("v", f"SELECT {part} AS x FROM c"), "spec.simpleVirtual.dataQuery",
     ),
@@ -77,7 +77,7 @@ DOORS: dict[str, tuple[Callable[[str], Raw], str]] = {
     DATABASE: (_table, "spec.jdbc.tablePredicates[0]"),
 }  # fmt: skip
 """By field: the resource around a part, and the path of the field."""
-SPARK_DOORS = tuple(field for field in DOORS if field != DATABASE)
+SPARK_FIELDS = tuple(field for field in SQL_FIELDS if field != DATABASE)
 """Those whose text Spark evaluates; a database has functions and rules of its own."""
 
 OTHERS: tuple[Raw, ...] = (files("customer"), files("a"), files("b"))

@@ -6,17 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.observing import (
+from support.observations import (
     RUN,
     a_report,
     a_run,
     an_application,
     an_output,
+    conditions_of,
     current_of,
     last_of,
     observing,
     ready,
-    conditions_of,
     with_status,
 )
 from support.runsinflight import decided, flying, phase_of

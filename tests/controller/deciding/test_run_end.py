@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.observing import (
+from support.observations import (
     DECLARATIONS,
     RUN,
     a_report,

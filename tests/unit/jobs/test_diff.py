@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.declarations import Raw, document, spoilt
 from support.folders import a_run, agrees, day, writes
-from support.shop import NOW, Shop, CommandResult, snaploom
+from support.shop import NOW, CommandResult, Shop, snaploom
 
 from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.planning.differences import shown

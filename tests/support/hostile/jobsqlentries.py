@@ -29,7 +29,7 @@ EntryPoint = Callable[[str], object]
 
 
 @dataclass(frozen=True)
-class SqlDoors:
+class SqlEntries:
     """Every entry point, over a source `src` with the columns `value` and `id`."""
 
     spark: SparkSession
@@ -111,12 +111,12 @@ class SqlDoors:
         return choose_files(self.spark, f"({text}) IS NOT NULL", columns, files)
 
 
-def sql_doors(spark: SparkSession, folder: Path) -> SqlDoors:
+def sql_entries(spark: SparkSession, folder: Path) -> SqlEntries:
     """The entry points, with files to index below a folder."""
     place = str(folder / "indexed")
     rows = spark.createDataFrame([("a", 1, 1)], "value string, id int, p int")
     rows.write.partitionBy("p").parquet(place)
-    return SqlDoors(spark, open_path(spark, place, "parquet"))
+    return SqlEntries(spark, open_path(spark, place, "parquet"))
 
 
 def refusal(entry: EntryPoint, text: str) -> Exception | None:
@@ -133,7 +133,7 @@ def as_query(expression: str) -> str:
     return f"select {expression} as x from src"
 
 
-def through(entries: SqlDoors, entry: str, expression: str) -> Exception | None:
+def through(entries: SqlEntries, entry: str, expression: str) -> Exception | None:
     """How an entry point refuses an expression, in a query where it takes queries."""
     if entry in entries.of_expressions:
         return refusal(entries.of_expressions[entry], expression)

@@ -67,7 +67,9 @@ def test_hashes_of_many_texts_do_not_depend_on_their_company():
     texts = pa.array([b"", b"a", b"abcd", b"abcde", bytes([255, 128, 7])] * 3, pa.large_binary())
     seeds = np.arange(len(texts), dtype=np.int32)
     together = murmur3_bytes(texts, seeds)
-    one_by_one = [murmur3_bytes(texts[at : at + 1], seeds[at : at + 1])[0] for at in range(len(texts))]
+    one_by_one = [
+        murmur3_bytes(texts[at : at + 1], seeds[at : at + 1])[0] for at in range(len(texts))
+    ]
     assert together.tolist() == one_by_one
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.observing import (
+from support.observations import (
     DECLARATIONS,
     RUN,
     a_report,

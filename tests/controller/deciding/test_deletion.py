@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.observing import (
+from support.observations import (
     DECLARATIONS,
     RUN,
     SETTINGS,
@@ -16,11 +16,11 @@ from support.observing import (
     an_end,
     an_index,
     an_output,
+    conditions_of,
     current_of,
     last_of,
     observing,
     ready,
-    conditions_of,
 )
 
 from snaploom.models.outputdataset import OutputDatasetStatus

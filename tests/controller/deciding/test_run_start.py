@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.observing import (
+from support.observations import (
     RUN,
     UID,
     a_run,
     an_application,
     an_output,
+    conditions_of,
     current_of,
     observing,
     ready,
-    conditions_of,
 )
 from support.runsinflight import decided, flying, phase_of
 from support.sources import a_source
