@@ -9,12 +9,12 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
-from support.chaosroom import CLAIM, Room
+from support.chaosnamespace import CLAIM, ChaosNamespace
 from support.chart import NAMESPACE
 from support.stages import Stages
 from support.wholecluster import OwnCluster, own_cluster
 
-ROOMS = tuple(f"room-{number}" for number in range(1, 25))
+NAMESPACES = tuple(f"chaos-{number}" for number in range(1, 25))
 _messages: list[str] = []
 _lasted: list[str] = []
 
@@ -24,9 +24,9 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnCluster]:
     """The cluster, with the operator at work."""
     stages = Stages()
     with own_cluster(tmp_path_factory.mktemp("chaos"), stages) as found:
-        found.whole.create_namespaces(NAMESPACE, *ROOMS)
+        found.whole.create_namespaces(NAMESPACE, *NAMESPACES)
         with stages.stage("chart installed"):
-            found.whole.install(found.whole.values(*ROOMS))
+            found.whole.install(found.whole.values(*NAMESPACES))
         _lasted.append(stages.table())
         yield found
 
@@ -34,15 +34,17 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnCluster]:
 @pytest.fixture(scope="session")
 def names() -> Iterator[str]:
     """Names of namespaces that nobody has used."""
-    return iter(ROOMS)
+    return iter(NAMESPACES)
 
 
 @pytest.fixture
-def room(own: OwnCluster, names: Iterator[str], request: pytest.FixtureRequest) -> Iterator[Room]:
-    """A room with a day of data; what is declared in it is gone afterwards."""
+def chaos(
+    own: OwnCluster, names: Iterator[str], request: pytest.FixtureRequest
+) -> Iterator[ChaosNamespace]:
+    """A namespace with a day of data; its declarations are deleted afterwards."""
     name = next(names)
-    made = Room(own, name, own.volumes / f"{name}-{CLAIM}")
-    made.furnish()
+    made = ChaosNamespace(own, name, own.volumes / f"{name}-{CLAIM}")
+    made.prepare()
     yield made
     _messages.extend(f"{request.node.name}\n    {line}" for line in made.messages)
     made.kubectl("delete", "snaploom,sparkapplications,pods", "--all", "--wait=false")

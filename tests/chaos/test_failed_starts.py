@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.chaosroom import RUN, Room
+from support.chaosnamespace import RUN, ChaosNamespace
 from support.clusterkubectl import KubectlFailed
 from support.shop import FIRST_DAY, SECOND_DAY
 
@@ -19,55 +19,57 @@ def spark(**changes: object) -> dict[str, object]:
     return RUN["spark"] | changes
 
 
-def test_image_that_is_missing_is_named_and_another_one_runs(room: Room) -> None:
-    room.declare(spark=spark(image=NO_IMAGE), startTimeoutSeconds=20, retry={"limit": 0})
-    room.until_said("ImagePull", NO_IMAGE)
-    room.until("the time-out", lambda: "currentRun" not in room.status())
-    message = room.note()
-    assert room.status()["lastRun"]["reason"] == "StartTimeout"
+def test_image_that_is_missing_is_named_and_another_one_runs(chaos: ChaosNamespace) -> None:
+    chaos.declare(spark=spark(image=NO_IMAGE), startTimeoutSeconds=20, retry={"limit": 0})
+    chaos.until_said("ImagePull", NO_IMAGE)
+    chaos.until("the time-out", lambda: "currentRun" not in chaos.status())
+    message = chaos.note()
+    assert chaos.status()["lastRun"]["reason"] == "StartTimeout"
     assert NO_IMAGE in message
-    room.apply(room.output())
-    room.until_published(FIRST_DAY)
+    chaos.apply(chaos.output())
+    chaos.until_published(FIRST_DAY)
 
 
-def test_exceeded_quota_is_reported_and_the_run_retried(room: Room) -> None:
+def test_exceeded_quota_is_reported_and_the_run_retried(chaos: ChaosNamespace) -> None:
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}}
-    room.apply(quota | {"spec": {"hard": {"pods": "0"}}})
-    room.until("the quota", lambda: "used" in room.status("resourcequota/none"))
-    room.declare()
-    room.until_said("exceeded quota: none")
-    room.kubectl("delete", "resourcequota", "none")
-    room.until_published(FIRST_DAY)
+    chaos.apply(quota | {"spec": {"hard": {"pods": "0"}}})
+    chaos.until("the quota", lambda: "used" in chaos.status("resourcequota/none"))
+    chaos.declare()
+    chaos.until_said("exceeded quota: none")
+    chaos.kubectl("delete", "resourcequota", "none")
+    chaos.until_published(FIRST_DAY)
 
 
-def test_secret_that_is_missing_is_named_and_the_run_goes_on_when_it_is_there(room: Room) -> None:
+def test_secret_that_is_missing_is_named_and_the_run_goes_on_when_it_is_there(
+    chaos: ChaosNamespace,
+) -> None:
     template = RUN["spark"]["podTemplate"] | {"envFrom": [{"secretRef": {"name": "keys"}}]}
-    room.declare(spark=spark(podTemplate=template))
-    room.until_said('secret "keys" not found')
+    chaos.declare(spark=spark(podTemplate=template))
+    chaos.until_said('secret "keys" not found')
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}}
-    room.apply(secret | {"stringData": {"TOKEN": "anything"}})
-    room.until_published(FIRST_DAY)
-    assert room.status()["lastRun"]["attempt"] == 0
+    chaos.apply(secret | {"stringData": {"TOKEN": "anything"}})
+    chaos.until_published(FIRST_DAY)
+    assert chaos.status()["lastRun"]["attempt"] == 0
 
 
 def test_config_map_of_a_run_cannot_be_edited_and_an_edited_report_is_not_believed(
-    room: Room,
+    chaos: ChaosNamespace,
 ) -> None:
-    room.declare()
-    room.until_running()
-    run = room.status()["currentRun"]["id"]
+    chaos.declare()
+    chaos.until_running()
+    run = chaos.status()["currentRun"]["id"]
     with pytest.raises(KubectlFailed, match="immutable") as refused:
-        edit(room, "bundle", run, "bundle.json")
-    room.messages.append(refused.value.stderr.strip())
-    room.until_published(FIRST_DAY)
-    edit(room, "report", run, "report.json")
-    room.run_again()
-    room.until_published(FIRST_DAY, SECOND_DAY)
+        edit(chaos, "bundle", run, "bundle.json")
+    chaos.messages.append(refused.value.stderr.strip())
+    chaos.until_published(FIRST_DAY)
+    edit(chaos, "report", run, "report.json")
+    chaos.run_again()
+    chaos.until_published(FIRST_DAY, SECOND_DAY)
 
 
-def edit(room: Room, role: str, run: str, key: str) -> None:
+def edit(chaos: ChaosNamespace, role: str, run: str, key: str) -> None:
     """Change a ConfigMap of a run by hand."""
     which = f"--selector=snaploom.io/role={role},snaploom.io/run={run}"
-    (name,) = room.kubectl("get", "configmaps", which, "--output", "name").split()
+    (name,) = chaos.kubectl("get", "configmaps", which, "--output", "name").split()
     lie = json.dumps({"data": {key: json.dumps({"phase": "Failed", "published": 99})}})
-    room.kubectl("patch", name, "--type=merge", "--patch", lie)
+    chaos.kubectl("patch", name, "--type=merge", "--patch", lie)

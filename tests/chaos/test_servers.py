@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.chaosroom import OUTPUT, Room
+from support.chaosnamespace import OUTPUT, ChaosNamespace
 from support.chart import NAMESPACE
 from support.clusterkubectl import KubectlFailed
 from support.shop import FIRST_DAY, SECOND_DAY
@@ -37,73 +37,75 @@ SUBMITTED = {
 }
 
 
-def forbid_status(room: Room) -> None:
+def forbid_status(chaos: ChaosNamespace) -> None:
     """Keep the operator from writing down what it submitted, of an output that is there."""
-    name = {"metadata": {"name": room.namespace}}
+    name = {"metadata": {"name": chaos.namespace}}
     api = {"apiVersion": "admissionregistration.k8s.io/v1"}
-    here = {"matchLabels": {"kubernetes.io/metadata.name": room.namespace}}
+    here = {"matchLabels": {"kubernetes.io/metadata.name": chaos.namespace}}
     binding = {
-        "policyName": room.namespace,
+        "policyName": chaos.namespace,
         "validationActions": ["Deny"],
         "matchResources": {"namespaceSelector": here},
     }
-    room.cluster_wide.apply(
+    chaos.cluster_wide.apply(
         api | name | {"kind": "ValidatingAdmissionPolicy", "spec": BEFORE_STATUS},
         api | name | {"kind": "ValidatingAdmissionPolicyBinding", "spec": binding},
     )
     # The API server learns of its policies from a watch.
-    room.until("the policy in force", lambda: is_forbidden(room))
+    chaos.until("the policy in force", lambda: is_forbidden(chaos))
 
 
-def is_forbidden(room: Room) -> bool:
+def is_forbidden(chaos: ChaosNamespace) -> bool:
     """Whether a status that shows a submission is refused."""
     status = ("--subresource=status", "--type=merge", "--patch", json.dumps({"status": SUBMITTED}))
     try:
-        room.kubectl("patch", OUTPUT, *status, "--dry-run=server")
+        chaos.kubectl("patch", OUTPUT, *status, "--dry-run=server")
     except KubectlFailed as refused:
         return "ValidatingAdmissionPolicy" in refused.stderr
     return False
 
 
-def allow_status(room: Room) -> None:
+def allow_status(chaos: ChaosNamespace) -> None:
     kinds = "validatingadmissionpolicies,validatingadmissionpolicybindings"
-    room.cluster_wide("delete", kinds, room.namespace)
+    chaos.cluster_wide("delete", kinds, chaos.namespace)
 
 
-def test_operator_killed_between_submit_and_status_submits_once(room: Room) -> None:
-    room.declare(suspend=True)
-    forbid_status(room)
-    room.declare()
-    room.until("an application", lambda: bool(room.applications()))
-    assert room.status()["currentRun"]["phase"] == "Submitting"
+def test_operator_killed_between_submit_and_status_submits_once(chaos: ChaosNamespace) -> None:
+    chaos.declare(suspend=True)
+    forbid_status(chaos)
+    chaos.declare()
+    chaos.until("an application", lambda: bool(chaos.applications()))
+    assert chaos.status()["currentRun"]["phase"] == "Submitting"
     operator = ("delete", "pod", "--selector=app.kubernetes.io/component=operator")
-    room.cluster_wide(*operator, "--namespace", NAMESPACE, "--grace-period=0", "--force")
-    allow_status(room)
-    room.until_published(FIRST_DAY)
-    assert len(room.applications()) == 1
-    assert room.status()["lastRun"]["attempt"] == 0
+    chaos.cluster_wide(*operator, "--namespace", NAMESPACE, "--grace-period=0", "--force")
+    allow_status(chaos)
+    chaos.until_published(FIRST_DAY)
+    assert len(chaos.applications()) == 1
+    assert chaos.status()["lastRun"]["attempt"] == 0
 
 
-def test_spark_operator_that_is_away_is_waited_for(room: Room) -> None:
-    spark_operator = room.own.spark_operator
+def test_spark_operator_that_is_away_is_waited_for(chaos: ChaosNamespace) -> None:
+    spark_operator = chaos.own.spark_operator
     spark_operator.kill()
-    room.declare()
-    room.until_said("to pick up its application")
+    chaos.declare()
+    chaos.until_said("to pick up its application")
     spark_operator.start()
-    room.until_running()
+    chaos.until_running()
     spark_operator.kill()
-    room.until("the end of the driver", lambda: not room.pods("driver"))
+    chaos.until("the end of the driver", lambda: not chaos.pods("driver"))
     spark_operator.start()
-    room.until_published(FIRST_DAY)
-    assert len(room.applications()) == 1
+    chaos.until_published(FIRST_DAY)
+    assert len(chaos.applications()) == 1
 
 
-def test_api_server_that_is_killed_under_a_run_costs_nothing_but_time(room: Room) -> None:
-    room.declare()
-    room.until_running()
-    room.own.plane.apiserver.kill()
-    room.own.plane.apiserver.start()
-    room.own.plane.await_ready()
-    room.until_published(FIRST_DAY)
-    room.run_again()
-    room.until_published(FIRST_DAY, SECOND_DAY)
+def test_api_server_that_is_killed_under_a_run_costs_nothing_but_time(
+    chaos: ChaosNamespace,
+) -> None:
+    chaos.declare()
+    chaos.until_running()
+    chaos.own.plane.apiserver.kill()
+    chaos.own.plane.apiserver.start()
+    chaos.own.plane.await_ready()
+    chaos.until_published(FIRST_DAY)
+    chaos.run_again()
+    chaos.until_published(FIRST_DAY, SECOND_DAY)

@@ -15,7 +15,7 @@ from snaploom.models.crds import crd_name
 from snaploom.models.kinds import KINDS
 
 INSTALL = DOCS / "how-to/install.md"
-ROOM = "snaploom-system"
+OPERATOR_NAMESPACE = "snaploom-system"
 OBJECTS = [
     text
     for page in sorted((DOCS / "operating").glob("*.md"))
@@ -28,14 +28,14 @@ OBJECTS = [
 @pytest.fixture(scope="module")
 def plain(bare_cluster: Cluster) -> Iterator[Cluster]:
     """A cluster with the namespace of the page, which is gone afterwards with the CRDs."""
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ROOM}}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OPERATOR_NAMESPACE}}
     bare_cluster.kubectl.apply(namespace)  # other tests of this cluster may have left it
     yield bare_cluster
     for kind in ("clusterrole", "clusterrolebinding", "validatingwebhookconfiguration"):
-        ours = f"app.kubernetes.io/instance={ROOM.partition('-')[0]}"
+        ours = f"app.kubernetes.io/instance={OPERATOR_NAMESPACE.partition('-')[0]}"
         bare_cluster.kubectl("delete", kind, "--selector", ours, "--ignore-not-found")
     bare_cluster.kubectl("delete", "crd", "--ignore-not-found", *(crd_name(k) for k in KINDS))
-    bare_cluster.kubectl("delete", "namespace", ROOM)
+    bare_cluster.kubectl("delete", "namespace", OPERATOR_NAMESPACE)
 
 
 def rendered_as_shown() -> str:
@@ -56,7 +56,9 @@ def test_manifests_install_all_but_tests_and_change_nothing_again(plain: Cluster
     assert {identity(each) for each in objects} == expected
     apply = ("apply", "--server-side", "--filename", "-")
     assert plain.kubectl(*apply, stdin=text).count("serverside-applied") == len(objects)
-    found = plain.kubectl("get", "deployments,secrets", "--namespace", ROOM, "--output", "name")
+    found = plain.kubectl(
+        "get", "deployments,secrets", "--namespace", OPERATOR_NAMESPACE, "--output", "name"
+    )
     before = plain.kubectl("get", "clusterrole", "snaploom-operator", "--output", "yaml")
     plain.kubectl(*apply, stdin=rendered_as_shown())
     assert {"deployment.apps/snaploom-operator", "deployment.apps/snaploom-webhook"} <= set(

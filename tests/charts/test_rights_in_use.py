@@ -51,7 +51,7 @@ from snaploom_operator.operatorsettings import OperatorSettings
 from snaploom_operator.store.store import Store
 from snaploom_operator.submitters.sparkoperator import SparkOperatorForm
 
-ROOM = "jobs"
+JOBS_NAMESPACE = "jobs"
 """Where resources are."""
 PATIENCE = 10.0
 """Seconds within which a changed role counts; it takes milliseconds."""
@@ -77,13 +77,13 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuditedControlPl
         found.start()
         found.install_crds()
         install_spark_crds(found.kubectl)
-        found.kubectl("create", "namespace", ROOM)
+        found.kubectl("create", "namespace", JOBS_NAMESPACE)
         yield found
     finally:
         found.close()
 
 
-@pytest.fixture(params=[(), (ROOM,)], ids=["everywhere", "in one namespace"])
+@pytest.fixture(params=[(), (JOBS_NAMESPACE,)], ids=["everywhere", "in one namespace"])
 def release(plane: AuditedControlPlane, request: pytest.FixtureRequest) -> Iterator[Release]:
     """The chart, in a namespace of its own for each scope, so that accounts differ."""
     watched: tuple[str, ...] = request.param
@@ -91,7 +91,7 @@ def release(plane: AuditedControlPlane, request: pytest.FixtureRequest) -> Itera
     found.upgrade({
         "crds": {"enabled": False},
         "watchNamespaces": list(watched),
-        "spark": {"namespaces": [ROOM]},
+        "spark": {"namespaces": [JOBS_NAMESPACE]},
     })  # fmt: skip
     yield found
     found.uninstall()
@@ -107,7 +107,7 @@ class InstalledHarness(RealHarness):
     """
 
     def __init__(self, cluster: Cluster, kubeconfig: Path, settings: OperatorSettings) -> None:
-        super().__init__(cluster, kubeconfig, ROOM)
+        super().__init__(cluster, kubeconfig, JOBS_NAMESPACE)
         self._settings = settings
 
 
@@ -223,7 +223,7 @@ async def certificate_is_issued(harness: RealHarness, settings: OperatorSettings
 
 async def rare_work(kubeconfig: Path) -> None:
     """What large outputs need, and what follows a lost answer, done by the code that does it."""
-    mine, theirs = (an_output("gone", uid=uid, namespace=ROOM) for uid in ("1", "2"))
+    mine, theirs = (an_output("gone", uid=uid, namespace=JOBS_NAMESPACE) for uid in ("1", "2"))
     note = Note(EventType.NORMAL, Reason.RUN_STARTED, f"as {kubeconfig.stem}")
     async with open_cluster(kubeconfig) as cluster:
         for _ in range(2):
@@ -236,14 +236,14 @@ async def rare_work(kubeconfig: Path) -> None:
         await apply(RemoveFinalizer(), unparsable(mine), cluster)
         for _ in range(2):
             recorder = EventRecorder(cluster, "test")
-            await recorder.record(Ref("OutputDataset", ROOM, "gone"), "1", note)
+            await recorder.record(Ref("OutputDataset", JOBS_NAMESPACE, "gone"), "1", note)
         found = Metadata.of(created or {})
-        await cluster.delete(SPARK_APPLICATIONS, ROOM, found.name, uid=found.uid)
+        await cluster.delete(SPARK_APPLICATIONS, JOBS_NAMESPACE, found.name, uid=found.uid)
 
 
 def unparsable(resource: OutputDataset) -> Unparsable:
     """A resource as it is known where its spec cannot be read."""
-    ref = Ref(resource.kind, ROOM, resource.name)
+    ref = Ref(resource.kind, JOBS_NAMESPACE, resource.name)
     uid = resource.metadata.uid or ""
     return Unparsable(now=now(), ref=ref, uid=uid, generation=1, findings=(), status=None)
 
@@ -277,13 +277,16 @@ def test_a_job_may_write_its_report_and_hold_its_lease(
     plane: AuditedControlPlane, release: Release
 ) -> None:
     configuration = Configuration()
-    account = (ROOM, "snaploom-spark")
+    account = (JOBS_NAMESPACE, "snaploom-spark")
     load_kube_config(str(plane.kubeconfig_of(*account)), client_configuration=configuration)
     # Of an owner that is there: what belongs to nobody is removed.
     *_, declared = model()
-    plane.kubectl.apply(declared, namespace=ROOM)
-    uid = plane.kubectl.get("outputdataset", "wide", ROOM)["metadata"]["uid"]
-    owner, place = Owner("OutputDataset", "wide", ROOM), ConfigMapPlace(ROOM, release.namespace)
+    plane.kubectl.apply(declared, namespace=JOBS_NAMESPACE)
+    uid = plane.kubectl.get("outputdataset", "wide", JOBS_NAMESPACE)["metadata"]["uid"]
+    owner, place = (
+        Owner("OutputDataset", "wide", JOBS_NAMESPACE),
+        ConfigMapPlace(JOBS_NAMESPACE, release.namespace),
+    )
     identity = RunIdentity("run", uid, 0)
     with ApiClient(configuration) as client:
         writer = ConfigMapReport(place, owner, identity, lambda: CoreV1Api(client))

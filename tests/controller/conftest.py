@@ -30,9 +30,9 @@ async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
 
 
 @pytest.fixture
-async def room(cluster: Cluster) -> AsyncIterator[str]:
+async def own_namespace(cluster: Cluster) -> AsyncIterator[str]:
     """A namespace of the test's own in that cluster."""
-    name = f"room-{uuid.uuid4().hex[:12]}"
+    name = f"test-{uuid.uuid4().hex[:12]}"
     created = await cluster.create(NAMESPACES, "", an_object(NAMESPACES, name))
     yield name
     await cluster.delete(NAMESPACES, "", name, uid=Metadata.of(created).uid)

@@ -18,11 +18,11 @@ import yaml
 from support.chart import CHART, RELEASE, Raw, helm
 from support.cluster import Cluster, running_control_plane
 from support.examples import BIN, REPOSITORY
+from support.fakenode import FakeNode, fake_node
 from support.fulldeclarations import an_index, complete_file
 from support.gotools import go_tool
 from support.helmrelease import Release
 from support.pages import DOCS, blocks_of
-from support.playednode import PlayedNode, played_node
 from support.sparkcrds import install_spark_crds
 
 from snaploom.models.crds import crd_name
@@ -86,7 +86,7 @@ class Room:
     """A cluster, a node, and the folder in which a person works."""
 
     cluster: Cluster
-    node: PlayedNode
+    node: FakeNode
     folder: Path
 
     def run(self, recipe: str, code: int = 0) -> str:
@@ -122,7 +122,7 @@ def room(tmp_path: Path) -> Iterator[Room]:
     with running_control_plane(tmp_path / "cluster") as plane:
         install_spark_crds(plane.kubectl)
         plane.kubectl("create", "namespace", ROOM)
-        with played_node(plane, tmp_path / "node") as node:
+        with fake_node(plane, tmp_path / "node") as node:
             folder = tmp_path / "home"
             (folder / "programs").mkdir(parents=True)
             (folder / "programs" / "helm").symlink_to(go_tool("helm"))

@@ -20,7 +20,7 @@ from support.declarations import files, spoilt
 from support.fakecluster import FakeCluster
 from support.hostile.rawhttp import RawConnection, raw_connection, request
 from support.reviews import a_review
-from support.webhooks import HOST, Asker, a_webhook
+from support.webhooks import HOST, WebhookClient, a_webhook
 
 from snaploom_operator.admission.httpserver import serving
 from snaploom_operator.admission.request import LARGEST_BODY, MOST_VALUES, parse_review
@@ -30,19 +30,19 @@ MEGABYTE = 1024 * 1024
 
 
 @pytest.fixture
-async def asker(tmp_path: Path) -> AsyncIterator[Asker]:
+async def asker(tmp_path: Path) -> AsyncIterator[WebhookClient]:
     authority = Authority(tmp_path, "authority")
     async with a_webhook(FakeCluster(namespaces=["team"]), tmp_path, authority) as asker:
         yield asker
 
 
 @asynccontextmanager
-async def connected(asker: Asker) -> AsyncIterator[RawConnection]:
+async def connected(asker: WebhookClient) -> AsyncIterator[RawConnection]:
     async with raw_connection(HOST, asker.ports.review, asker.trusted) as connection:
         yield connection
 
 
-async def is_well(asker: Asker) -> bool:
+async def is_well(asker: WebhookClient) -> bool:
     answer = await asker.review(files("customer"))
     return answer["allowed"] is True
 
@@ -52,7 +52,9 @@ def peak_megabytes() -> float:
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", "GZIP", "gzip, gzip"])
-async def test_a_compressed_body_is_refused_and_never_unpacked(asker: Asker, coding: str) -> None:
+async def test_a_compressed_body_is_refused_and_never_unpacked(
+    asker: WebhookClient, coding: str
+) -> None:
     bomb = gzip.compress(b" " * (64 * MEGABYTE))
     before = peak_megabytes()
     async with connected(asker) as connection:
@@ -63,14 +65,16 @@ async def test_a_compressed_body_is_refused_and_never_unpacked(asker: Asker, cod
     assert await is_well(asker)
 
 
-async def test_a_body_that_comes_slowly_is_given_up(asker: Asker) -> None:
+async def test_a_body_that_comes_slowly_is_given_up(asker: WebhookClient) -> None:
     async with connected(asker) as connection:
         await connection.send(request(b"{", "Content-Length: 1000"))
         assert await connection.status() == 504
     assert await is_well(asker)
 
 
-async def test_a_body_larger_than_allowed_is_refused_before_it_is_held(asker: Asker) -> None:
+async def test_a_body_larger_than_allowed_is_refused_before_it_is_held(
+    asker: WebhookClient,
+) -> None:
     async with connected(asker) as connection:
         await connection.send(request(b"", "Transfer-Encoding: chunked"))
         chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
@@ -96,7 +100,7 @@ async def test_a_body_larger_than_allowed_is_refused_before_it_is_held(asker: As
     ],
 )
 async def test_what_is_no_request_is_refused_or_cut_off(
-    asker: Asker, body: bytes, headers: tuple[str, ...]
+    asker: WebhookClient, body: bytes, headers: tuple[str, ...]
 ) -> None:
     async with connected(asker) as connection:
         with_errors = (ConnectionError, ssl.SSLError)
@@ -128,7 +132,7 @@ def review_with(text: str) -> bytes:
         pytest.param('"\\ud800"', id="half a character"),
     ],
 )
-async def test_a_hostile_document_is_answered_at_once(asker: Asker, text: str) -> None:
+async def test_a_hostile_document_is_answered_at_once(asker: WebhookClient, text: str) -> None:
     begun, before = time.process_time(), peak_megabytes()
     status, answer = await asker.post(review_with(text))
     assert status == 400 or answer["response"]["allowed"] is False

@@ -1,4 +1,4 @@
-"""Local runs for tests: submitted as the operator does, carried out by `playedjob.py`."""
+"""Local runs for tests: submitted as the operator does, carried out by `fakejob.py`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from support import playedjob
+from support import fakejob
 from support.clusters import until
 from support.fakecluster import FakeCluster
 from support.runrequests import a_request, an_output
@@ -39,7 +39,7 @@ class LocalRuns:
         self.environment = {"PLAYED_LOG": str(self.log), "PATH": os.environ["PATH"]}
 
     def runner(self, **settings: Any) -> LocalRunner:
-        program = (sys.executable, playedjob.__file__)
+        program = (sys.executable, fakejob.__file__)
         usual = {"environment": self.environment, "program": program, "intervals": QUICK}
         return LocalRunner(**{"cluster": self.cluster} | usual | settings)
 

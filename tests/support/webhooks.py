@@ -40,7 +40,7 @@ def install(issued: Issued, folder: Path) -> None:
 
 
 @dataclass
-class Asker:
+class WebhookClient:
     """Asks a webhook, trusting one authority."""
 
     ports: Ports
@@ -77,24 +77,24 @@ class Asker:
 
 
 @asynccontextmanager
-async def asking(ports: Ports, authority: Authority) -> AsyncIterator[Asker]:
+async def asking(ports: Ports, authority: Authority) -> AsyncIterator[WebhookClient]:
     """Somebody who trusts an authority and opens a connection for every request."""
     trusted = ssl.create_default_context(cafile=authority.certificate)
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as session:
-        yield Asker(ports, session, trusted)
+        yield WebhookClient(ports, session, trusted)
 
 
 @asynccontextmanager
 async def a_webhook(
     cluster: Cluster, folder: Path, authority: Authority, **admission: Any
-) -> AsyncIterator[Asker]:
+) -> AsyncIterator[WebhookClient]:
     """A webhook that is ready, with a certificate of an authority."""
     certificates = folder / "certificates"
     install(authority.issue(HOST), certificates)
     settings = settings_for(certificates, **admission)
     async with (
         running_webhook(cluster, settings, host=HOST, drain=0) as ports,
-        asking(ports, authority) as asker,
+        asking(ports, authority) as client,
     ):
-        await asker.until_ready()
-        yield asker
+        await client.until_ready()
+        yield client

@@ -301,8 +301,8 @@ def reviewed_anew(cluster: Cluster, space: str, reader: Raw) -> str:
 
 async def asked_directly(webhook: WebhookProcess, authority: Authority, space: str) -> Raw:
     ports = Ports(webhook.port, webhook.health, webhook.metrics)
-    async with asking(ports, authority) as asker:
-        return await asker.review(output(), namespace=space)
+    async with asking(ports, authority) as client:
+        return await client.review(output(), namespace=space)
 
 
 async def test_the_certificate_is_kept_in_a_real_cluster(
@@ -323,14 +323,14 @@ async def test_the_certificate_is_kept_in_a_real_cluster(
     )
     try:
         async with open_cluster(control_plane.kubeconfig) as cluster:
-            keeper = CertificateRotator(cluster, settings)
-            await keeper.reconcile()
+            rotator = CertificateRotator(cluster, settings)
+            await rotator.reconcile()
             data = kubectl.get("secret", "hook", namespace)["data"]
             found = kubectl.get("validatingwebhookconfiguration", namespace)
             client = found["webhooks"][0]["clientConfig"]
             assert client["caBundle"] == data["ca.crt"]
             assert client["service"] == {"name": "hook", "namespace": namespace, "port": 443}
-            await keeper.reconcile()
+            await rotator.reconcile()
             again = kubectl.get("validatingwebhookconfiguration", namespace)
             assert again["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"]
     finally:

@@ -19,7 +19,7 @@ from support.declarations import files, model, output, spoilt
 from support.fakecluster import FakeCluster
 from support.reviews import a_review
 from support.textverdicts import VerdictsInProcess
-from support.webhooks import HOST, Asker, a_webhook, asking, install, settings_for
+from support.webhooks import HOST, WebhookClient, a_webhook, asking, install, settings_for
 
 from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
 from snaploom_operator.admission.httpserver import serving
@@ -43,20 +43,22 @@ def authority(tmp_path: Path) -> Authority:
 
 
 @pytest.fixture
-async def asker(cluster: FakeCluster, tmp_path: Path, authority: Authority) -> AsyncIterator[Asker]:
-    async with a_webhook(cluster, tmp_path, authority) as asker:
-        yield asker
+async def client(
+    cluster: FakeCluster, tmp_path: Path, authority: Authority
+) -> AsyncIterator[WebhookClient]:
+    async with a_webhook(cluster, tmp_path, authority) as client:
+        yield client
 
 
-async def test_a_sound_object_is_let_through(cluster: FakeCluster, asker: Asker) -> None:
-    answer = await asker.review(files("customer"))
+async def test_a_sound_object_is_let_through(cluster: FakeCluster, client: WebhookClient) -> None:
+    answer = await client.review(files("customer"))
     assert answer == {"uid": "of-this-request", "allowed": True}
 
 
-async def test_a_wrong_object_is_refused_with_every_finding(asker: Asker) -> None:
+async def test_a_wrong_object_is_refused_with_every_finding(client: WebhookClient) -> None:
     wrong = spoilt(output(), "spec.dataModel.maxDepht", 3)
     wrong = spoilt(wrong, "spec.outputFolder.folderUri", "nowhere")
-    answer = await asker.review(wrong)
+    answer = await client.review(wrong)
     status = answer["status"]
     assert (answer["allowed"], status["code"], status["reason"]) == (False, 422, "Invalid")
     assert "OutputDataset/wide spec.dataModel.maxDepht: there is no field" in status["message"]
@@ -67,13 +69,13 @@ async def test_a_wrong_object_is_refused_with_every_finding(asker: Asker) -> Non
     ]
 
 
-async def test_what_the_cluster_has_is_known(cluster: FakeCluster, asker: Asker) -> None:
-    assert len((await asker.review(output()))["warnings"]) == 3
+async def test_what_the_cluster_has_is_known(cluster: FakeCluster, client: WebhookClient) -> None:
+    assert len((await client.review(output()))["warnings"]) == 3
     for raw in model()[:-1]:
         await cluster.create(OURS[raw["kind"]], "team", raw)
 
     async def is_known() -> bool:
-        return "warnings" not in await asker.review(output())
+        return "warnings" not in await client.review(output())
 
     await until(is_known)
 
@@ -101,18 +103,18 @@ def of_version(version: str) -> bytes:
     ],
 )
 async def test_what_is_no_review_gets_a_proper_answer(
-    asker: Asker, body: bytes, expected: int
+    client: WebhookClient, body: bytes, expected: int
 ) -> None:
-    status, answer = await asker.post(body)
+    status, answer = await client.post(body)
     assert (status, answer["kind"], answer["code"]) == (expected, "Status", expected)
     assert "Traceback" not in answer["message"]
 
 
-async def test_a_review_as_large_as_may_be_is_answered(asker: Asker) -> None:
+async def test_a_review_as_large_as_may_be_is_answered(client: WebhookClient) -> None:
     large = spoilt(files("a"), "metadata.annotations", {"a": "x" * 250_000})
     filled = a_review(large, spoilt(large, "spec.hdfsLike.format", "orc"))
     filled["request"]["ignored"] = "x" * (LARGEST_BODY - len(json.dumps(filled)) - 100)
-    status, answer = await asker.post(json.dumps(filled).encode())
+    status, answer = await client.post(json.dumps(filled).encode())
     assert (status, answer["response"]["allowed"]) == (200, True)
 
 
@@ -122,7 +124,7 @@ Judging = Callable[[bytes], Awaitable[Judgement]]
 @asynccontextmanager
 async def a_server(
     judge: Judging, tmp_path: Path, authority: Authority, **limits: float
-) -> AsyncIterator[Asker]:
+) -> AsyncIterator[WebhookClient]:
     """The server on its own, over any judge."""
     issued = authority.issue(HOST)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -131,9 +133,9 @@ async def a_server(
     async with (
         serving(webhook.application(), HOST, 0, context) as port,
         serving(webhook.metrics_application(), HOST, 0) as metrics,
-        asking(Ports(port, 0, metrics), authority) as asker,
+        asking(Ports(port, 0, metrics), authority) as client,
     ):
-        yield asker
+        yield client
 
 
 async def test_a_review_that_takes_too_long_is_given_up(
@@ -143,8 +145,8 @@ async def test_a_review_that_takes_too_long_is_given_up(
         await asyncio.Event().wait()
         raise AssertionError
 
-    async with a_server(never, tmp_path, authority, deadline=0.05) as asker:
-        assert (await asker.post(b"{}"))[0] == 504
+    async with a_server(never, tmp_path, authority, deadline=0.05) as client:
+        assert (await client.post(b"{}"))[0] == 504
 
 
 async def test_too_many_reviews_at_once_are_sent_away(tmp_path: Path, authority: Authority) -> None:
@@ -156,17 +158,17 @@ async def test_too_many_reviews_at_once_are_sent_away(tmp_path: Path, authority:
         await may_end.wait()
         return await a_judge().judge(body)
 
-    async with a_server(waiting, tmp_path, authority, most=2) as asker:
-        first = [asyncio.create_task(asker.review(files("a"))) for _ in range(2)]
+    async with a_server(waiting, tmp_path, authority, most=2) as client:
+        first = [asyncio.create_task(client.review(files("a"))) for _ in range(2)]
 
         async def are_under_way() -> bool:
             return count == 2
 
         await until(are_under_way)
-        assert (await asker.post(b"{}"))[0] == 503
+        assert (await client.post(b"{}"))[0] == 503
         may_end.set()
         assert all(answer["allowed"] for answer in await asyncio.gather(*first))
-        assert (await asker.review(files("a")))["allowed"]
+        assert (await client.review(files("a")))["allowed"]
 
 
 def a_judge() -> Judge:
@@ -179,12 +181,12 @@ async def test_a_fault_of_ours_is_logged_and_not_shown(
     async def broken(body: bytes) -> Judgement:
         raise ZeroDivisionError("secret of ours")
 
-    async with a_server(broken, tmp_path, authority) as asker:
-        status, answer = await asker.post(b"{}")
+    async with a_server(broken, tmp_path, authority) as client:
+        status, answer = await client.post(b"{}")
         assert status == 500
         assert "secret of ours" not in str(answer)
         assert "review failed" in caplog.text
-        assert 'outcome="failed"' in (await asker.text(asker.ports.metrics, "/metrics"))[1]
+        assert 'outcome="failed"' in (await client.text(client.ports.metrics, "/metrics"))[1]
 
 
 async def test_a_review_under_way_is_finished_when_the_server_ends(
@@ -200,8 +202,8 @@ async def test_a_review_under_way_is_finished_when_the_server_ends(
     async with AsyncExitStack() as stack:
         server = a_server(waiting, tmp_path, authority)
         ports = (await server.__aenter__()).ports
-        asker = await stack.enter_async_context(asking(ports, authority))
-        review = asyncio.create_task(asker.review(files("a")))
+        client = await stack.enter_async_context(asking(ports, authority))
+        review = asyncio.create_task(client.review(files("a")))
         await has_begun.wait()
         ending = asyncio.create_task(server.__aexit__(None, None, None))
         await until_refused(ports.review)
@@ -222,13 +224,13 @@ async def until_refused(port: int) -> None:
     await until(is_refused)
 
 
-async def test_metrics_count_reviews_by_outcome(asker: Asker) -> None:
-    await asker.review(files("a"))
-    await asker.review(output())
-    await asker.review(spoilt(output(), "spec.dataModel.maxDepth", 0))
-    await asker.review(None, files("a"))
-    await asker.post(b"{}")
-    text = (await asker.text(asker.ports.metrics, "/metrics"))[1]
+async def test_metrics_count_reviews_by_outcome(client: WebhookClient) -> None:
+    await client.review(files("a"))
+    await client.review(output())
+    await client.review(spoilt(output(), "spec.dataModel.maxDepth", 0))
+    await client.review(None, files("a"))
+    await client.post(b"{}")
+    text = (await client.text(client.ports.metrics, "/metrics"))[1]
     for labels in (
         'kind="DataSource",operation="CREATE",outcome="allowed"',
         'kind="OutputDataset",operation="CREATE",outcome="warned"',
@@ -241,12 +243,12 @@ async def test_metrics_count_reviews_by_outcome(asker: Asker) -> None:
     assert "snaploom_webhook_certificate_expiry_timestamp_seconds 1." in text
 
 
-async def test_an_old_version_of_tls_is_refused(asker: Asker) -> None:
-    asker.trusted.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+async def test_an_old_version_of_tls_is_refused(client: WebhookClient) -> None:
+    client.trusted.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
     with pytest.warns(DeprecationWarning, match="TLSv1_1"):
-        asker.trusted.maximum_version = ssl.TLSVersion.TLSv1_1
+        client.trusted.maximum_version = ssl.TLSVersion.TLSv1_1
     with pytest.raises(aiohttp.ClientConnectorError):
-        await asker.review(files("a"))
+        await client.review(files("a"))
 
 
 async def test_it_is_ready_once_there_is_a_certificate(
@@ -255,13 +257,13 @@ async def test_it_is_ready_once_there_is_a_certificate(
     folder = tmp_path / "certificates"
     async with (
         running_webhook(cluster, settings_for(folder), host=HOST, drain=0) as ports,
-        asking(ports, authority) as asker,
+        asking(ports, authority) as client,
     ):
-        assert await asker.readiness() == "no certificate is loaded yet"
-        assert await asker.text(ports.health, "/healthz") == (200, "ok\n")
+        assert await client.readiness() == "no certificate is loaded yet"
+        assert await client.text(ports.health, "/healthz") == (200, "ok\n")
         install(authority.issue(HOST), folder)
-        await asker.until_ready()
-        assert (await asker.review(files("a")))["allowed"]
+        await client.until_ready()
+        assert (await client.review(files("a")))["allowed"]
 
 
 def swapped_in_place(folder: Path, authority: Authority) -> None:
@@ -310,7 +312,7 @@ async def test_a_new_certificate_is_served_without_a_restart(
 async def test_a_certificate_without_its_key_is_not_used(
     cluster: FakeCluster, tmp_path: Path, authority: Authority, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with a_webhook(cluster, tmp_path, authority) as asker:
+    async with a_webhook(cluster, tmp_path, authority) as client:
         other = Authority(tmp_path, "other").issue(HOST)
         (tmp_path / "certificates" / "tls.crt").write_bytes(other.certificate.read_bytes())
 
@@ -318,4 +320,4 @@ async def test_a_certificate_without_its_key_is_not_used(
             return "cannot load" in caplog.text
 
         await until(is_noticed)
-        assert (await asker.review(files("a")))["allowed"]
+        assert (await client.review(files("a")))["allowed"]

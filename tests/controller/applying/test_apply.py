@@ -25,12 +25,12 @@ OTHERS = "example.org/others"
 
 
 @pytest.fixture
-async def owner(cluster, room):
-    return await an_owner(cluster, room)
+async def owner(cluster, own_namespace):
+    return await an_owner(cluster, own_namespace)
 
 
-async def an_owner(cluster, room, **metadata):
-    stored = await cluster.create(TRANSFORMERS, room, a_transformer(**metadata))
+async def an_owner(cluster, own_namespace, **metadata):
+    stored = await cluster.create(TRANSFORMERS, own_namespace, a_transformer(**metadata))
     return FieldTransformer.parse(stored)
 
 
@@ -39,9 +39,9 @@ def a_child(owner, data=None, run="ods-wide-1", **metadata):
     return a_config_map("child", data or {"a": "1"}, labels=labels, **metadata)
 
 
-async def test_created_object_is_returned_as_stored(cluster, room, owner):
+async def test_created_object_is_returned_as_stored(cluster, own_namespace, owner):
     created = await apply(Create(CONFIG_MAPS, a_child(owner)), owner, cluster)
-    assert created == await cluster.get(CONFIG_MAPS, room, "child")
+    assert created == await cluster.get(CONFIG_MAPS, own_namespace, "child")
 
 
 async def test_object_that_an_earlier_try_created_is_adopted(cluster, owner):
@@ -58,23 +58,25 @@ async def test_object_that_an_earlier_try_created_is_adopted(cluster, owner):
     ],
 )
 @pytest.mark.parametrize("action", [Ensure, lambda manifest: Create(CONFIG_MAPS, manifest)])
-async def test_object_of_another_owner_is_reported_and_kept(cluster, room, owner, labels, action):
+async def test_object_of_another_owner_is_reported_and_kept(
+    cluster, own_namespace, owner, labels, action
+):
     known = {LABEL_OWNER: owner.metadata.uid, LABEL_RUN: "ods-wide-1"} | labels if labels else {}
-    foreign = await cluster.create(CONFIG_MAPS, room, a_config_map("child", labels=known))
+    foreign = await cluster.create(CONFIG_MAPS, own_namespace, a_config_map("child", labels=known))
     with pytest.raises(NameTaken) as failure:
         await apply(action(a_child(owner)), owner, cluster)
     assert failure.value.resource == "ConfigMap/child"
     assert owner.metadata.uid in failure.value.expected
     assert all(value in failure.value.found for value in labels.values())
-    assert await cluster.get(CONFIG_MAPS, room, "child") == foreign
+    assert await cluster.get(CONFIG_MAPS, own_namespace, "child") == foreign
 
 
-async def test_object_that_is_being_deleted_is_not_adopted(cluster, room, owner):
-    going = await cluster.create(CONFIG_MAPS, room, a_child(owner, finalizers=[OTHERS]))
-    await cluster.delete(CONFIG_MAPS, room, "child", uid=Metadata.of(going).uid)
+async def test_object_that_is_being_deleted_is_not_adopted(cluster, own_namespace, owner):
+    going = await cluster.create(CONFIG_MAPS, own_namespace, a_child(owner, finalizers=[OTHERS]))
+    await cluster.delete(CONFIG_MAPS, own_namespace, "child", uid=Metadata.of(going).uid)
     with pytest.raises(ObjectExists, match="is being deleted"):
         await apply(Create(CONFIG_MAPS, a_child(owner)), owner, cluster)
-    await cluster.patch(CONFIG_MAPS, room, "child", {"metadata": {"finalizers": None}})
+    await cluster.patch(CONFIG_MAPS, own_namespace, "child", {"metadata": {"finalizers": None}})
     created = await apply(Create(CONFIG_MAPS, a_child(owner)), owner, cluster)
     assert Metadata.of(created).uid != Metadata.of(going).uid
 
@@ -93,17 +95,17 @@ async def test_ensuring_what_is_there_writes_nothing(cluster, owner):
     assert [call.verb for call in watched.writes] == ["create"]
 
 
-async def test_deleted_object_goes_and_others_stay(cluster, room, owner):
+async def test_deleted_object_goes_and_others_stay(cluster, own_namespace, owner):
     child = Metadata.of(await apply(Create(CONFIG_MAPS, a_child(owner)), owner, cluster))
-    await apply(Delete(CONFIG_MAPS, room, "child", "another"), owner, cluster)
-    assert Metadata.of(await cluster.get(CONFIG_MAPS, room, "child")) == child
+    await apply(Delete(CONFIG_MAPS, own_namespace, "child", "another"), owner, cluster)
+    assert Metadata.of(await cluster.get(CONFIG_MAPS, own_namespace, "child")) == child
     for _ in range(2):
-        await apply(Delete(CONFIG_MAPS, room, "child", child.uid), owner, cluster)
-    await until_gone(cluster, CONFIG_MAPS, room, "child")
+        await apply(Delete(CONFIG_MAPS, own_namespace, "child", child.uid), owner, cluster)
+    await until_gone(cluster, CONFIG_MAPS, own_namespace, "child")
 
 
-async def test_finalizers_of_others_stay(cluster, room):
-    owner = await an_owner(cluster, room, finalizers=[OTHERS])
+async def test_finalizers_of_others_stay(cluster, own_namespace):
+    owner = await an_owner(cluster, own_namespace, finalizers=[OTHERS])
     held = await apply(AddFinalizer(), owner, cluster)
     assert Metadata.of(held).finalizers == (OTHERS, FINALIZER)
     released = await apply(RemoveFinalizer(), FieldTransformer.parse(held), cluster)
@@ -111,32 +113,34 @@ async def test_finalizers_of_others_stay(cluster, room):
     assert Metadata.of(released).generation == 1
 
 
-async def test_finalizer_that_is_there_is_not_added_again(cluster, room):
-    owner = await an_owner(cluster, room, finalizers=[FINALIZER])
+async def test_finalizer_that_is_there_is_not_added_again(cluster, own_namespace):
+    owner = await an_owner(cluster, own_namespace, finalizers=[FINALIZER])
     watched = FaultyCluster(cluster)
     assert await apply(AddFinalizer(), owner, watched) is None
     assert watched.calls == []
 
 
-async def test_finalizers_of_an_older_version_are_not_written(cluster, room, owner):
-    await cluster.patch(TRANSFORMERS, room, owner.name, {"metadata": {"finalizers": [OTHERS]}})
+async def test_finalizers_of_an_older_version_are_not_written(cluster, own_namespace, owner):
+    await cluster.patch(
+        TRANSFORMERS, own_namespace, owner.name, {"metadata": {"finalizers": [OTHERS]}}
+    )
     with pytest.raises(ObjectChanged):
         await apply(AddFinalizer(), owner, cluster)
 
 
-async def test_released_resource_goes_and_releasing_it_again_does_nothing(cluster, room):
-    owner = await an_owner(cluster, room, finalizers=[FINALIZER])
-    await cluster.delete(TRANSFORMERS, room, owner.name, uid=owner.metadata.uid)
-    owner = FieldTransformer.parse(await cluster.get(TRANSFORMERS, room, owner.name))
+async def test_released_resource_goes_and_releasing_it_again_does_nothing(cluster, own_namespace):
+    owner = await an_owner(cluster, own_namespace, finalizers=[FINALIZER])
+    await cluster.delete(TRANSFORMERS, own_namespace, owner.name, uid=owner.metadata.uid)
+    owner = FieldTransformer.parse(await cluster.get(TRANSFORMERS, own_namespace, owner.name))
     await apply(RemoveFinalizer(), owner, cluster)
     with pytest.raises(ObjectMissing):
-        await cluster.get(TRANSFORMERS, room, owner.name)
+        await cluster.get(TRANSFORMERS, own_namespace, owner.name)
     assert await apply(RemoveFinalizer(), owner, cluster) is None
 
 
-async def test_resource_that_cannot_be_parsed_is_released_too(cluster, room):
-    owner = await an_owner(cluster, room, finalizers=[OTHERS, FINALIZER])
-    ref = Ref(owner.kind, room, owner.name)
+async def test_resource_that_cannot_be_parsed_is_released_too(cluster, own_namespace):
+    owner = await an_owner(cluster, own_namespace, finalizers=[OTHERS, FINALIZER])
+    ref = Ref(owner.kind, own_namespace, owner.name)
     released = await apply(RemoveFinalizer(), an_unparsable(ref, owner.metadata.uid), cluster)
     assert Metadata.of(released).finalizers == (OTHERS,)
     assert await apply(RemoveFinalizer(), an_unparsable(ref, "another"), cluster) is None

@@ -41,8 +41,10 @@ JSON_OBJECTS = st.dictionaries(
 
 
 @pytest.fixture
-async def resource(cluster, room):
-    return FieldTransformer.parse(await cluster.create(TRANSFORMERS, room, a_transformer()))
+async def resource(cluster, own_namespace):
+    return FieldTransformer.parse(
+        await cluster.create(TRANSFORMERS, own_namespace, a_transformer())
+    )
 
 
 async def write(cluster, resource, after):
@@ -50,9 +52,9 @@ async def write(cluster, resource, after):
     return None if stored is None else FieldTransformer.parse(stored)
 
 
-async def test_written_status_is_what_is_stored(cluster, room, resource):
+async def test_written_status_is_what_is_stored(cluster, own_namespace, resource):
     written = await write(cluster, resource, FULL)
-    stored = await cluster.get(TRANSFORMERS, room, resource.name)
+    stored = await cluster.get(TRANSFORMERS, own_namespace, resource.name)
     assert written.status == FULL
     assert FieldTransformer.parse(stored) == written
     assert stored["status"] == FULL.dump()
@@ -71,14 +73,16 @@ async def test_what_a_status_no_longer_has_is_removed(cluster, resource):
     assert (await write(cluster, written, less)).status == less
 
 
-async def test_status_of_a_changed_resource_is_not_written(cluster, room, resource):
-    await cluster.patch(TRANSFORMERS, room, resource.name, {"metadata": {"labels": {"a": "b"}}})
+async def test_status_of_a_changed_resource_is_not_written(cluster, own_namespace, resource):
+    await cluster.patch(
+        TRANSFORMERS, own_namespace, resource.name, {"metadata": {"labels": {"a": "b"}}}
+    )
     with pytest.raises(ObjectChanged):
         await write(cluster, resource, FULL)
 
 
-async def test_status_of_a_resource_that_is_gone_is_not_written(cluster, room, resource):
-    await cluster.delete(TRANSFORMERS, room, resource.name, uid=resource.metadata.uid)
+async def test_status_of_a_resource_that_is_gone_is_not_written(cluster, own_namespace, resource):
+    await cluster.delete(TRANSFORMERS, own_namespace, resource.name, uid=resource.metadata.uid)
     with pytest.raises(ObjectMissing):
         await write(cluster, resource, FULL)
 
@@ -89,7 +93,7 @@ def unparsable(resource, status=None, uid=None):
     return Unparsable(EpochNanos(0), ref, uid or metadata.uid, 1, (), status)
 
 
-async def test_status_that_cannot_be_parsed_is_replaced(cluster, room, resource):
+async def test_status_that_cannot_be_parsed_is_replaced(cluster, own_namespace, resource):
     await write(cluster, resource, FULL)
     replacement = ResourceStatus(observed_generation=3)
     stored = await write_status(unparsable(resource), replacement, cluster)
@@ -101,10 +105,12 @@ async def test_status_that_cannot_be_parsed_is_replaced(cluster, room, resource)
 
 @pytest.mark.parametrize("generation", [1, 3])
 async def test_status_that_was_read_as_missing_is_replaced_as_a_whole(
-    cluster, room, resource, generation
+    cluster, own_namespace, resource, generation
 ):
     patch = {"status": FULL.dump()}
-    stored = await cluster.patch(TRANSFORMERS, room, resource.name, patch, subresource="status")
+    stored = await cluster.patch(
+        TRANSFORMERS, own_namespace, resource.name, patch, subresource="status"
+    )
     replacement = FieldTransformerStatus(observed_generation=generation)
     written = await write(cluster, without_status(FieldTransformer.parse(stored)), replacement)
     assert written.status == replacement

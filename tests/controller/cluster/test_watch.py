@@ -26,42 +26,50 @@ async def changes(stream, count):
     raise AssertionError("the watch ended")
 
 
-async def test_watch_yields_what_happens_after_the_listing(cluster, room):
-    await cluster.create(CONFIG_MAPS, room, a_config_map("before"))
-    since = (await cluster.list(CONFIG_MAPS, namespace=room)).resource_version
-    created = await cluster.create(CONFIG_MAPS, room, a_config_map("a"))
-    async with aclosing(cluster.watch(CONFIG_MAPS, namespace=room, since=since)) as stream:
+async def test_watch_yields_what_happens_after_the_listing(cluster, own_namespace):
+    await cluster.create(CONFIG_MAPS, own_namespace, a_config_map("before"))
+    since = (await cluster.list(CONFIG_MAPS, namespace=own_namespace)).resource_version
+    created = await cluster.create(CONFIG_MAPS, own_namespace, a_config_map("a"))
+    async with aclosing(cluster.watch(CONFIG_MAPS, namespace=own_namespace, since=since)) as stream:
         first = await changes(stream, 1)
-        await cluster.patch(CONFIG_MAPS, room, "a", {"data": {"x": "1"}})
-        await cluster.delete(CONFIG_MAPS, room, "a", uid=Metadata.of(created).uid)
+        await cluster.patch(CONFIG_MAPS, own_namespace, "a", {"data": {"x": "1"}})
+        await cluster.delete(CONFIG_MAPS, own_namespace, "a", uid=Metadata.of(created).uid)
         rest = await changes(stream, 2)
     assert first + rest == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
 
 
-async def test_watched_objects_are_as_they_are_read(cluster, room):
-    since = (await cluster.list(TRANSFORMERS, namespace=room)).resource_version
-    async with aclosing(cluster.watch(TRANSFORMERS, namespace=room, since=since)) as stream:
-        created = await cluster.create(TRANSFORMERS, room, a_transformer())
+async def test_watched_objects_are_as_they_are_read(cluster, own_namespace):
+    since = (await cluster.list(TRANSFORMERS, namespace=own_namespace)).resource_version
+    async with aclosing(
+        cluster.watch(TRANSFORMERS, namespace=own_namespace, since=since)
+    ) as stream:
+        created = await cluster.create(TRANSFORMERS, own_namespace, a_transformer())
         async with asyncio.timeout(DEADLINE):
             change = await anext(stream)
     assert (change.type, change.object) == (ChangeType.ADDED, created)
 
 
-async def test_watch_with_a_selector_sees_objects_come_and_go(cluster, room):
-    since = (await cluster.list(CONFIG_MAPS, namespace=room)).resource_version
-    stream = cluster.watch(CONFIG_MAPS, namespace=room, since=since, selector="role=report")
+async def test_watch_with_a_selector_sees_objects_come_and_go(cluster, own_namespace):
+    since = (await cluster.list(CONFIG_MAPS, namespace=own_namespace)).resource_version
+    stream = cluster.watch(
+        CONFIG_MAPS, namespace=own_namespace, since=since, selector="role=report"
+    )
     async with aclosing(stream):
-        await cluster.create(CONFIG_MAPS, room, a_config_map("other", labels={"role": "plan"}))
-        await cluster.create(CONFIG_MAPS, room, a_config_map("a", labels={"role": "report"}))
+        await cluster.create(
+            CONFIG_MAPS, own_namespace, a_config_map("other", labels={"role": "plan"})
+        )
+        await cluster.create(
+            CONFIG_MAPS, own_namespace, a_config_map("a", labels={"role": "report"})
+        )
         labels = {"metadata": {"labels": {"role": None}}}
-        await cluster.patch(CONFIG_MAPS, room, "a", labels)
+        await cluster.patch(CONFIG_MAPS, own_namespace, "a", labels)
         assert await changes(stream, 2) == [("ADDED", "a"), ("DELETED", "a")]
 
 
-async def test_watch_of_all_namespaces_sees_the_object(cluster, room):
+async def test_watch_of_all_namespaces_sees_the_object(cluster, own_namespace):
     since = (await cluster.list(TRANSFORMERS)).resource_version
     async with aclosing(cluster.watch(TRANSFORMERS, since=since)) as stream:
-        created = await cluster.create(TRANSFORMERS, room, a_transformer())
+        created = await cluster.create(TRANSFORMERS, own_namespace, a_transformer())
         async with asyncio.timeout(DEADLINE):
             while (await anext(stream)).object != created:
                 pass  # what earlier tests left is being deleted

@@ -45,18 +45,18 @@ class Desk:
 
 
 @pytest.fixture
-async def resource(cluster, room):
-    return await cluster.create(TRANSFORMERS, room, a_transformer())
+async def resource(cluster, own_namespace):
+    return await cluster.create(TRANSFORMERS, own_namespace, a_transformer())
 
 
-async def posted(cluster, room):
-    return (await cluster.list(EVENTS, namespace=room)).items
+async def posted(cluster, own_namespace):
+    return (await cluster.list(EVENTS, namespace=own_namespace)).items
 
 
-async def test_posted_event_names_what_it_is_about(cluster, room, resource):
+async def test_posted_event_names_what_it_is_about(cluster, own_namespace, resource):
     desk = Desk(cluster)
     await desk.record(resource)
-    (event,) = await posted(cluster, room)
+    (event,) = await posted(cluster, own_namespace)
     assert desk.postings == [Posting.NEW]
     assert event["regarding"]["uid"] == Metadata.of(resource).uid
     assert (event["type"], event["reason"]) == ("Normal", "RunStarted")
@@ -65,7 +65,7 @@ async def test_posted_event_names_what_it_is_about(cluster, room, resource):
     assert event.get("series") is None
 
 
-async def test_events_that_cannot_be_written_are_counted(cluster, room, resource):
+async def test_events_that_cannot_be_written_are_counted(cluster, own_namespace, resource):
     metrics = Metrics(CollectorRegistry())
     away = FaultyCluster(cluster, first(9, Fault(ApiUnavailable("away")), kind="Event"))
     stored = Metadata.of(resource)
@@ -75,20 +75,20 @@ async def test_events_that_cannot_be_written_are_counted(cluster, room, resource
     assert metrics.registry.get_sample_value("snaploom_events_total", labels) == 1.0
 
 
-async def test_repeated_event_is_counted_in_one_object(cluster, room, resource):
+async def test_repeated_event_is_counted_in_one_object(cluster, own_namespace, resource):
     desk = Desk(cluster)
     for _ in range(3):
         await desk.record(resource)
-    (event,) = await posted(cluster, room)
+    (event,) = await posted(cluster, own_namespace)
     assert desk.postings == [Posting.NEW, Posting.COUNTED, Posting.COUNTED]
     assert event["series"]["count"] == 3
     assert event["series"]["lastObservedTime"] > event["eventTime"]
 
 
-async def test_event_of_an_earlier_process_is_counted_up(cluster, room, resource):
+async def test_event_of_an_earlier_process_is_counted_up(cluster, own_namespace, resource):
     for instance in ("operator-1", "operator-2", "operator-3"):
         await Desk(cluster, instance).record(resource)
-    (event,) = await posted(cluster, room)
+    (event,) = await posted(cluster, own_namespace)
     assert event["series"]["count"] == 3
     assert event["reportingInstance"] == "operator-1"
 
@@ -101,41 +101,43 @@ async def test_event_of_an_earlier_process_is_counted_up(cluster, room, resource
         Note(STARTED.type, STARTED.reason, "another"),
     ],
 )
-async def test_other_event_is_another_object(cluster, room, resource, other):
+async def test_other_event_is_another_object(cluster, own_namespace, resource, other):
     desk = Desk(cluster)
     await desk.record(resource)
     await desk.record(resource, other)
-    assert len(await posted(cluster, room)) == 2
+    assert len(await posted(cluster, own_namespace)) == 2
 
 
-async def test_event_that_the_cluster_forgot_is_posted_anew(cluster, room, resource):
+async def test_event_that_the_cluster_forgot_is_posted_anew(cluster, own_namespace, resource):
     desk = Desk(cluster)
     await desk.record(resource)
-    (event,) = map(Metadata.of, await posted(cluster, room))
-    await cluster.delete(EVENTS, room, event.name, uid=event.uid)
+    (event,) = map(Metadata.of, await posted(cluster, own_namespace))
+    await cluster.delete(EVENTS, own_namespace, event.name, uid=event.uid)
     await desk.record(resource)
     assert desk.postings == [Posting.NEW, Posting.NEW]
-    assert len(await posted(cluster, room)) == 1
+    assert len(await posted(cluster, own_namespace)) == 1
 
 
 @pytest.mark.parametrize("message", ["x" * 2000, "ä" * 600, "日" * 400, "a" + "𝄞" * 300, ""])
-async def test_any_message_is_posted_as_far_as_there_is_room(cluster, room, resource, message):
+async def test_any_message_is_posted_as_far_as_there_is_room(
+    cluster, own_namespace, resource, message
+):
     desk = Desk(cluster, "i" * 300)
     await desk.record(resource, Note(EventType.WARNING, Reason.RUN_FAILED, message))
-    (event,) = await posted(cluster, room)
+    (event,) = await posted(cluster, own_namespace)
     note = event.get("note", "")
     assert len(note.encode()) <= 1024
     assert note.removesuffix("…") == message[: len(note.removesuffix("…"))]
 
 
-async def test_event_of_a_resource_with_the_longest_name_is_posted(cluster, room):
+async def test_event_of_a_resource_with_the_longest_name_is_posted(cluster, own_namespace):
     name = "a" * 199 + "." + "b" * 53
-    resource = await cluster.create(TRANSFORMERS, room, a_transformer(name))
+    resource = await cluster.create(TRANSFORMERS, own_namespace, a_transformer(name))
     await Desk(cluster).record(resource)
-    assert len(await posted(cluster, room)) == 1
+    assert len(await posted(cluster, own_namespace)) == 1
 
 
-async def test_resource_with_too_many_events_is_limited(cluster, room, resource):
+async def test_resource_with_too_many_events_is_limited(cluster, own_namespace, resource):
     desk = Desk(cluster)
     for number in range(BURST + 2):
         await desk.record(resource, Note(EventType.NORMAL, Reason.RUN_STARTED, str(number)))
@@ -146,11 +148,11 @@ async def test_resource_with_too_many_events_is_limited(cluster, room, resource)
     assert desk.postings[-2:] == [Posting.NEW, Posting.LEFT_OUT]
 
 
-async def test_excess_of_one_resource_does_not_limit_others(cluster, room, resource):
+async def test_excess_of_one_resource_does_not_limit_others(cluster, own_namespace, resource):
     desk = Desk(cluster)
     for _ in range(BURST + 1):
         await desk.record(resource)
-    await desk.record(await cluster.create(TRANSFORMERS, room, a_transformer("other")))
+    await desk.record(await cluster.create(TRANSFORMERS, own_namespace, a_transformer("other")))
     assert desk.postings[-2:] == [Posting.LEFT_OUT, Posting.NEW]
 
 
@@ -199,29 +201,33 @@ async def test_event_that_the_namespace_default_does_not_take_either_has_failed(
 
 
 async def test_event_in_a_namespace_that_ends_is_the_namespaces_own(cluster):
-    room = f"ending-{uuid.uuid4().hex[:12]}"
-    created = Metadata.of(await cluster.create(NAMESPACES, "", an_object(NAMESPACES, room)))
+    own_namespace = f"ending-{uuid.uuid4().hex[:12]}"
+    created = Metadata.of(
+        await cluster.create(NAMESPACES, "", an_object(NAMESPACES, own_namespace))
+    )
     held = a_transformer("wide")
     held["metadata"]["finalizers"] = ["snaploom.io/finalizer"]
-    resource = await cluster.create(TRANSFORMERS, room, held)
-    await cluster.delete(NAMESPACES, "", room, uid=created.uid)
+    resource = await cluster.create(TRANSFORMERS, own_namespace, held)
+    await cluster.delete(NAMESPACES, "", own_namespace, uid=created.uid)
     desk = Desk(cluster)
     await desk.record(resource)
-    await cluster.patch(TRANSFORMERS, room, "wide", {"metadata": {"finalizers": None}})
+    await cluster.patch(TRANSFORMERS, own_namespace, "wide", {"metadata": {"finalizers": None}})
     assert desk.postings == [Posting.NEW]
     listed = (await cluster.list(EVENTS, namespace="default")).items
-    (event,) = [each for each in listed if each["regarding"].get("name") == room]
+    (event,) = [each for each in listed if each["regarding"].get("name") == own_namespace]
     assert event["regarding"]["kind"] == "Namespace"
     assert event["note"].startswith("FieldTransformer/wide: ")
 
 
-async def test_a_namespace_with_too_many_events_is_limited_and_another_is_not(cluster, room):
+async def test_a_namespace_with_too_many_events_is_limited_and_another_is_not(
+    cluster, own_namespace
+):
     desk = Desk(cluster)
     for number in range(NAMESPACE_BURST + 5):
-        ref = Ref("FieldTransformer", room, f"t-{number}")
+        ref = Ref("FieldTransformer", own_namespace, f"t-{number}")
         await desk.recorder.record(ref, f"uid-{number}", STARTED)
     assert desk.postings.count(Posting.LEFT_OUT) == 5
     desk.seconds += NAMESPACE_REFILL_SECONDS
-    await desk.recorder.record(Ref("FieldTransformer", room, "late"), "uid-late", STARTED)
+    await desk.recorder.record(Ref("FieldTransformer", own_namespace, "late"), "uid-late", STARTED)
     await desk.recorder.record(Ref("FieldTransformer", "default", "other"), "uid-x", STARTED)
     assert desk.postings[-2:] == [Posting.NEW, Posting.NEW]

@@ -23,7 +23,7 @@ NAME = "snaploom-controller"
 class Process:
     """Somebody who wants the lease, by a clock that goes only while they wait."""
 
-    def __init__(self, cluster, room, identity="one", date=0, slower_than=None):
+    def __init__(self, cluster, own_namespace, identity="one", date=0, slower_than=None):
         self.seconds = 100.0
         self.rounds = 0
         self.naps = {}
@@ -32,7 +32,7 @@ class Process:
         self.cluster = FaultyCluster(cluster)
         self.leadership = LeaderElector(
             self.cluster,
-            room,
+            own_namespace,
             NAME,
             identity,
             clock=lambda: EpochNanos(int((date * 86_400 + self.seconds) * NANOS_PER_SECOND)),
@@ -50,40 +50,42 @@ class Process:
                 await asyncio.sleep(0.001)
 
 
-async def holder(cluster, room):
-    return (await cluster.get(LEASES, room, NAME))["spec"].get("holderIdentity")
+async def holder(cluster, own_namespace):
+    return (await cluster.get(LEASES, own_namespace, NAME))["spec"].get("holderIdentity")
 
 
-async def test_first_who_comes_holds_it(cluster, room):
-    one = Process(cluster, room)
+async def test_first_who_comes_holds_it(cluster, own_namespace):
+    one = Process(cluster, own_namespace)
     assert not one.leadership.is_held
     await one.leadership.acquire()
     assert one.leadership.is_held
-    assert await holder(cluster, room) == "one"
+    assert await holder(cluster, own_namespace) == "one"
 
 
-async def test_released_lease_is_had_at_once(cluster, room):
-    one, two = Process(cluster, room), Process(cluster, room, "two")
+async def test_released_lease_is_had_at_once(cluster, own_namespace):
+    one, two = Process(cluster, own_namespace), Process(cluster, own_namespace, "two")
     await one.leadership.acquire()
     await one.leadership.release()
     assert not one.leadership.is_held
     await two.leadership.acquire()
     assert two.rounds == 0
-    assert (await cluster.get(LEASES, room, NAME))["spec"]["leaseTransitions"] == 1
+    assert (await cluster.get(LEASES, own_namespace, NAME))["spec"]["leaseTransitions"] == 1
 
 
 @pytest.mark.parametrize("date", [-10_000, 0, 10_000])
-async def test_lease_of_a_dead_process_is_had_when_its_promise_is_over(cluster, room, date):
-    one, two = Process(cluster, room, date=date), Process(cluster, room, "two")
+async def test_lease_of_a_dead_process_is_had_when_its_promise_is_over(
+    cluster, own_namespace, date
+):
+    one, two = Process(cluster, own_namespace, date=date), Process(cluster, own_namespace, "two")
     await one.leadership.acquire()
     start = two.seconds
     await two.leadership.acquire()
     assert LEASE_DURATION <= two.seconds - start <= LEASE_DURATION + RETRY_PERIOD
 
 
-async def test_lease_that_is_renewed_stays(cluster, room):
-    one = Process(cluster, room)
-    two = Process(cluster, room, "two", slower_than=one)
+async def test_lease_that_is_renewed_stays(cluster, own_namespace):
+    one = Process(cluster, own_namespace)
+    two = Process(cluster, own_namespace, "two", slower_than=one)
     await one.leadership.acquire()
     waiting = asyncio.create_task(two.leadership.acquire())
     keeping = asyncio.create_task(one.leadership.keep())
@@ -99,18 +101,18 @@ async def test_lease_that_is_renewed_stays(cluster, room):
     assert one.leadership.is_held
 
 
-async def test_taken_lease_is_lost(cluster, room):
-    one = Process(cluster, room)
+async def test_taken_lease_is_lost(cluster, own_namespace):
+    one = Process(cluster, own_namespace)
     await one.leadership.acquire()
-    await cluster.patch(LEASES, room, NAME, {"spec": {"holderIdentity": "thief"}})
+    await cluster.patch(LEASES, own_namespace, NAME, {"spec": {"holderIdentity": "thief"}})
     await one.leadership.keep()
     assert not one.leadership.is_held
     await one.leadership.release()
-    assert await holder(cluster, room) == "thief"
+    assert await holder(cluster, own_namespace) == "thief"
 
 
-async def test_holder_gives_up_before_others_may_take_it(cluster, room):
-    one = Process(cluster, room)
+async def test_holder_gives_up_before_others_may_take_it(cluster, own_namespace):
+    one = Process(cluster, own_namespace)
     await one.leadership.acquire()
     start = one.seconds
     one.cluster.plan = first(1_000, LOST_REQUEST)
@@ -118,8 +120,10 @@ async def test_holder_gives_up_before_others_may_take_it(cluster, room):
     assert RENEW_DEADLINE <= one.seconds - start < LEASE_DURATION
 
 
-async def test_holder_that_did_not_run_for_long_goes_on_where_nobody_took_it(cluster, room):
-    one = Process(cluster, room)
+async def test_holder_that_did_not_run_for_long_goes_on_where_nobody_took_it(
+    cluster, own_namespace
+):
+    one = Process(cluster, own_namespace)
     await one.leadership.acquire()
     one.naps[2] = 4 * LEASE_DURATION
     keeping = asyncio.create_task(one.leadership.keep())
@@ -133,23 +137,23 @@ async def test_holder_that_did_not_run_for_long_goes_on_where_nobody_took_it(clu
     await asyncio.gather(keeping, return_exceptions=True)
 
 
-async def test_deleted_lease_is_made_anew(cluster, room):
-    one = Process(cluster, room)
+async def test_deleted_lease_is_made_anew(cluster, own_namespace):
+    one = Process(cluster, own_namespace)
     await one.leadership.acquire()
-    stored = Metadata.of(await cluster.get(LEASES, room, NAME))
-    await cluster.delete(LEASES, room, NAME, uid=stored.uid)
+    stored = Metadata.of(await cluster.get(LEASES, own_namespace, NAME))
+    await cluster.delete(LEASES, own_namespace, NAME, uid=stored.uid)
     keeping = asyncio.create_task(one.leadership.keep())
 
     async def is_there_again():
         return any(Metadata.of(item).uid != stored.uid for item in await leases())
 
     async def leases():
-        return (await cluster.list(LEASES, namespace=room)).items
+        return (await cluster.list(LEASES, namespace=own_namespace)).items
 
     await until(is_there_again)
     keeping.cancel()
     await asyncio.gather(keeping, return_exceptions=True)
-    assert await holder(cluster, room) == "one"
+    assert await holder(cluster, own_namespace) == "one"
 
 
 @pytest.mark.parametrize("fault", [LOST_REQUEST, LOST_ANSWER])
@@ -167,25 +171,25 @@ async def test_lost_call_loses_no_lease(fake, fault, number):
     assert one.leadership.is_held
 
 
-async def test_work_is_done_while_the_lease_is_held(cluster, room):
+async def test_work_is_done_while_the_lease_is_held(cluster, own_namespace):
     lost = []
-    async with leading(Process(cluster, room).leadership, lambda: lost.append(True)):
-        assert await holder(cluster, room) == "one"
-    assert await holder(cluster, room) is None
+    async with leading(Process(cluster, own_namespace).leadership, lambda: lost.append(True)):
+        assert await holder(cluster, own_namespace) == "one"
+    assert await holder(cluster, own_namespace) is None
     assert lost == []
 
 
-async def test_worker_is_notified_once_that_the_lease_is_lost(cluster, room):
+async def test_worker_is_notified_once_that_the_lease_is_lost(cluster, own_namespace):
     lost = []
-    async with leading(Process(cluster, room).leadership, lambda: lost.append(True)):
-        await cluster.patch(LEASES, room, NAME, {"spec": {"holderIdentity": "thief"}})
+    async with leading(Process(cluster, own_namespace).leadership, lambda: lost.append(True)):
+        await cluster.patch(LEASES, own_namespace, NAME, {"spec": {"holderIdentity": "thief"}})
 
         async def is_notified():
             return bool(lost)
 
         await until(is_notified)
     assert lost == [True]
-    assert await holder(cluster, room) == "thief"
+    assert await holder(cluster, own_namespace) == "thief"
 
 
 class LateRenewal(FaultyCluster):
@@ -198,9 +202,9 @@ class LateRenewal(FaultyCluster):
         return stored
 
 
-async def test_lease_is_released_although_a_cancelled_renewal_arrives_late(cluster, room):
-    one = Process(cluster, room)
+async def test_lease_is_released_although_a_cancelled_renewal_arrives_late(cluster, own_namespace):
+    one = Process(cluster, own_namespace)
     await one.leadership.acquire()
     one.cluster.inner = LateRenewal(cluster)
     await one.leadership.release()
-    assert await holder(cluster, room) is None
+    assert await holder(cluster, own_namespace) is None

@@ -47,11 +47,13 @@ def test_outside_a_pod_there_is_no_account(tmp_path):
     assert account_reference("here", tmp_path / "token") is None
 
 
-async def test_lease_goes_with_its_owner(cluster, room):
-    settings = await cluster.create(CONFIG_MAPS, room, a_config_map("settings"))
+async def test_lease_goes_with_its_owner(cluster, own_namespace):
+    settings = await cluster.create(CONFIG_MAPS, own_namespace, a_config_map("settings"))
     uid = settings["metadata"]["uid"]
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "settings", "uid": uid}
-    await LeaderElector(cluster, room, "owned", "one", owner).acquire()
-    assert (await cluster.get(LEASES, room, "owned"))["metadata"]["ownerReferences"] == [owner]
-    await cluster.delete(CONFIG_MAPS, room, "settings", uid=uid)
-    await until_gone(cluster, LEASES, room, "owned")
+    await LeaderElector(cluster, own_namespace, "owned", "one", owner).acquire()
+    assert (await cluster.get(LEASES, own_namespace, "owned"))["metadata"]["ownerReferences"] == [
+        owner
+    ]
+    await cluster.delete(CONFIG_MAPS, own_namespace, "settings", uid=uid)
+    await until_gone(cluster, LEASES, own_namespace, "owned")

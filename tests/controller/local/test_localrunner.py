@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import playedjob
+from support import fakejob
 from support.clusters import until
 from support.faultycluster import Call, Fault, FaultyCluster
 from support.localruns import LocalRuns, is_alive
@@ -329,7 +329,7 @@ async def left_behind(runs: LocalRuns) -> LocalProcess:
     """A job that an operator began before it vanished."""
     bundle = runs.log.with_name("bundle.json")
     bundle.write_text('{"play": "sleeps"}')
-    arguments = [sys.executable, playedjob.__file__, "--bundle", str(bundle)]
+    arguments = [sys.executable, fakejob.__file__, "--bundle", str(bundle)]
     process = await start_process(arguments, runs.environment, bundle.parent, lambda line: None)
     await claim(runs, socket.gethostname(), str(process.name))
     process.permit()

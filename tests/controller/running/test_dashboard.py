@@ -19,7 +19,7 @@ from support.jobreports import failed, indexed, published
 from support.jobscripts import Script, completes, fails, hangs_in
 from support.operatorharness import RealHarness, has_reason, is_ready
 from support.prometheus import Prometheus, running_prometheus
-from support.webhooks import Asker, a_webhook
+from support.webhooks import WebhookClient, a_webhook
 
 from snaploom.models.times import format_instant, now
 from snaploom_operator.cluster.adapter import open_cluster
@@ -118,7 +118,7 @@ async def until_asked_twice(prometheus: Prometheus) -> None:
         await asyncio.sleep(0.1)
 
 
-async def until_all_is_shown(prometheus: Prometheus, webhook: Asker) -> None:
+async def until_all_is_shown(prometheus: Prometheus, webhook: WebhookClient) -> None:
     deadline = time.monotonic() + DEADLINE
     while True:
         empty = [
@@ -133,7 +133,7 @@ async def until_all_is_shown(prometheus: Prometheus, webhook: Asker) -> None:
         await asyncio.sleep(0.5)
 
 
-async def live_on(harness: RealHarness, webhook: Asker) -> None:
+async def live_on(harness: RealHarness, webhook: WebhookClient) -> None:
     """Runs, and reviews, for a while."""
     end = time.monotonic() + RECORDED
     while time.monotonic() < end:

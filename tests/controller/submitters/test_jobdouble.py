@@ -29,7 +29,7 @@ Raw = dict[str, Any]
 every_submitter = pytest.mark.parametrize("submitter", Submitter)
 
 
-class Room:
+class SubmittedRuns:
     """A namespace with an output whose runs are submitted by hand."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
@@ -77,9 +77,9 @@ class Room:
 
 
 @pytest.fixture(params=["fake", "real"])
-async def room(request: pytest.FixtureRequest) -> AsyncIterator[Room]:
+async def runs(request: pytest.FixtureRequest) -> AsyncIterator[SubmittedRuns]:
     if request.param == "fake":
-        yield Room(FakeCluster(), "default")
+        yield SubmittedRuns(FakeCluster(), "default")
         return
     plane, namespace = (
         request.getfixturevalue("control_plane"),
@@ -87,84 +87,84 @@ async def room(request: pytest.FixtureRequest) -> AsyncIterator[Room]:
     )
     install_spark_crds(plane.kubectl)
     async with open_cluster(plane.kubeconfig) as adapter:
-        yield Room(adapter, namespace)
+        yield SubmittedRuns(adapter, namespace)
 
 
 @pytest.fixture
-def memory() -> Room:
+def memory() -> SubmittedRuns:
     """In memory only: for what is about the double, not about a cluster."""
-    return Room(FakeCluster(), "default")
+    return SubmittedRuns(FakeCluster(), "default")
 
 
 @every_submitter
-async def test_run_goes_through_its_states(room: Room, submitter: Submitter) -> None:
-    await room.submit(submitter)
-    double = room.double(jobscripts.completes(published("2024-05-02T00:00:00Z", rows=7)))
-    states = [(await room.application(submitter)).state]
+async def test_run_goes_through_its_states(runs: SubmittedRuns, submitter: Submitter) -> None:
+    await runs.submit(submitter)
+    double = runs.double(jobscripts.completes(published("2024-05-02T00:00:00Z", rows=7)))
+    states = [(await runs.application(submitter)).state]
     while await double.step():
-        states.append((await room.application(submitter)).state)
+        states.append((await runs.application(submitter)).state)
     assert list(dict.fromkeys(states)) == [
         S.NEW, S.SUBMITTED, S.RUNNING, S.SUCCEEDING, S.COMPLETED,
     ]  # fmt: skip
-    found = await room.report()
+    found = await runs.report()
     assert found.report is not None
     assert found.report.phase is RunPhase.SUCCEEDED
     assert [snapshot.rows for snapshot in found.report.snapshots] == [7]
 
 
 @every_submitter
-async def test_failed_run_shows_its_reason(room: Room, submitter: Submitter) -> None:
-    await room.submit(submitter)
-    await room.double(jobscripts.fails(failed("gone", "SourceNotReadable"), "exit code 1")).finish()
-    application = await room.application(submitter)
+async def test_failed_run_shows_its_reason(runs: SubmittedRuns, submitter: Submitter) -> None:
+    await runs.submit(submitter)
+    await runs.double(jobscripts.fails(failed("gone", "SourceNotReadable"), "exit code 1")).finish()
+    application = await runs.application(submitter)
     assert application.state is S.FAILED
     assert "exit code 1" in application.message
-    found = await room.report()
+    found = await runs.report()
     assert found.report is not None
     assert (found.report.phase, found.report.message) == (RunPhase.FAILED, "gone")
 
 
-async def test_waiting_driver_shows_what_it_waits_for(room: Room) -> None:
-    await room.submit(Submitter.SPARK_OPERATOR)
-    await room.double(jobscripts.waits_for_image("ghost:1")).finish()
-    pod = await room.pod()
+async def test_waiting_driver_shows_what_it_waits_for(runs: SubmittedRuns) -> None:
+    await runs.submit(Submitter.SPARK_OPERATOR)
+    await runs.double(jobscripts.waits_for_image("ghost:1")).finish()
+    pod = await runs.pod()
     assert (pod.phase, pod.trouble) == (
         "Pending", 'ImagePullBackOff: Back-off pulling image "ghost:1"',
     )  # fmt: skip
 
 
-async def test_run_that_is_recreated_has_another_uid(room: Room) -> None:
-    await room.submit(Submitter.SPARK_OPERATOR)
-    before = await room.application(Submitter.SPARK_OPERATOR)
-    double = room.double(jobscripts.recreated())
+async def test_run_that_is_recreated_has_another_uid(runs: SubmittedRuns) -> None:
+    await runs.submit(Submitter.SPARK_OPERATOR)
+    before = await runs.application(Submitter.SPARK_OPERATOR)
+    double = runs.double(jobscripts.recreated())
     await double.finish()
-    after = await room.application(Submitter.SPARK_OPERATOR)
+    after = await runs.application(Submitter.SPARK_OPERATOR)
     assert after.uid != before.uid
     assert after.state is S.COMPLETED
     assert [one.uid for one in double.seen] == [before.uid, after.uid]
 
 
-async def test_run_that_vanishes_is_gone(room: Room) -> None:
-    await room.submit(Submitter.SPARK_OPERATOR)
-    await room.double(jobscripts.vanishes()).finish()
+async def test_run_that_vanishes_is_gone(runs: SubmittedRuns) -> None:
+    await runs.submit(Submitter.SPARK_OPERATOR)
+    await runs.double(jobscripts.vanishes()).finish()
     with pytest.raises(ObjectMissing):
-        await room.application(Submitter.SPARK_OPERATOR)
+        await runs.application(Submitter.SPARK_OPERATOR)
 
 
-async def test_report_outlives_the_run(room: Room) -> None:
-    await room.submit(Submitter.SPARK_OPERATOR)
-    await room.double(jobscripts.vanishes(final=published())).finish()
-    assert (await room.report()).report is not None
+async def test_report_outlives_the_run(runs: SubmittedRuns) -> None:
+    await runs.submit(Submitter.SPARK_OPERATOR)
+    await runs.double(jobscripts.vanishes(final=published())).finish()
+    assert (await runs.report()).report is not None
 
 
 @pytest.mark.parametrize("state", [s for s in S if s is not S.NEW])
-async def test_run_hangs_in_the_given_state(memory: Room, state: ApplicationState) -> None:
+async def test_run_hangs_in_the_given_state(memory: SubmittedRuns, state: ApplicationState) -> None:
     await memory.submit(Submitter.SPARK_OPERATOR)
     await memory.double(jobscripts.hangs_in(state)).finish()
     assert (await memory.application(Submitter.SPARK_OPERATOR)).state is state
 
 
-async def test_driver_of_an_earlier_submission_works_on(memory: Room) -> None:
+async def test_driver_of_an_earlier_submission_works_on(memory: SubmittedRuns) -> None:
     await memory.submit(Submitter.SPARK_OPERATOR)
     double = memory.double(jobscripts.driver_already_exists())
     await double.finish()
@@ -178,7 +178,7 @@ async def test_driver_of_an_earlier_submission_works_on(memory: Room) -> None:
     assert (await memory.report()).report is not None
 
 
-async def test_late_report_comes_when_it_is_released(memory: Room) -> None:
+async def test_late_report_comes_when_it_is_released(memory: SubmittedRuns) -> None:
     await memory.submit(Submitter.SPARK_OPERATOR)
     double = memory.double(jobscripts.report_late())
     await double.finish()
@@ -198,7 +198,7 @@ async def test_late_report_comes_when_it_is_released(memory: Room) -> None:
     ],
 )
 async def test_wrong_report_does_not_count(
-    memory: Room, script: jobscripts.Script, trouble: str
+    memory: SubmittedRuns, script: jobscripts.Script, trouble: str
 ) -> None:
     await memory.submit(Submitter.SPARK_OPERATOR)
     await memory.double(script).finish()
@@ -207,7 +207,7 @@ async def test_wrong_report_does_not_count(
     assert trouble in found.trouble
 
 
-async def test_report_is_written_as_the_job_writes_it(memory: Room) -> None:
+async def test_report_is_written_as_the_job_writes_it(memory: SubmittedRuns) -> None:
     await memory.submit(Submitter.SPARK_OPERATOR)
     await memory.double().finish()
     stored: Any = await memory.cluster.get(CONFIG_MAPS, "default", f"{RUN}-report")
@@ -223,7 +223,7 @@ async def test_report_is_written_as_the_job_writes_it(memory: Room) -> None:
     assert (report.run_id, report.uid, report.attempt) == (RUN, application.owner_uid, 1)
 
 
-async def test_scripts_are_given_in_turn(memory: Room) -> None:
+async def test_scripts_are_given_in_turn(memory: SubmittedRuns) -> None:
     double = memory.double(jobscripts.in_turn(jobscripts.fails(), jobscripts.completes()))
     await memory.submit(Submitter.SPARK_OPERATOR, "ods-a-1")
     await double.finish()
@@ -236,7 +236,7 @@ async def test_scripts_are_given_in_turn(memory: Room) -> None:
     assert states == [S.FAILED, S.COMPLETED, S.COMPLETED]
 
 
-async def test_one_run_can_be_moved_on_its_own(memory: Room) -> None:
+async def test_one_run_can_be_moved_on_its_own(memory: SubmittedRuns) -> None:
     for name in ("ods-a-1", "ods-a-2"):
         await memory.submit(Submitter.SPARK_OPERATOR, name)
     await memory.double().to(S.RUNNING, "ods-a-2")
@@ -246,7 +246,7 @@ async def test_one_run_can_be_moved_on_its_own(memory: Room) -> None:
     assert states == [S.NEW, S.RUNNING]
 
 
-async def test_it_plays_by_itself_until_the_block_ends(memory: Room) -> None:
+async def test_it_plays_by_itself_until_the_block_ends(memory: SubmittedRuns) -> None:
     async def is_over() -> bool:
         return (await memory.application(Submitter.SPARK_OPERATOR)).state is S.COMPLETED
 

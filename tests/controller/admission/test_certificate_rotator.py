@@ -32,7 +32,7 @@ class Installation:
         self.time = START
         self.expiries: list[float] = []
         self.metrics = Metrics(CollectorRegistry())
-        self.keeper = CertificateRotator(
+        self.rotator = CertificateRotator(
             self.cluster,
             SETTINGS,
             self.expiries.append,
@@ -47,7 +47,7 @@ class Installation:
 
     async def reconcile(self, **later: float) -> None:
         self.time += timedelta(**later)
-        await self.keeper.reconcile()
+        await self.rotator.reconcile()
 
     async def held(self) -> CertificateSecret:
         return read_secret(await self.cluster.get(SECRETS, NAMESPACE, "snaploom-webhook"))
@@ -169,10 +169,10 @@ async def test_nothing_is_renewed_where_cert_manager_does() -> None:
 
 
 async def run_for(installed: Installation, looks: int) -> None:
-    """Run the keeper's own loop for some looks."""
-    keeper = CertificateRotator(installed.cluster, SETTINGS, pause=ending_after(looks))
+    """Run the rotator's own loop for some looks."""
+    rotator = CertificateRotator(installed.cluster, SETTINGS, pause=ending_after(looks))
     with pytest.raises(asyncio.CancelledError):
-        await keeper.run()
+        await rotator.run()
 
 
 def ending_after(pauses: int) -> Callable[[float], Awaitable[None]]:

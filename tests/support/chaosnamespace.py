@@ -46,7 +46,7 @@ RUN: Raw = {
 
 
 @dataclass
-class Room:
+class ChaosNamespace:
     """The namespace.
 
     Args:
@@ -74,7 +74,7 @@ class Room:
         """Apply objects as they are."""
         self.cluster_wide.apply(*objects, namespace=self.namespace)
 
-    def furnish(self) -> None:
+    def prepare(self) -> None:
         """Make the claim, and a day of both sources."""
         claim = {
             "accessModes": ["ReadWriteOnce"],

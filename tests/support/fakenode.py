@@ -27,7 +27,7 @@ PAUSE = 0.2
 
 
 @dataclass
-class PlayedNode:
+class FakeNode:
     """The node of one release, which works while a recipe runs."""
 
     cluster: Cluster
@@ -135,10 +135,10 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
 
 
 @contextmanager
-def played_node(cluster: Cluster, folder: Path) -> Iterator[PlayedNode]:
+def fake_node(cluster: Cluster, folder: Path) -> Iterator[FakeNode]:
     """A node whose processes are gone at the end."""
     folder.mkdir()
-    node = PlayedNode(cluster, folder)
+    node = FakeNode(cluster, folder)
     try:
         yield node
     finally:
