@@ -47,7 +47,7 @@ OUTPUT, INDEX = ("OutputDataset", "orders-wide"), ("SkippingIndex", "orders-wide
 
 @dataclass(frozen=True)
 class Beginning:
-    """What was seen while everything came."""
+    """What Argo CD showed while the first Applications were synced."""
 
     early: str
     """Argo CD's message about resources that came before their kinds."""
@@ -70,7 +70,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
 
 @pytest.fixture(scope="module")
 def beginning(platform: Platform) -> Beginning:
-    """Everything is brought, the resources of one namespace too early."""
+    """Sync everything, the resources of one namespace before their kinds."""
     applications = platform.applications
     automated = {"automated": {}, "retry": {"limit": -1, "backoff": {"duration": "5s"}}}
     options = ["ServerSideApply=true", "SkipDryRunOnMissingResource=true"]
@@ -183,7 +183,7 @@ def resource_in(state: State, name: str) -> Raw:
 
 
 def bring_into(platform: Platform, state: State, name: str) -> None:
-    """Do what operator and people do before a resource is in a state; nobody else is there."""
+    """Bring a resource into a state, in place of operator and people."""
     metadata = state.resource["metadata"]
     if "status" in state.resource:
         behind = metadata["generation"] - state.resource["status"]["observedGeneration"]

@@ -33,7 +33,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnCluster]:
 
 @pytest.fixture(scope="session")
 def names() -> Iterator[str]:
-    """Names of namespaces that nobody has used."""
+    """Names of unused namespaces."""
     return iter(NAMESPACES)
 
 

@@ -84,7 +84,7 @@ def test_two_outputs_never_share_a_folder(chaos: ChaosNamespace) -> None:
 
 @contextmanager
 def without_webhook(chaos: ChaosNamespace) -> Iterator[None]:
-    """Nobody is asked before objects are stored, as where the webhook is off."""
+    """Store objects without a review, as where the webhook is off."""
     kind = "validatingwebhookconfigurations"
     (webhook,) = chaos.cluster_wide.list(kind)
     del webhook["metadata"]["resourceVersion"], webhook["metadata"]["uid"]

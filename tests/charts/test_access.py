@@ -87,7 +87,7 @@ BEYOND = [
 
 @pytest.fixture(scope="module")
 def release(bare_cluster: Cluster) -> Iterator[Release]:
-    """Looks after every namespace."""
+    """A release that watches every namespace."""
     found = Release(bare_cluster)
     bare_cluster.install_crds()
     bare_cluster.kubectl("create", "namespace", "jobs")
@@ -100,7 +100,7 @@ def release(bare_cluster: Cluster) -> Iterator[Release]:
 
 @pytest.fixture(scope="module")
 def narrow(bare_cluster: Cluster) -> Iterator[Release]:
-    """Looks after two namespaces."""
+    """A release that watches two namespaces."""
     found = Release(bare_cluster, "narrow", "narrow")
     for name in ("team-a", "team-b"):
         bare_cluster.kubectl("create", "namespace", name)

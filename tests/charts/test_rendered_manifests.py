@@ -43,7 +43,7 @@ every_case = pytest.mark.parametrize("case", range(len(MATRIX)))
 
 
 def faults(stored: Raw, minor: int) -> list[str]:
-    """What the API server of a version would not take."""
+    """Objections of the API server of a version."""
     if stored["apiVersion"].partition("/")[0] in OTHERS:
         return []
     try:

@@ -191,7 +191,7 @@ def set_rules(cluster: AnyCluster, role: Raw, rules: list[Raw]) -> None:
 
 
 async def everyday_work(harness: RealHarness) -> None:
-    """A life from the first declaration to the last, with a change."""
+    """Apply, change and delete declarations of every kind."""
     *others, output = model()
     output = spoilt(output, "spec.run", {
         "deletionPolicy": "Delete", "historyLimit": {"successful": 0, "failed": 0},

@@ -49,7 +49,7 @@ def test_image_has_what_is_pinned_and_nothing_that_builds(image):
 
 
 def test_image_contains_nothing_of_the_machine_that_built_it(image):
-    """Hosts of packages, proxies, certificates, secrets: the build has them, and nobody else."""
+    """The build has hosts of packages, proxies, certificates and secrets; the image has none."""
     config = json.dumps(image.config)
     assert set(re.findall(r"https?://[^/\s\"]*|_proxy|PIP_|/root", config)) <= {
         "http://127.0.0.1:8080"

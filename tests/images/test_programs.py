@@ -56,7 +56,7 @@ print("rows", spark.range(3).select(plus("id").alias("x")).toArrow().to_pydict()
 
 
 def test_executor_is_sparks_own(spark_image):
-    """It ends since nobody is there to be called: its class and its options are known."""
+    """It ends for want of a driver: its class and its options are known."""
     place = {"SPARK_DRIVER_URL": "spark://CoarseGrainedScheduler@127.0.0.1:9"}
     names = ("EXECUTOR_ID", "APPLICATION_ID", "EXECUTOR_POD_NAME", "EXECUTOR_CORES")
     numbers = {f"SPARK_{name}": "1" for name in (*names, "RESOURCE_PROFILE_ID")}

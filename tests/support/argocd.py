@@ -195,7 +195,7 @@ class ArgoCD:
 
 @contextmanager
 def running_argo_cd(plane: ControlPlane) -> Iterator[ArgoCD]:
-    """Argo CD beside a control plane, without its API server, gone at the end."""
+    """Run Argo CD beside a control plane, without its API server, until the block ends."""
     with tempfile.TemporaryDirectory(prefix="argocd-") as folder:
         argo = ArgoCD(plane, Path(folder))
         try:

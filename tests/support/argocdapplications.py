@@ -81,7 +81,7 @@ class Applications:
         )
 
     def wait_for(self, name: str, predicate: Predicate) -> Raw:
-        """An Application, once it is as it should be."""
+        """Wait until an Application satisfies a condition; returns it."""
         deadline = time.monotonic() + DEADLINE
         while not predicate(found := self.get(name)):
             status = json.dumps(found.get("status", {}), indent=1)

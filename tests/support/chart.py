@@ -26,7 +26,7 @@ Values = Mapping[str, Any]
 
 
 class HelmFailed(Exception):
-    """Helm ended with a code other than 0; its words are the message."""
+    """Helm ended with a code other than 0; its output is the message."""
 
 
 def helm(*arguments: str | Path, values: Values | None = None, **environment: str) -> str:

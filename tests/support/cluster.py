@@ -55,7 +55,7 @@ _numbers = itertools.count(1)
 
 
 class Cluster:
-    """A cluster and who may do everything in it."""
+    """A cluster and the kubeconfig of its administrator."""
 
     def __init__(self, folder: Path, kubeconfig: Path) -> None:
         self.folder = folder
@@ -81,7 +81,7 @@ class Cluster:
                     raise
 
     def create_namespace(self, prefix: str = "test") -> str:
-        """A namespace that nobody has used; its name."""
+        """Create a namespace; returns its name."""
         name = f"{prefix}-{os.getpid()}-{next(_numbers)}-{time.time_ns() // 1_000_000:x}"
         self.kubectl("create", "namespace", name)
         return name
@@ -234,7 +234,7 @@ class ControlPlane(Cluster):
 
 @contextmanager
 def running_control_plane(folder: Path, address: str = LOOPBACK) -> Iterator[ControlPlane]:
-    """A control plane without our CRDs, gone at the end."""
+    """Run a control plane without our CRDs until the block ends."""
     plane = ControlPlane(folder, address)
     try:
         plane.start()

@@ -35,7 +35,7 @@ class Judge:
         return ""
 
     def kept(self, kind: str, spec: Raw) -> Raw:
-        """What it would store of a spec for a client who overlooks warnings."""
+        """What it would store of a spec for a client that ignores warnings."""
         result: Raw = self._try(kind, spec, "a", "Ignore")["spec"]
         return result
 

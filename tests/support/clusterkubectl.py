@@ -16,7 +16,7 @@ Raw = dict[str, Any]
 
 
 class KubectlFailed(Exception):
-    """Kubectl ended with a code other than expected; its words are `stderr`."""
+    """Kubectl ended with a code other than expected; `stderr` is its output."""
 
     def __init__(self, arguments: tuple[str, ...], code: int, stderr: str) -> None:
         super().__init__(f"kubectl {' '.join(arguments)} ended with {code}: {stderr}")
@@ -102,7 +102,7 @@ def write_kubeconfig(path: Path, server: str, authority: bytes, user: Raw) -> Pa
 
 
 def certificate_user(issued: Issued) -> Raw:
-    """A user of a kubeconfig who is known by a certificate."""
+    """A user of a kubeconfig with a client certificate."""
     return {
         "client-certificate-data": _encoded(issued.certificate.read_bytes()),
         "client-key-data": _encoded(issued.key.read_bytes()),

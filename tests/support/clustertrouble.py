@@ -1,4 +1,4 @@
-"""What a cluster shows when something in it did not become as it should."""
+"""What a cluster shows when it did not reach an expected state."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from support.clusterkubectl import KubectlFailed
 
 
 class NotAsExpected(AssertionError):
-    """Something did not become as it should; with all that the cluster shows of it."""
+    """The cluster did not reach an expected state; with all that it shows of it."""
 
 
 def answers(kubectl: Callable[..., str], asked: Sequence[tuple[str, ...]]) -> str:

@@ -44,7 +44,7 @@ def key(raw: Raw, namespace: str = NAMESPACE) -> Ref:
 
 
 def newer(raw: Raw, **metadata: Any) -> Raw:
-    """The same object after somebody touched it."""
+    """The same object after a change of its metadata."""
     result = copy.deepcopy(raw)
     result["metadata"] |= {"resourceVersion": str(next(_VERSIONS)), **metadata}
     return result

@@ -16,6 +16,6 @@ def mariadb() -> Iterator[MariaDb]:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
-    """A real PostgreSQL, which refuses who does not know the password."""
+    """A real PostgreSQL with a password."""
     with running_postgres() as server:
         yield server

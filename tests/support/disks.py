@@ -13,7 +13,7 @@ import pytest
 
 @contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """A file system in memory with room for `size`; skips where nobody may mount one."""
+    """A file system in memory of `size`; skips the test where mounting is not allowed."""
     with _mounted(folder, f"size={size}"):
         yield folder
 

@@ -125,7 +125,7 @@ class FakeCluster:
         self._objects.setdefault(resource, {})
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Call somebody about every change, within the call that makes it; returns how to stop."""
+        """Call a function for every change, within the call that makes it; returns how to stop."""
         self._subscribers.append(subscriber)
 
         def stop() -> None:
@@ -347,7 +347,7 @@ class FakeCluster:
             watcher.set()
 
     def _collect(self) -> None:
-        """Delete what nobody owns any more, and what is in namespaces that go."""
+        """Delete objects without an owner, and those in namespaces that are being deleted."""
         while doomed := self._doomed():
             for resource, stored in doomed:
                 if stored["metadata"]["uid"] in self._uids:

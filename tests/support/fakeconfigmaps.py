@@ -35,7 +35,7 @@ class FakeConfigMaps:
         self._lock = threading.Lock()
 
     def put(self, raw: Raw) -> Raw:
-        """Store an object, as somebody else would."""
+        """Store an object, as another client would."""
         self._version += 1
         raw["metadata"]["resourceVersion"] = str(self._version)
         self.objects[raw["metadata"]["namespace"], raw["metadata"]["name"]] = raw

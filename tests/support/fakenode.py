@@ -136,7 +136,7 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
 
 @contextmanager
 def fake_node(cluster: Cluster, folder: Path) -> Iterator[FakeNode]:
-    """A node whose processes are gone at the end."""
+    """Run a node until the block ends."""
     folder.mkdir()
     node = FakeNode(cluster, folder)
     try:

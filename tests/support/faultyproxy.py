@@ -197,7 +197,7 @@ class FaultyProxy:
     async def _carried_out(
         self, request: web.BaseRequest, call: Call
     ) -> tuple[ClientResponse, bytes]:
-        """A write, counted; the operator dies behind the one that was asked for."""
+        """Count a write; the operator dies behind the requested one."""
         async with self._asked(request) as answer:
             body = await answer.read()
         if answer.status < 300:
@@ -209,7 +209,7 @@ class FaultyProxy:
         return answer, body
 
     def _die(self) -> None:
-        """Cut every connection of the operator: whatever it still does, nobody hears it."""
+        """Cut every connection of the operator, so that no later call of it arrives."""
         self.is_dead = self.has_died = True
         for request in self._open.values():
             self._cut(request)

@@ -142,5 +142,5 @@ def keys(store: ObjectStore, prefix: str = "data/") -> set[str]:
 
 
 def files_on_disk(root: Path) -> set[str]:
-    """What a reader who knows nothing of manifests would find."""
+    """Files that a reader without the manifest would find."""
     return {str(p.relative_to(root)) for p in root.glob("data/[!.]*/*")}

@@ -92,7 +92,7 @@ def shop() -> list[Raw]:
 
 
 class Platform:
-    """The cluster, its Argo CD, the repository, and what stands for pods."""
+    """The cluster, its Argo CD, the repository, and the processes in place of pods."""
 
     def __init__(self, plane: ControlPlane, argo: ArgoCD, repository: GitRepository) -> None:
         self.plane = plane
@@ -168,7 +168,7 @@ class Platform:
         return self.objects.patch(_plural(kind), name, namespace, patch, status=status)
 
     def wait_for(self, kind: str, name: str, predicate: Predicate) -> Raw:
-        """A resource of the shop, once it is as it should be."""
+        """Wait until a resource of the shop satisfies a condition; returns it."""
         deadline = time.monotonic() + DEADLINE
         while not predicate(found := self.get(kind, name)):
             assert time.monotonic() < deadline, yaml.safe_dump(found)
@@ -176,7 +176,7 @@ class Platform:
         return found
 
     def close(self) -> None:
-        """End what stands for pods."""
+        """End the processes in place of pods."""
         self._stack.close()
 
 
@@ -186,7 +186,7 @@ def _plural(kind: str) -> str:
 
 @contextmanager
 def jobs_played(kubeconfig: Path) -> Iterator[None]:
-    """Every run of the cluster ends well, beside whatever a test does."""
+    """Play every run of the cluster to success while a test goes on."""
     ends = threading.Event()
 
     async def play() -> None:

@@ -27,7 +27,7 @@ class Release:
                    self.name, chart, values=values)  # fmt: skip
 
     def uninstall(self) -> None:
-        """Take it away, and wait until it is gone."""
+        """Uninstall it, and wait until its objects are deleted."""
         self._helm("uninstall", self.name, "--wait")
 
     def manifest(self) -> Rendered:

@@ -151,7 +151,7 @@ class JobDouble:
             await asyncio.sleep(seconds)
 
     async def _look(self) -> None:
-        """Take in applications that are new, and forget those that are gone."""
+        """Add new applications, and drop deleted ones."""
         found: dict[str, Played] = {}
         for form in FORMS.values():
             for stored in await self._listed(form):

@@ -125,7 +125,7 @@ def cannot_be_scheduled(message: str = "0/3 nodes are available: 3 Insufficient 
 
 
 def vanishes(after: ApplicationState = S.RUNNING, final: Report | None = None) -> Script:
-    """It goes away before it was seen to end.
+    """It is deleted before its end was observed.
 
     Args:
         after: the state that it was in.
@@ -136,7 +136,7 @@ def vanishes(after: ApplicationState = S.RUNNING, final: Report | None = None) -
 
 
 def recreated(final: Report | None = None) -> Script:
-    """It is deleted while it runs, and created again by somebody."""
+    """It is deleted while it runs, and created again."""
     return (*_until_running(), Recreated(), *completes(final))
 
 
@@ -167,7 +167,7 @@ def driver_already_exists(final: Report | None = None) -> Script:
 
 
 def report_late(final: Report | None = None) -> Script:
-    """Its last Report arrives after it was seen to end."""
+    """Its last Report arrives after its end was observed."""
     end = _ends(S.SUCCEEDING, S.COMPLETED, Pod("Succeeded", "Completed", exit_code=0))
     return (*_until_running(), *end, Hold(), Reported(final or published()))
 
@@ -181,7 +181,7 @@ def no_report() -> Script:
 
 
 def report_of_other_run(run: str = "", uid: str = "") -> Script:
-    """What stands where its Report belongs is about another run, or another resource."""
+    """In place of its Report there is one of another run, or of another resource."""
     return (
         *_until_running(),
         Reported(published(), run=run or ("" if uid else "ods-other-00000000"), uid=uid),
@@ -190,7 +190,7 @@ def report_of_other_run(run: str = "", uid: str = "") -> Script:
 
 
 def report_unreadable(text: str = '{"format": 1, "phase": ') -> Script:
-    """What stands where its Report belongs is no Report."""
+    """In place of its Report there is another text."""
     return (
         *_until_running(),
         ReportText(text),
@@ -204,7 +204,7 @@ def is_unknown_for_a_while(final: Report | None = None) -> Script:
 
 
 def is_suspended() -> Script:
-    """Somebody suspends it."""
+    """It is suspended."""
     return (*_until_running(), State(S.SUSPENDING), PodGone(), State(S.SUSPENDED))
 
 

@@ -41,7 +41,7 @@ class MariaDb:
 
 @contextmanager
 def running_mariadb() -> Iterator[MariaDb]:
-    """A server with a database without tables, and a user who must know a password."""
+    """A server with a database without tables, and a user with a password."""
     server = subprocess.run([SERVER], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     folder = Path(tempfile.mkdtemp(prefix="snaploom-mariadb-"))
     data, running = folder / "data", MariaDb(folder / "socket", free_port())

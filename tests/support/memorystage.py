@@ -50,7 +50,7 @@ class MemoryStage(FakeHarness):
             self.created.append(change.object["metadata"]["name"])
 
     async def begin(self) -> None:
-        """The first operator; where it dies at once, those that follow."""
+        """Start the first operator; where it dies at once, those that follow."""
         await self._outliving(self.start())
 
     async def lose_status(self, identity: str) -> None:
@@ -81,7 +81,7 @@ class MemoryStage(FakeHarness):
         raise AssertionError(f"{identity} never is as it should be: {yaml.safe_dump(found)}")
 
     async def _outliving(self, work: Any) -> None:
-        """Do something with the operator; where it dies of it, another one begins."""
+        """Await some work of the operator; where it dies of it, start another one."""
         while work is not None:
             try:
                 await work

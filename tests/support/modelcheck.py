@@ -63,7 +63,7 @@ def perform(content: Content, call: Call) -> tuple[Content, Answer]:
 
 
 class PlayedStore:
-    """Plays answers back, and then goes on with the content as if nobody else were there."""
+    """Plays answers back, and then goes on with the content as the only client."""
 
     uri = "memory:///"
 
@@ -128,7 +128,7 @@ def _info(key: str, size: int) -> ObjectInfo:
 
 @dataclass(frozen=True)
 class Actor:
-    """Somebody who works on the store, and how it ended."""
+    """A client of the store, and how it ended."""
 
     name: str
     act: Callable[[int, PlayedStore], Hashable]
@@ -173,7 +173,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Explored:
-    """How much was looked at."""
+    """How many states were visited."""
 
     states: int
     steps: int
@@ -277,7 +277,7 @@ class Explorer:
         return self._settled((number, tuple(heard), way, left))
 
     def _begun_again(self, state: _State, who: int, way: tuple[Call, ...], left: Mishaps) -> _State:
-        """An actor dies; what it had done stays done, what it knew is forgotten."""
+        """Restart an actor: what it had done stays done, what it knew is lost."""
         number, heard = state[0], list(state[1])
         heard[who] = self._born(who, heard[who].life + 1, number)
         return self._settled((number, tuple(heard), way, left))
@@ -289,7 +289,7 @@ class Explorer:
         return self._births[who, life]
 
     def _settled(self, state: _State) -> _State:
-        """The state once everybody has taken the steps that nobody notices."""
+        """The state once every actor has taken the steps that others do not notice."""
         number, heard, under_way, left = state
         nodes = list(heard)
         for who, start in enumerate(nodes):

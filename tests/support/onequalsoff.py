@@ -158,7 +158,7 @@ def _needed(frame: DataFrame, batch: Sequence[Condition]) -> dict[str, frozenset
 
 @dataclass
 class Verdict:
-    """What was seen of one index set."""
+    """Results of one index set."""
 
     cases: int = 0
     droppable: int = 0

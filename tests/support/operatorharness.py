@@ -141,7 +141,7 @@ class OperatorHarness(ABC):
 
     @abstractmethod
     async def wait_for(self, identity: str, predicate: Predicate) -> Raw:
-        """Let operator and jobs go on until a resource is as it should be."""
+        """Let operator and jobs go on until a resource satisfies a condition; returns it."""
 
 
 class FakeHarness(OperatorHarness):
@@ -186,7 +186,7 @@ class FakeHarness(OperatorHarness):
         )
 
     async def start(self) -> None:
-        """List everything, and look at it."""
+        """List everything, and reconcile it."""
         await self.operator.synchroniser.list_all()
         self._unsubscribe = self.fake.subscribe(self._observe)
         await self.settle()
@@ -199,11 +199,11 @@ class FakeHarness(OperatorHarness):
             self.operator.synchroniser.feed(change.type, change.object)
 
     def kill(self) -> None:
-        """End the operator where it stands."""
+        """End the operator without any cleanup."""
         self._unsubscribe()
 
     async def restart(self) -> None:
-        """A new operator, which knows nothing, over the same cluster."""
+        """Start a new operator without state over the same cluster."""
         self.kill()
         self.operator = self._operator()
         await self.start()
@@ -297,7 +297,7 @@ class RealHarness(OperatorHarness):
 
 
 def real_settings(namespace: str, **changes: Any) -> OperatorSettings:
-    """Settings of an operator that looks after one namespace, and lives there."""
+    """Settings of an operator that watches one namespace, and runs there."""
     usual = {
         "namespace": namespace,
         "watchNamespaces": [namespace],

@@ -82,7 +82,7 @@ def commands_of(block: Block) -> Iterator[Command]:
 
 
 def pattern_of(expected: tuple[str, ...]) -> re.Pattern[str]:
-    """Lines as a pattern: `...` stands for anything in a line, a line of it for any lines."""
+    """Lines as a pattern: `...` matches anything in a line, a line of it any lines."""
     parts = [
         r"(?:.*\n)*?" if line == "..." else ".*".join(map(re.escape, line.split("..."))) + " *\n"
         for line in expected

@@ -27,7 +27,7 @@ IN_A_SESSION = ("skip-files", "why-not-skipped", "opensearch-indexes", "xskipper
 
 @dataclass
 class PageSession:
-    """One page, in a folder that stands for the usual place."""
+    """One page, in a folder in place of the usual one."""
 
     spark: SparkSession
     folder: Path

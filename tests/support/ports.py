@@ -5,7 +5,7 @@ import socket
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, outside the range of which clients' own ports are taken.
+    """Unused ports, outside the range from which clients' own ports are taken.
 
     A client's own port could otherwise take that of a server between its end and its next start.
     """

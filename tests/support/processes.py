@@ -46,7 +46,7 @@ def dies_at(point: CrashPoint | None) -> Callable[[CrashPoint], None]:
 
 
 def sleeps_at(point: CrashPoint) -> Callable[[CrashPoint], None]:
-    """Stops its own process, once, until somebody wakes it."""
+    """Stops its own process, once, until it is continued."""
     waiting = [point]
 
     def reached(here: CrashPoint) -> None:

@@ -79,7 +79,7 @@ def facts_of(spark: SparkSession, table: ProofTable, expressions: Sequence[str] 
 
 
 def order_of(value: Plain, data_type: str) -> tuple[int, object]:
-    """Where a value stands in Spark's order: NaN is the greatest, text goes by its bytes."""
+    """The rank of a value in Spark's order: NaN is the greatest, text is compared by bytes."""
     if data_type in ("float", "double"):
         number = float(str(value))
         return (1, 0.0) if math.isnan(number) else (0, number)

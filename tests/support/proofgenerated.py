@@ -52,7 +52,7 @@ class Generated:
         return index_sets(random.Random(f"{self.table.name} sets"), self.table)
 
     def verdicts(self, home: IndexHome) -> dict[str, Verdict]:
-        """What is seen of each index set in a home.
+        """Results of each index set in a home.
 
         Raises:
             AssertionError: a row is lost; with the smallest case that was found.

@@ -99,7 +99,7 @@ class ProxiedStage(OperatorHarness):
                 self._failures.append(error)
 
     async def end(self) -> None:
-        """The operator is gone; nobody waits until its Lease runs out."""
+        """End the operator, without waiting until its Lease expires."""
         await self._stack.aclose()
         self._running = None
         self._failures.clear()
@@ -139,7 +139,7 @@ class ProxiedStage(OperatorHarness):
         self.double.release()
 
     async def go_on(self) -> None:
-        """Let jobs go on, and see that there is an operator that lives."""
+        """Let jobs go on, and restart the operator where it died."""
         if self.proxy.is_dead or self._failures:
             await self.restart()
         await self.double.step()

@@ -32,7 +32,7 @@ class Site:
         return {word.arg: word.value for word in self.call.keywords if word.arg in SHOWN}
 
     def fits(self, lines: dict[str, str]) -> bool:
-        """Whether a text can come from here: all that is fixed here stands in it.
+        """Whether a text can come from here: it contains all that is fixed here.
 
         Args:
             lines: the message, and what follows each label.

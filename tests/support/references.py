@@ -1,4 +1,4 @@
-"""Other people's programs, each in a process and an environment of its own."""
+"""Third-party programs, each in a process and an environment of its own."""
 
 from __future__ import annotations
 

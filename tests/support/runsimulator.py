@@ -107,7 +107,7 @@ class Simulator:
         raise AssertionError(f"never settles: {decision}")
 
     def look(self) -> None:
-        """As `settle`, and lives through a crash."""
+        """As `settle`, and restarts after a crash."""
         try:
             self.settle()
         except Crashed:

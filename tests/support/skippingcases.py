@@ -328,7 +328,7 @@ def _leaf_truth(leaf: Predicate, value: Value) -> bool:
 
 
 def _place(value: Value) -> tuple[bool, Value]:
-    """Where a value stands in Spark's order: NaN after everything, and equal to itself."""
+    """The rank of a value in Spark's order: NaN after everything, and equal to itself."""
     is_nan = isinstance(value, float) and math.isnan(value)
     return (True, 0.0) if is_nan else (False, value)
 

@@ -96,7 +96,7 @@ def _imported(path: Path) -> frozenset[Path]:
 
 @cache
 def _names(path: Path) -> frozenset[str]:
-    """Dotted names in the imports of a file, wherever they stand in it."""
+    """Dotted names in the imports of a file, at any place in it."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):

@@ -92,7 +92,7 @@ class WebhookProcess:
 def webhook_process(
     folder: Path, kubeconfig: Path, issued: Issued, **admission: Any
 ) -> Iterator[WebhookProcess]:
-    """A webhook that is ready, gone at the end."""
+    """Run a webhook, ready at first, until the block ends."""
     webhook = WebhookProcess(folder, kubeconfig, issued, **admission)
     try:
         webhook.start()
@@ -167,7 +167,7 @@ def asked_about(
 
 
 def await_text(look: Callable[[], str], text: str) -> str:
-    """Look until a text is in what is seen."""
+    """Wait until an output contains a text."""
     deadline = time.monotonic() + DEADLINE
     while text not in (seen := look()):
         assert time.monotonic() < deadline, f"{text!r} did not come: {seen}"

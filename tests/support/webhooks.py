@@ -78,7 +78,7 @@ class WebhookClient:
 
 @asynccontextmanager
 async def asking(ports: Ports, authority: Authority) -> AsyncIterator[WebhookClient]:
-    """Somebody who trusts an authority and opens a connection for every request."""
+    """A client that trusts an authority and opens a connection for every request."""
     trusted = ssl.create_default_context(cafile=authority.certificate)
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as session:
         yield WebhookClient(ports, session, trusted)

@@ -98,7 +98,7 @@ class WholeCluster:
         self.cluster.kubectl("rollout", "status", f"deployment/{name}", "-n", NAMESPACE, PATIENCE)
 
     def offer_volume(self, namespace: str, claim: str) -> None:
-        """Make the volume that a claim will find, where nobody else does."""
+        """Create the volume of a claim, where the cluster does not."""
         if self.volumes is None:
             return
         path = self.volumes / f"{namespace}-{claim}"

@@ -1,4 +1,4 @@
-"""`make cluster-demo`: the whole way on a cluster of this machine, as a person would go it.
+"""`make cluster-demo`: chart, example and query on a cluster of this machine.
 
 With KEEP=1 it stays until Ctrl-C, for inspection.
 """
@@ -26,7 +26,7 @@ MONTHS = 2
 
 
 def main() -> None:
-    """Go it, and clean up."""
+    """Run the demo, and clean up."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if missing := what_is_missing():
         sys.exit(f"This machine cannot have a node, for want of: {', '.join(missing)}.")

@@ -159,7 +159,7 @@ def upgraded(applied: Flights, third: Raw, installed: WholeCluster, stages: Stag
 
 @pytest.fixture(scope="module")
 def deleted(upgraded: Flights, stages: Stages) -> Flights:
-    """An index that stays where it is, and an output whose data goes with it."""
+    """An index that keeps its files, and an output whose data is deleted with it."""
     upgraded.kubectl("delete", SOURCE_INDEX)
     upgraded.patch(OUTPUT, run={"deletionPolicy": "Delete"})
     upgraded.wait(OUTPUT, "jsonpath={.metadata.finalizers[0]}=snaploom.io/finalizer")

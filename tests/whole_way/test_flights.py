@@ -1,4 +1,4 @@
-"""The whole way on a real cluster: chart, example, real Spark in real pods, and gone again.
+"""Chart, example and real Spark in real pods on a real cluster, until all is uninstalled.
 
 The tests are in the order of a story (`conftest.py`); each sees the cluster as the one before left
 it. Any cluster will do: docs/how-to/run-a-real-cluster.md.

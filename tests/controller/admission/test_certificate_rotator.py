@@ -169,7 +169,7 @@ async def test_nothing_is_renewed_where_cert_manager_does() -> None:
 
 
 async def run_for(installed: Installation, looks: int) -> None:
-    """Run the rotator's own loop for some looks."""
+    """Run the rotator's own loop for some passes."""
     rotator = CertificateRotator(installed.cluster, SETTINGS, pause=ending_after(looks))
     with pytest.raises(asyncio.CancelledError):
         await rotator.run()

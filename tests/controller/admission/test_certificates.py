@@ -33,7 +33,7 @@ def first() -> CertificateSecret:
 
 
 def verified(held: CertificateSecret, trusted: bytes) -> bool:
-    """Whether who trusts some authorities accepts the certificate in use."""
+    """Whether a client that trusts some authorities accepts the certificate in use."""
     (certificate,) = x509.load_pem_x509_certificates(held.certificate)
     authorities = x509.load_pem_x509_certificates(trusted)
     return any(authority.subject == certificate.issuer for authority in authorities)
@@ -88,7 +88,7 @@ def test_an_old_authority_is_trusted_until_it_ends() -> None:
 def test_client_that_trusts_the_last_published_authority_accepts_the_served_certificate(
     steps: list[tuple[float, bool]],
 ) -> None:
-    """However rarely somebody looks, and however often publication fails."""
+    """However rare passes are, and however often publication fails."""
     held, now = first(), START
     published = held.authorities
     for days, is_published in steps:

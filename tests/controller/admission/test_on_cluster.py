@@ -64,7 +64,7 @@ def place(
 
 
 def until_unwarned(cluster: Cluster, place: str, raw: Raw) -> str:
-    """Apply until the webhook has heard of everything that is referred to."""
+    """Apply until the webhook knows everything that is referred to."""
     changed = itertools.count()
 
     def apply() -> str:
@@ -267,7 +267,7 @@ def test_dependants_are_protected_where_that_is_asked_for(
 def test_reviews_are_answered_while_the_api_server_is_away(
     own_control_plane: ControlPlane, authority: Authority, tmp_path: Path
 ) -> None:
-    """What it knew stays known; what happened meanwhile it hears of afterwards."""
+    """It keeps what it knew, and learns afterwards what happened meanwhile."""
     cluster = own_control_plane
     issued = authority.issue(HOST)
     with webhook_process(tmp_path / "process", cluster.kubeconfig, issued) as webhook:

@@ -49,7 +49,7 @@ async def api():
 
 @pytest.fixture
 def pauses():
-    """Seconds that were waited for, by those who did not have to wait."""
+    """Pauses of the adapter in seconds, which take no time here."""
     return []
 
 

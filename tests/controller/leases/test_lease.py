@@ -21,7 +21,7 @@ NAME = "snaploom-controller"
 
 
 class Process:
-    """Somebody who wants the lease, by a clock that goes only while they wait."""
+    """A participant of the election, whose clock advances only while it waits."""
 
     def __init__(self, cluster, own_namespace, identity="one", date=0, slower_than=None):
         self.seconds = 100.0

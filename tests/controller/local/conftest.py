@@ -10,7 +10,7 @@ from support.localruns import LocalRuns
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Iterator[LocalRuns]:
-    """Local runs over a cluster in memory; what they leave is killed in the end."""
+    """Local runs over a cluster in memory; their processes are killed at the end."""
     place = LocalRuns(FakeCluster(), tmp_path)
     yield place
     place.kill_all()

@@ -19,7 +19,7 @@ def spark_plane(control_plane: Cluster) -> Cluster:
 
 @pytest.fixture
 async def harness(spark_plane: Cluster, namespace: str) -> AsyncIterator[RealHarness]:
-    """An operator that looks after one namespace."""
+    """An operator that watches one namespace."""
     async with open_cluster(spark_plane.kubeconfig) as cluster:
         found = RealHarness(cluster, spark_plane.kubeconfig, namespace)
         await found.start()

@@ -49,7 +49,7 @@ def environment_of(container: Raw) -> list[Raw]:
 
 
 def variables_of_every_run() -> list[Raw]:
-    """Variables of executors, which are the same whatever a run is for."""
+    """Variables of executors, which are the same in every run."""
     _, executor = templates(SPARK[0], written(SPARK[0]))
     variables: list[Raw] = executor["spec"]["containers"][0]["env"]
     return variables

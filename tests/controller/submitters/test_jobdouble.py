@@ -1,4 +1,4 @@
-"""The double does what the operators it stands for do, on a cluster in memory and a real one."""
+"""The double behaves as the real controllers do, on a cluster in memory and a real one."""
 
 import asyncio
 import json

@@ -41,7 +41,7 @@ def is_shown_in(text: str | bytes) -> bool:
 
 
 def places_of_canaries(*folders: Path) -> list[str]:
-    """Every file with a marker in it, with what stands around it."""
+    """Every file with a marker in it, and the text around it."""
     return [
         f"{path}: {_around(data)}"
         for folder in folders

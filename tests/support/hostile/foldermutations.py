@@ -117,7 +117,7 @@ def _forged(outside: Outside) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def foreign_names(outside: Outside) -> tuple[str, ...]:
-    """Paths that lead out of a folder, or to somebody."""
+    """Paths that lead out of a folder, or to a server."""
     canary = outside.canaries / "precious.parquet"
     return (
         "../canaries/precious.parquet",

@@ -58,7 +58,7 @@ def _length(path: Path) -> int:
 
 @dataclass(frozen=True)
 class Place:
-    """A folder with indexes, and what lies beside it."""
+    """A folder with indexes, and files beside it."""
 
     root: Path
 
@@ -79,7 +79,7 @@ class Place:
 
     @property
     def canaries(self) -> Path:
-        """What is nobody's business."""
+        """Files that no command may read."""
         return self.root / "canaries"
 
     @property

@@ -1,4 +1,4 @@
-"""Streams of Java objects that nobody's serialisation writes."""
+"""Streams of Java objects that no serialisation writes."""
 
 from __future__ import annotations
 

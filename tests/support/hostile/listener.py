@@ -1,4 +1,4 @@
-"""A listener on the network that notes who connects, and answers nobody."""
+"""A listener on the network that records connections, and answers none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests as nobody's library would send them, over TLS."""
+"""Malformed requests over TLS, which no library would send."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def shop(tmp_path: Path) -> Shop:
 
 
 def published(shop: Shop, days: int = 1) -> Shop:
-    """The output with some snapshots whose files nobody reads."""
+    """The output with some snapshots whose files are not read."""
     bundle = read_declarations([shop.write()]).bundle("wide")
     plan, output = plan_offline(bundle), bundle.output
     store = open_store(output.spec.output_folder.folder_uri, create=True)

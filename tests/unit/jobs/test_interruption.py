@@ -1,4 +1,4 @@
-"""Signals are heard while work goes on elsewhere."""
+"""Signals are handled while work goes on elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever files contain, loading and validating end in findings, never in an exception."""
+"""Loading and validation of any file end in findings, never in an exception."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets are seen wherever they stand and never shown; ordinary data is not taken for one."""
+"""Secrets are found at any place and never shown; ordinary data is not taken for one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is remembered of files is believed as it was written, about files as they were."""
+"""A cached listing is used as it was written, for files as they were."""
 
 from __future__ import annotations
 
