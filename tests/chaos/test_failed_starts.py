@@ -52,7 +52,7 @@ def test_secret_that_is_missing_is_named_and_the_run_goes_on_when_it_is_there(
     assert chaos.status()["lastRun"]["attempt"] == 0
 
 
-def test_config_map_of_a_run_cannot_be_edited_and_an_edited_report_is_not_believed(
+def test_config_map_of_a_run_cannot_be_edited_and_an_edited_report_is_ignored(
     chaos: ChaosNamespace,
 ) -> None:
     chaos.declare()

@@ -113,7 +113,7 @@ def test_resources_that_are_not_ready_are_counted_by_real_reasons() -> None:
     assert {Reason(reason) for reason in reasons.split("|")} >= {Reason.INVALID, Reason.STALE}
 
 
-def test_panels_do_not_lie_on_each_other() -> None:
+def test_panels_do_not_overlap() -> None:
     places = [
         (x, y)
         for panel in dashboard()["panels"]
@@ -124,7 +124,7 @@ def test_panels_do_not_lie_on_each_other() -> None:
     assert len(places) == len(set(places))
 
 
-def test_prometheus_and_grafana_find_what_they_look_for() -> None:
+def test_prometheus_and_grafana_find_their_objects() -> None:
     (monitor,) = rendered().of_kind("ServiceMonitor")
     service = rendered().one("Service", "snaploom-metrics")
     wanted = monitor["spec"]["selector"]["matchLabels"].items()

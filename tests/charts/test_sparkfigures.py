@@ -16,7 +16,7 @@ DEADLINE = 600
 
 
 @pytest.mark.spark
-def test_figures_of_spark_are_where_prometheus_looks() -> None:
+def test_spark_metrics_are_where_prometheus_scrapes() -> None:
     rendered = Rendered.of(
         {"crds": {"enabled": False}, "metrics": {"podMonitor": {"enabled": True}}}
     )

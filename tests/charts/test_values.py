@@ -209,7 +209,7 @@ def test_values_that_cannot_work_together_are_refused_with_the_reason(
     assert f"{field}: found" in str(refused.value)
 
 
-def test_account_that_nobody_creates_may_serve_two() -> None:
+def test_account_that_is_not_created_may_serve_two() -> None:
     mine = {"serviceAccount": {"name": "mine", "create": False}}
     assert render_text({"operator": mine, "admission": mine})
 

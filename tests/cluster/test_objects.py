@@ -62,7 +62,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize(("kind", "spec"), HOSTILE.values(), ids=HOSTILE)
-def test_hostile_spec_is_refused_in_few_words(judge, kind, spec):
+def test_hostile_spec_is_refused_with_a_short_message(judge, kind, spec):
     complaint = judge.complaint(kind, spec)
     assert complaint
     assert len(complaint) < 2_000

@@ -82,7 +82,7 @@ def test_head_returns_size_and_a_plausible_time(store: ObjectStore) -> None:
     assert [info] == list(store.list(""))
 
 
-def test_list_returns_what_lies_below_the_folder_only(store: ObjectStore) -> None:
+def test_list_returns_only_what_is_below_the_folder(store: ObjectStore) -> None:
     for key in ("a/1", "a/b/2", "ab/3", "4"):
         store.put(key, b"")
     assert keys(store, "a/") == {"a/1", "a/b/2"}
@@ -90,7 +90,7 @@ def test_list_returns_what_lies_below_the_folder_only(store: ObjectStore) -> Non
     assert keys(store, "absent/") == set()
 
 
-def test_delete_removes_and_does_not_mind_absent_keys(store: ObjectStore) -> None:
+def test_delete_removes_and_ignores_absent_keys(store: ObjectStore) -> None:
     store.put("a/1", b"")
     store.put("a/2", b"")
     store.delete(["a/0", "a/1", "b/c/d"])

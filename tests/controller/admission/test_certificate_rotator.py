@@ -106,7 +106,7 @@ async def test_the_rest_of_the_configuration_stays_as_it_was(installed: Installa
     assert webhook == a_configuration(1)["webhooks"][0]
 
 
-async def test_looking_again_writes_nothing(installed: Installation) -> None:
+async def test_another_pass_writes_nothing(installed: Installation) -> None:
     await installed.install()
     await installed.reconcile()
     versions = await installed.versions()

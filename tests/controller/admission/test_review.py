@@ -97,7 +97,7 @@ REFUSED_IN_CLUSTERS = [
 
 
 @pytest.mark.parametrize("raw", model(), ids=lambda raw: str(raw["kind"]))
-def test_a_sound_object_among_all_it_needs_passes_without_a_word(raw: Raw) -> None:
+def test_a_valid_object_among_all_it_needs_is_allowed_without_warnings(raw: Raw) -> None:
     answer = answered(raw, [other for other in model() if other != raw])
     assert answer.is_allowed
     assert answer.warnings == ()
@@ -117,7 +117,7 @@ def test_the_command_line_finds_the_same(raw: Raw, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize(("raw", "expected"), WRONG_BY_ITSELF)
-def test_reconciling_finds_the_same_where_no_webhook_looked(raw: Raw, expected: list[str]) -> None:
+def test_reconciliation_finds_the_same_without_a_webhook(raw: Raw, expected: list[str]) -> None:
     others = [other for other in model() if other["metadata"] != raw["metadata"]]
     assert expected[0] in reconciled(raw, others)
 
@@ -233,7 +233,7 @@ def test_a_folder_that_overlaps_is_refused_for_the_later_output(mine: str, their
     assert "OutputDataset/a" in finding.message
 
 
-def test_a_folder_of_another_namespace_is_nobodys_business() -> None:
+def test_a_folder_of_another_namespace_does_not_count() -> None:
     other = stored(output("a", **{"outputFolder.folderUri": "/out/"}), namespace="elsewhere")
     assert answered(output("z"), [other]).is_allowed
 
@@ -356,7 +356,7 @@ def test_who_waits_already_is_not_broken_by_more_that_is_missing() -> None:
     assert answered(after, without_source, before, DENY).is_allowed
 
 
-def test_a_source_that_becomes_virtual_breaks_who_may_not_read_it() -> None:
+def test_a_source_that_becomes_virtual_breaks_sources_that_may_not_read_it() -> None:
     reader = stored(simple("reader", "SELECT * FROM c", source="customer"))
     before = shop()[0]
     after = stored(simple("customer", "SELECT * FROM c", source="address"))
@@ -408,7 +408,7 @@ def test_a_deletion_passes_with_a_warning_where_others_need_it() -> None:
     )
 
 
-def test_a_deletion_of_what_nobody_needs_passes_without_a_word() -> None:
+def test_a_deletion_of_an_unused_object_is_allowed_without_warnings() -> None:
     assert answered(None, shop(), shop()[-1]).warnings == ()
 
 

@@ -87,7 +87,7 @@ async def until_synced(view: Informer) -> None:
     await until(is_synced)
 
 
-async def test_changes_are_heard_of(cluster: FakeCluster, clock: Time) -> None:
+async def test_changes_are_received(cluster: FakeCluster, clock: Time) -> None:
     async with following(cluster, clock) as (view, store):
         await until_synced(view)
         await create(cluster, model())
@@ -96,9 +96,7 @@ async def test_changes_are_heard_of(cluster: FakeCluster, clock: Time) -> None:
         await until_known(store, *refs(model()[:-1]))
 
 
-async def test_only_the_namespaces_asked_for_are_looked_at(
-    cluster: FakeCluster, clock: Time
-) -> None:
+async def test_only_the_requested_namespaces_are_watched(cluster: FakeCluster, clock: Time) -> None:
     await create(cluster, model(), "one")
     await create(cluster, [files("elsewhere")], "two")
     async with following(cluster, clock, ["two"]) as (view, store):

@@ -95,7 +95,7 @@ async def test_ensuring_what_is_there_writes_nothing(cluster, owner):
     assert [call.verb for call in watched.writes] == ["create"]
 
 
-async def test_deleted_object_goes_and_others_stay(cluster, own_namespace, owner):
+async def test_deleted_object_is_gone_and_others_stay(cluster, own_namespace, owner):
     child = Metadata.of(await apply(Create(CONFIG_MAPS, a_child(owner)), owner, cluster))
     await apply(Delete(CONFIG_MAPS, own_namespace, "child", "another"), owner, cluster)
     assert Metadata.of(await cluster.get(CONFIG_MAPS, own_namespace, "child")) == child
@@ -128,7 +128,9 @@ async def test_finalizers_of_an_older_version_are_not_written(cluster, own_names
         await apply(AddFinalizer(), owner, cluster)
 
 
-async def test_released_resource_goes_and_releasing_it_again_does_nothing(cluster, own_namespace):
+async def test_released_resource_is_deleted_and_a_second_release_does_nothing(
+    cluster, own_namespace
+):
     owner = await an_owner(cluster, own_namespace, finalizers=[FINALIZER])
     await cluster.delete(TRANSFORMERS, own_namespace, owner.name, uid=owner.metadata.uid)
     owner = FieldTransformer.parse(await cluster.get(TRANSFORMERS, own_namespace, owner.name))

@@ -43,7 +43,7 @@ async def test_created_object_is_what_is_read(cluster, own_namespace):
     assert Metadata.of(created).namespace == own_namespace
 
 
-async def test_nobody_sees_who_manages_which_field(cluster, own_namespace):
+async def test_managed_fields_are_not_shown(cluster, own_namespace):
     created = await cluster.create(CONFIG_MAPS, own_namespace, a_config_map("settings"))
     listed = (await cluster.list(CONFIG_MAPS, namespace=own_namespace, selector="!a")).items
     assert "managedFields" not in created["metadata"]
@@ -324,7 +324,7 @@ async def test_owned_objects_go_after_their_owner(cluster, own_namespace):
     await until_gone(cluster, CONFIG_MAPS, own_namespace, "grandchild")
 
 
-async def test_object_of_an_owner_that_is_gone_goes(cluster, own_namespace):
+async def test_object_of_a_deleted_owner_is_deleted(cluster, own_namespace):
     owner = await cluster.create(TRANSFORMERS, own_namespace, a_transformer())
     await cluster.delete(TRANSFORMERS, own_namespace, "rounding", uid=Metadata.of(owner).uid)
     owned = a_config_map("late", ownerReferences=owned_by(owner))

@@ -134,7 +134,7 @@ async def test_a_restart_with_nothing_to_do_writes_nothing() -> None:
     assert await harness.get(WIDE) == before
 
 
-async def test_an_event_that_is_known_wakes_nobody() -> None:
+async def test_a_known_event_queues_nothing() -> None:
     harness = await started()
     await harness.apply(*model())
     await harness.settle()
@@ -259,7 +259,7 @@ async def test_runs_beyond_the_limit_wait_and_follow() -> None:
     assert len(await harness.all(SPARK_APPLICATIONS)) == 2
 
 
-async def test_a_jump_of_the_clock_has_everything_looked_at_again() -> None:
+async def test_a_jump_of_the_clock_queues_everything() -> None:
     harness = await started()
     await harness.apply(*model())
     await harness.settle()

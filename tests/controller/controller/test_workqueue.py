@@ -84,7 +84,7 @@ async def test_of_several_delays_the_earliest_counts_and_only_once() -> None:
     assert work.next_due is None
 
 
-async def test_a_delay_ends_while_somebody_waits() -> None:
+async def test_a_delay_ends_during_a_wait() -> None:
     work: WorkQueue[str] = WorkQueue(asyncio.get_running_loop().time)
     work.add_after("a", 0.01)
     assert await asyncio.wait_for(work.take(), 5) == "a"

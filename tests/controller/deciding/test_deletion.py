@@ -94,7 +94,7 @@ def test_data_is_deleted_although_the_sources_are_gone_already() -> None:
     assert '"folderUri":"/out/wide/"' in str(data["bundle.json"])
 
 
-def test_resource_goes_when_its_data_is_deleted() -> None:
+def test_resource_is_released_when_its_data_is_deleted() -> None:
     done = an_end(action=DELETION)
     decision = decided(going(PUBLISHED.model_copy(update={"last_run": done})))
     assert is_released(decision)
@@ -243,7 +243,7 @@ def test_paused_resource_stays() -> None:
     assert not decided(observed).actions
 
 
-def test_resource_without_the_finalizer_just_goes() -> None:
+def test_resource_without_the_finalizer_is_released_at_once() -> None:
     decision = decided(an_output(PUBLISHED, is_deleting=True, deletionPolicy="Delete"))
     assert not decision.actions
     assert current_of(decision) is None

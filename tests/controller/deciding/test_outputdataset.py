@@ -345,7 +345,7 @@ def test_whole_plan_is_written_beside_a_status_that_has_only_its_beginning() -> 
     assert not decide(written, SETTINGS).actions
 
 
-def test_place_of_the_plan_that_belongs_to_somebody_else_stalls_and_holds_up_no_run() -> None:
+def test_plan_config_map_of_another_owner_stalls_and_delays_no_run() -> None:
     refusal = Refusal("NameTaken", "ConfigMap/wide-plan belongs to somebody else")
     decision = decide(replace(a_wide_output(60), refusal=refusal), SETTINGS)
     assert conditions_of(decision)["Stalled"] == ("True", "NameTaken")

@@ -122,7 +122,7 @@ THERE = "driver pod ods-driver already exists"
         pytest.param("Pending", CurrentPhase.SUBMITTED, id="about to start"),
     ],
 )
-def test_failure_is_not_believed_while_the_driver_of_an_earlier_submission_lives(
+def test_failure_does_not_count_while_the_driver_of_an_earlier_submission_runs(
     pod: str, phase: CurrentPhase
 ) -> None:
     failed = an_application(State.FAILED, message=THERE)
@@ -141,7 +141,7 @@ def test_driver_of_an_earlier_submission_decides_when_it_has_ended() -> None:
     assert last.phase is LastPhase.SUCCEEDED
 
 
-def test_failure_because_of_a_pod_that_is_not_there_is_believed_after_a_minute() -> None:
+def test_failure_because_of_a_missing_pod_counts_after_a_minute() -> None:
     failed = an_application(State.FAILED, message=THERE)
     assert phase_of(flying(a_run(), failed)) is CurrentPhase.ENDING
     assert last_of(decided(flying(a_run("Ending", since=-61), failed))) is not None

@@ -141,7 +141,7 @@ def test_refusal_of_the_api_server_is_what_the_run_waits_for() -> None:
     assert ready(decision) == ("False", "RunSubmitted")
 
 
-def test_name_that_belongs_to_somebody_else_stalls() -> None:
+def test_name_of_another_owner_stalls() -> None:
     refusal = Refusal("NameTaken", "ConfigMap/x belongs to somebody else")
     decision = decided(replace(flying(a_run("Submitting")), refusal=refusal))
     assert conditions_of(decision)["Stalled"] == ("True", "NameTaken")

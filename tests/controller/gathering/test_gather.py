@@ -126,7 +126,7 @@ async def test_a_name_of_another_namespace_is_no_guess() -> None:
     assert "add `DataSource/customer`" in [finding.hint for finding in missing]
 
 
-async def test_a_missing_reference_is_an_error_of_who_refers_to_it() -> None:
+async def test_a_missing_reference_is_an_error_of_the_referring_resource() -> None:
     found = await output_of([CUSTOMER, RELATIONSHIP, OUTPUT])
     missing = [finding for finding in found.findings if finding.code == "SL130"]
     assert [finding.found for finding in missing] == ["address"]

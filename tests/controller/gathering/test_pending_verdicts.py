@@ -97,7 +97,7 @@ async def test_a_failure_to_judge_is_raised_once_and_tried_again() -> None:
     assert await looks.until_judged(FIRST) == ()
 
 
-async def test_a_look_while_sql_is_judged_asks_for_nothing_more() -> None:
+async def test_a_pass_while_sql_is_judged_asks_for_nothing_more() -> None:
     verdicts = VerdictsInProcess()
     looks = Looks([TABLE, FIRST], verdicts)
     for _ in range(3):

@@ -54,7 +54,7 @@ async def holder(cluster, own_namespace):
     return (await cluster.get(LEASES, own_namespace, NAME))["spec"].get("holderIdentity")
 
 
-async def test_first_who_comes_holds_it(cluster, own_namespace):
+async def test_first_participant_holds_the_lease(cluster, own_namespace):
     one = Process(cluster, own_namespace)
     assert not one.leadership.is_held
     await one.leadership.acquire()

@@ -47,7 +47,7 @@ def test_outside_a_pod_there_is_no_account(tmp_path):
     assert account_reference("here", tmp_path / "token") is None
 
 
-async def test_lease_goes_with_its_owner(cluster, own_namespace):
+async def test_lease_is_deleted_with_its_owner(cluster, own_namespace):
     settings = await cluster.create(CONFIG_MAPS, own_namespace, a_config_map("settings"))
     uid = settings["metadata"]["uid"]
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "settings", "uid": uid}

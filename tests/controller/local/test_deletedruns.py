@@ -39,7 +39,7 @@ async def test_a_deleted_run_is_there_until_its_process_has_ended(runs: LocalRun
         assert not any(is_alive(pid) for pid in runs.pids())
 
 
-async def test_a_run_that_has_ended_or_has_not_begun_is_held_by_nobody(runs: LocalRuns) -> None:
+async def test_a_run_that_has_ended_or_has_not_started_has_no_finalizer(runs: LocalRuns) -> None:
     await runs.submit("run-1")
     assert "finalizers" not in (await runs.stored("run-1"))["metadata"]
     async with runs.running():
@@ -58,7 +58,7 @@ async def test_finalizers_of_others_stay(runs: LocalRuns) -> None:
 
 
 @pytest.mark.parametrize("host", [socket.gethostname(), "elsewhere"])
-async def test_a_deleted_run_whose_operator_died_goes_when_its_machine_has_looked(
+async def test_a_deleted_run_of_a_dead_operator_is_removed_by_its_machine(
     runs: LocalRuns, host: str
 ) -> None:
     await runs.submit("run-1")

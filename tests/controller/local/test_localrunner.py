@@ -229,14 +229,14 @@ async def test_process_with_the_number_of_a_dead_job_is_not_killed(runs: LocalRu
         other.wait()
 
 
-async def test_a_claim_that_names_the_operator_ends_nobody(runs: LocalRuns) -> None:
+async def test_a_claim_that_names_the_operator_kills_nothing(runs: LocalRuns) -> None:
     await runs.submit("run-1")
     await claim(runs, socket.gethostname(), str(ProcessName.of_this()))
     async with runs.running():
         assert (await runs.ended("run-1")).state is S.FAILED
 
 
-async def test_a_claim_that_names_a_process_that_is_no_job_ends_nobody(runs: LocalRuns) -> None:
+async def test_a_claim_that_names_a_process_that_is_no_job_kills_nothing(runs: LocalRuns) -> None:
     other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     try:
         await runs.submit("run-1")
@@ -285,7 +285,7 @@ async def test_two_operators_run_a_job_once(runs: LocalRuns) -> None:
 
 
 @pytest.mark.parametrize("is_after", [False, True])
-async def test_job_does_nothing_before_it_stands_in_the_cluster(
+async def test_job_does_nothing_before_it_is_stored_in_the_cluster(
     runs: LocalRuns, is_after: bool
 ) -> None:
     await runs.submit("run-1", "sleeps")

@@ -35,7 +35,7 @@ async def test_the_first_list_has_everything_looked_at() -> None:
     assert set(harness.operator.queue.ready) == set(harness.operator.store.refs())
 
 
-async def test_nothing_is_looked_at_before_everything_was_listed() -> None:
+async def test_nothing_is_reconciled_before_everything_was_listed() -> None:
     harness = FakeHarness()
     await harness.apply(files("customer"))
     (stored,) = harness.fake.all(OURS["DataSource"])
@@ -44,7 +44,7 @@ async def test_nothing_is_looked_at_before_everything_was_listed() -> None:
     assert harness.operator.store.get(CUSTOMER) is not None
 
 
-async def test_a_later_list_wakes_only_what_changed() -> None:
+async def test_a_later_list_queues_only_what_changed() -> None:
     harness = await started()
     await harness.apply(*model())
     await harness.wait_for(WIDE, is_ready)

@@ -53,24 +53,24 @@ def test_what_is_put_is_there_without_managed_fields() -> None:
     assert content.metadata.managed_fields == ()
 
 
-def test_a_state_that_is_known_wakes_nobody() -> None:
+def test_a_known_state_queues_nothing() -> None:
     store = filled()
     assert store.put(OUTPUT) == frozenset()
     assert store.put(newer(OUTPUT, resourceVersion="1")) == frozenset()
 
 
-def test_a_newer_state_with_the_same_spec_wakes_itself() -> None:
+def test_a_newer_state_with_the_same_spec_queues_itself() -> None:
     assert filled().put(newer(CUSTOMER)) == {key(CUSTOMER)}
 
 
-def test_a_changed_source_wakes_all_that_it_has_an_influence_on() -> None:
+def test_a_changed_source_queues_all_that_depends_on_it() -> None:
     index = stored(INDEX)
     store = filled(CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT, index)
     woken = store.put(changed(CUSTOMER, "spec.hdfsLike.format", "orc"))
     assert woken == {key(each) for each in (CUSTOMER, RELATIONSHIP, OUTPUT, index)}
 
 
-def test_a_resource_that_arrives_last_wakes_those_that_wait_for_it() -> None:
+def test_a_resource_that_arrives_last_queues_those_that_wait_for_it() -> None:
     store = filled(OUTPUT, RELATIONSHIP)
     assert store.put(CUSTOMER) == {key(CUSTOMER), key(RELATIONSHIP), key(OUTPUT)}
 
@@ -85,7 +85,7 @@ def test_change_of_a_user_queues_what_it_refers_to() -> None:
     assert store.remove(key(OUTPUT)) == {key(each) for each in (CUSTOMER, ADDRESS, RELATIONSHIP)}
 
 
-def test_another_spec_with_the_same_references_wakes_nobody_it_refers_to() -> None:
+def test_another_spec_with_the_same_references_queues_none_of_them() -> None:
     store = filled()
     deeper = changed(OUTPUT, "spec.dataModel.maxDepth", 9)
     assert key(CUSTOMER) not in store.put(deeper)
@@ -135,7 +135,7 @@ def test_a_status_that_cannot_be_parsed_is_read_as_none() -> None:
     assert not isinstance(content, Refused)
 
 
-def test_a_new_publication_wakes_indexes_and_readers_of_the_folder() -> None:
+def test_a_new_publication_queues_indexes_and_readers_of_the_folder() -> None:
     index = stored(INDEX)
     virtual = stored(simple("virtual", "SELECT * FROM c", source="published"))
     published = stored(files("published", sourceUriGlobs=["/out/wide/data/*/*.parquet"]))
@@ -148,7 +148,7 @@ def test_a_new_publication_wakes_indexes_and_readers_of_the_folder() -> None:
     assert woken == {key(OUTPUT), key(index), key(reader)}
 
 
-def test_another_status_wakes_nobody_else() -> None:
+def test_another_status_queues_nothing_else() -> None:
     store = filled(CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT, stored(INDEX))
     assert store.put(newer(spoilt(OUTPUT, "status", {"snapshotCount": 3}))) == {key(OUTPUT)}
 
@@ -171,7 +171,7 @@ def test_outputs_around_and_below_a_folder_are_found() -> None:
     ],
     ids=lambda child: str(child["metadata"]["name"]),
 )
-def test_a_child_wakes_its_owner_when_it_comes_and_goes(child: Any) -> None:
+def test_a_created_or_deleted_child_queues_its_owner(child: Any) -> None:
     store = filled()
     ref = Ref(child["kind"], NAMESPACE, child["metadata"]["name"])
     assert store.put(child) == {key(OUTPUT)}
@@ -180,7 +180,7 @@ def test_a_child_wakes_its_owner_when_it_comes_and_goes(child: Any) -> None:
     assert store.children(OUTPUT["metadata"]["uid"]) == ()
 
 
-def test_a_child_in_another_namespace_wakes_nobody() -> None:
+def test_a_child_in_another_namespace_queues_nothing() -> None:
     child = config_map(OUTPUT, "ods-wide-1", "bundle")
     child["metadata"]["namespace"] = "elsewhere"
     assert filled().put(child) == frozenset()
@@ -216,7 +216,7 @@ def test_a_run_that_read_no_row_leaves_the_schema_known() -> None:
     assert (look.run, look.schema_fingerprint) == ("ods-wide-2", "abc")
 
 
-def test_a_run_that_ends_wakes_the_next_in_the_queue() -> None:
+def test_a_run_that_ends_starts_the_next_in_the_queue() -> None:
     store = Store(limits=Limits(runs=1))
     first = stored(output("first"), currentRun=current_run("a", "Running"))
     second = stored(output("second"), currentRun=current_run("b", "Queued"))
@@ -227,7 +227,7 @@ def test_a_run_that_ends_wakes_the_next_in_the_queue() -> None:
     assert store.place_of(key(second)).has_slot
 
 
-def test_a_namespace_that_is_being_deleted_wakes_what_is_in_it() -> None:
+def test_a_namespace_that_is_being_deleted_queues_its_resources() -> None:
     store = filled(CUSTOMER, OUTPUT)
     namespace = {
         "apiVersion": "v1",

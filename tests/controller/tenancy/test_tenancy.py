@@ -78,7 +78,7 @@ async def test_a_reference_does_not_find_the_neighbours_source() -> None:
     assert await harness.all(SPARK_APPLICATIONS) == []
 
 
-async def test_an_application_that_names_the_neighbours_output_is_not_believed() -> None:
+async def test_an_application_that_names_another_namespaces_output_is_ignored() -> None:
     harness = await started()
     await harness.apply(*model())
     await harness.wait_for(WIDE, is_ready)
@@ -109,7 +109,7 @@ async def test_text_that_looks_like_a_template_arrives_as_it_is(text: str) -> No
     assert application["spec"]["sparkConf"]["spark.scheduler.pool"] == text
 
 
-async def test_everything_a_run_creates_lies_in_its_own_namespace() -> None:
+async def test_everything_a_run_creates_is_in_its_own_namespace() -> None:
     harness = await started()
     await harness.apply(*model())
     await harness.wait_for(WIDE, is_ready)

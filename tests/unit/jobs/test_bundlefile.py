@@ -68,7 +68,7 @@ def test_unknown_key_is_refused_by_its_path(tmp_path: Path, raw: dict[str, Any])
     assert "s3cr3t" not in str(caught.value)
 
 
-def test_bundle_of_nobody_has_no_owner(tmp_path: Path) -> None:
+def test_bundle_without_an_identity_has_no_owner(tmp_path: Path) -> None:
     with pytest.raises(BundleUnreadable, match="neither"):
         assert read_bundle_file(written(tmp_path, {"format": 1})).owner
 

@@ -121,7 +121,7 @@ def test_two_sets_of_files_are_compared_field_by_field(shop, tmp_path) -> None:
     assert diff(Shop(shop.folder, shop.documents), "--against", old).code == 0
 
 
-def test_folder_of_somebody_else_is_a_warning_beside_a_comparison(shop) -> None:
+def test_folder_of_another_owner_is_a_warning_beside_a_comparison(shop) -> None:
     shop.published.mkdir(parents=True)
     (shop.published / "theirs.txt").write_text("x")
     result = diff(shop, "--against", shop.write())

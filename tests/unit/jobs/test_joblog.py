@@ -54,7 +54,7 @@ def test_the_level_is_what_the_line_begins_with(line: str, level: str) -> None:
     assert json.loads(written(log, line))["level"] == level
 
 
-def test_nobody_to_hear_is_no_fault() -> None:
+def test_closed_stream_is_no_fault() -> None:
     class Closed(io.StringIO):
         def write(self, _: str) -> int:
             raise BrokenPipeError

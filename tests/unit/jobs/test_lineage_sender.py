@@ -148,7 +148,7 @@ def test_after_some_failures_nothing_more_is_tried() -> None:
     assert len(server.events) == MOST_FAILURES
 
 
-def test_a_server_that_does_not_answer_holds_up_nobody() -> None:
+def test_a_server_that_does_not_answer_delays_nothing() -> None:
     warnings: list[str] = []
     began = time.monotonic()
     with lineage_server(stuck=threading.Event()) as server:

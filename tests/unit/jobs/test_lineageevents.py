@@ -201,7 +201,7 @@ def test_a_snapshot_that_was_begun_and_left_is_aborted() -> None:
 @pytest.mark.parametrize(
     "event", [RunPlanned("wide", 1, 1), JoinPlanned(1, 1, "a"), TasksDone(1, 2)]
 )
-def test_progress_is_nobodys_business(event: Event) -> None:
+def test_progress_is_not_sent(event: Event) -> None:
     assert of(event) == []
 
 

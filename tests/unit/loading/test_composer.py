@@ -107,7 +107,7 @@ def test_duplicate_keys_are_reported_with_both_lines_and_hide_nothing() -> None:
 
 
 @pytest.mark.parametrize("word", ["on", "y", "null", "~"])
-def test_keys_that_yaml_takes_for_something_else_must_be_quoted(word: str) -> None:
+def test_keys_that_yaml_reads_as_another_type_must_be_quoted(word: str) -> None:
     (fault,) = compose(f"a: {{{word}: 1}}").documents[0].faults
     assert (fault.code, fault.path) == ("SL112", f"a.{word}")
     assert f'"{word}"' in fault.hint

@@ -135,7 +135,7 @@ def test_a_window_may_reach_beyond_the_calendar() -> None:
     st.lists(st.integers(-20, 20)), st.integers(-9, 9), st.integers(0, 9), st.integers(0, 9),
     st.sampled_from(Preference),
 )  # fmt: skip
-def test_choice_agrees_with_looking_at_every_snapshot(
+def test_choice_agrees_with_a_check_of_every_snapshot(
     offered: list[int], time: int, before: int, after: int, preference: Preference
 ) -> None:
     inside = [t for t in offered if time - before <= t <= time + after]

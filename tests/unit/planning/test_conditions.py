@@ -57,7 +57,7 @@ def test_conditions_about_columns_are_sound(dialect: str, condition: str) -> Non
         ("duckdb", "hash(id) % 4 = 0"),
     ],
 )
-def test_each_database_has_its_own_words(dialect: str, condition: str) -> None:
+def test_each_database_has_its_own_functions(dialect: str, condition: str) -> None:
     assert fault_of(condition, dialect) == ""
 
 

@@ -51,7 +51,7 @@ def upstream(raws: list[Raw], name: str) -> list[str]:
         pytest.param("/out/\\*/data/*/*", "/out/up/", False, id="an escaped star"),
     ],
 )
-def test_output_is_read_when_files_can_lie_in_its_folder(
+def test_output_is_read_when_files_can_be_in_its_folder(
     glob: str, folder: str, is_read: bool
 ) -> None:
     raws = [*reading("up", "/raw/*/*", folder=folder), *reading("down", "/raw/*", glob)]
@@ -111,7 +111,7 @@ def test_cycle_is_reported_for_requested_outputs_only() -> None:
     assert [f.resource for f in about if f.code == "SL181"] == ["OutputDataset/b"]
 
 
-def test_more_choices_than_are_looked_at_are_taken_to_be_read() -> None:
+def test_choices_beyond_the_limit_count_as_read() -> None:
     many = "{" + ",".join(f"n{number}" for number in range(40)) + "}"
     raws = [*reading("up", "/raw/*"), *reading("down", f"/out/{many}/{many}/{many}/*")]
     assert upstream(raws, "down") == ["up"]

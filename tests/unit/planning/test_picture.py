@@ -54,7 +54,7 @@ def test_no_card_or_label_covers_another() -> None:
         assert not [pair for pair in pairs if overlap(*pair)]
 
 
-def test_labels_stand_behind_the_bend_of_their_line() -> None:
+def test_labels_are_behind_the_bend_of_their_line() -> None:
     for picture in PICTURES:
         for line in picture.lines:
             if line.is_chosen:

@@ -43,7 +43,7 @@ def left(place: Path, known: dict[str, FileFacts], about: str = "a") -> Path:
 
 
 @given(st.dictionaries(st.text("0123456789abcdef", min_size=1), facts))
-def test_next_run_knows_what_this_one_learned(
+def test_next_run_finds_the_facts_of_this_one(
     tmp_path_factory: pytest.TempPathFactory, known: dict[str, FileFacts]
 ) -> None:
     place = tmp_path_factory.mktemp("listings")

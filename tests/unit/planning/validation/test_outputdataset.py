@@ -355,7 +355,7 @@ def test_faults_of_indexes(changes: Raw, code: str, path: str) -> None:
         ("file:///out", ["SL174"]),
     ],
 )
-def test_checkpoints_lie_apart_from_the_output(place: str, expected: list[str]) -> None:
+def test_checkpoints_are_outside_of_the_output(place: str, expected: list[str]) -> None:
     changes = {"outputFolder.folderUri": "file:///out/wide/", "run.checkpointUri": place}
     faults = found(with_output(**changes))
     assert [(code, path) for code, _, path in faults] == [

@@ -102,7 +102,7 @@ def test_no_password_is_in_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "s3cr3t" not in f"{caught.value} {options} {caught.value.__cause__}"
 
 
-def test_a_request_that_somebody_waits_for_is_tried_twice(
+def test_a_request_of_a_waiting_caller_is_tried_twice(
     client: OpenSearchClient, fake: FakeOpenSearch
 ) -> None:
     client.create_index("t", {})

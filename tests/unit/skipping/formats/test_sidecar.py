@@ -73,7 +73,7 @@ def test_file_of_a_newer_format_is_refused() -> None:
         SidecarReader(sink.getvalue(), "x", None)
 
 
-def test_file_of_somebody_else_is_refused() -> None:
+def test_file_of_another_owner_is_refused() -> None:
     sink = io.BytesIO()
     pq.write_table(ROWS, sink)
     with pytest.raises(IndexUnreadable, match="none of Snaploom's"):

@@ -100,7 +100,7 @@ TARGETS = {
 
 
 @pytest.mark.parametrize(("changes", "expected"), TARGETS.values(), ids=TARGETS)
-def test_places_where_an_index_may_lie(changes: dict, expected: tuple[str, ...]) -> None:
+def test_places_where_an_index_may_be(changes: dict, expected: tuple[str, ...]) -> None:
     assert Request(header(**changes)).targets == expected
 
 

@@ -174,7 +174,7 @@ def test_place_that_does_not_answer_is_asked_once_in_a_while(
         assert found.problems == (Problem("far://store", "unreadable: no answer"),)
 
 
-def test_nobody_waits_outside_of_queries(objects: FaultyStore, catalog: IndexCatalog) -> None:
+def test_nothing_waits_outside_of_queries(objects: FaultyStore, catalog: IndexCatalog) -> None:
     an_index(objects)
     catalog.find([URI])
     assert not somebody_waits()

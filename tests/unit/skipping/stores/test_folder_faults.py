@@ -79,7 +79,7 @@ def test_read_without_hint_finds_the_newest_state(objects: FaultyStore) -> None:
 
 
 @pytest.mark.parametrize("hint", [b"", b"{}", b'{"version":"x"}', b'{"version":2}', b"\xff"])
-def test_hint_is_never_believed(objects: FaultyStore, hint: bytes) -> None:
+def test_hint_is_always_verified(objects: FaultyStore, hint: bytes) -> None:
     store = FolderIndexStore(objects)
     for _ in range(4):
         newest = count_up(store)
