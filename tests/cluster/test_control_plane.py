@@ -61,7 +61,7 @@ def test_service_account_is_known_and_may_nothing(control_plane, kubectl, namesp
         visitor.kubectl.list("datasources", namespace)
 
 
-def test_what_is_owned_goes_with_its_owner(kubectl, namespace):
+def test_an_owned_object_is_deleted_with_its_owner(kubectl, namespace):
     kubectl.apply(a_config_map("owner"), namespace=namespace)
     uid = kubectl.get("configmap", "owner", namespace)["metadata"]["uid"]
     owned = a_config_map("owned")

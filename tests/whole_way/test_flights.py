@@ -176,7 +176,7 @@ def test_upgrade_of_the_chart_starts_no_run(
     assert "logLevel: debug" in settings["data"]["settings.yaml"]
 
 
-def test_what_is_retained_stays_and_what_is_deleted_goes(deleted: Flights) -> None:
+def test_retained_index_stays_and_deleted_output_has_no_files(deleted: Flights) -> None:
     assert len({path.split("/")[1] for path in deleted.files("indexes")}) == 2
     assert deleted.files("wide") == []
     assert deleted.files("sources") != []

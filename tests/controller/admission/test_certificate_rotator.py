@@ -133,7 +133,7 @@ async def test_a_renewal_never_serves_what_is_not_trusted(installed: Installatio
     assert renewals == len(served)
 
 
-async def test_what_somebody_changed_is_put_right(installed: Installation) -> None:
+async def test_a_changed_configuration_is_restored(installed: Installation) -> None:
     await installed.install()
     await installed.reconcile()
     patch: Any = {"webhooks": a_configuration(2)["webhooks"]}

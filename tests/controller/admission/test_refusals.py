@@ -102,13 +102,13 @@ async def test_a_namespace_that_is_refused_again_and_again_waits(
     assert waits == sorted(waits)
 
 
-async def test_what_is_let_through_makes_nobody_wait(judge: Judge, waits: list[float]) -> None:
+async def test_an_allowed_review_is_not_delayed(judge: Judge, waits: list[float]) -> None:
     for _ in range(FREE + 5):
         assert (await judge.judge(RIGHT)).answer.is_allowed
     assert not waits
 
 
-async def test_those_who_wait_leave_room_for_others() -> None:
+async def test_delayed_reviews_leave_slots_for_others() -> None:
     ended = asyncio.Event()
     waiting: list[float] = []
 

@@ -339,7 +339,7 @@ def test_what_was_broken_before_is_no_reason_to_refuse() -> None:
     assert answered(relabelled, existing, after, DENY).warnings == ()
 
 
-def test_who_needs_what_will_stall_is_broken_as_well() -> None:
+def test_users_of_a_resource_that_stalls_break_as_well() -> None:
     before, after = narrowed()  # it names a source that is not there
     answer = answered(after, shop(), before)
     assert "there is no DataSource" in answer.warnings[0]
@@ -350,7 +350,7 @@ def test_who_needs_what_will_stall_is_broken_as_well() -> None:
     assert [finding.resource for finding in refused.refusal.findings] == ["OutputDataset/wide"]
 
 
-def test_who_waits_already_is_not_broken_by_more_that_is_missing() -> None:
+def test_a_resource_that_waits_already_does_not_break_again() -> None:
     before, after = narrowed()
     without_source = [raw for raw in shop() if raw["metadata"]["name"] != "address"]
     assert answered(after, without_source, before, DENY).is_allowed
@@ -412,7 +412,7 @@ def test_a_deletion_of_an_unused_object_is_allowed_without_warnings() -> None:
     assert answered(None, shop(), shop()[-1]).warnings == ()
 
 
-def test_who_is_going_too_is_no_reason_to_warn() -> None:
+def test_a_user_that_is_being_deleted_too_causes_no_warning() -> None:
     going = [spoilt(raw, "metadata.deletionTimestamp", "2026-01-01T00:00:00Z") for raw in shop()]
     assert answered(None, going, going[0]).warnings == ()
 

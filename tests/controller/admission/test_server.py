@@ -149,7 +149,7 @@ async def test_a_review_that_takes_too_long_is_given_up(
         assert (await client.post(b"{}"))[0] == 504
 
 
-async def test_too_many_reviews_at_once_are_sent_away(tmp_path: Path, authority: Authority) -> None:
+async def test_too_many_reviews_at_once_are_rejected(tmp_path: Path, authority: Authority) -> None:
     may_end, count = asyncio.Event(), 0
 
     async def waiting(body: bytes) -> Judgement:

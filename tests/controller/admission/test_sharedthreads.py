@@ -55,9 +55,7 @@ async def test_a_name_has_its_share_and_others_have_theirs(
     assert await asyncio.gather(*waiting) == ["done"] * 10
 
 
-async def test_work_that_nobody_waits_for_keeps_its_share(
-    threads: SharedThreads, work: Work
-) -> None:
+async def test_abandoned_work_keeps_its_share(threads: SharedThreads, work: Work) -> None:
     waiting = [asyncio.create_task(threads.run("bad", work)) for _ in range(3)]
     await until(lambda: work.begun == 2)
     for task in waiting:

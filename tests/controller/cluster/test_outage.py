@@ -53,7 +53,7 @@ async def test_adapter_outlives_an_outage_of_the_api_server(plane, cluster):
     await cluster.create(CONFIG_MAPS, "default", a_config_map("after"))
 
 
-async def test_watch_of_what_is_forgotten_expires(plane, cluster):
+async def test_watch_of_a_compacted_version_expires(plane, cluster):
     old = await cluster.create(CONFIG_MAPS, "default", a_config_map("old"))
     await cluster.create(CONFIG_MAPS, "default", a_config_map("new"))
     forget_past(plane, (await cluster.list(CONFIG_MAPS)).resource_version)

@@ -56,7 +56,7 @@ async def test_a_key_that_was_not_added_meanwhile_is_not_given_out_again() -> No
     assert work.is_idle
 
 
-async def test_who_waits_is_woken_by_a_key() -> None:
+async def test_a_waiting_worker_gets_a_new_key() -> None:
     work = queue()
     taking = asyncio.ensure_future(work.take())
     await asyncio.sleep(0)

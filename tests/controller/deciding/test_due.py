@@ -219,7 +219,7 @@ def test_paused_resource_does_nothing_and_reports_it() -> None:
 
 
 @pytest.mark.parametrize("value", ["yes", "True", "1", "on", "until monday"])
-def test_whatever_is_not_false_pauses(value: str) -> None:
+def test_any_value_but_false_pauses(value: str) -> None:
     decision = decide(an_output(annotations={ANNOTATION_PAUSED: value}), SETTINGS)
     assert current_of(decision) is None
     assert conditions_of(decision)["Suspended"] == ("True", "Paused")

@@ -83,7 +83,7 @@ async def test_resources_with_the_same_sql_are_all_judged_right() -> None:
         assert await looks.until_judged(raw) == ()
 
 
-async def test_verdicts_that_are_not_kept_are_learnt_once_a_resource() -> None:
+async def test_verdicts_that_are_not_kept_are_asked_once_a_resource() -> None:
     verdicts = Forgetful()
     looks = Looks([TABLE, FIRST], verdicts)
     assert await looks.until_judged(FIRST) == ()

@@ -73,7 +73,7 @@ async def test_verdicts_are_those_of_the_gate(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["in process", "by workers"])
-async def test_what_is_asked_for_and_missing_is_learnt(name: str) -> None:
+async def test_missing_verdicts_are_asked_for(name: str) -> None:
     async with verdicts(name) as made:
         asked = RecordingJudge(made)
         asked(expression("a"))

@@ -34,7 +34,7 @@ async def test_a_mistake_stalls_and_its_correction_goes_on(harness: RealHarness)
     await harness.wait_for("OutputDataset/wide", is_ready)
 
 
-async def test_what_is_deleted_is_missed_by_those_who_need_it(harness: RealHarness) -> None:
+async def test_a_deleted_source_is_missing_for_its_users(harness: RealHarness) -> None:
     await harness.apply(*model())
     await harness.wait_for("OutputDataset/wide", is_ready)
     await harness.delete("DataSource/customer")
@@ -53,7 +53,7 @@ async def test_a_restart_with_nothing_to_do_writes_nothing(harness: RealHarness)
     assert await harness.get("OutputDataset/wide") == before
 
 
-async def test_what_vanished_while_a_watch_was_away_is_found_by_the_next_list(
+async def test_a_deletion_without_an_event_is_found_by_the_next_list(
     harness: RealHarness,
 ) -> None:
     await harness.apply(*model())

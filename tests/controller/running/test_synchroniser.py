@@ -60,7 +60,7 @@ async def test_a_later_list_queues_only_what_changed() -> None:
     }
 
 
-async def test_what_vanished_unheard_of_is_forgotten_by_the_next_list() -> None:
+async def test_an_object_deleted_without_an_event_is_dropped_by_the_next_list() -> None:
     harness = await started()
     await harness.apply(*model())
     await harness.wait_for(WIDE, is_ready)

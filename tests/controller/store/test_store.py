@@ -93,7 +93,7 @@ def test_another_spec_with_the_same_references_queues_none_of_them() -> None:
     assert key(CUSTOMER) in store.put(other)
 
 
-def test_what_is_removed_is_gone_and_wakes_those_who_need_it() -> None:
+def test_a_removed_object_is_gone_and_queues_those_that_need_it() -> None:
     store = filled()
     assert store.remove(key(CUSTOMER)) == {key(RELATIONSHIP), key(OUTPUT)}
     assert store.get(key(CUSTOMER)) is None
@@ -186,7 +186,7 @@ def test_a_child_in_another_namespace_queues_nothing() -> None:
     assert filled().put(child) == frozenset()
 
 
-def test_what_a_report_saw_of_a_source_wakes_it_and_outlives_the_report() -> None:
+def test_what_a_report_saw_of_a_source_queues_it_and_outlives_the_report() -> None:
     store = filled()
     seen = [{"source": "customer", "latestSnapshot": "2026-01-01T00:00:00Z", "snapshots": 3}]
     reported = report(OUTPUT, "ods-wide-1", seen=seen)

@@ -21,7 +21,7 @@ def written(log: JobLog, *lines: str, reason: str = "") -> str:
     return stream.getvalue()
 
 
-def test_without_a_word_lines_are_for_people() -> None:
+def test_lines_are_for_people_by_default() -> None:
     assert written(JobLog.of({}, "ods-1", OWNER), "one", "two") == "one\ntwo\n"
 
 

@@ -103,7 +103,7 @@ def test_nested_conditions_take_no_time(dialect: str, piece: str) -> None:
 
 
 @given(st.text(alphabet="ab1 ()'\"`\\-/*;,.=<>$#@[]{}:&|%fsELCTROM\n", max_size=40))
-def test_whatever_passes_has_neither_comment_nor_second_statement(text: str) -> None:
+def test_accepted_conditions_have_neither_comment_nor_second_statement(text: str) -> None:
     for dialect in DIALECTS:
         if not fault_of(text, dialect):
             assert not any(mark in text for mark in ("\\", ";", "$", "#", "@", "{", "/*"))

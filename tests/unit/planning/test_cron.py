@@ -114,7 +114,7 @@ days = st.sampled_from([(zone, day) for zone, days in CHANGES.items() for day in
 
 @pytest.mark.slow
 @given(days, st.sampled_from(SCHEDULES), st.integers(-4200, 4200), st.integers(0, MINUTE - 1))
-def test_ticks_are_those_that_somebody_who_watches_the_clock_would_count(
+def test_ticks_are_those_of_a_count_minute_by_minute(
     at: tuple[str, str], schedule: str, minute: int, nanos: int
 ) -> None:
     expected = ticks_of(*at, schedule)

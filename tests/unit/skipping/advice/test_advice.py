@@ -86,7 +86,7 @@ def test_a_column_with_few_values_in_each_file_gets_a_set():
     assert [index.label for index in advice.indexes] == ["VALUE_SET(kind)"]
 
 
-def test_two_columns_in_disorder_are_to_lie_along_a_curve():
+def test_two_unsorted_columns_are_sorted_along_a_curve():
     advice = advised({"x": shuffled(1), "y": shuffled(2)})
     assert advice.indexes == ()
     assert advice.order is not None
