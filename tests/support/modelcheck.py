@@ -3,11 +3,11 @@
 An actor is any function of a store. What it does next follows from the answers it had so far, so
 it is run once for each sequence of answers that it can get, with those answers played back; from
 then on the step is looked up. A state of the whole is the content of the store, what each actor has
-heard, and which requests are still under way. Equal states are visited once.
+received, and which requests are still under way. Equal states are visited once.
 
 Every state that is reached is also the state after any of the unfinished actors died there, so that
-what holds in all states holds after all crashes that nobody follows up. A crash as a step of its
-own is followed up: the actor begins again, as a new run that remembers nothing. It may die between
+what holds in all states holds after all crashes without a restart. A crash as a step of its
+own has one: the actor starts again, as a new run without state. It may die between
 any two calls, and with a call on its way, which then arrives at any later moment. Besides, requests
 may get lost, answers may get lost, and a request without answer may arrive later.
 
@@ -136,16 +136,16 @@ class Actor:
 
 
 @dataclass(eq=False)
-class _Heard:
+class _Position:
     """An actor after a sequence of answers: its next call, or its end."""
 
-    parent: _Heard | None
+    parent: _Position | None
     answer: Answer | None
     life: int = 0
     """Crashes before."""
     call: Call | None = None
     outcome: Hashable = None
-    after: dict[Answer, _Heard] = field(default_factory=dict)
+    after: dict[Answer, _Position] = field(default_factory=dict)
 
     def history(self) -> list[Answer]:
         node, answers = self, []
@@ -190,8 +190,8 @@ class Mishaps:
     """Actors that die and begin again."""
 
 
-_State = tuple[int, tuple[_Heard, ...], tuple[Call, ...], Mishaps]
-"""Content, what each has heard, calls on their way, and what may still go wrong."""
+_State = tuple[int, tuple[_Position, ...], tuple[Call, ...], Mishaps]
+"""Content, answers of each, calls on their way, and what may still go wrong."""
 
 
 class Explorer:
@@ -217,13 +217,13 @@ class Explorer:
         self._actors = actors
         self._is_quiet = is_quiet
         self._mishaps = mishaps
-        self._births: dict[tuple[int, int], _Heard] = {}
+        self._starts: dict[tuple[int, int], _Position] = {}
         self._first = self._number(content)
 
     def explore(self, check: Callable[[Seen], None]) -> Explored:
         """Visit all states, and check each once."""
-        heard = tuple(self._born(who, 0, self._first) for who in range(len(self._actors)))
-        start = self._settled((self._first, heard, (), self._mishaps))
+        positions = tuple(self._started(who, 0, self._first) for who in range(len(self._actors)))
+        start = self._settled((self._first, positions, (), self._mishaps))
         visited, queue = {start}, deque([start])
         steps = ends = 0
         while queue:
@@ -239,11 +239,11 @@ class Explorer:
         return Explored(len(visited), steps, ends)
 
     def _following(self, state: _State) -> Iterator[_State]:
-        number, heard, under_way, left = state
+        number, positions, under_way, left = state
         for at, call in enumerate(under_way):
             arrived, _ = self._perform(number, call)
-            yield arrived, heard, under_way[:at] + under_way[at + 1 :], left
-        for who, node in enumerate(heard):
+            yield arrived, positions, under_way[:at] + under_way[at + 1 :], left
+        for who, node in enumerate(positions):
             call = node.call
             if call is None:
                 continue
@@ -259,9 +259,9 @@ class Explorer:
             if left.crashes:
                 fewer = replace(left, crashes=left.crashes - 1)
                 if node.parent is not None:
-                    yield self._begun_again(state, who, under_way, fewer)
+                    yield self._restarted(state, who, under_way, fewer)
                 if is_write:
-                    yield self._begun_again(state, who, later, fewer)
+                    yield self._restarted(state, who, later, fewer)
 
     def _answered(
         self,
@@ -272,26 +272,26 @@ class Explorer:
         way: tuple[Call, ...],
         left: Mishaps,
     ) -> _State:
-        heard = list(state[1])
-        heard[who] = self._after(who, heard[who], answer, number)
-        return self._settled((number, tuple(heard), way, left))
+        positions = list(state[1])
+        positions[who] = self._after(who, positions[who], answer, number)
+        return self._settled((number, tuple(positions), way, left))
 
-    def _begun_again(self, state: _State, who: int, way: tuple[Call, ...], left: Mishaps) -> _State:
+    def _restarted(self, state: _State, who: int, way: tuple[Call, ...], left: Mishaps) -> _State:
         """Restart an actor: what it had done stays done, what it knew is lost."""
-        number, heard = state[0], list(state[1])
-        heard[who] = self._born(who, heard[who].life + 1, number)
-        return self._settled((number, tuple(heard), way, left))
+        number, positions = state[0], list(state[1])
+        positions[who] = self._started(who, positions[who].life + 1, number)
+        return self._settled((number, tuple(positions), way, left))
 
-    def _born(self, who: int, life: int, number: int) -> _Heard:
-        if (who, life) not in self._births:
-            node = self._births[who, life] = _Heard(None, None, life)
+    def _started(self, who: int, life: int, number: int) -> _Position:
+        if (who, life) not in self._starts:
+            node = self._starts[who, life] = _Position(None, None, life)
             self._play(who, node, number)
-        return self._births[who, life]
+        return self._starts[who, life]
 
     def _settled(self, state: _State) -> _State:
         """The state once every actor has taken the steps that others do not notice."""
-        number, heard, under_way, left = state
-        nodes = list(heard)
+        number, positions, under_way, left = state
+        nodes = list(positions)
         for who, start in enumerate(nodes):
             node = start
             while node.call is not None and self._is_quiet(node.call, self._contents[number]):
@@ -300,13 +300,13 @@ class Explorer:
             nodes[who] = node
         return number, tuple(nodes), under_way, left
 
-    def _after(self, who: int, node: _Heard, answer: Answer, number: int) -> _Heard:
+    def _after(self, who: int, node: _Position, answer: Answer, number: int) -> _Position:
         if answer not in node.after:
-            following = node.after[answer] = _Heard(node, answer, node.life)
+            following = node.after[answer] = _Position(node, answer, node.life)
             self._play(who, following, number)
         return node.after[answer]
 
-    def _play(self, who: int, node: _Heard, number: int) -> None:
+    def _play(self, who: int, node: _Position, number: int) -> None:
         """Find what an actor does next, and what it would do on its own from here on."""
         history = node.history()
         store = PlayedStore(history, self._contents[number])
@@ -315,7 +315,7 @@ class Explorer:
             node.call = call
             if answer in node.after:
                 return
-            node.after[answer] = _Heard(node, answer, node.life)
+            node.after[answer] = _Position(node, answer, node.life)
             node = node.after[answer]
         node.outcome = outcome
 
@@ -333,13 +333,13 @@ class Explorer:
         return self._numbers[key]
 
     def _seen(self, state: _State) -> Seen:
-        number, heard, under_way, left = state
+        number, positions, under_way, left = state
         ended = {
             actor.name: node.outcome
-            for actor, node in zip(self._actors, heard, strict=True)
+            for actor, node in zip(self._actors, positions, strict=True)
             if node.call is None
         }
-        is_over = not under_way and len(ended) == len(heard)
+        is_over = not under_way and len(ended) == len(positions)
         return Seen(
             self._contents[number],
             ended,
