@@ -6,8 +6,8 @@ PROCESSES ?= 2
 # What `make test-changed` compares with: what is not committed, unless a commit or branch is given.
 SINCE ?= HEAD
 # Folders with tests that need nothing; of others there is too little to be worth collecting them.
-QUICK := tests/unit $(addprefix tests/controller/,applying commands deciding events gathering leases \
-  local manifests sql store submitters)
+QUICK := tests/unit $(addprefix tests/controller/,applying commands deciding events gathering judging leases \
+  local manifests store submitters)
 # Seconds of each test file are written here; copied to tests/timings.json they order the next run.
 TIMINGS ?= build/timings.json
 BIN := .venv/bin

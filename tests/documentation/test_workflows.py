@@ -61,3 +61,12 @@ def test_targets_that_are_called_are_in_the_makefile(path: Path) -> None:
 def test_the_hook_before_a_commit_is_make_lint() -> None:
     config = yaml.safe_load((REPOSITORY / ".pre-commit-config.yaml").read_text("utf-8"))
     assert [hook["entry"] for repo in config["repos"] for hook in repo["hooks"]] == ["make lint"]
+
+
+def test_folders_of_quick_tests_exist() -> None:
+    shown = subprocess.run(
+        ["make", "--dry-run", "quick"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    ).stdout
+    folders = set(re.findall(r"\btests/[a-z/_]+", shown))
+    assert "tests/unit" in folders
+    assert [each for each in sorted(folders) if not (REPOSITORY / each).is_dir()] == []

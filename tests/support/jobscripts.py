@@ -198,11 +198,6 @@ def report_unreadable(text: str = '{"format": 1, "phase": ') -> Script:
     )
 
 
-def is_unknown_for_a_while(final: Report | None = None) -> Script:
-    """Its controller does not know what its driver does, for a while."""
-    return (*_until_running(), State(S.UNKNOWN), State(S.RUNNING), *completes(final)[4:])
-
-
 def is_suspended() -> Script:
     """It is suspended."""
     return (*_until_running(), State(S.SUSPENDING), PodGone(), State(S.SUSPENDED))

@@ -94,6 +94,18 @@ class LocalRuns:
         await until(is_over)
         return await self.application(name)
 
+    async def removed(self, name: str) -> None:
+        """Wait until the run's object is gone, which its runner sees after its process has ended."""
+
+        async def is_removed() -> bool:
+            try:
+                await self.stored(name)
+            except ObjectMissing:
+                return True
+            return False
+
+        await until(is_removed)
+
     async def waiting(self, count: int = 1) -> None:
         """Wait until so many programs do nothing but wait."""
 
