@@ -95,7 +95,7 @@ class LocalRuns:
         return await self.application(name)
 
     async def removed(self, name: str) -> None:
-        """Wait until the run's object is gone, which its runner sees after its process has ended."""
+        """Wait until the object of a run is gone: it stays a little longer than the process."""
 
         async def is_removed() -> bool:
             try:
