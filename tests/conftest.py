@@ -27,7 +27,12 @@ _FIXTURES = ("clusterfixtures", "databasefixtures", "sparkfixtures", "storefixtu
 # Only the first compiler of the JVM, here and in processes that tests start: most plans of tests
 # run once, and are over before the second compiler pays (a third of the processor time, measured
 # over the proofs). Options of the user's go before.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+# Classes come from the archive of `.ci/classes.py`; a JVM that it does not fit logs nothing.
+os.environ.setdefault(
+    "SPARK_SUBMIT_OPTS",
+    f"-XX:TieredStopAtLevel=1 -XX:SharedArchiveFile={Path(sys.prefix) / 'spark-classes.jsa'}"
+    " -Xlog:cds=off -Xlog:cds+dynamic=off",
+)
 
 
 # Compiled modules are kept, those with rewritten assertions too, whatever the environment sets:
