@@ -1,4 +1,4 @@
-"""Building indexes and querying with them: `make bench-skipping`.
+"""Time to build indexes and to query with them: `make bench-skipping`.
 
 1. A million rows of index without files: deciding, matching, opening.
 2. 200 Parquet files of 20,000 rows: builds, a refresh with nothing to do, sizes, footer bytes.
@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from evaluation import evaluation_figures
 from figures import Figure, publish
-from opening import opening_figures
+from indexload import load_figures
 from pyspark.sql import DataFrame, SparkSession
 
 from snaploom.jobs.session.spark import build_session
@@ -58,7 +58,7 @@ def main() -> int:
     parser.add_argument("--without-peers", action="store_true")
     parser.add_argument("--small-files", type=int, nargs="*", default=[10_000, 100_000])
     arguments = parser.parse_args()
-    figures = [*evaluation_figures(), *opening_figures(WORK / "opening")]
+    figures = [*evaluation_figures(), *load_figures(WORK / "load")]
     data = wide_files(WORK / "files")
     spark = build_session("bench-skipping", SETTINGS)
     figures += build_figures(spark, data)
@@ -219,10 +219,10 @@ def peer_figures(data: Path, ours: Mapping[str, Mapping[str, float]], repeat: in
     subprocess.run([str(HERE / "peers" / "environment.sh"), str(places)], check=True)
     figures = []
     for kind in ("delta", "iceberg"):
-        told = peer(kind, places, data, repeat)
-        version = told["spark"]
+        answer = peer(kind, places, data, repeat)
+        version = answer["spark"]
         for name in PEER_QUERIES:
-            theirs = told["queries"][name]
+            theirs = answer["queries"][name]
             label = f"{name} query, {kind} on Spark {version}"
             figures += [
                 Figure(f"{label}, files read (ours {ours[name]['files']})", theirs["files"]),

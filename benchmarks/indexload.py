@@ -1,4 +1,4 @@
-"""Opening an index of a million files and five minMax indexes, cold: each time a new store."""
+"""Time to open an index of a million files and five minMax indexes, each time with a new store."""
 
 import shutil
 import statistics
@@ -33,7 +33,7 @@ DEFINITION = SkippingDefinition(Target("file:/t"), ReaderFingerprint("parquet"),
 QUERY = And((Comparison(A, Operator.GE, 5 * 10**8), Comparison(B, Operator.EQ, 7 * 10**8)))
 
 
-def opening_figures(folder: Path) -> list[Figure]:
+def load_figures(folder: Path) -> list[Figure]:
     """From a folder to the answer about a query on two of the columns, and to every column."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

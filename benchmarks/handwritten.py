@@ -1,4 +1,4 @@
-"""The job that Snaploom is compared with: the same nested Parquet, written by hand.
+"""The handwritten job that Snaploom is compared with: it writes the same nested Parquet.
 
 Right sides are packed before the join, so that no match is NULL; each level is one select.
 """
@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 
-def weave_by_hand(spark: SparkSession, dimensions: Path, lineitem: Path, target: Path) -> None:
+def weave_handwritten(spark: SparkSession, dimensions: Path, lineitem: Path, target: Path) -> None:
     """Join line items with all they refer to and write them to a folder."""
 
     def table(name: str) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Where the operator is measured: a real API server that counts, and the operator as a process."""
+"""Environment of the operator's benchmarks: an audited API server, and the operator's process."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ USER = f"system:serviceaccount:{HOME}:{ACCOUNT}"
 """The operator as its pod is known: by a token. A certificate is checked anew at each request."""
 LEASES = "leases"
 WRITES = ("create", "update", "patch", "delete")
-PATIENCE = 1800.0
-"""Seconds after which what is waited for never comes."""
-LOOKS = 1.0
-"""Seconds between two looks at the operator's metrics, each of which costs it some work."""
+TIMEOUT = 1800.0
+"""Seconds to wait for a condition."""
+POLL_SECONDS = 1.0
+"""Seconds between two reads of the operator's metrics, each of which costs it some work."""
 AT_ONCE = 16
-"""Requests under way, of whoever applies objects."""
+"""Concurrent requests of the client that applies objects."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Request:
         return self.verb in WRITES and self.resource != LEASES
 
 
-class Ground:
-    """An API server, and who applies objects there."""
+class Bench:
+    """An API server, and a client that applies objects there."""
 
     def __init__(self, plane: AuditedControlPlane, cluster: KubernetesCluster) -> None:
         self.plane = plane
@@ -99,7 +99,7 @@ class Ground:
         return [request for request in found if request.at >= since]
 
     @contextmanager
-    def operator(self, **changes: object) -> Iterator[Working]:
+    def operator(self, **changes: object) -> Iterator[OperatorUnderTest]:
         """The operator, over all namespaces."""
         settings = {
             "namespace": HOME,
@@ -115,7 +115,7 @@ class Ground:
             folder, ["--settings", str(file), "--kubeconfig", str(self._kubeconfig)]
         )
         try:
-            yield Working(started)
+            yield OperatorUnderTest(started)
             started.process.terminate()
             assert started.ended() == 0, started.output
         finally:
@@ -123,7 +123,7 @@ class Ground:
             started.process.wait()
 
 
-class Working:
+class OperatorUnderTest:
     """The operator's process."""
 
     def __init__(self, process: OperatorProcess) -> None:
@@ -162,14 +162,14 @@ class Working:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not await asyncio.to_thread(condition):
         assert time.monotonic() < deadline, "it did not happen in time"
-        await asyncio.sleep(LOOKS)
+        await asyncio.sleep(POLL_SECONDS)
 
 
 @asynccontextmanager
-async def ground(folder: Path) -> AsyncIterator[Ground]:
+async def running_bench(folder: Path) -> AsyncIterator[Bench]:
     """A new cluster, with our kinds and Spark's."""
     plane = AuditedControlPlane(folder, {"users": [USER]})
     try:
@@ -178,7 +178,7 @@ async def ground(folder: Path) -> AsyncIterator[Ground]:
         await asyncio.to_thread(install_spark_crds, plane.kubectl)
         await asyncio.to_thread(_admit, plane)
         async with open_cluster(plane.kubeconfig) as cluster:
-            yield Ground(plane, cluster)
+            yield Bench(plane, cluster)
     finally:
         plane.close()
 

@@ -1,4 +1,4 @@
-"""Planning of models with many sources: validation, tree, and the plan of a backlog."""
+"""Time to plan models with many sources: validation, join tree, and the plan of a backlog."""
 
 import subprocess
 import sys

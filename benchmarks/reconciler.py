@@ -20,9 +20,9 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
-from figures import Figure, publish, tell
+from figures import Figure, print_figures, publish
 from fleet import flights, suspended
-from ground import Ground, Working, ground
+from operatorbench import Bench, OperatorUnderTest, running_bench
 from support.jobdouble import JobDouble
 from support.jobscripts import Hold, completes, hangs_in
 
@@ -50,12 +50,12 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=20.0, help="changes a second")
     parser.add_argument("--runs", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=60.0, help="of changes, and of rest")
-    parser.add_argument("--only", choices=STORIES, nargs="*", default=list(STORIES))
+    parser.add_argument("--only", choices=SCENARIOS, nargs="*", default=list(SCENARIOS))
     parser.add_argument("--print", action="store_true", help="leave docs/benchmarks.md as it is")
     arguments = parser.parse_args()
     figures = asyncio.run(measured(arguments))
     if arguments.print:
-        tell(figures)
+        print_figures(figures)
     else:
         publish("Operator", "make bench-operator", figures)
     return 0 if all(figure.ok for figure in figures) else 1
@@ -65,23 +65,23 @@ async def measured(arguments: argparse.Namespace) -> list[Figure]:
     figures: list[Figure] = []
     for name in arguments.only:
         with tempfile.TemporaryDirectory() as folder:
-            async with ground(Path(folder)) as place:
-                figures += await STORIES[name](place, arguments)
+            async with running_bench(Path(folder)) as bench:
+                figures += await SCENARIOS[name](bench, arguments)
     return figures
 
 
-async def fleet_story(place: Ground, arguments: argparse.Namespace) -> list[Figure]:
+async def fleet_scenario(bench: Bench, arguments: argparse.Namespace) -> list[Figure]:
     """New objects, rest, and a restart."""
     count = arguments.objects
-    namespaces = await place.namespaces(1 + count // A_NAMESPACE)
-    with place.operator() as working:
-        await working.settled()
-        began, used = time.time(), working.cpu
-        await place.apply(fleet(namespaces, count))
+    namespaces = await bench.namespaces(1 + count // A_NAMESPACE)
+    with bench.operator() as operator:
+        await operator.settled()
+        began, used = time.time(), operator.cpu
+        await bench.apply(fleet(namespaces, count))
         applied = time.time()
-        await working.settled(count)
-        assert not await place.unsettled()
-        writes = [request for request in place.requests(began) if request.is_write]
+        await operator.settled(count)
+        assert not await bench.unsettled()
+        writes = [request for request in bench.requests(began) if request.is_write]
         created = [
             Figure(f"{count} objects, applied, seconds", round(applied - began, 1)),
             Figure.at_most(
@@ -89,27 +89,27 @@ async def fleet_story(place: Ground, arguments: argparse.Namespace) -> list[Figu
                 max(write.at for write in writes) - began,
                 SETTLED_SECONDS,
             ),
-            Figure(f"{count} new objects, CPU seconds", round(working.cpu - used, 1)),
+            Figure(f"{count} new objects, CPU seconds", round(operator.cpu - used, 1)),
             Figure(f"{count} new objects, writes an object", round(len(writes) / count, 2)),
-            Figure.at_most(f"{count} new objects, peak memory, MB", working.peak, MEMORY_MB),
-            await idle(working, arguments.seconds, f"{count} objects"),
+            Figure.at_most(f"{count} new objects, peak memory, MB", operator.peak, MEMORY_MB),
+            await idle(operator, arguments.seconds, f"{count} objects"),
         ]
-    with place.operator() as working:
-        await working.settled(count)
+    with bench.operator() as operator:
+        await operator.settled(count)
         settled = time.time()
-        used = working.cpu
+        used = operator.cpu
         await asyncio.sleep(QUIET)
-        writes = [request for request in place.requests(working.began) if request.is_write]
+        writes = [request for request in bench.requests(operator.began) if request.is_write]
         return [
             *created,
             Figure.at_most(
                 f"restart with {count} objects, settled, seconds",
-                settled - working.began,
+                settled - operator.began,
                 RESTART_SECONDS,
             ),
             Figure(f"restart with {count} objects, CPU seconds", round(used, 1)),
             Figure.at_most(f"restart with {count} objects, writes", len(writes), 0),
-            Figure.at_most(f"restart with {count} objects, peak memory, MB", working.peak, 350),
+            Figure.at_most(f"restart with {count} objects, peak memory, MB", operator.peak, 350),
         ]
 
 
@@ -124,33 +124,33 @@ def fleet(namespaces: list[str], count: int) -> Iterator[tuple[str, Raw]]:
     return itertools.islice(copies(), count)
 
 
-async def idle(working: Working, seconds: float, about: str) -> Figure:
+async def idle(operator: OperatorUnderTest, seconds: float, about: str) -> Figure:
     await asyncio.sleep(QUIET)
-    used = working.cpu
+    used = operator.cpu
     await asyncio.sleep(seconds)
-    percent = (working.cpu - used) / seconds * 100
+    percent = (operator.cpu - used) / seconds * 100
     return Figure.at_most(f"{about}, at rest, % of a core", percent, IDLE_PERCENT)
 
 
-async def changes_story(place: Ground, arguments: argparse.Namespace) -> list[Figure]:
+async def changes_scenario(bench: Bench, arguments: argparse.Namespace) -> list[Figure]:
     """Outputs, of which some are changed every second."""
     count, rate = arguments.outputs, arguments.rate
-    namespaces = await place.namespaces(1 + count // A_NAMESPACE)
+    namespaces = await bench.namespaces(1 + count // A_NAMESPACE)
     declared = list(outputs(namespaces, count, is_suspended=True))
-    await place.apply(declared)
+    await bench.apply(declared)
     changed = [pair for pair in declared if pair[1]["kind"] == "OutputDataset"]
-    with place.operator() as working:
-        await working.settled(len(declared))
-        used, began = working.cpu, time.time()
-        asked = await change(place, changed, rate, arguments.seconds)
+    with bench.operator() as operator:
+        await operator.settled(len(declared))
+        used, began = operator.cpu, time.time()
+        asked = await change(bench, changed, rate, arguments.seconds)
         lasted = time.time() - began
-        used = working.cpu - used
-        await working.settled()
+        used = operator.cpu - used
+        await operator.settled()
         await asyncio.sleep(QUIET)
-        peak = working.peak
-    assert not await place.unsettled()
+        peak = operator.peak
+    assert not await bench.unsettled()
     answered: dict[str, float] = {}
-    for request in place.requests(began):
+    for request in bench.requests(began):
         if request.resource == "outputdatasets/status" and request.name in asked:
             answered.setdefault(request.name, request.at)
     late = [answered[name] - at for name, at in asked.items()]
@@ -192,7 +192,7 @@ def outputs(namespaces: list[str], count: int, *, is_suspended: bool) -> Iterato
 
 
 async def change(
-    place: Ground, declared: list[tuple[str, Raw]], rate: float, seconds: float
+    bench: Bench, declared: list[tuple[str, Raw]], rate: float, seconds: float
 ) -> dict[str, float]:
     """Change as many specs a second, each once; when each change was sent, by name."""
     asked: dict[str, float] = {}
@@ -204,7 +204,7 @@ async def change(
         patch: Raw = {"spec": {"dataModel": {"maxDepth": 9}}}
         asked[f"{namespace}/{name}"] = time.time()
         task: asyncio.Task[object] = asyncio.create_task(
-            place.cluster.patch(OURS["OutputDataset"], namespace, name, patch)
+            bench.cluster.patch(OURS["OutputDataset"], namespace, name, patch)
         )
         under_way.add(task)
         task.add_done_callback(under_way.discard)
@@ -212,32 +212,32 @@ async def change(
     return asked
 
 
-async def runs_story(place: Ground, arguments: argparse.Namespace) -> list[Figure]:
-    """Runs in flight that are left alone, and then end."""
+async def runs_scenario(bench: Bench, arguments: argparse.Namespace) -> list[Figure]:
+    """Runs in flight that do not change for a while, and then end."""
     count = arguments.runs
-    namespaces = await place.namespaces(1 + count // A_NAMESPACE)
-    await place.apply(outputs(namespaces, count, is_suspended=False))
+    namespaces = await bench.namespaces(1 + count // A_NAMESPACE)
+    await bench.apply(outputs(namespaces, count, is_suspended=False))
     script = (*hangs_in(ApplicationState.RUNNING), Hold(), *completes()[3:])
-    double = JobDouble(place.cluster, script)
+    double = JobDouble(bench.cluster, script)
     limits = {"runs": count, "runsPerNamespace": count}
-    with place.operator(limits=limits) as working:
-        await working.settled()
-        await play(place, double, count, "Running")
-        await working.settled()
+    with bench.operator(limits=limits) as operator:
+        await operator.settled()
+        await play(bench, double, count, "Running")
+        await operator.settled()
         await asyncio.sleep(QUIET)
-        began, used = time.time(), working.cpu
+        began, used = time.time(), operator.cpu
         await asyncio.sleep(arguments.seconds)
-        rest = working.cpu - used
+        rest = operator.cpu - used
         about_runs = [
             request
-            for request in place.requests(began)
+            for request in bench.requests(began)
             if request.resource != "leases" and request.verb != "watch"
         ]
         double.release()
         ended = time.time()
-        await play(place, double, count, None)
+        await play(bench, double, count, None)
         ended = time.time() - ended
-        peak = working.peak
+        peak = operator.peak
     return [
         Figure.at_most(
             f"{count} runs in flight, requests in {arguments.seconds:g} s, watches and Lease aside",
@@ -252,19 +252,19 @@ async def runs_story(place: Ground, arguments: argparse.Namespace) -> list[Figur
     ]
 
 
-async def play(place: Ground, double: JobDouble, count: int, phase: str | None) -> None:
-    """Let jobs go on until that many resources tell of them so."""
+async def play(bench: Bench, double: JobDouble, count: int, phase: str | None) -> None:
+    """Let jobs continue until that many resources show this phase of their run."""
     while True:
         await double.step()
-        listing = await place.cluster.list(OURS["OutputDataset"])
-        told: list[Any] = [stored.get("status", {}) for stored in listing.items]
-        phases = [status.get("currentRun", {}).get("phase") for status in told]
+        listing = await bench.cluster.list(OURS["OutputDataset"])
+        statuses: list[Any] = [stored.get("status", {}) for stored in listing.items]
+        phases = [status.get("currentRun", {}).get("phase") for status in statuses]
         if phases.count(phase) >= count:
             return
         await asyncio.sleep(0.2)
 
 
-STORIES = {"fleet": fleet_story, "changes": changes_story, "runs": runs_story}
+SCENARIOS = {"fleet": fleet_scenario, "changes": changes_scenario, "runs": runs_scenario}
 
 
 if __name__ == "__main__":
