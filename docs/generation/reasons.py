@@ -1,4 +1,4 @@
-"""The page of reasons: what each means, what leads to it, and what to do.
+"""The page about troubleshooting: what each reason means, what causes it, and what to do.
 
 A reason is the anchor of its own section, in lower case: so the reason of a condition, of an
 event, of a run in a status or of a line of the log leads there.

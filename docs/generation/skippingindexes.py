@@ -1,4 +1,4 @@
-"""The page of skipping: types, statements, settings, Python, store, refusals."""
+"""The page about skipping indexes: types, statements, settings, Python, store, refusals."""
 
 from __future__ import annotations
 

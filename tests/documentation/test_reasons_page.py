@@ -1,4 +1,4 @@
-"""Every reason has a section that says meaning, cause and fix."""
+"""Every reason has a section with meaning, cause and fix."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 from generation.errorclasses import OPERATOR, errors
-from generation.troubleshooting import PAGE
+from generation.reasons import PAGE
 from support.pages import DOCS, anchors_of
 
 from snaploom.models.codes import CODE_BY_ID
@@ -38,11 +38,11 @@ def test_every_reason_has_a_section_and_nothing_else_has() -> None:
 
 
 @pytest.mark.parametrize("word", sorted(words()))
-def test_a_section_says_meaning_cause_and_fix(word: str) -> None:
+def test_a_section_has_meaning_cause_and_fix(word: str) -> None:
     _, meaning, cause, fix = (part.strip() for part in sections()[word].strip().split("\n\n"))
-    for said in (meaning, cause.removeprefix("**Cause**:"), fix.removeprefix("**Fix**:")):
-        assert len(said.split()) > 1
-        assert said.endswith((".", "`."))
+    for text in (meaning, cause.removeprefix("**Cause**:"), fix.removeprefix("**Fix**:")):
+        assert len(text.split()) > 1
+        assert text.endswith((".", "`."))
     assert word.lower() in anchors_of(DOCS / PAGE)
 
 
