@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md says how to add is added as it says, and works."""
+"""Additions made as CONTRIBUTING.md describes work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages for operating: what they show happens, and what they refer to exists."""
+"""Pages about operations: their commands print what they show, and what they refer to exists."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def kubectl_on_path(plane: ControlPlane, folder: Path) -> Path:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_recovery_prints_what_it_says(
+def test_recovery_prints_what_the_page_shows(
     own_control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     programs, folder = kubectl_on_path(own_control_plane, tmp_path / "programs"), tmp_path / "home"
@@ -121,12 +121,12 @@ def test_recipes_for_kubectl_work_on_resources_with_every_section(
     by_shell(release.replace("NAME", "orders-wide"), tmp_path)
     for recipe in recipes_in(OPERATING / "multi-tenancy.md"):
         by_shell(recipe, tmp_path)
-    for recipe in recipes_of_looking():
+    for recipe in read_only_recipes():
         assert by_shell(recipe, tmp_path)
-    let_go = recipes_in(HOW_TO / "run-the-operator-on-a-laptop.md")[3]
+    unblock = recipes_in(HOW_TO / "run-the-operator-on-a-laptop.md")[3]
     own_control_plane.kubectl.apply(A_RUN_THAT_IS_HELD)
     own_control_plane.kubectl("delete", "configmap", "run-1", "--wait=false")
-    by_shell(let_go.replace("RUN", "run-1"), tmp_path)
+    by_shell(unblock.replace("RUN", "run-1"), tmp_path)
     assert "run-1" not in own_control_plane.kubectl("get", "configmap", "--output", "name")
     for text in policies_in(OPERATING / "network.md"):
         own_control_plane.kubectl("apply", "--filename", "-", stdin=text)
@@ -134,14 +134,14 @@ def test_recipes_for_kubectl_work_on_resources_with_every_section(
     assert "snaploom.io" not in own_control_plane.kubectl("get", "crd", "--output", "name")
 
 
-def recipes_of_looking() -> list[str]:
-    """What `kubectl` shows of resources and of local runs, about the output of the test."""
+def read_only_recipes() -> list[str]:
+    """Commands of `kubectl` that show resources and local runs, about the output of the test."""
     watching = recipes_in(HOW_TO / "watch-the-operator.md")[1]
     applications = recipes_in(HOW_TO / "run-the-operator-on-a-laptop.md")[2]
     lines = [*watching.splitlines(), applications]
-    told = [line.replace("flights-wide", "orders-wide") for line in lines if line.strip()]
-    # Without a run there is nothing to list, which kubectl says on standard error.
-    return [f"{line.partition('#')[0]} 2>&1" for line in told]
+    commands = [line.replace("flights-wide", "orders-wide") for line in lines if line.strip()]
+    # Without a run there is nothing to list; kubectl prints that to standard error.
+    return [f"{line.partition('#')[0]} 2>&1" for line in commands]
 
 
 def policies_in(page: Path) -> list[str]:
@@ -168,7 +168,7 @@ def values_in(page: Path) -> list[str]:
     return [block.text for block in blocks if block.lines[0].partition(":")[0] in KEYS]
 
 
-def test_answer_about_yaml_of_others_prints_what_it_says(tmp_path: Path) -> None:
+def test_answer_about_foreign_yaml_prints_what_the_page_shows(tmp_path: Path) -> None:
     run_blocks(OPERATING / "may-i-run-this.md", tmp_path)
 
 

@@ -39,23 +39,25 @@ def test_every_command_ends_with_3_and_one_error(
     tmp_path: Path, make: Any, code: str, text: str
 ) -> None:
     shop = make(tmp_path).with_data()
-    for told in (shop.validate(), shop.plan("--offline"), shop.plan(), shop.run()):
-        assert told.code == 3
-        assert [line.split()[1] for line in told.err.splitlines() if line.startswith("err")] == [
+    for result in (shop.validate(), shop.plan("--offline"), shop.plan(), shop.run()):
+        assert result.code == 3
+        assert [line.split()[1] for line in result.err.splitlines() if line.startswith("err")] == [
             code
         ]
-        assert text in told.err
-        assert "model.yaml:" in told.err
-        assert "  fix: " in told.err
+        assert text in result.err
+        assert "model.yaml:" in result.err
+        assert "  fix: " in result.err
     assert not shop.published.exists()
 
 
 @pytest.mark.parametrize(("make", "code", "text"), TREES)
-def test_json_says_it_and_ends_with_3_too(tmp_path: Path, make: Any, code: str, text: str) -> None:
+def test_json_has_the_finding_and_ends_with_3(
+    tmp_path: Path, make: Any, code: str, text: str
+) -> None:
     shop = make(tmp_path).with_data()
-    for told in (shop.plan("-o", "json"), shop.run("-o", "json")):
-        assert told.code == 3
-        (finding,) = told.document["findings"]
+    for result in (shop.plan("-o", "json"), shop.run("-o", "json")):
+        assert result.code == 3
+        (finding,) = result.document["findings"]
         assert (finding["code"], finding["severity"]) == (code, "ERROR")
         assert text in finding["message"]
 
@@ -96,10 +98,10 @@ def test_the_contract_of_plan_json(spark: object, tmp_path: Path) -> None:
     shop = Shop(tmp_path).with_data()
     shop.day("orders", ORDERS, SECOND_DAY)
     shop.other(snapshot={"snapshotMissingMode": "CONTINUE_WARN"})
-    told = shop.plan("-o", "json")
-    assert told.code == 0
+    result = shop.plan("-o", "json")
+    assert result.code == 0
     excluded = {"fieldName": str, "reason": str}
-    candidates = told.document["candidates"]
+    candidates = result.document["candidates"]
     assert shape(candidates) == [
         {
             "time": str,
@@ -111,7 +113,7 @@ def test_the_contract_of_plan_json(spark: object, tmp_path: Path) -> None:
         }
     ]
     assert shape(candidates[1]["excluded"]) == [excluded]
-    assert shape({**told.document, "candidates": None}) == {
+    assert shape({**result.document, "candidates": None}) == {
         "output": str,
         "hash": str,
         "root": str,
@@ -150,9 +152,9 @@ def test_the_contract_of_the_report(spark: object, tmp_path: Path) -> None:
     shop = Shop(tmp_path).with_data()
     shop.day("orders", ORDERS, SECOND_DAY)
     shop.other(snapshot={"snapshotMissingMode": "SKIP_WARN"})
-    told: Told = shop.run("-o", "json")
-    assert told.code == 0, told.err
-    report = told.document
+    result: Told = shop.run("-o", "json")
+    assert result.code == 0, result.err
+    report = result.document
     (published,), (skipped,) = report["snapshots"], report["skipped"]
     expected = {
         "time": str, "partition": str, "rows": int, "files": int, "bytes": int, "seconds": float,

@@ -1,4 +1,4 @@
-"""The command line as such: help, what it imports, pipes that close, colours."""
+"""The command line itself: help, imports, closed pipes, colours."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def test_a_reader_that_goes_away_is_no_fault(command: str) -> None:
     process.stdout.readline()
     process.stdout.close()
     assert process.stderr is not None
-    told = process.stderr.read().decode()
+    errors = process.stderr.read().decode()
     process.stderr.close()
-    assert (process.wait(), told) == (0, "")
+    assert (process.wait(), errors) == (0, "")
 
 
 def test_no_color_is_honoured_and_pipes_have_none(tmp_path: Path) -> None:
@@ -100,5 +100,5 @@ def test_no_color_is_honoured_and_pipes_have_none(tmp_path: Path) -> None:
 
 
 def test_names_with_markup_are_printed_as_they_are(tmp_path: Path) -> None:
-    told = snaploom("validate", tmp_path / "[bold]model[/bold].yaml")
-    assert "[bold]model[/bold].yaml" in told.err
+    result = snaploom("validate", tmp_path / "[bold]model[/bold].yaml")
+    assert "[bold]model[/bold].yaml" in result.err

@@ -1,4 +1,4 @@
-"""Data that is wrong: one clear error each, exit code 1, and nothing is published."""
+"""Invalid data: one clear error each, exit code 1, and nothing is published."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 NOISE = ("Traceback", "Exception", ".scala", "SQLSTATE", "Py4J", "WARN", "internal error")
 
 
-def assert_one_error(told: Told, *texts: str) -> None:
-    assert told.code == 1, told.err
+def assert_one_error(result: Told, *texts: str) -> None:
+    assert result.code == 1, result.err
     for text in ("found:", "expected:", "fix:"):
-        assert told.err.count(f"  {text}") == 1, told.err
+        assert result.err.count(f"  {text}") == 1, result.err
     for text in texts:
-        assert text in told.err
-    assert not [noise for noise in NOISE if noise in told.err + told.out], told.err
+        assert text in result.err
+    assert not [noise for noise in NOISE if noise in result.err + result.out], result.err
 
 
 def assert_nothing_published(shop: Shop) -> None:
@@ -144,9 +144,9 @@ def test_wrong_data_has_one_error_and_nothing_is_published(
 def test_a_missing_snapshot_names_the_nearest_and_nothing_is_published(tmp_path: Path) -> None:
     shop = Shop(tmp_path).with_data()
     shop.day("orders", ORDERS, SECOND_DAY)
-    told = shop.run()
-    assert_one_error(told, "no snapshot at 2024-05-02", "the nearest is 2024-05-01T00:00:00Z")
-    assert "skipped 2024-05-01T00:00:00Z  EARLIER_FAILURE" in told.out
+    result = shop.run()
+    assert_one_error(result, "no snapshot at 2024-05-02", "the nearest is 2024-05-01T00:00:00Z")
+    assert "skipped 2024-05-01T00:00:00Z  EARLIER_FAILURE" in result.out
     assert_nothing_published(shop)
     planned = shop.plan()
     assert planned.code == 1
@@ -164,13 +164,13 @@ def test_what_was_published_before_a_failure_stays(tmp_path: Path) -> None:
     assert shop.published_times() == ["2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z"]
 
 
-def test_a_glob_that_matches_nothing_is_told(tmp_path: Path) -> None:
+def test_a_glob_without_matches_is_a_warning(tmp_path: Path) -> None:
     shop = Shop(tmp_path).with_data()
     (tmp_path / "orders" / f"{FIRST_DAY}.parquet").unlink()
-    for told in (shop.plan(), shop.run()):
-        assert told.code == 0
-        assert "warning SL307" in told.err
-        assert f"no file matches file://{tmp_path}/orders/*.parquet" in told.err
+    for result in (shop.plan(), shop.run()):
+        assert result.code == 0
+        assert "warning SL307" in result.err
+        assert f"no file matches file://{tmp_path}/orders/*.parquet" in result.err
 
 
 def test_an_empty_root_is_a_failure_where_a_scheduler_asks_for_it(tmp_path: Path) -> None:
@@ -178,8 +178,8 @@ def test_an_empty_root_is_a_failure_where_a_scheduler_asks_for_it(tmp_path: Path
     (tmp_path / "orders" / f"{FIRST_DAY}.parquet").unlink()
     asked = [shop.run("--strict"), shop.plan("--strict"), shop.run("--strict", "--dry-run")]
     shop.set("wide", "run.onEmptyRoot", "Fail")
-    for told in (*asked, shop.run()):
-        assert_one_error(told, "orders/*.parquet", "spec.hdfsLike.sourceUriGlobs")
+    for result in (*asked, shop.run()):
+        assert_one_error(result, "orders/*.parquet", "spec.hdfsLike.sourceUriGlobs")
     assert_nothing_published(shop)
 
 
@@ -203,9 +203,9 @@ def test_a_join_that_matches_nothing_is_warned_of_and_published(tmp_path: Path) 
     ]
     shop.set("customer-id", "representations", both)
     assert "warning SL159" in shop.validate().err
-    told = shop.run()
-    assert told.code == 0
-    assert "rows found a match by DataRelationship/customer-id" in " ".join(told.err.split())
+    result = shop.run()
+    assert result.code == 0
+    assert "rows found a match by DataRelationship/customer-id" in " ".join(result.err.split())
     assert len(shop.published_times()) == 1
     again = Shop(tmp_path / "quiet", list(shop.documents)).other(warnNoMatch=False)
     again.set("wide", "outputFolder.folderUri", f"file://{tmp_path}/quiet/wide/")

@@ -1,4 +1,4 @@
-"""Declarations that are wrong: one clear error each, from `validate`, `plan` and `run` alike."""
+"""Invalid declarations: the same clear error each from `validate`, `plan` and `run`."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from support.declarations import complex_, document, simple
 from support.shop import Shop, Told, day_source, same_key, snaploom, wide
 
 
-def headings(told: Told) -> list[str]:
-    return [line for line in told.err.splitlines() if line.startswith("error ")]
+def headings(result: Told) -> list[str]:
+    return [line for line in result.err.splitlines() if line.startswith("error ")]
 
 
-def assert_one_error(told: Told, code: str, *texts: str) -> None:
-    """One error that says where, what was found, what was expected and what to do."""
-    assert told.code == 2, told.err
-    assert [line.split()[1] for line in headings(told)] == [code], told.err
+def assert_one_error(result: Told, code: str, *texts: str) -> None:
+    """Check that there is one error, with its place, what was found and expected, and the fix."""
+    assert result.code == 2, result.err
+    assert [line.split()[1] for line in headings(result)] == [code], result.err
     for text in ("found:", "expected:", "fix:", *texts):
-        assert text in told.err
-    assert "Traceback" not in told.err
+        assert text in result.err
+    assert "Traceback" not in result.err
 
 
 def laughs() -> str:
@@ -77,8 +77,8 @@ def test_a_spoilt_text_has_one_error(
 def test_a_field_name_that_cannot_be_has_one_error(
     tmp_path: Path, name: str, code: str, text: str
 ) -> None:
-    told = Shop(tmp_path).other(fieldName=name).validate()
-    assert_one_error(told, code, "OutputDataset/wide", "otherDataSources[0].fieldName", text)
+    result = Shop(tmp_path).other(fieldName=name).validate()
+    assert_one_error(result, code, "OutputDataset/wide", "otherDataSources[0].fieldName", text)
 
 
 def test_field_names_that_are_equal_but_for_case_have_one_error(tmp_path: Path) -> None:
@@ -115,8 +115,8 @@ def test_virtual_sources_in_a_circle_have_one_error(
 ) -> None:
     shop = Shop(tmp_path)
     shop.documents.extend(circle)
-    told = shop.validate()
-    assert_one_error(told, "SL155", "DataSource/a -> DataSource/b -> DataSource/a", "model.yaml:")
+    result = shop.validate()
+    assert_one_error(result, "SL155", "DataSource/a -> DataSource/b -> DataSource/a", "model.yaml:")
 
 
 def test_a_resource_declared_twice_has_one_error(tmp_path: Path) -> None:
@@ -130,13 +130,13 @@ def test_a_password_in_a_faulty_source_is_never_shown(tmp_path: Path) -> None:
     secret = {"fromPlaintext": {"user": "u", "password": "hunter2", "pasword": "hunter2"}}
     spec = {"driver": "POSTGRESQL", "credentials": secret, "url": "jdbc:x?password=hunter2"}
     shop.documents.append(document("DataSource", "db", {"jdbc": spec}))
-    told = shop.validate()
-    assert told.code == 2
-    assert "hunter2" not in told.err + told.out
+    result = shop.validate()
+    assert result.code == 2
+    assert "hunter2" not in result.err + result.out
 
 
 def test_plan_and_run_refuse_what_validate_refuses(tmp_path: Path) -> None:
     shop = Shop(tmp_path).other(fieldName="data")
-    for told in (shop.validate(), shop.plan(), shop.plan("--offline"), shop.run()):
-        assert_one_error(told, "SL170", "model.yaml:")
+    for result in (shop.validate(), shop.plan(), shop.plan("--offline"), shop.run()):
+        assert_one_error(result, "SL170", "model.yaml:")
     assert not shop.published.exists()

@@ -1,4 +1,4 @@
-"""Commands that are asked for what is not there: one clear answer, and the right exit code."""
+"""Commands about things that do not exist: one clear error, and the right exit code."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import pytest
 from support.shop import Shop, Told, snaploom
 
 
-def assert_refused(told: Told, code: int, *texts: str) -> None:
-    assert told.code == code, told.err
-    assert told.err.startswith(("error ", "warning "))
+def assert_refused(result: Told, code: int, *texts: str) -> None:
+    assert result.code == code, result.err
+    assert result.err.startswith(("error ", "warning "))
     for text in texts:
-        assert text in told.err
-    assert "internal error" not in told.err
-    assert "Traceback" not in told.err
+        assert text in result.err
+    assert "internal error" not in result.err
+    assert "Traceback" not in result.err
 
 
 @pytest.mark.parametrize(
@@ -31,8 +31,8 @@ def assert_refused(told: Told, code: int, *texts: str) -> None:
 def test_an_unknown_output_is_answered_with_the_nearest(
     tmp_path: Path, command: tuple[str, ...]
 ) -> None:
-    told = snaploom(*command, "-f", Shop(tmp_path).write())
-    assert_refused(told, 2, "OutputDataset/wid", "did you mean `wide`?")
+    result = snaploom(*command, "-f", Shop(tmp_path).write())
+    assert_refused(result, 2, "OutputDataset/wid", "did you mean `wide`?")
 
 
 @pytest.mark.parametrize("command", [("validate",), ("plan", "wide", "-f"), ("run", "wide", "-f")])
@@ -45,15 +45,15 @@ def test_an_unknown_output_is_answered_with_the_nearest(
         ("nowhere/model.yaml", "there is no such file or folder"),
     ],
 )
-def test_places_without_declarations_are_told(
+def test_places_without_declarations_are_errors(
     tmp_path: Path, command: tuple[str, ...], place: str, text: str
 ) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").write_text("none")
-    told = snaploom(*command, tmp_path / place)
-    assert_refused(told, 2, str(tmp_path / place), text)
-    assert sum(line.startswith("error ") for line in told.err.splitlines()) == 1
+    result = snaploom(*command, tmp_path / place)
+    assert_refused(result, 2, str(tmp_path / place), text)
+    assert sum(line.startswith("error ") for line in result.err.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -69,15 +69,15 @@ def test_places_without_declarations_are_told(
         (("--all",), "names and --all"),
     ],
 )
-def test_options_that_make_no_sense_are_told(
+def test_options_that_make_no_sense_are_errors(
     tmp_path: Path, arguments: tuple[str, ...], text: str
 ) -> None:
     assert_refused(snaploom("run", "wide", "-f", Shop(tmp_path).write(), *arguments), 2, text)
 
 
 def test_run_wants_to_know_which_outputs(tmp_path: Path) -> None:
-    told = snaploom("run", "-f", Shop(tmp_path).write())
-    assert_refused(told, 2, "name the outputs to run, or give --all", "outputs: wide")
+    result = snaploom("run", "-f", Shop(tmp_path).write())
+    assert_refused(result, 2, "name the outputs to run, or give --all", "outputs: wide")
 
 
 @pytest.mark.parametrize("command", ["plan", "run"])
@@ -87,23 +87,25 @@ def test_files_are_asked_for(command: str) -> None:
 
 @pytest.mark.parametrize("command", ["snapshots", "gc"])
 @pytest.mark.parametrize("place", ["other", "nowhere"])
-def test_folders_that_are_not_ours_are_left_alone(tmp_path: Path, command: str, place: str) -> None:
+def test_foreign_folders_are_refused_and_unchanged(
+    tmp_path: Path, command: str, place: str
+) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").write_text("mine")
-    told = snaploom(command, tmp_path / place)
-    assert_refused(told, 1, "is not an output folder of Snaploom", "snaploom.json")
+    result = snaploom(command, tmp_path / place)
+    assert_refused(result, 1, "is not an output folder of Snaploom", "snaploom.json")
     assert (tmp_path / "other" / "notes.txt").read_text() == "mine"
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_the_name_of_an_output_without_files_is_told() -> None:
+def test_the_name_of_an_output_without_files_is_an_error() -> None:
     assert_refused(snaploom("snapshots", "wide"), 2, "where it is declared: wide -f PATH")
 
 
 def test_an_output_that_never_ran_has_no_snapshots(tmp_path: Path) -> None:
     model = Shop(tmp_path).write()
-    told = snaploom("snapshots", "wide", "-f", model)
-    assert (told.code, told.out) == (0, "No snapshot is published.\n")
+    result = snaploom("snapshots", "wide", "-f", model)
+    assert (result.code, result.out) == (0, "No snapshot is published.\n")
     document = snaploom("snapshots", "wide", "-f", model, "-o", "json").document
     assert (document["sequence"], document["snapshots"]) == (0, [])
 
@@ -117,13 +119,15 @@ def test_folders_are_named_by_relative_paths_too(
 
 
 @pytest.mark.parametrize("command", [("init",), ("schema", "--dir"), ("crds", "--dir")])
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_a_place_that_cannot_be_written_is_an_error(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
     (tmp_path / "file").write_text("")
-    told = snaploom(*command, tmp_path / "file" / "below")
-    assert_refused(told, 1, "this folder cannot be written", "Not a directory", "fix:")
+    result = snaploom(*command, tmp_path / "file" / "below")
+    assert_refused(result, 1, "this folder cannot be written", "Not a directory", "fix:")
 
 
-def test_init_leaves_a_full_folder_alone(tmp_path: Path) -> None:
+def test_init_refuses_a_folder_that_is_not_empty(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     assert_refused(snaploom("init", tmp_path), 2, "this folder is not empty")
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]

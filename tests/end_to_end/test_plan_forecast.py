@@ -1,4 +1,4 @@
-"""`plan` says of every candidate what the run then does: by schemas of files, and by retention."""
+"""Forecasts of `plan` for every candidate, by schemas of files and by retention, come true."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def shop_of(folder: Path, **spoilt: list[dict[str, object]]) -> Shop:
 
 def promised(shop: Shop) -> dict[str, str]:
     """Outcome by day: PUBLISH, or the reason why not."""
-    told = shop.plan("-o", "json")
-    assert told.document["candidates"] is not None, told.err
+    result = shop.plan("-o", "json")
+    assert result.document["candidates"] is not None, result.err
     return {
         one["time"][:10]: "PUBLISH" if one["action"] == "PUBLISH" else one["reason"]
-        for one in told.document["candidates"]
+        for one in result.document["candidates"]
     }
 
 
@@ -56,9 +56,7 @@ def kept(shop: Shop) -> dict[str, str]:
         ("CONTINUE_WARN", ["PUBLISH"] * 5),
     ],
 )  # fmt: skip
-def test_a_key_of_another_type_is_foreseen_as_it_happens(
-    tmp_path: Path, mode: str, expected: list[str]
-) -> None:
+def test_a_key_of_another_type_is_forecast(tmp_path: Path, mode: str, expected: list[str]) -> None:
     shop = shop_of(tmp_path, day3=OTHER_TYPE, day5=NAMELESS).other(joinFieldMissingMode=mode)
     foreseen = promised(shop)
     assert foreseen == dict(zip(DAYS, expected, strict=True))
@@ -72,7 +70,7 @@ def decimals(name: str, precision: int, scale: int) -> pa.Table:
     return pa.table({name: column, "number": [1, 2, 3]})
 
 
-def test_keys_that_the_declared_type_holds_are_foreseen_and_joined_without_loss(
+def test_keys_that_the_declared_type_holds_are_forecast_and_joined_without_loss(
     tmp_path: Path,
 ) -> None:
     shop = shop_of(tmp_path).other(joinFieldMissingMode="SKIP_WARN")
@@ -96,10 +94,10 @@ def test_keys_that_the_declared_type_holds_are_foreseen_and_joined_without_loss(
     assert rows.fetchall() == [(12, 12, 12)]
 
 
-def test_a_failure_that_schemas_tell_is_shown_with_what_is_left_on_one_line(tmp_path: Path) -> None:
-    told = shop_of(tmp_path, day1=OTHER_TYPE).plan()
-    lines = told.out.splitlines()
-    assert told.code == 1
+def test_a_failure_known_from_schemas_is_shown_with_the_rest_on_one_line(tmp_path: Path) -> None:
+    result = shop_of(tmp_path, day1=OTHER_TYPE).plan()
+    lines = result.out.splitlines()
+    assert result.code == 1
     failing = next(line for line in lines if line.startswith("FAIL"))
     for text in ("customer_id", "string", "DataSource/customers"):
         assert text in failing
@@ -108,15 +106,15 @@ def test_a_failure_that_schemas_tell_is_shown_with_what_is_left_on_one_line(tmp_
     assert "left for the next run" in more
 
 
-def test_a_run_that_fails_says_once_what_it_leaves(tmp_path: Path) -> None:
-    told = shop_of(tmp_path, day1=OTHER_TYPE).run()
-    (more,) = [line for line in told.out.splitlines() if " more, " in line]
+def test_a_run_that_fails_reports_the_rest_once(tmp_path: Path) -> None:
+    result = shop_of(tmp_path, day1=OTHER_TYPE).run()
+    (more,) = [line for line in result.out.splitlines() if " more, " in line]
     assert more.split()[:2] == ["3", "more,"]
     assert "EARLIER_FAILURE" in more
-    assert told.out.count("skipped ") == 1
+    assert result.out.count("skipped ") == 1
 
 
-def test_what_plan_and_diff_say_of_retention_is_what_the_run_deletes(tmp_path: Path) -> None:
+def test_snapshots_deleted_by_a_run_are_those_that_plan_and_diff_show(tmp_path: Path) -> None:
     shop = shop_of(tmp_path)
     assert shop.run("--limit", "3").code == 0
     shop.set("wide", "outputFolder.snapshotAutoDelete", {"maxOldSnapshots": 1})
@@ -137,7 +135,7 @@ CUSTOMER_FIELDS = declared(customer_id="long", name="string")
 NUMBERED = [{"customer_id": 10, "name": 7}]
 
 
-def test_a_declared_type_that_files_do_not_have_is_foreseen_as_it_happens(tmp_path: Path) -> None:
+def test_a_declared_type_that_files_do_not_have_is_forecast(tmp_path: Path) -> None:
     shop = shop_of(tmp_path, day3=NUMBERED)
     shop.set("customers", "hdfsLike.schemaFields", CUSTOMER_FIELDS)
     foreseen = promised(shop)
@@ -174,7 +172,7 @@ def test_a_narrower_type_and_a_column_that_is_not_declared_are_no_failure(tmp_pa
 
 
 @pytest.mark.parametrize("form", ["orc", "avro"])
-def test_declared_types_of_orc_and_avro_are_foreseen_as_they_happen(
+def test_declared_types_of_orc_and_avro_are_forecast(
     tmp_path: Path, spark: SparkSession, form: str
 ) -> None:
     shop = shop_of(tmp_path)
@@ -201,21 +199,21 @@ def test_declared_types_of_orc_and_avro_are_foreseen_as_they_happen(
         ("2024-05-01", "{day:LONG}", "day"),
     ],
 )
-def test_a_capture_that_tells_no_snapshot_is_said_by_plan_as_by_run(
+def test_a_capture_without_a_time_is_the_same_error_of_plan_and_run(
     tmp_path: Path, name: str, prefix: str, text: str
 ) -> None:
     shop = shop_of(tmp_path)
     shop.day("customers", CUSTOMERS, name)
     place = f"file://{tmp_path}/customers/{prefix}.parquet"
     shop.set("customers", "hdfsLike.sourceUriPrefix", place)
-    told, ran = shop.plan(), shop.run()
-    assert (told.code, ran.code) != (0, 0)
-    assert told.code == ran.code
-    assert text in told.err
-    assert told.err.splitlines()[1].strip() in ran.err
+    planned, ran = shop.plan(), shop.run()
+    assert (planned.code, ran.code) != (0, 0)
+    assert planned.code == ran.code
+    assert text in planned.err
+    assert planned.err.splitlines()[1].strip() in ran.err
 
 
-def test_plan_says_of_csv_that_it_does_not_foresee_columns_unless_they_are_declared(
+def test_plan_reports_that_undeclared_columns_of_csv_are_not_forecast(
     tmp_path: Path,
 ) -> None:
     shop = Shop(tmp_path).with_data()

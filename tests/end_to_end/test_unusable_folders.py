@@ -14,13 +14,13 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 NOISE = ("Traceback", "Exception", ".scala", "SQLSTATE", "Py4J", "WARN", "internal error")
 
 
-def assert_one_error(told: Told, *texts: str) -> None:
-    assert told.code == 1, told.err
+def assert_one_error(result: Told, *texts: str) -> None:
+    assert result.code == 1, result.err
     for text in ("found:", "expected:", "fix:"):
-        assert told.err.count(f"  {text}") == 1, told.err
+        assert result.err.count(f"  {text}") == 1, result.err
     for text in texts:
-        assert text in told.err
-    assert not [noise for noise in NOISE if noise in told.err + told.out], told.err
+        assert text in result.err
+    assert not [noise for noise in NOISE if noise in result.err + result.out], result.err
 
 
 def noise_orders(shop: Shop, day: str, rows: int = 40_000) -> None:
@@ -30,29 +30,29 @@ def noise_orders(shop: Shop, day: str, rows: int = 40_000) -> None:
     )
 
 
-def test_a_folder_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
+def test_a_foreign_folder_is_refused_and_unchanged(tmp_path: Path) -> None:
     shop = Shop(tmp_path).with_data()
     (shop.published).mkdir()
     (shop.published / "thesis.txt").write_text("mine")
-    for told in (shop.plan(), shop.run()):
-        assert_one_error(told, "is not empty, and Snaploom did not make it", "thesis.txt")
+    for result in (shop.plan(), shop.run()):
+        assert_one_error(result, "is not empty, and Snaploom did not make it", "thesis.txt")
     assert shop.data_files() == ["thesis.txt"]
 
 
-def test_a_file_in_place_of_the_folder_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_folder_is_refused_and_unchanged(tmp_path: Path) -> None:
     shop = Shop(tmp_path).with_data()
     shop.published.write_text("mine")
-    for told in (shop.plan(), shop.run()):
-        assert_one_error(told, "a file is where the folder should be")
+    for result in (shop.plan(), shop.run()):
+        assert_one_error(result, "a file is where the folder should be")
     assert shop.published.read_text() == "mine"
 
 
-def test_a_folder_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_of_a_newer_version_is_refused_and_unchanged(tmp_path: Path) -> None:
     shop = Shop(tmp_path).with_data()
     shop.published.mkdir()
     (shop.published / "snaploom.json").write_text('{"format": 99, "madeBy": "snaploom"}\n')
-    for told in (shop.plan(), shop.run(), snaploom("snapshots", "wide", "-f", shop.model)):
-        assert_one_error(told, "format 99", "upgrade Snaploom")
+    for result in (shop.plan(), shop.run(), snaploom("snapshots", "wide", "-f", shop.model)):
+        assert_one_error(result, "format 99", "upgrade Snaploom")
     assert shop.data_files() == ["snaploom.json"]
 
 
@@ -62,12 +62,12 @@ def test_a_changed_format_is_refused(tmp_path: Path) -> None:
     shop.day("orders", ORDERS, SECOND_DAY)
     shop.set("wide", "outputFolder.dataFormat", "JSONL")
     shop.set("wide", "outputFolder.dataCompression", "NONE")
-    for told in (shop.plan(), shop.run()):
-        assert_one_error(told, "fixed for ever", "dataFormat: JSONL", "dataFormat: PARQUET")
+    for result in (shop.plan(), shop.run()):
+        assert_one_error(result, "fixed for ever", "dataFormat: JSONL", "dataFormat: PARQUET")
     assert shop.published_times() == ["2024-05-01T00:00:00Z"]
 
 
-def test_a_read_only_folder_is_told(tmp_path: Path) -> None:
+def test_a_read_only_folder_is_an_error(tmp_path: Path) -> None:
     shop = Shop(tmp_path).with_data()
     with read_only(shop.published):
         assert_one_error(shop.run(), "refuses writes", "Read-only file system")
@@ -75,7 +75,7 @@ def test_a_read_only_folder_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", ["64k", "600k"])
-def test_a_disk_that_fills_up_is_told_and_left_clean(tmp_path: Path, size: str) -> None:
+def test_a_disk_that_fills_up_is_an_error_and_left_clean(tmp_path: Path, size: str) -> None:
     shop = Shop(tmp_path).with_data()
     noise_orders(shop, "2024-05-01")
     with small_disk(shop.published, size):
@@ -84,7 +84,7 @@ def test_a_disk_that_fills_up_is_told_and_left_clean(tmp_path: Path, size: str) 
         assert [file for file in shop.data_files() if file != "snaploom.json"] == []
 
 
-def test_a_disk_without_any_room_is_told(tmp_path: Path) -> None:
+def test_a_full_disk_is_an_error(tmp_path: Path) -> None:
     shop = Shop(tmp_path).with_data()
     with small_disk(shop.published, "4k"):
         assert_one_error(shop.run(), "refuses writes", "No space left on device")

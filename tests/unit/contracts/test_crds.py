@@ -50,7 +50,7 @@ def test_crds_in_the_repository_are_those_of_the_models():
     assert check_crds(CRDS) == []
 
 
-def test_drift_is_told_file_by_file(tmp_path):
+def test_drift_is_reported_for_each_file(tmp_path):
     write_crds(tmp_path)
     (tmp_path / "datasources.snaploom.io.yaml").unlink()
     (tmp_path / "outputdatasets.snaploom.io.yaml").write_text("changed")
