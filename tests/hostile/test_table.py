@@ -20,7 +20,7 @@ def table_of(path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
-def test_every_door_meets_every_attack_once(path: Path) -> None:
+def test_every_entry_point_has_every_attack_once(path: Path) -> None:
     table = table_of(path)
     wanted = {(entry, attack) for entry in table["entry_points"] for attack in table["attacks"]}
     found = Counter((cell["entry_point"], cell["attack"]) for cell in table["cells"])
