@@ -1,4 +1,4 @@
-"""Metadata ends up on exactly the fields that are meant, with exactly the keys that are meant."""
+"""Applicators set the declared metadata on exactly the declared fields."""
 
 from __future__ import annotations
 

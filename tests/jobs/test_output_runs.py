@@ -1,4 +1,4 @@
-"""Runs over real sources into a real folder: order of work, modes, failures, re-runs."""
+"""Runs over real sources into a real folder: order of snapshots, modes, failures, re-runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def everything(folder: Path) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("mode", "order"), [("OLDEST_FIRST", [1, 2, 3]), ("NEWEST_FIRST", [3, 2, 1])]
 )
-def test_backlog_is_worked_off_in_the_order_asked_for(spark, loom, mode, order) -> None:
+def test_backlog_is_processed_in_the_order_asked_for(spark, loom, mode, order) -> None:
     loom.folder["snapshotCatchupMode"] = mode
     woven = loom.weave(spark)
     assert published_days(woven) == [f"2024-01-{day:02d}" for day in order]
@@ -53,39 +53,40 @@ def test_backlog_is_worked_off_in_the_order_asked_for(spark, loom, mode, order) 
     assert woven.report.manifest.sequence == loom.state().changed_at
 
 
-def test_each_snapshot_is_told_as_it_is_published(spark, loom) -> None:
+def test_each_snapshot_is_reported_as_it_is_published(spark, loom) -> None:
     woven = loom.weave(spark)
-    told = woven.told(ManifestRead)
-    assert [each.count for each in told] == [1, 2, 3]
-    assert [each.newest.time[:10] for each in told] == published_days(woven)
-    assert told[-1].manifest.sequence == woven.report.manifest.sequence
+    read = woven.told(ManifestRead)
+    assert [each.count for each in read] == [1, 2, 3]
+    assert [each.newest.time[:10] for each in read] == published_days(woven)
+    assert read[-1].manifest.sequence == woven.report.manifest.sequence
 
 
-def test_report_and_manifest_tell_the_same(spark, loom) -> None:
+def test_report_and_manifest_agree(spark, loom) -> None:
     loom.join("customer")
     for day in (1, 2, 3):
         loom.write("customer", day, ids(0))
     report = loom.weave(spark).report
-    for told, record in zip(report.snapshots, loom.state().snapshots, strict=True):
-        assert told.time == format_instant(record.time)
-        assert (told.rows, told.joins, told.sources) == (record.rows, record.joins, record.sources)
-        assert told.files == len(record.files)
-        assert told.bytes == sum((loom.out / file.path).stat().st_size for file in record.files)
+    for reported, record in zip(report.snapshots, loom.state().snapshots, strict=True):
+        assert reported.time == format_instant(record.time)
+        assert (reported.rows, reported.joins) == (record.rows, record.joins)
+        assert reported.sources == record.sources
+        assert reported.files == len(record.files)
+        assert reported.bytes == sum((loom.out / file.path).stat().st_size for file in record.files)
     assert [s.joins[0].matched for s in report.snapshots] == [1, 1, 1]
     assert report.session["spark.sql.caseSensitive"] == "false"
 
 
-def test_null_keys_beyond_the_ratio_are_told_and_counted(spark, loom) -> None:
+def test_null_keys_beyond_the_ratio_are_reported_and_counted(spark, loom) -> None:
     loom.join("customer", warnNullKeyRatio=0.5)
     for day, keys in ((1, [None, 1]), (2, [None, 1, 2]), (3, [1])):
         loom.write("order", day, pa.table({"id": pa.array(keys, pa.int64())}))
         loom.write("customer", day, ids(1))
     woven = loom.weave(spark)
-    told = "`customer`: 1 of 2 rows have a NULL join key (50.0%; warnNullKeyRatio is 0.5)"
-    assert [snapshot.warnings for snapshot in woven.report.snapshots] == [(told,), (), ()]
-    assert [event.message for event in woven.told(Warned)] == [f"2024-01-01T00:00:00Z: {told}"]
+    warning = "`customer`: 1 of 2 rows have a NULL join key (50.0%; warnNullKeyRatio is 0.5)"
+    assert [snapshot.warnings for snapshot in woven.report.snapshots] == [(warning,), (), ()]
+    assert [event.message for event in woven.told(Warned)] == [f"2024-01-01T00:00:00Z: {warning}"]
     assert [record.joins[0].null_keys for record in loom.state().snapshots] == [1, 1, 0]
-    assert [record.warnings for record in loom.state().snapshots] == [(told,), (), ()]
+    assert [record.warnings for record in loom.state().snapshots] == [(warning,), (), ()]
 
 
 def test_second_run_finds_nothing_to_do_and_touches_nothing(spark, loom) -> None:
@@ -160,7 +161,7 @@ def test_unreadable_file_is_one_error_of_its_source(spark, loom) -> None:
     assert loom.is_clean()
 
 
-def test_folder_that_refuses_writes_is_told_with_all_that_is_due(spark, loom) -> None:
+def test_folder_that_refuses_writes_is_an_error_with_all_that_is_due(spark, loom) -> None:
     loom.out.parent.mkdir(exist_ok=True)
     loom.out.write_text("a file")
     woven = loom.weave(spark)
@@ -169,7 +170,7 @@ def test_folder_that_refuses_writes_is_told_with_all_that_is_due(spark, loom) ->
     assert loom.out.read_text() == "a file"
 
 
-def test_foreign_folder_is_refused_and_left_alone(spark, loom) -> None:
+def test_foreign_folder_is_refused_and_unchanged(spark, loom) -> None:
     loom.out.mkdir()
     (loom.out / "notes.txt").write_text("mine")
     report = loom.weave(spark).report

@@ -1,4 +1,4 @@
-"""Files of a size that was asked for, with rows brought together, and none lost."""
+"""Files of the declared size, with sorted rows, none of which is lost."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def test_files_have_about_the_size_asked_for(spark, tmp_path, orders) -> None:
 def test_files_that_fit_are_left_as_they_are(spark, tmp_path) -> None:
     loom = Loom(tmp_path, folder={"targetFileSizeMiB": 64})
     loom.write("order", 1, [{"id": 1}])
-    (told,) = loom.weave(spark).report.snapshots
-    assert (told.rows, told.files, loom.is_clean()) == (1, 1, True)
+    (reported,) = loom.weave(spark).report.snapshots
+    assert (reported.rows, reported.files, loom.is_clean()) == (1, 1, True)
 
 
 def test_clustered_files_share_no_values_and_checks_still_hold(spark, tmp_path, orders) -> None:

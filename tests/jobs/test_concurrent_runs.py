@@ -1,4 +1,4 @@
-"""Two runs of one output: one works, the other waits, and weaves nothing twice."""
+"""Two concurrent runs of one output: one works, the other waits, and no snapshot is woven twice."""
 
 from __future__ import annotations
 

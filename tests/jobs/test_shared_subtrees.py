@@ -1,4 +1,4 @@
-"""Subtrees that several snapshots share are folded once, and proved as if they were not."""
+"""Subtrees that several snapshots share are folded once; their row count proof is the same."""
 
 from __future__ import annotations
 

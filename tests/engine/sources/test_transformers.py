@@ -90,7 +90,7 @@ def shaped(spark, folder):
          {"id": 7, "Name": "Ada"}),
     ],
 )  # fmt: skip
-def test_a_change_gives_the_columns_that_it_says(shaped, change, expected):
+def test_a_change_gives_the_columns_that_it_declares(shaped, change, expected):
     row = shaped(transformer("t", change)).frame.first().asDict()
 
     assert {name: row[name] for name in expected} == expected

@@ -1,4 +1,4 @@
-"""Corrected versions, spans of history, going on after failures, and samples, by the commands."""
+"""Restatement, ranges of history, runs that continue after failures, and samples, by commands."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def test_restated_snapshot_is_read_instead_of_the_old_one_which_stays(spark, sho
     assert shop.run().code == 0
     old = snaploom("snapshots", shop.published, "-o", "json").document["sequence"]
     shop.day("orders", [{**row, "amount": 1.0, "tax": 2} for row in ORDERS[:2]])
-    told = restated(shop, "--acknowledge-readers", "--reason", "wrong prices", "-o", "json")
-    assert told.code == 0, told.err
-    (published,) = told.document["snapshots"]
+    result = restated(shop, "--acknowledge-readers", "--reason", "wrong prices", "-o", "json")
+    assert result.code == 0, result.err
+    (published,) = result.document["snapshots"]
     assert (published["rows"], published["replaces"]) == (2, old)
     assert amounts(spark, shop) == [1.0, 1.0]
     assert amounts(spark, shop, old) == [5.0, 7.5, 9.0]
@@ -72,33 +72,33 @@ def test_files_are_listed_of_one_version_and_of_the_snapshots_that_are_asked_for
 
 
 def test_files_of_what_is_not_published_are_one_clear_error(shop) -> None:
-    told = snaploom("files", "wide", "-f", shop.write())
-    assert (told.code, told.out, "has no published snapshot" in told.err) == (1, "", True)
+    result = snaploom("files", "wide", "-f", shop.write())
+    assert (result.code, result.out, "has no published snapshot" in result.err) == (1, "", True)
     shop.run()
-    told = snaploom("files", shop.published, "--from", "2030-01-01T00:00:00Z")
-    assert (told.code, told.out, "no snapshot in this range" in told.err) == (1, "", True)
-    told = snaploom("files", shop.published, "--at", "x", "--to", "y")
-    assert (told.code, "SL191 --at" in told.err) == (2, True)
+    result = snaploom("files", shop.published, "--from", "2030-01-01T00:00:00Z")
+    assert (result.code, result.out, "no snapshot in this range" in result.err) == (1, "", True)
+    result = snaploom("files", shop.published, "--at", "x", "--to", "y")
+    assert (result.code, "SL191 --at" in result.err) == (2, True)
 
 
 def test_restatement_that_fails_leaves_the_published_version(spark, shop) -> None:
     shop.run()
     before = snaploom("snapshots", shop.published, "-o", "json").document
     shop.set("wide", "checks", [{"name": "c", "expression": "count(*) > 9"}])
-    told = restated(shop, "--acknowledge-readers")
-    assert (told.code, "CHECK_FAILED" in told.out) == (1, True)
+    result = restated(shop, "--acknowledge-readers")
+    assert (result.code, "CHECK_FAILED" in result.out) == (1, True)
     assert snaploom("snapshots", shop.published, "-o", "json").document == before
 
 
 def test_what_is_not_published_cannot_be_restated(spark, shop) -> None:
     shop.run()
     assert restated(shop).code == 2
-    told = restated(shop, "--acknowledge-readers", day=SECOND_DAY)
-    assert (told.code, "no snapshot 2024-05-02T00:00:00Z is live" in told.out) == (1, True)
+    result = restated(shop, "--acknowledge-readers", day=SECOND_DAY)
+    assert (result.code, "no snapshot 2024-05-02T00:00:00Z is live" in result.out) == (1, True)
     shop.other(snapshot={"snapshotMissingMode": "SKIP_IGNORE"})
     (shop.folder / "customers" / f"{FIRST_DAY}.parquet").unlink()
-    told = restated(shop, "--acknowledge-readers")
-    assert (told.code, "DataSource/customers has no snapshot" in told.out) == (1, True)
+    result = restated(shop, "--acknowledge-readers")
+    assert (result.code, "DataSource/customers has no snapshot" in result.out) == (1, True)
 
 
 def test_backfill_publishes_its_span_a_few_at_a_time(spark, shop) -> None:
@@ -123,8 +123,8 @@ def test_keep_going_leaves_later_snapshots_their_turn(spark, shop) -> None:
     shop.day("customers", [{"customer_id": 10}, {"customer_id": 10}], SECOND_DAY)
     shop.day("orders", ORDERS, THIRD_DAY)
     shop.day("customers", [{"customer_id": 10}], THIRD_DAY)
-    told = shop.run("--keep-going")
-    assert (told.code, "ROWS_MULTIPLIED" in told.out) == (1, True)
+    result = shop.run("--keep-going")
+    assert (result.code, "ROWS_MULTIPLIED" in result.out) == (1, True)
     assert shop.published_times() == ["2024-05-01T00:00:00Z", "2024-05-03T00:00:00Z"]
 
 
@@ -146,7 +146,7 @@ def test_sample_is_the_same_share_of_keys_in_every_snapshot(spark, shop, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "text"),
     [
         (("--sample", "0.5"), "--to"),
         (("--sample", "0.5", "--to", "{out}/elsewhere"), "rootKey"),
@@ -156,11 +156,11 @@ def test_sample_is_the_same_share_of_keys_in_every_snapshot(spark, shop, tmp_pat
         (("--sample", "0.5", "--to", "file:{out}//wide/"), "publishes to the same folder"),
     ],
 )
-def test_sample_that_would_not_be_one_is_refused(shop, tmp_path, options, told) -> None:
-    if told.startswith(("lies", "the folder", "publishes")):
+def test_sample_that_would_not_be_one_is_refused(shop, tmp_path, options, text) -> None:
+    if text.startswith(("lies", "the folder", "publishes")):
         shop.set("wide", "dataModel.rootDataSource.rootKey", ["order_id"])
     outcome = shop.run(*(option.format(out=tmp_path) for option in options))
-    assert (outcome.code, told in outcome.err) == (2, True)
+    assert (outcome.code, text in outcome.err) == (2, True)
     assert not shop.published.exists()
 
 
