@@ -1,4 +1,4 @@
-"""A folder is copied while it is published into, in the order that the page about backups gives."""
+"""Copies of a folder during publications, in the order of the page about backups, are whole."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_data_before_what_names_it_is_not_enough(tmp_path: Path) -> None:
     assert faults(copied(["data", *order_of_the_page()[:-1]], tmp_path)) != []
 
 
-def test_a_hint_that_is_newer_than_the_entries_is_told(tmp_path: Path) -> None:
+def test_a_hint_newer_than_the_entries_is_an_error(tmp_path: Path) -> None:
     order = [*order_of_the_page(), "metadata/_latest"]
     with pytest.raises(ManifestCorrupt):
         faults(copied(order, tmp_path))

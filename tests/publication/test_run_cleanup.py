@@ -1,4 +1,4 @@
-"""What a run removes at its end: what ended long enough ago by the log, and old staging."""
+"""Files that a run removes at its end: those that ended long enough ago, and old staging."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def test_one_run_removes_a_bounded_number_and_the_next_goes_on(
     for number in range(5):
         published(folder, number)
     bury(folder, *range(5))
-    told = [swept(folder, versions=versions, files=files) for _ in range(4)]
-    assert [(one.snapshots, one.waiting) for one in told] == [(2, 3), (2, 1), (1, 0), (0, 0)]
+    results = [swept(folder, versions=versions, files=files) for _ in range(4)]
+    assert [(one.snapshots, one.waiting) for one in results] == [(2, 3), (2, 1), (1, 0), (0, 0)]
     assert keys(folder.store) == set()
 
 
@@ -123,7 +123,7 @@ def test_process_that_dies_at_any_write_removes_nothing_alive_and_the_next_all(
     assert writes_left > 3
 
 
-def test_refused_deletion_is_told_and_tried_again() -> None:
+def test_refused_deletion_is_reported_and_retried() -> None:
     store = FaultyStore(open_store("memory:", create=True))
     folder = a_folder(store)
     published(folder)
