@@ -93,7 +93,7 @@ def test_two_resources_do_not_share_an_index(
     assert "owned by SkippingIndex/of-lake" in capsys.readouterr().err
 
 
-def test_every_finding_about_a_resource_is_told_with_its_line(
+def test_every_finding_about_a_resource_is_reported_with_its_line(
     lake: Lake, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = [
@@ -102,10 +102,10 @@ def test_every_finding_about_a_resource_is_told_with_its_line(
         {"type": "MIN_MAX", "column": "day"},
     ]
     assert apply(lake, indexes=wrong, where="price > 3") == 2
-    told = capsys.readouterr().err
-    assert told.count("error SL186") == 3
+    errors = capsys.readouterr().err
+    assert errors.count("error SL186") == 3
     for path in ("spec.indexes[0]", "spec.indexes[1]", "spec.where"):
-        assert path in told
-    assert "of-lake.yaml:" in told
-    assert "there is no column prize" in told
+        assert path in errors
+    assert "of-lake.yaml:" in errors
+    assert "there is no column prize" in errors
     assert not lake.state().exists

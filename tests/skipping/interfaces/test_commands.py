@@ -44,7 +44,7 @@ def test_an_index_lives_through_commands(lake: Lake, capsys: pytest.CaptureFixtu
     assert not lake.state().segments
 
 
-def test_explain_tells_which_files_a_query_reads(
+def test_explain_shows_which_files_a_query_reads(
     spark: SparkSession, lake: Lake, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command("build", lake, "-i", "price MIN_MAX") == 0
@@ -56,7 +56,7 @@ def test_explain_tells_which_files_a_query_reads(
     disable(spark)
 
 
-def test_stats_tell_what_queries_of_sessions_made_of_indexes(
+def test_stats_show_how_queries_of_sessions_used_indexes(
     spark: SparkSession, lake: Lake, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command(["index", "apply", "-f", str(lake.declare())]) == 0
@@ -66,8 +66,8 @@ def test_stats_tell_what_queries_of_sessions_made_of_indexes(
     disable(spark)
     capsys.readouterr()
     assert run_command(["index", "stats", lake.base, "-o", "json"]) == 0
-    (told,) = json.loads(capsys.readouterr().out)
-    used = told["usage"]
+    (index,) = json.loads(capsys.readouterr().out)
+    used = index["usage"]
     assert (used["sessions"], used["reads"], used["served"]) == (1, 2, 1)
     assert (used["files"], used["droppedFiles"]) == (6, 2)
     assert 0 < used["droppedBytes"] < used["bytes"]
@@ -89,8 +89,8 @@ def test_list_counts_files_where_it_is_asked_to(
     lake.add("2024-01-04", 5)
     capsys.readouterr()
     assert run_command(["index", "list", lake.base, "--files", "-o", "json"]) == 0
-    told = {each["uri"]: each for each in json.loads(capsys.readouterr().out)}
-    here, gone = told[f"file:{lake.data}"], told[f"file:{other}"]
+    listed = {each["uri"]: each for each in json.loads(capsys.readouterr().out)}
+    here, gone = listed[f"file:{lake.data}"], listed[f"file:{other}"]
     assert here["files"] == {"indexed": 3, "stale": 0, "missing": 1, "gone": 0}
     assert here["ageSeconds"] >= 0
     assert gone["files"] is None
@@ -149,7 +149,7 @@ def test_a_table_is_found_by_its_name(lake: Lake, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("damage", ["{", '{"format": 99}'])
-def test_an_index_that_cannot_be_read_is_told_by_some_and_refused_by_others(
+def test_an_unreadable_index_is_shown_by_some_commands_and_refused_by_others(
     lake: Lake, capsys: pytest.CaptureFixture[str], damage: str
 ) -> None:
     assert command("create", lake, "-i", "price MIN_MAX") == 0
@@ -170,7 +170,7 @@ def test_an_index_that_cannot_be_read_is_told_by_some_and_refused_by_others(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "text"),
     [
         (("create", "{data}", "--location", "{base}"), 2, "no index type is given"),
         (("create", "{data}", "-i", "price MIN_MAX"), 2, "no index location is given"),
@@ -214,11 +214,11 @@ def test_wrong_input_is_one_message(
     capsys: pytest.CaptureFixture[str],
     arguments: tuple[str, ...],
     code: int,
-    told: str,
+    text: str,
 ) -> None:
     filled = [argument.format(data=lake.data, base=lake.base) for argument in arguments]
     assert run_command(["index", *filled]) == code
     message = capsys.readouterr().err
-    assert told in message
+    assert text in message
     assert "Traceback" not in message
     assert not lake.state().exists

@@ -65,7 +65,7 @@ def test_what_the_directory_cannot_hold_is_refused_with_every_reason(
     assert "hold hashes" in str(refused.value)
 
 
-def test_a_directory_that_cannot_be_written_is_told_and_repaired(
+def test_a_directory_that_cannot_be_written_is_reported_and_repaired(
     spark: SparkSession, lake: Lake
 ) -> None:
     declared(spark, lake).create()

@@ -1,4 +1,4 @@
-"""Refreshes with nothing to do, which look into no file."""
+"""Refreshes with nothing to do, which open no file."""
 
 import json
 import secrets
@@ -83,8 +83,8 @@ def test_new_changed_and_removed_files_are_noticed(
     second.write_bytes(third.read_bytes())
     (folder / "day=2020-01-09").mkdir()
     third.rename(folder / "day=2020-01-09" / third.name)
-    told = str(built.refresh().plan.changes)
-    assert told == "1 new, 1 changed, 2 removed, 0 unchanged"
+    changes = str(built.refresh().plan.changes)
+    assert changes == "1 new, 1 changed, 2 removed, 0 unchanged"
     assert built.refresh().plan.changes.is_empty
 
 
@@ -117,7 +117,7 @@ def test_other_options_of_the_reader_are_noticed(
     assert other.refresh().plan.mode is RefreshMode.FULL
 
 
-def test_an_outline_says_what_opening_says_of_partitions(
+def test_a_listing_has_the_partitions_that_opening_has(
     spark: SparkSession, built: IndexBuilder, folder: Path, file_format: str
 ) -> None:
     listing = file_listing_of(spark, str(folder), file_format, OPTIONS[file_format])
@@ -130,7 +130,7 @@ def test_an_outline_says_what_opening_says_of_partitions(
 
 
 @pytest.mark.parametrize("path", ["gone", "[0-9]*"])
-def test_there_is_no_outline_of_what_cannot_be_opened(
+def test_there_is_no_listing_of_what_cannot_be_opened(
     path: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     for name in ("1", "2"):

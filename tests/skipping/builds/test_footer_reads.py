@@ -50,9 +50,9 @@ def test_the_jvm_reads_the_same_footers(
     monkeypatch.setattr(footers, "_FILES_OF_A_CALL", 2)
     here = READER.read(spark, lengths(files, f"file:{files}"))
     there = READER.read(spark, lengths(files, mounted))
-    told = [[(each.rows, each.columns) for each in found.values()] for found in (here, there)]
-    assert told[0] == told[1]
-    assert [rows for rows, _ in told[1]] == [10] * 5
+    pairs = [[(each.rows, each.columns) for each in found.values()] for found in (here, there)]
+    assert pairs[0] == footers[1]
+    assert [rows for rows, _ in pairs[1]] == [10] * 5
 
 
 def test_executors_read_the_same_footers(spark: SparkSession, files: Path, monkeypatch) -> None:

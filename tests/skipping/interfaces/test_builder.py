@@ -1,4 +1,4 @@
-"""The verbs of Python."""
+"""The interface of Python: create, build, refresh, describe, drop."""
 
 import pytest
 from pyspark.sql import SparkSession
@@ -26,7 +26,7 @@ def test_an_index_lives_through_the_verbs_of_python(spark: SparkSession, lake: L
     assert files.vacuum().definition is None
 
 
-def test_describing_tells_when_queries_of_this_session_used_an_index(
+def test_description_shows_when_queries_of_this_session_used_an_index(
     spark: SparkSession, lake: Lake
 ) -> None:
     files = skipping.skipping_index(spark, lake.base).on_path(lake.data).add_min_max("price")
@@ -50,7 +50,9 @@ def test_other_sessions_read_what_this_one_used(spark: SparkSession, lake: Lake)
     assert files.describe().last_used == recorded.total.last_used
 
 
-def test_usage_is_not_written_where_the_session_says_so(spark: SparkSession, lake: Lake) -> None:
+def test_usage_is_not_written_where_the_session_disables_it(
+    spark: SparkSession, lake: Lake
+) -> None:
     skipping.skipping_index(spark, lake.base).on_path(lake.data).add_min_max("price").build()
     skipping.enable(spark, lake.base)
     with setting(spark, USAGE, "false"):

@@ -1,4 +1,4 @@
-"""What building an index asks about a frame."""
+"""Facts about a frame that an index build needs."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Whichever door a declaration comes through, it is the same index."""
+"""The same declaration is the same index in every interface."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,14 +10,14 @@ from support.indexdoors import DOORS, Lake, by_sql
 from snaploom.models.skippingindex import IndexState
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_every_door_makes_the_same_definition(
-    spark: SparkSession, lake: Lake, door: Callable[[SparkSession, Lake], None]
+@pytest.mark.parametrize("declare", DOORS)
+def test_every_interface_makes_the_same_definition(
+    spark: SparkSession, lake: Lake, declare: Callable[[SparkSession, Lake], None]
 ) -> None:
     other = Lake(lake.folder / "other").fill()
     by_sql(spark, other)
     expected = other.definition()
-    door(spark, lake)
+    declare(spark, lake)
     found = lake.definition()
     assert replace(found, owner="", target=expected.target, properties=()) == replace(
         expected, properties=()
@@ -25,10 +25,10 @@ def test_every_door_makes_the_same_definition(
     assert found.target.uri == f"file:{lake.data}"
 
 
-@pytest.mark.parametrize("door", DOORS[:4])
+@pytest.mark.parametrize("declare", DOORS[:4])
 def test_a_created_index_is_empty_until_it_is_refreshed(
-    spark: SparkSession, lake: Lake, door: Callable[[SparkSession, Lake], None]
+    spark: SparkSession, lake: Lake, declare: Callable[[SparkSession, Lake], None]
 ) -> None:
-    door(spark, lake)
+    declare(spark, lake)
     assert lake.state().phase is IndexState.EMPTY
     assert not lake.state().may_skip

@@ -1,4 +1,4 @@
-"""What cannot be is refused when it is declared, by every door, and nothing is made."""
+"""Every interface refuses impossible indexes when they are declared, and creates nothing."""
 
 from collections.abc import Callable
 
@@ -15,12 +15,12 @@ from snaploom.skipping.spark import sqlfrontend
 
 Items = tuple[tuple[str, str], ...]
 """Type and column."""
-Door = Callable[[SparkSession, Lake, Items, str], str]
-"""Declares indexes in a form; answers with the refusal."""
+Interface = Callable[[SparkSession, Lake, Items, str], str]
+"""Declares indexes in a form, and returns the refusal."""
 
 
 @pytest.fixture
-def told(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
+def errors(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
     return lambda: capsys.readouterr().err
 
 
@@ -60,7 +60,7 @@ def by_resource(spark: SparkSession, lake: Lake, items: Items, form: str) -> str
     return ""
 
 
-DOORS: tuple[Door, ...] = (by_sql, by_builder, by_command, by_resource)
+INTERFACES: tuple[Interface, ...] = (by_sql, by_builder, by_command, by_resource)
 REFUSED: dict[str, tuple[Items, str, str, str]] = {
     "names in one another (rule S29)": (
         (("MIN_MAX", "a"), ("MIN_MAX", "a_minmax_1")),
@@ -91,23 +91,26 @@ def clashing(lake: Lake) -> Lake:
 
 
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
-@pytest.mark.parametrize("door", DOORS)
-def test_every_door_refuses_what_cannot_be(
+@pytest.mark.parametrize("interface", INTERFACES)
+def test_every_interface_refuses_impossible_indexes(
     spark: SparkSession,
     clashing: Lake,
-    told: Callable[[], str],
-    door: Door,
+    errors: Callable[[], str],
+    interface: Interface,
     case: tuple[Items, str, str, str],
 ) -> None:
     items, form, message, code = case
-    refusal = door(spark, clashing, items, form) + told()
-    assert (code if door is by_resource else message) in refusal
+    refusal = interface(spark, clashing, items, form) + errors()
+    assert (code if interface is by_resource else message) in refusal
     assert not clashing.state().exists
 
 
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
 def test_an_index_that_exists_is_not_altered_into_what_cannot_be(
-    spark: SparkSession, clashing: Lake, told: Callable[[], str], case: tuple[Items, str, str, str]
+    spark: SparkSession,
+    clashing: Lake,
+    errors: Callable[[], str],
+    case: tuple[Items, str, str, str],
 ) -> None:
     items, form, _, code = case
     store = {"parquet": {"location": clashing.base, "form": form}}
@@ -116,7 +119,7 @@ def test_an_index_that_exists_is_not_altered_into_what_cannot_be(
     assert run_command(["index", "apply", "-f", str(path)]) == 0
     before = clashing.state()
     by_resource(spark, clashing, items, form)
-    assert code in told()
+    assert code in errors()
     assert clashing.state() == before
 
 

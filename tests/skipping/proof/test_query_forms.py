@@ -1,4 +1,4 @@
-"""Whole rows, on against off, through every way in which a query can come."""
+"""Rows with and without skipping are the same in every form of a query."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from snaploom.skipping.spark.enable import setting
 
 CONDITIONS = 8
 
-DOORS = {
+FORMS = {
     "path": "SELECT * FROM parquet.`{path}` WHERE {p}",
     "table": "SELECT * FROM {t} WHERE {p}",
     "temporary view": "SELECT * FROM proof_temporary WHERE {p}",
@@ -42,7 +42,7 @@ DOORS = {
 
 @pytest.fixture(scope="module")
 def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ProofTable:
-    table = make_table(spark, tmp_path_factory.mktemp("doors"), "partitioned", 3)
+    table = make_table(spark, tmp_path_factory.mktemp("query-forms"), "partitioned", 3)
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW proof_temporary AS SELECT * FROM {table.name}")
     spark.sql("DROP VIEW IF EXISTS proof_permanent")
     spark.sql(f"CREATE VIEW proof_permanent AS SELECT * FROM {table.name}")
@@ -56,7 +56,7 @@ def location(
 ) -> str:
     kinds = ("MIN_MAX", "VALUE_SET", "BLOOM_FILTER")
     indexes = [IndexOf(kind, (name,)) for name in table.columns for kind in kinds[: len(name) + 1]]
-    home = FolderHome(tmp_path_factory.mktemp("door-indexes"))
+    home = FolderHome(tmp_path_factory.mktemp("form-indexes"))
     return home.build(spark, table, IndexSet("MIXED", tuple(indexes)))
 
 
@@ -67,14 +67,14 @@ def files_in_sql(spark: SparkSession) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("form", FORMS)
 def test_rows_are_the_same_through(
-    spark: SparkSession, table: ProofTable, location: str, door: str
+    spark: SparkSession, table: ProofTable, location: str, form: str
 ) -> None:
     columns = {name: kind for name, kind in table.columns.items() if "." not in name}
     found = 0
-    for condition in conditions(random.Random(door), columns, CONDITIONS):
-        query = DOORS[door].format(p=condition.text, t=table.name, path=table.path)
+    for condition in conditions(random.Random(form), columns, CONDITIONS):
+        query = FORMS[form].format(p=condition.text, t=table.name, path=table.path)
         on, off = on_and_off(spark, location, partial(spark.sql, query))
         assert on == off, query
         found += len(off)
@@ -123,10 +123,12 @@ def test_rows_that_are_written_are_the_same(
 
 
 @pytest.mark.parametrize(
-    "door", ["path", "table", "temporary view", "permanent view", "common table"]
+    "form", ["path", "table", "temporary view", "permanent view", "common table"]
 )
-def test_doors_do_skip(spark: SparkSession, table: ProofTable, location: str, door: str) -> None:
-    query = DOORS[door].format(p="l = 5 AND m = 1.5BD", t=table.name, path=table.path)
-    every = read_files(spark.sql(DOORS[door].format(p="true", t=table.name, path=table.path)))
+def test_query_forms_skip_files(
+    spark: SparkSession, table: ProofTable, location: str, form: str
+) -> None:
+    query = FORMS[form].format(p="l = 5 AND m = 1.5BD", t=table.name, path=table.path)
+    every = read_files(spark.sql(FORMS[form].format(p="true", t=table.name, path=table.path)))
     with skipping_by(spark, location):
         assert len(read_files(spark.sql(query))) < len(every)

@@ -208,7 +208,7 @@ def test_a_column_that_is_called_view_is_no_view(spark: SparkSession, tmp_path: 
 
 
 @pytest.mark.parametrize("file_format", ["delta", "iceberg", "jdbc", "rate", "avro"])
-def test_what_spark_alone_does_not_read_as_files_is_refused(
+def test_what_spark_itself_does_not_read_as_files_is_refused(
     file_format: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     spark.range(1).write.parquet(str(tmp_path / "t"))

@@ -41,7 +41,7 @@ def test_a_resource_keeps_its_index_in_a_cluster(
     assert not open_base(cluster).index(f"file:{lake.data}").read().exists
 
 
-def test_a_secret_that_is_not_there_is_told_before_anything_is_done(
+def test_a_missing_secret_is_an_error_before_anything_is_done(
     spark: SparkSession, lake: Lake, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = {

@@ -13,12 +13,12 @@ from snaploom.skipping.spark import sqlfrontend
 
 @pytest.fixture
 def table(spark: SparkSession, lake: Lake) -> Iterator[str]:
-    spark.sql(f"CREATE TABLE doors_sales USING parquet LOCATION '{lake.data}'")
-    spark.sql("MSCK REPAIR TABLE doors_sales")
+    spark.sql(f"CREATE TABLE skipping_sales USING parquet LOCATION '{lake.data}'")
+    spark.sql("MSCK REPAIR TABLE skipping_sales")
     sqlfrontend.accept_statements(spark)
-    yield "doors_sales"
+    yield "skipping_sales"
     sqlfrontend.leave_statements(spark)
-    spark.sql("DROP TABLE doors_sales")
+    spark.sql("DROP TABLE skipping_sales")
 
 
 def test_an_index_lives_through_spark_sql(spark: SparkSession, lake: Lake, table: str) -> None:
@@ -97,9 +97,7 @@ def test_what_was_never_created_is_not_found(
         spark.sql(f"{verb} SKIPPING INDEX ON {table}")
 
 
-def test_everything_that_is_wrong_is_told_at_once(
-    spark: SparkSession, lake: Lake, table: str
-) -> None:
+def test_all_faults_are_reported_at_once(spark: SparkSession, lake: Lake, table: str) -> None:
     with pytest.raises(IndexNotPossible) as caught:
         spark.sql(
             f"CREATE SKIPPING INDEX ON {table} (prize MIN_MAX, price PARTITION, name VALUE_SET(0))"

@@ -53,9 +53,9 @@ def test_an_index_follows_every_publication(shop: Shop, tmp_path: Path) -> None:
     index = declare(tmp_path, {"outputDataset": "wide"}, "data.order_id", **follow)
     model = shop.write()
     for published in (1, 2):
-        told = snaploom("run", "wide", "-f", model, index, "--limit", 1, *NOW)
-        assert (told.code, "was not refreshed" in told.err) == (0, False), told.err
-        assert re.search("SkippingIndex/i: .*refresh", told.err), told.err
+        result = snaploom("run", "wide", "-f", model, index, "--limit", 1, *NOW)
+        assert (result.code, "was not refreshed" in result.err) == (0, False), result.err
+        assert re.search("SkippingIndex/i: .*refresh", result.err), result.err
         assert rows_of(state_of(tmp_path)) == published
     assert state_of(tmp_path).may_skip
 
@@ -63,16 +63,16 @@ def test_an_index_follows_every_publication(shop: Shop, tmp_path: Path) -> None:
 def test_an_index_that_cannot_be_refreshed_fails_no_publication(shop: Shop, tmp_path: Path) -> None:
     follow = {"refresh": {"trigger": "ON_PUBLISH"}}
     index = declare(tmp_path, {"outputDataset": "wide"}, "no_such_column", **follow)
-    told = snaploom("run", "wide", "-f", shop.write(), index, *NOW)
-    assert told.code == 0, told.err
-    assert "SkippingIndex/i was not refreshed" in told.err
+    result = snaploom("run", "wide", "-f", shop.write(), index, *NOW)
+    assert result.code == 0, result.err
+    assert "SkippingIndex/i was not refreshed" in result.err
     assert not (tmp_path / "indexes").exists()
 
 
 def test_the_files_of_a_source_are_indexed(shop: Shop, tmp_path: Path) -> None:
     index = declare(tmp_path, {"dataSource": "orders"}, "order_id")
-    told = snaploom("index", "apply", "-f", shop.write(), index)
-    assert told.code == 0, told.err
+    result = snaploom("index", "apply", "-f", shop.write(), index)
+    assert result.code == 0, result.err
     state = state_of(tmp_path)
     assert state.definition is not None
     assert state.definition.target.uri == f"file:{tmp_path}/orders"

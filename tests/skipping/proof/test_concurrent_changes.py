@@ -1,11 +1,11 @@
-"""Files, indexes and readers that change between indexing and asking: the answers stay Spark's.
+"""Files, indexes and readers that change between a build and a query: the answers stay Spark's.
 
 What is promised about files: a file is known by path, length and modification time in milliseconds,
 by the store's etag where it has one, on HDFS by its number (`test_hdfs.py`), and on a local disk by
 its inode and the time at which that last changed, which nobody can set. A file that differs in any
-of these is read. Where there is none but the first three, one that was rewritten with the same
-length, and whose time was then set back, cannot be told from what was indexed; indexing waits until
-the clock has moved past every file's time, so that nothing else can come out alike.
+of these is read. Where only the first three are known, a file that was rewritten with the same
+length, and whose time was then set back, cannot be distinguished from the indexed one; indexing
+waits until the clock has moved past every file's time, so that no other change is missed.
 """
 
 import json
@@ -46,7 +46,7 @@ def in_folder(case: ProofCase) -> ProofCase:
 
 @pytest.fixture
 def cluster() -> FakeOpenSearch:
-    """A cluster of this test alone."""
+    """A cluster of this test only."""
     return FakeOpenSearch()
 
 
@@ -127,7 +127,7 @@ def test_time_set_back_between_planning_and_reading_is_read(indexed: ProofCase) 
         assert frame.count() == 2
 
 
-def test_description_says_what_the_same_file_means(indexed: ProofCase) -> None:
+def test_description_states_what_the_same_file_means(indexed: ProofCase) -> None:
     described = indexed.indexes.describe(indexed.subject)
     assert described.same_file.endswith("milliseconds, inode and time of its last change")
 

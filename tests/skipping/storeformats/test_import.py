@@ -1,4 +1,4 @@
-"""`snaploom index import`: what is taken over, what is told, and that nothing wrong ever skips."""
+"""`snaploom index import`: what is imported and reported, and that nothing invalid ever skips."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def run_import(lake: Lake, folder: object, *how: str) -> int:
     return run_command(["index", "import", *places, *how])
 
 
-def told(capsys: pytest.CaptureFixture[str]) -> str:
+def imported(capsys: pytest.CaptureFixture[str]) -> str:
     (done,) = json.loads(capsys.readouterr().out)["done"]
     return str(done)
 
@@ -48,7 +48,7 @@ def test_every_version_is_imported_and_skips(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run_import(lake, write_store(lake, version), *how) == 0
-    assert told(capsys) == TAKEN.format(3)
+    assert imported(capsys) == TAKEN.format(3)
     assert found(spark, lake, "price > 25") == (4, 1)
     assert found(spark, lake, "name = 'Name11'") == (1, 1)
 
@@ -65,7 +65,7 @@ def test_a_row_that_contradicts_its_file_never_skips(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run_import(lake, write_store(lake, version, with_prices(2, prices))) == 0
-    assert told(capsys) == f"{TAKEN.format(2)}; 1 rows contradict their files"
+    assert imported(capsys) == f"{TAKEN.format(2)}; 1 rows contradict their files"
     assert found(spark, lake, "price = 29") == (1, 1)
     assert found(spark, lake, "price = 20") == (1, 1)
     assert found(spark, lake, "price = 5") == (1, 2)
@@ -77,18 +77,18 @@ def test_a_row_about_an_older_file_never_skips(
     spark: SparkSession, lake: Lake, how: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_import(lake, write_store(lake, 4, older(1)), *how) == 0
-    assert told(capsys) == (
+    assert imported(capsys) == (
         f"{TAKEN.format(2)}; 1 rows are about files that are not there as they were"
         "; 1 files have no row"
     )
     assert found(spark, lake, "price > 25") == (4, 2)
 
 
-def test_a_row_about_another_file_is_told(
+def test_a_row_about_another_file_is_reported(
     spark: SparkSession, lake: Lake, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_import(lake, write_store(lake, 4, with_stranger)) == 0
-    assert told(capsys).endswith("; 1 rows are about files that are not there as they were")
+    assert imported(capsys).endswith("; 1 rows are about files that are not there as they were")
     assert found(spark, lake, "price > 25") == (4, 1)
 
 
@@ -175,7 +175,7 @@ def test_an_encrypted_store_keeps_its_labels_and_needs_its_keys(
         assert run_command(importing) == 1
         assert "is encrypted and cannot be read" in " ".join(capsys.readouterr().err.split())
         assert run_command([*importing, *keys]) == 0
-        assert told(capsys) == "imported MIN_MAX(price) about 3 files"
+        assert imported(capsys) == "imported MIN_MAX(price) about 3 files"
         definition = open_base(other).index(f"file:{lake.data}").read().definition
         assert definition is not None
         labels = [index.key_label for index in definition.indexes]

@@ -1,4 +1,4 @@
-"""What a query reads of a struct does not matter to an index, in all formats."""
+"""Indexes serve a query whichever fields of a struct it reads, in all formats."""
 
 import itertools
 from collections.abc import Iterator

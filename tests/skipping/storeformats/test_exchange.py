@@ -33,22 +33,22 @@ def test_what_is_exported_can_be_imported_and_skips(
     capsys.readouterr()
     places = [lake.data, str(exported), "--location", base, "-o", "json"]
     assert run_command(["index", "import", *places, *how]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["done"] == ["imported MIN_MAX(price), VALUE_SET(name) about 3 files"]
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["done"] == ["imported MIN_MAX(price), VALUE_SET(name) about 3 files"]
     assert open_base(base).index(f"file:{lake.data}").read().may_skip
     enable(spark, base)
     assert spark.read.parquet(lake.data).where("price > 25").count() == 4
     assert last(spark).kept_files == 1
 
 
-def test_a_folder_of_something_else_is_left_alone(
+def test_a_folder_of_something_else_is_refused_and_unchanged(
     spark: SparkSession, lake: Lake, exported: Path
 ) -> None:
     other = lake.folder / "precious"
     other.mkdir()
-    (other / "letter.txt").write_text("dear")
+    (other / "letter.txt").write_text("mine")
     assert run_command(["index", "export", lake.data, str(other), "--location", lake.base]) != 0
-    assert (other / "letter.txt").read_text() == "dear"
+    assert (other / "letter.txt").read_text() == "mine"
 
 
 def test_an_index_that_is_there_is_not_replaced(

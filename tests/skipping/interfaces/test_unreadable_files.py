@@ -1,4 +1,4 @@
-"""Files that cannot be indexed: some are a warning, all are an error, through every door."""
+"""Files that cannot be indexed: some are a warning, all are an error, in every interface."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def files_of(lake: Lake) -> list[Path]:
 
 
 def spoil(*files: Path) -> None:
-    """Overwrite the pages of files; their footers tell the schema, so they can still be opened."""
+    """Overwrite the pages of files; their footers have the schema, so they can still be opened."""
     for file in files:
         content = file.read_bytes()
         footer = int.from_bytes(content[-8:-4], "little") + 8
@@ -36,11 +36,11 @@ def test_a_refresh_that_can_read_no_file_fails_and_changes_nothing(
     spoil(*files_of(lake))
     capsys.readouterr()
     assert command("refresh", lake, "--mode", "full") == 1
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.count("error SkippingFailed") == 1
-    assert "none of the 3 files could be indexed" in told.err
-    assert "0.parquet" in told.err
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("error SkippingFailed") == 1
+    assert "none of the 3 files could be indexed" in printed.err
+    assert "0.parquet" in printed.err
     assert lake.state().segments == before.segments
 
 
@@ -69,7 +69,7 @@ def test_one_spoilt_file_is_a_warning(lake: Lake, capsys: pytest.CaptureFixture[
     assert command("create", lake, *INDEX) == 0
     spoil(files_of(lake)[1])
     assert command("refresh", lake) == 0
-    told = capsys.readouterr()
-    assert "1 could not be indexed" in told.out
-    assert "1 of 3 files could not be indexed, so queries always read them" in told.err
+    printed = capsys.readouterr()
+    assert "1 could not be indexed" in printed.out
+    assert "1 of 3 files could not be indexed, so queries always read them" in printed.err
     assert lake.state().may_skip

@@ -1,4 +1,4 @@
-"""Formats of files, as people name them at the doors."""
+"""Names of file formats, as users write them in every interface."""
 
 import pytest
 from pyspark.sql import SparkSession
@@ -32,16 +32,16 @@ def by_resource(spark: SparkSession, lake: Lake) -> None:
     assert run_command(["index", "apply", "-f", str(path)]) == 0
 
 
-@pytest.mark.parametrize("door", [by_sql, by_builder, by_command, by_resource])
+@pytest.mark.parametrize("declare", [by_sql, by_builder, by_command, by_resource])
 def test_avro_is_indexed_and_skipped_by_its_short_name(
-    spark: SparkSession, lake: Lake, door
+    spark: SparkSession, lake: Lake, declare
 ) -> None:
     files = Lake(lake.folder / "avro")
     spark.conf.set("spark.snaploom.skipping.locations", files.base)
     for number in range(2):
         rows = spark.range(number * 10, number * 10 + 10).coalesce(1)
         rows.write.format(AVRO_CLASS).mode("append").save(files.data)
-    door(spark, files)
+    declare(spark, files)
     assert files.definition().target.format == "avro"
     skipping.enable(spark, files.base)
     assert spark.read.format(AVRO_CLASS).load(files.data).where("id >= 10").count() == 10

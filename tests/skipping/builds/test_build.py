@@ -154,7 +154,7 @@ def test_a_file_in_several_splits_is_merged(settings: SparkSession, tmp_path: Pa
     assert found == [(5000, 0, 4999), (100, 5000, 5099)]
 
 
-def test_odd_paths_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
+def test_odd_paths_are_distinguished(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "a b%20c#d[1]{2}é=x+y?'q\"^`|\\~&;@!$(),"
     odd = ["\u00a0\u3000\U0001f600.json", "%25 %.json", "a=b;c.json", "x*y.json", "\u2028.json"]
     for number, name in enumerate(odd):
@@ -188,7 +188,7 @@ def test_partition_values_come_from_the_listing(spark: SparkSession, tmp_path: P
     assert {r["i2.min"]: (r["i1.value"], r["i1.values"]) for r in found} == expected
 
 
-def test_partition_alone_reads_no_file(spark: SparkSession, tmp_path: Path) -> None:
+def test_partition_column_reads_no_file(spark: SparkSession, tmp_path: Path) -> None:
     days = spark.range(2).selectExpr("id", "date_add(DATE '2020-01-03', CAST(id AS int)) AS day")
     days.write.partitionBy("day").parquet(str(tmp_path / "t"))
     target = open_path(spark, str(tmp_path / "t"), "parquet")
@@ -265,15 +265,17 @@ def test_a_file_from_the_future_stays_unknown(spark: SparkSession, tmp_path: Pat
     assert min_max(open_path(spark, str(tmp_path / "t"), "parquet"), "id") == []
 
 
-def test_some_files_of_many_are_built_alone(spark: SparkSession, tmp_path: Path) -> None:
+def test_some_files_of_many_are_built_on_their_own(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(0, 100, 1, 10).write.json(str(tmp_path / "t"))
     target = open_path(spark, str(tmp_path / "t"), "json")
     some = target.list_files("").slice(3, 2)
-    told: list[tuple[int, int]] = []
-    (rows,) = target.build([index(target, "MIN_MAX", "id")], some, lambda *seen: told.append(seen))
+    progress: list[tuple[int, int]] = []
+    (rows,) = target.build(
+        [index(target, "MIN_MAX", "id")], some, lambda *seen: progress.append(seen)
+    )
     assert rows.column("path").to_pylist() == some.column("path").to_pylist()
     assert rows.column("i1.values").to_pylist() == [10, 10]
-    assert told == [(0, 2), (2, 2)]
+    assert progress == [(0, 2), (2, 2)]
 
 
 def test_new_files_are_seen_at_the_next_listing(spark: SparkSession, tmp_path: Path) -> None:
@@ -327,12 +329,12 @@ def test_many_small_pieces_make_the_same_rows(
     target = open_path(spark, str(tmp_path / "t"), "json")
     whole = min_max(target, "id")
     monkeypatch.setattr("snaploom.skipping.spark.build._PIECE_FILES", 3)
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     pieces = target.build(
         [index(target, "MIN_MAX", "id", index_id="i0")],
         target.list_files(""),
-        lambda *seen: told.append(seen),
+        lambda *seen: progress.append(seen),
     )
     rows = sorted(pa.concat_tables(pieces).to_pylist(), key=lambda row: str(row["path"]))
     assert rows == whole
-    assert told == [(0, 7), (3, 7), (6, 7), (7, 7)]
+    assert progress == [(0, 7), (3, 7), (6, 7), (7, 7)]

@@ -43,10 +43,10 @@ def test_a_signal_puts_things_back(
     place = ("index", name, lake.data, "--location", lake.base)
     more = declared if name == "build" else ()
     process = start([*PROGRAM, step, str(int(number)), *place, *more], lake.folder / "run")
-    code, printed, told = end(process, lake.folder / "run")
-    assert (code, printed) == (130, ""), told
-    assert "interrupted" in told
-    assert "Traceback" not in told
+    code, printed, errors = end(process, lake.folder / "run")
+    assert (code, printed) == (130, ""), errors
+    assert "interrupted" in errors
+    assert "Traceback" not in errors
     state = lake.state()
     assert (state.phase, state.operation, state.segments) == (after, "", former.segments)
     again = "refresh" if name == "build" else name
@@ -61,8 +61,8 @@ def test_an_import_that_is_stopped_makes_no_index(lake: Lake) -> None:
         assert command(name, lake) == 0
     place = ("index", "import", lake.data, metadata, "--location", lake.base)
     arguments = [*PROGRAM, "read", str(int(signal.SIGTERM)), *place]
-    code, _, told = end(start(arguments, lake.folder / "run"), lake.folder / "run")
-    assert code == 130, told
+    code, _, errors = end(start(arguments, lake.folder / "run"), lake.folder / "run")
+    assert code == 130, errors
     assert not lake.state().exists
     assert run_command(list(place)) == 0
 
@@ -72,9 +72,9 @@ def test_work_in_spark_is_cancelled(lake: Lake) -> None:
     process = snaploom_command(*arguments, folder=lake.folder / "run")
     wait_until(lambda: lake.state().phase is IndexState.CREATING, process)
     process.send_signal(signal.SIGINT)
-    code, _, told = end(process, lake.folder / "run")
-    assert code == 130, told
-    assert "run the command again" in told
+    code, _, errors = end(process, lake.folder / "run")
+    assert code == 130, errors
+    assert "run the command again" in errors
     assert lake.state().phase is IndexState.FAILED
     assert command("recover", lake) == 0
     assert lake.state().phase is IndexState.EMPTY
