@@ -51,7 +51,7 @@ def test_the_jvm_reads_the_same_footers(
     here = READER.read(spark, lengths(files, f"file:{files}"))
     there = READER.read(spark, lengths(files, mounted))
     pairs = [[(each.rows, each.columns) for each in found.values()] for found in (here, there)]
-    assert pairs[0] == footers[1]
+    assert pairs[0] == pairs[1]
     assert [rows for rows, _ in pairs[1]] == [10] * 5
 
 

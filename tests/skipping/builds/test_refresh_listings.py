@@ -61,7 +61,7 @@ def settings(spark: SparkSession) -> Iterator[SparkSession]:
 def jobs(spark: SparkSession) -> Iterator[Callable[[], int]]:
     """How many jobs this test ran so far."""
     context, group = spark.sparkContext, secrets.token_hex(8)
-    context.setJobGroup(group, "a test of outlines")
+    context.setJobGroup(group, "a test of listings")
     yield lambda: len(context.statusTracker().getJobIdsForGroup(group))
     context.setLocalProperty("spark.jobGroup.id", None)
 
