@@ -108,7 +108,7 @@ class PausedLeader:
         self._working = working
 
     async def wake(self) -> None:
-        """Go on where it stood, and look at everything once more, with what it knew."""
+        """Continue with the state that it had, and observe everything once more."""
         self._cluster.woken.set()
         await self._working
         self.harness.operator.queue.add_all(self.harness.operator.store.refs())

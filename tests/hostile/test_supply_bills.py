@@ -80,7 +80,9 @@ def test_bill_of_an_image_names_all_that_is_in_it(image: Path) -> None:
 @pytest.mark.parametrize(
     ("add", "path"),
     [
-        pytest.param(lambda root: write(root / "usr/bin/tool", "x"), "usr/bin/tool", id="program"),
+        pytest.param(
+            lambda root: write(root / "usr/bin/extra", "x"), "usr/bin/extra", id="program"
+        ),
         pytest.param(lambda root: write(root / SITE / "x.pth", "x"), f"{SITE}/x.pth", id="python"),
         pytest.param(
             lambda root: write(root / "etc/ld.so.preload", "x"), "etc/ld.so.preload", id="setting"

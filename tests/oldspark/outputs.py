@@ -99,7 +99,7 @@ def published(shop: Shop) -> list[str]:
 
 
 def collected(shop: Shop) -> int:
-    """Remove files that are dead at once; how many there were."""
+    """Remove files of ended snapshots without grace, and return how many there were."""
     options = ("--grace", "0s", "--below-reader-grace", "-o", "json")
     result = snaploom("gc", shop.published, *options)
     assert result.code == 0, result.err

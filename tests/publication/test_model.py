@@ -350,7 +350,7 @@ def test_a_commit_that_asks_nobody_is_caught(
 def test_a_collector_that_forgets_whom_it_revoked_is_caught_by_a_crash(
     content: Content, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Dead between revocation and deletion, it leaves files that nobody takes away any more."""
+    """A run that dies between revocation and deletion leaves files that nothing removes."""
     judge = gc._Search._leftover
 
     def forgetful(search: gc._Search, info: ObjectInfo) -> Garbage:

@@ -1,4 +1,4 @@
-"""Removal of whole folders: complete, resumable, and safe from runs that know nothing of it."""
+"""Removal of whole folders: complete, resumable, and safe from concurrent runs."""
 
 from __future__ import annotations
 

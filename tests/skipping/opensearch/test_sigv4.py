@@ -1,4 +1,4 @@
-"""Signed requests to a real OpenSearch, let in by a server that computes each signature anew."""
+"""Signed requests to a real OpenSearch, admitted by a server that verifies each signature."""
 
 import sys
 from collections.abc import Iterator

@@ -65,7 +65,7 @@ def in_cluster(case: ProofCase, cluster: FakeOpenSearch) -> Iterator[ProofCase]:
 
 @pytest.fixture(params=["in_folder", "in_cluster"])
 def indexed(request: pytest.FixtureRequest) -> ProofCase:
-    """The same, wherever it is kept."""
+    """The same, in every store."""
     found: ProofCase = request.getfixturevalue(request.param)
     return found
 

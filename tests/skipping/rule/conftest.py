@@ -35,7 +35,7 @@ def decider(spark: SparkSession) -> Iterator[KeepNamed]:
 
 @pytest.fixture
 def truthful(spark: SparkSession) -> Iterator[Truthful]:
-    """Keeps the file that holds the id asked for."""
+    """Keeps the file that holds the requested id."""
     decider = Truthful()
     rule.install(spark, decider, SETTINGS, decider.concerns)
     yield decider
