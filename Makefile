@@ -175,7 +175,7 @@ bench-bucket: install components ## Open and commit to histories in a bucket
 
 .PHONY: bench-skipping
 bench-skipping: install java ## Compare skipping with plain Spark, Delta and Iceberg
-	$(BIN)/python benchmarks/skipping.py
+	$(BIN)/python benchmarks/skippingindexes.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/shares.py
 
 .PHONY: bench-xskipper
@@ -193,7 +193,7 @@ bench-admission: install ## Ask the webhook for reviews with 5,000 objects in vi
 .PHONY: bench-operator
 bench-operator: install ## Let the operator look after 10,000 resources of a real API server
 	@.ci/cluster > /dev/null
-	PYTHONPATH=tests $(BIN)/python benchmarks/reconciling.py
+	PYTHONPATH=tests $(BIN)/python benchmarks/reconciler.py
 
 .PHONY: clean
 clean: ## Remove what the other targets made

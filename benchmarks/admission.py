@@ -93,8 +93,8 @@ def kept(number: int) -> Raw:
     }
 
 
-def serve(folder: str, told: Connection) -> None:
-    """The webhook, until somebody says that it may end."""
+def serve(folder: str, control: Connection) -> None:
+    """Run the webhook until a message on the connection ends it."""
     sys.setswitchinterval(SWITCH_SECONDS)
     store = Store()
     for raw in objects():
@@ -109,8 +109,8 @@ def serve(folder: str, told: Connection) -> None:
             metrics = AdmissionMetrics(CollectorRegistry())
             webhook = Webhook(judge.judge, metrics, lambda: "")
             async with serving(webhook.application(), "127.0.0.1", 0, context) as port:
-                told.send(port)
-                await asyncio.to_thread(told.recv)
+                control.send(port)
+                await asyncio.to_thread(control.recv)
 
     asyncio.run(run())
 
@@ -284,10 +284,10 @@ def measured(port: int, folder: str, bodies: list[bytes], at_once: int) -> list[
     shares = [bodies[start::at_once] for start in range(at_once)]
     with ThreadPoolExecutor(at_once) as threads:
         answers = list(threads.map(lambda share: list(ask(port, folder, share)), shares))
-    told = [each for share in answers for each in share]
-    refused = [answer for _, answer in told if not answer["allowed"] or "warnings" in answer]
+    answered = [each for share in answers for each in share]
+    refused = [answer for _, answer in answered if not answer["allowed"] or "warnings" in answer]
     assert not refused, refused[0]
-    return [taken for taken, _ in told]
+    return [taken for taken, _ in answered]
 
 
 def main() -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 from time import perf_counter
 
 import duckdb
-from byhand import weave_by_hand
 from figures import Figure, publish
+from handwritten import weave_handwritten
 from join import CACHE, DIMENSIONS, SETTINGS, fresh, note, single_snapshot, snaploom_run
 from pyspark.sql import SparkSession
 
@@ -98,7 +98,7 @@ def run_once(who: str, data: Path, target: Path) -> float:
 def by_hand(spark: SparkSession, data: Path, target: Path, month: str) -> None:
     """One month, with what is valid in its year."""
     year = f"{month[:4]}-01-01"
-    weave_by_hand(spark, data / year, data / month / "lineitem.parquet", target)
+    weave_handwritten(spark, data / year, data / month / "lineitem.parquet", target)
 
 
 def refuse_difference(ours: Path, hand: Path) -> None:

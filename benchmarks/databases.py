@@ -2,9 +2,9 @@
 
 Ours and plain Spark read the same rows of a real PostgreSQL in turn, with the same predicates and
 the same fetch size, into nothing. Ours begins anew each time: it connects, looks at the table,
-fixes its moment and makes sure that the predicates split it. Ranges of whole numbers tell that by
-themselves, and remainders but for numbers below zero; of anything else the database has to count,
-which is one more look at every row. Plain Spark leaves it to luck. What comes first costs
+fixes its moment and makes sure that the predicates split it. Ranges of whole numbers prove that by
+themselves, and so do remainders, numbers below zero excepted; for any other predicate the database
+counts, which reads every row once more. Plain Spark does not check. What comes first costs
 some 30 ms whatever the table's size (0.72 s against 0.69 s for 1,000,000 rows), and two reads of
 the same differ by more: hence a table that is read in seconds, and many reads.
 """
@@ -77,7 +77,7 @@ def main() -> None:
             Figure(f"one day of {DAYS}, seconds, Snaploom", round(one["ours"], 2)),
             Figure(f"one day of {DAYS}, seconds, plain Spark", round(one["plain"], 2)),
             Figure(f"one day of {DAYS}, ratio", round(one["ratio"], 3)),
-            Figure(f"snapshots of {rows:,} rows told, seconds", round(listing, 2)),
+            Figure(f"snapshots of {rows:,} rows listed, seconds", round(listing, 2)),
         ],
     )
 
@@ -118,7 +118,7 @@ def one_day(spark: SparkSession, server: Postgres) -> tuple[Callable[[], None], 
 
 
 def lister(spark: SparkSession, server: Postgres) -> Callable[[], None]:
-    """Tell the snapshots of a table, connecting included."""
+    """A function that lists the snapshots of a table, connecting included."""
     spec = in_postgres(server, "lines", snapshot=by_field("day", "ISO8601_DATE"))
 
     def listing() -> None:

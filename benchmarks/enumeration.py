@@ -1,10 +1,10 @@
-"""Snapshots of a source of very many files, told by their paths: `make bench-enumeration`.
+"""Snapshots of a source of very many files, listed from their paths: `make bench-enumeration`.
 
 Files lie in folders of a thousand, on a local disk and in a bucket of a real S3 server. Listed are
 all of them, in order, with what their paths capture, which is all that planning needs of such a
 source. Beside it stands what people write by hand: one walk of the folder or one listing of the
 bucket into a sorted list of path, length and time, with the day out of each path. Each runs in a
-process of its own, which tells the most memory that it held; ours has a JVM beside it.
+process of its own, which reports its peak memory; ours has a JVM beside it.
 """
 
 import argparse

@@ -15,8 +15,8 @@ PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 HEAD = """# Benchmarks
 
 Each table is written by the command above it, on the machine that it names. Ratios compare with
-code that ran in turn with ours, in the same run; they say more than seconds, which differ from
-machine to machine. A figure without a goal is there for information.
+code that ran in turn with ours, in the same run; they are more significant than seconds, which
+differ from machine to machine. A figure without a goal is there for information.
 """
 
 
@@ -45,10 +45,10 @@ def publish(section: str, command: str, figures: Sequence[Figure]) -> None:
     table = "\n".join(["| figure | value | goal | met |", "|---|---|---|---|", *rows])
     text = f"## {section}\n\n`{command}`, {machine()}\n\n{table}\n"
     _replace_section(section, text)
-    tell(figures)
+    print_figures(figures)
 
 
-def tell(figures: Sequence[Figure]) -> None:
+def print_figures(figures: Sequence[Figure]) -> None:
     """Print the figures as JSON lines."""
     for figure in figures:
         line = {"figure": figure.name, "value": figure.value, "goal": figure.goal, "ok": figure.ok}

@@ -21,9 +21,9 @@ from time import perf_counter
 
 import duckdb
 import psutil
-from byhand import weave_by_hand
 from figures import Figure, publish
-from planning import planning_figures, startup_figure
+from handwritten import weave_handwritten
+from planner import planning_figures, startup_figure
 from pyspark.sql import SparkSession
 
 from snaploom.jobs.declarations.declarationfiles import read_declarations, refuse
@@ -114,7 +114,7 @@ def snaploom_run(spark: SparkSession, data: Path, target: Path) -> int:
 
 def by_hand_run(spark: SparkSession, data: Path, target: Path, month: str = MONTHS[0]) -> None:
     """Write one snapshot by hand."""
-    weave_by_hand(spark, data / MONTHS[0], data / month / "lineitem.parquet", target)
+    weave_handwritten(spark, data / MONTHS[0], data / month / "lineitem.parquet", target)
 
 
 def compare_once(data: Path, repeat: int) -> list[Figure]:
@@ -161,7 +161,7 @@ def refuse_difference(spark: SparkSession, ours: Path, hand: Path) -> None:
 
 
 def compare_memory(data: Path) -> list[Figure]:
-    """Peak resident memory of Spark's process, each job alone."""
+    """Peak resident memory of Spark's process, with one job each."""
     peaks = {who: once(who, data, fresh(f"memory-{who}")) for who in ("ours", "hand")}
     return [
         Figure("peak driver memory, MiB, Snaploom", round(peaks["ours"])),

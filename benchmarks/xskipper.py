@@ -1,7 +1,7 @@
 """Builds, refreshes and sizes against Xskipper itself, on the same files: `make bench-xskipper`.
 
 Sizes are those of the version 4 directory, which both write; Snaploom's own part, which holds what
-version 4 cannot, is told beside. Xskipper runs on the Spark that it was made for.
+version 4 cannot, is a figure of its own. Xskipper runs on the Spark that it was made for.
 """
 
 import json
@@ -16,7 +16,7 @@ from time import perf_counter
 
 from figures import Figure, publish
 from pyspark.sql import SparkSession
-from skipping import CACHE, SETTINGS, built_index, folder_kib, seconds, wide_files
+from skippingindexes import CACHE, SETTINGS, built_index, folder_kib, seconds, wide_files
 
 from snaploom.jobs.session.spark import build_session
 from snaploom.skipping.spark.indexbuilder import IndexBuilder, skipping_index
@@ -99,19 +99,19 @@ def measured_peer(places: Path, data: Path) -> dict[str, dict[str, float]]:
         text=True,
         env={**environment, "PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python},
     ) as peer:
-        asked, told = peer.stdin, peer.stdout
+        asked, answers = peer.stdin, peer.stdout
         assert asked is not None  # both are pipes
-        assert told is not None
+        assert answers is not None
 
         def ask(**question: object) -> float:
             started = perf_counter()
             print(json.dumps(question), file=asked, flush=True)
-            answer = json.loads(told.readline())
+            answer = json.loads(answers.readline())
             if "answer" not in answer:
                 raise SystemExit(f"Xskipper: {answer['error']}")
             return perf_counter() - started
 
-        told.readline()
+        answers.readline()
         for name, (_, indexes) in DECLARED.items():
             places_ = [str(WORK / f"theirs-{name}-{number}") for number in range(BUILDS)]
             path = str(data)

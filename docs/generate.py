@@ -26,13 +26,13 @@ from generation.metrics import metrics_page
 from generation.permissions import PAGE as PERMISSIONS
 from generation.permissions import permissions_page
 from generation.picture import flights_picture
+from generation.reasons import PAGE as TROUBLESHOOTING
+from generation.reasons import troubleshooting_page
 from generation.runsettings import run_settings_page
 from generation.security import PAGE as SECURITY
 from generation.security import security_page
-from generation.skipping import skipping_page
+from generation.skippingindexes import skipping_page
 from generation.sqlfunctions import functions_page
-from generation.troubleshooting import PAGE as TROUBLESHOOTING
-from generation.troubleshooting import troubleshooting_page
 
 from snaploom.models.kinds import KINDS
 

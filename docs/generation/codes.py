@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from generation.errorclasses import OPERATOR, ErrorClass, errors
 from generation.markdown import NOTE, meanings, table
+from generation.reasons import linked, reasons_of
 from generation.reasonsamples import ReasonSample, reason_samples
 from generation.samples import FindingSample, finding_samples
-from generation.troubleshooting import linked, reasons_of
 from snaploom.models.catalogue.code import Code
 from snaploom.models.codes import CODES
 from snaploom.models.report import ExclusionReason, RunPhase, SnapshotReason

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generation.markdown import NOTE, meanings
-from generation.troubleshooting import reasons_table
+from generation.reasons import reasons_table
 from snaploom.models.enumdocs import member_docs
 from snaploom_operator.conditions import ConditionType, Reason
 

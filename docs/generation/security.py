@@ -1,6 +1,6 @@
-"""The page of what is promised about security: every way in, every attack, and the test of each.
+"""The page about security: every entry point, every attack, and the test of each pair.
 
-It is made of the tables of `tests/hostile/tables`, so that no promise stands without its test.
+It is made of the tables of `tests/hostile/tables`, so that every promise has its test.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class _Part(BaseModel):
 
 
 class Cell(_Part):
-    """One door and one attack."""
+    """One entry point and one attack."""
 
-    door: str
+    entry_point: str
     attack: str
     stands: str = ""
-    """What stands against it."""
+    """What prevents it."""
     tests: tuple[str, ...] = ()
     """Tests that prove it."""
     reason: str = ""
@@ -52,7 +52,7 @@ class Area(_Part):
     area: str
     order: int
     promise: str
-    doors: dict[str, str]
+    entry_points: dict[str, str]
     attacks: dict[str, str]
     cells: tuple[Cell, ...]
     remains: tuple[Remains, ...] = ()
@@ -60,7 +60,7 @@ class Area(_Part):
 
 @dataclass(frozen=True)
 class _Row:
-    """Cells that say the same of several doors."""
+    """A row of the page: cells of several entry points that have the same text."""
 
     attack: str
     stands: str
@@ -87,11 +87,11 @@ def security_page() -> str:
 
 
 def _section(area: Area) -> str:
-    doors = [[f"**{name}**", text] for name, text in area.doors.items()]
+    entry_points = [[f"**{name}**", text] for name, text in area.entry_points.items()]
     rows: dict[_Row, list[str]] = defaultdict(list)
     for cell in area.cells:
         proof = ", ".join(f"`{test}`" for test in cell.tests) or "not possible"
-        rows[_Row(cell.attack, cell.stands or cell.reason, proof)].append(cell.door)
+        rows[_Row(cell.attack, cell.stands or cell.reason, proof)].append(cell.entry_point)
     order = {name: place for place, name in enumerate(area.attacks)}
     lines = [
         [area.attacks[row.attack], _named(names, area), row.stands, row.proof]
@@ -101,11 +101,11 @@ def _section(area: Area) -> str:
         [
             f"### {area.area}\n",
             f"{area.promise}\n",
-            table(["way in", "what it is"], doors),
-            table(["attack", "ways in", "what stands against it", "proved by"], lines),
+            table(["entry point", "what it is"], entry_points),
+            table(["attack", "entry points", "what prevents it", "proved by"], lines),
         ]
     )
 
 
-def _named(doors: list[str], area: Area) -> str:
-    return "all" if set(doors) == set(area.doors) else ", ".join(doors)
+def _named(names: list[str], area: Area) -> str:
+    return "all" if set(names) == set(area.entry_points) else ", ".join(names)

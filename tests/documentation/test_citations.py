@@ -1,4 +1,4 @@
-"""Citations lead somewhere; what `make lint` says of those that do not."""
+"""Targets of citations exist; faults that `make lint` reports of others."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ PAGES = {
 }
 
 
-def said(folder: Path, name: str, text: str) -> list[str]:
-    """What is said of one file in a small repository."""
+def reported(folder: Path, name: str, text: str) -> list[str]:
+    """Faults that are reported of one file in a small repository."""
     for path, content in {**PAGES, name: text}.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(content, "utf-8")
@@ -41,7 +41,7 @@ def test_every_citation_and_link_of_the_repository_leads_somewhere() -> None:
     ],
 )
 def test_good_citation_passes(tmp_path: Path, text: str) -> None:
-    assert said(tmp_path, "a.py", text) == []
+    assert reported(tmp_path, "a.py", text) == []
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_good_citation_passes(tmp_path: Path, text: str) -> None:
 def test_citation_of_nothing_is_named_with_what_to_write(
     tmp_path: Path, text: str, found: str
 ) -> None:
-    (fault,) = said(tmp_path, "a.py", text)
+    (fault,) = reported(tmp_path, "a.py", text)
     assert fault.startswith(found)
 
 
@@ -73,7 +73,7 @@ def test_link_to_no_file_or_heading_is_named(tmp_path: Path) -> None:
     text = (
         "[a](design/none.md) [b](design/weaving.md#w1-one)\n\n[c](design/weaving.md#w9) `[d](e)`\n"
     )
-    assert said(tmp_path, "docs/page.md", text) == [
+    assert reported(tmp_path, "docs/page.md", text) == [
         "docs/page.md:1: there is no design/none.md; link to a file that is here",
         "docs/page.md:3: weaving.md has no heading #w9; link to one of its headings",
     ]
@@ -81,7 +81,7 @@ def test_link_to_no_file_or_heading_is_named(tmp_path: Path) -> None:
 
 def test_rule_has_one_number_on_the_page_of_its_letter(tmp_path: Path) -> None:
     text = "## R1. One\n\n## R1. Again\n\n## W7. Elsewhere\n"
-    assert said(tmp_path, "docs/design/reconciling.md", text) == [
+    assert reported(tmp_path, "docs/design/reconciling.md", text) == [
         "docs/design/reconciling.md:3: R1 is there twice; give the second rule a number of its own",
         "docs/design/reconciling.md:5: W7 is no number of this page; its rules begin with R",
     ]

@@ -1,4 +1,4 @@
-"""What pages show in `console` blocks is what happens."""
+"""Commands of `console` blocks print what the pages show."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ HOW_TO = [p for p in sorted((DOCS / "how-to").glob("*.md")) if p.stem not in ELS
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_tutorial_prints_what_it_says(tmp_path: Path) -> None:
+def test_tutorial_prints_what_it_shows(tmp_path: Path) -> None:
     run_blocks(DOCS / "tutorial.md", tmp_path)
     for name in AFTER_TUTORIAL:
         run_blocks(DOCS / "how-to" / f"{name}.md", tmp_path)
 
 
 @pytest.mark.parametrize("page", HOW_TO, ids=lambda page: page.stem)
-def test_how_to_prints_what_it_says(page: Path, tmp_path: Path) -> None:
+def test_how_to_prints_what_it_shows(page: Path, tmp_path: Path) -> None:
     run_blocks(page, tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Every finding has a smallest input, whose text says where, what, and what to do."""
+"""Every finding has a smallest input, whose text states place, fault and fix."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OF_REQUESTS = {"SL191"}
 """What was typed; the name of the resource is what is wrong."""
 OF_TEXT = {*OF_FILES, *OF_REQUESTS, "SL105", "SL192"}
 """Inputs that are no YAML, or no matter of YAML: nothing can be taken out of a parsed form."""
-EMPTY_WORDS = ("follow the message", "as the message says", "correct the place that is named")
+EMPTY_WORDS = ("follow the message", "as the message states", "correct the place that is named")
 every_code = pytest.mark.parametrize("code", sorted(SAMPLES))
 
 
@@ -42,7 +42,7 @@ def test_smallest_input_causes_its_finding_once_and_no_other_error(code: str) ->
 
 
 @every_code
-def test_text_says_where_what_was_found_what_was_expected_and_what_to_do(code: str) -> None:
+def test_text_states_place_found_expected_and_fix(code: str) -> None:
     [finding] = of_code(SAMPLES[code])
     assert finding.resource or code in OF_FILES | OF_REQUESTS
     assert finding.path or code in OF_FILES | OF_REQUESTS
@@ -69,9 +69,9 @@ def test_nothing_can_be_left_out_of_a_smallest_input(code: str, tmp_path: Path) 
 
 
 def words(finding: Finding) -> tuple[str, ...]:
-    """What a finding says, without its place in a file."""
-    said = (finding.code, finding.resource, finding.path, finding.message)
-    return (*said, finding.found, finding.expected, finding.hint)
+    """The texts of a finding, without its place in a file."""
+    texts = (finding.code, finding.resource, finding.path, finding.message)
+    return (*texts, finding.found, finding.expected, finding.hint)
 
 
 def without_one(documents: list[object]) -> Iterator[tuple[str, list[object]]]:

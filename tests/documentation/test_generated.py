@@ -1,4 +1,4 @@
-"""Generated pages say what the code says."""
+"""Generated pages are those that the code generates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_picture_is_what_the_command_draws() -> None:
     assert drawn == (DOCS / "images" / "flights.svg").read_text("utf-8")
 
 
-def test_drift_is_told_file_by_file(tmp_path: Path) -> None:
+def test_drift_is_reported_for_each_file(tmp_path: Path) -> None:
     generate.write(tmp_path)
     (tmp_path / "reference/kinds/datasource.md").unlink()
     (tmp_path / "reference/findings.md").write_text("changed")

@@ -1,4 +1,4 @@
-"""The page of limits tells every constant that is named like one."""
+"""The page of limits lists every constant that is named like one."""
 
 from __future__ import annotations
 
@@ -87,13 +87,13 @@ def constants() -> Iterator[str]:
                     yield f"{module}:{target.id}"
 
 
-def test_every_constant_that_is_named_like_a_limit_is_told_or_no_limit() -> None:
-    told = {limit.where for limit in LIMITS}
-    assert set(constants()) - told == OF_TEXTS_AND_NAMES | OF_WORK
+def test_every_constant_named_like_a_limit_is_documented_or_no_limit() -> None:
+    documented = {limit.where for limit in LIMITS}
+    assert set(constants()) - documented == OF_TEXTS_AND_NAMES | OF_WORK
 
 
 @pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.where)
-def test_a_limit_has_a_number_and_says_what_it_is_for(limit: Limit) -> None:
+def test_a_limit_has_a_number_and_a_purpose(limit: Limit) -> None:
     assert any(sign.isdigit() for sign in limit.value)
     assert limit.why.endswith(".")
     assert f"| {limit.what} | {limit.value} |" in (DOCS / PAGE).read_text("utf-8")

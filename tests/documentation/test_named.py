@@ -44,9 +44,9 @@ def fields(schema: object) -> Iterator[str]:
 
 
 def test_commands_exist() -> None:
-    told = [found for page in PAGES for found in COMMAND.findall(page.read_text("utf-8"))]
-    assert len(told) > 60
-    for command in told:
+    commands = [found for page in PAGES for found in COMMAND.findall(page.read_text("utf-8"))]
+    assert len(commands) > 60
+    for command in commands:
         program, *rest = command.split()
         if program == "snaploom":
             assert rest[0] in OURS or " ".join(rest[:2]) in OURS, command
@@ -57,7 +57,7 @@ def test_commands_exist() -> None:
 def test_fields_and_values_exist() -> None:
     schemas = [values_schema(), *(resource_schema(kind.model) for kind in KINDS)]
     known = {name for schema in schemas for name in fields(schema)} | STATUS
-    told = {found for page in PAGES for found in FIELD.findall(page.read_text("utf-8"))}
-    assert len(told) > 20
-    parts = {part for field in told if not NO_FIELDS.fullmatch(field) for part in field.split(".")}
+    named = {found for page in PAGES for found in FIELD.findall(page.read_text("utf-8"))}
+    assert len(named) > 20
+    parts = {part for field in named if not NO_FIELDS.fullmatch(field) for part in field.split(".")}
     assert parts - known == set()

@@ -1,4 +1,4 @@
-"""Every reason has a sample, whose text is the program's and says what to do."""
+"""Every reason has a sample, whose text is the program's and has a fix."""
 
 from __future__ import annotations
 
@@ -30,14 +30,19 @@ OF_WORDS = {"Failed", "ClusterFailed", "ObjectMissing", "ObjectExists", "ObjectC
     *("ObjectRefused", "NamespaceTerminating", "NotAllowed", "ResourceUnknown", "WatchExpired"),
     *("TooManyRequests", "ApiUnavailable"),
 }
-"""Errors in the words of Spark and of the API server, which say what was found and expected."""
+"""Errors whose messages by Spark or the API server state what was found and expected."""
 OF_EVENTS = {
     *("Interrupted", "SparkStopped", "UnexpectedFault", "LeaseNotObtained", "LeaseUnavailable"),
     *("FolderRemoved", "RunRevoked", "CommitOutcomeUnknown", "IndexCommitUnknown", "IndexBusy"),
     *("IndexOwned", "IndexNotFound", "UrlNotAllowed"),
 }
 """What happened to a run: nothing was given that could be other than expected."""
-EMPTY_WORDS = ("follow the message", "message says", "message has its words", "in the reference of")
+EMPTY_WORDS = (
+    "follow the message",
+    "message states",
+    "message has its words",
+    "in the reference of",
+)
 every_reason = pytest.mark.parametrize("reason", sorted(SAMPLES))
 
 
@@ -78,7 +83,7 @@ def test_text_is_one_that_the_source_can_make(reason: str) -> None:
 
 
 @every_reason
-def test_text_says_what_was_found_what_was_expected_and_what_to_do(reason: str) -> None:
+def test_text_states_found_expected_and_fix(reason: str) -> None:
     lines = lines_of(SAMPLES[reason].text)
     if reason in FAMILIES:
         return
@@ -90,7 +95,7 @@ def test_text_says_what_was_found_what_was_expected_and_what_to_do(reason: str) 
     assert not [words for words in EMPTY_WORDS if words in lines["hint"].casefold()]
 
 
-def test_every_error_says_what_to_do() -> None:
+def test_every_error_has_a_fix() -> None:
     of_findings = {"InvalidDeclarations", "NoUniqueJoinTree"}
     with_their_own = {"DeclarationNotPossible", "TooManyRequests"}
     left = (site for site in sites() if site.error.name not in of_findings | with_their_own)
@@ -118,10 +123,10 @@ def lines_of(text: str) -> dict[str, str]:
     """The message, and what follows each label."""
     _, _, body = text.partition("\n")
     message, *labelled = re.split(r"\n  (found|expected|fix): +", f"\n{body.rstrip()}")
-    told = dict(zip(labelled[::2], labelled[1::2], strict=True))
-    if "fix" in told:
-        told["hint"] = told.pop("fix")
-    return {"message": message.strip(), **told}
+    labels = dict(zip(labelled[::2], labelled[1::2], strict=True))
+    if "fix" in labels:
+        labels["hint"] = labels.pop("fix")
+    return {"message": message.strip(), **labels}
 
 
 def write(sample: ReasonSample, text: str) -> None:

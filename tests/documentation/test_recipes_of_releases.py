@@ -36,7 +36,7 @@ CLUSTER = ("kubectl", "helm ", "snaploom status", "snaploom logs", "make cluster
 ROOM = "data"
 CRDS = [crd_name(kind) for kind in KINDS]
 NO_WAY_OUT = "http://127.0.0.1:9"
-"""A proxy that nobody serves: whoever asks for anything outside fails."""
+"""A proxy that nothing serves, so that every request to the outside fails."""
 INSTALL = "helm install snaploom"
 UPGRADE = "helm upgrade snaploom"
 ROLL_BACK = "helm rollback snaploom"
@@ -55,8 +55,8 @@ RUN_HERE = {
 }
 """How the blocks begin that tests of this file run."""
 RUN_ELSEWHERE = {
-    "uninstall.md": "test_operating.py runs the others: pausing, and letting a resource go",
-    "multi-tenancy.md": "test_operating.py runs them on resources with every section",
+    "uninstall.md": "test_operations_pages.py runs the others: pausing, and letting a resource go",
+    "multi-tenancy.md": "test_operations_pages.py runs them on resources with every section",
     "supply-chain.md": "test_supply_audit.py calls .ci/audit.py, which `make audit` calls, with "
     "advisories and bills of its own; the command of `make` is run by no test",
 }
@@ -69,16 +69,16 @@ HOW_TO_RUN_BY = {
     "lineage.md": "by none: an upgrade as that of upgrade.md, with values of its own",
     "run-a-local-cluster.md": "tests/cluster/test_command.py starts it, and applies an example",
     "run-a-real-cluster.md": "tests/whole_way goes that way on a node of its own",
-    "run-the-operator-on-a-laptop.md": "test_operating.py; tests/controller/running starts it",
-    "watch-the-operator.md": "test_operating.py, tests/controller/commands, and the page about "
-    "recovery, which rebuilds a status",
+    "run-the-operator-on-a-laptop.md": "test_operations_pages.py; tests/controller/running too",
+    "watch-the-operator.md": "test_operations_pages.py, tests/controller/commands, and the page "
+    "about recovery, which rebuilds a status",
 }
 """How-tos with recipes for a cluster, and which tests run them."""
 NOT_RUN = {
     "air-gapped.md": "step 1 and 2 push images into a registry, by whatever tool pushes there; no "
     "command is shown. Step 3 is `make chart`, whose `helm package` is run here without its lint",
 }
-"""What a page says to do that is no block, and why nobody runs it."""
+"""Instructions of a page that are no block, and why no test runs them."""
 
 
 @dataclass
@@ -155,7 +155,7 @@ def values_of_air_gapped() -> Raw:
 
 
 def installed(room: Room) -> Raw:
-    """Install as the page without a way out says, and declare all kinds; the values."""
+    """The values of an air-gapped installation, after it and after all kinds are declared."""
     packed = room.folder / "packed"
     helm("package", "--destination", packed, CHART)
     (archive,) = packed.iterdir()

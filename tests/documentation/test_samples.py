@@ -42,7 +42,7 @@ def test_examples_are_what_the_customer_example_prints(tmp_path: Path) -> None:
         compare(SAMPLES / f"{name}.json", text)
 
 
-def test_every_key_of_a_plan_is_told() -> None:
+def test_every_key_of_a_plan_is_documented() -> None:
     plan = json.loads((SAMPLES / "plan.json").read_text("utf-8"))
     assert set(keys_of(plan)) <= PLAN_KEYS.keys()
     assert {key for key in PLAN_KEYS if "." not in key} == plan.keys()

@@ -1,4 +1,4 @@
-"""Pages about skipping: their Python, SQL and commands do what they say."""
+"""Pages about skipping: their Python, SQL and commands have the results that they show."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def session(spark: SparkSession) -> Iterator[PageSession]:
 
 
 @pytest.mark.parametrize("name", ["skip-files", "why-not-skipped"])
-def test_page_does_what_it_says(name: str, session: PageSession) -> None:
+def test_page_does_what_it_shows(name: str, session: PageSession) -> None:
     session.run(DOCS / "how-to" / f"{name}.md")
 
 
-def test_page_about_xskipper_does_what_it_says(
+def test_page_about_xskipper_does_what_it_shows(
     session: PageSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = {label: secrets.token_bytes(16) for label in ("columns", "footer")}
@@ -44,7 +44,7 @@ def test_page_about_xskipper_does_what_it_says(
         session.run(DOCS / "how-to" / "xskipper.md")
 
 
-def test_page_about_opensearch_does_what_it_says(session: PageSession) -> None:
+def test_page_about_opensearch_does_what_it_shows(session: PageSession) -> None:
     with serving(FakeOpenSearch()) as port:
         session.replacements = {"9200": str(port)}
         session.run(DOCS / "how-to" / "opensearch-indexes.md")

@@ -1,4 +1,4 @@
-"""The page about skipping says what the types and the code say."""
+"""The reference page about skipping agrees with the index types and the code."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_types_without_parameters_have_none() -> None:
             index_type(kind).check(of_text(kind, no_such="1"))
 
 
-def test_what_types_serve_is_told() -> None:
+def test_predicates_that_types_serve_are_listed() -> None:
     found = served()
     assert found["BLOOM_FILTER"] == ("=", "IN", "NULL")
     assert found["TOKENS"] == ("=", "IN", "p%", "%p", "%p%", "NULL")

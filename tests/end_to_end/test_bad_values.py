@@ -25,10 +25,10 @@ def test_a_run_names_file_line_field_and_value_that_would_change(tmp_path: Path)
     shop.set("orders", "hdfsLike.sourceUriGlobs", [f"{place}/*.csv"])
     shop.set("orders", "hdfsLike.sourceUriPrefix", f"{place}/{{day:STRING}}.csv")
 
-    told = shop.run()
+    result = shop.run()
 
-    assert told.code == 1
-    shown = " ".join((told.out + told.err).split())
+    assert result.code == 1
+    shown = " ".join((result.out + result.err).split())
     for text in (
         "DataSource/orders",
         "a value of amount would change",

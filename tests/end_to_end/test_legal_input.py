@@ -1,4 +1,4 @@
-"""Input that looks wrong and is legal: what is published, and what is said about it."""
+"""Legal input that looks invalid: what is published, and which warnings are shown."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def rows(shop: Shop) -> list[dict[str, Any]]:
     return sorted(listed, key=lambda row: row["data"]["order_id"])
 
 
-def join_of(told: CommandResult) -> dict[str, Any]:
-    (snapshot,) = told.document["snapshots"]
+def join_of(result: Told) -> dict[str, Any]:
+    (snapshot,) = result.document["snapshots"]
     return snapshot["joins"][0]
 
 
-def done(told: CommandResult) -> CommandResult:
-    assert told.code == 0, told.err
-    return told
+def done(result: Told) -> Told:
+    assert result.code == 0, result.err
+    return result
 
 
 def test_a_duplicate_key_that_nothing_matches_is_no_fault(tmp_path: Path) -> None:
@@ -80,17 +80,17 @@ def test_text_that_is_no_number_is_a_null_key(tmp_path: Path) -> None:
 MODES = ["CONTINUE_IGNORE", "CONTINUE_WARN", "SKIP_IGNORE", "SKIP_WARN"]
 
 
-def assert_mode(shop: Shop, told: CommandResult, mode: str, reason: str) -> None:
-    """The second day's row of the truth table, in log, Report and manifest."""
-    report = told.document
-    assert ("warning" in told.err) is mode.endswith("WARN"), told.err
+def assert_mode(shop: Shop, result: Told, mode: str, reason: str) -> None:
+    """Check the second day's row of the truth table in log, Report and manifest."""
+    report = result.document
+    assert ("warning" in result.err) is mode.endswith("WARN"), result.err
     if mode.startswith("SKIP"):
         assert [(s["time"], s["reason"]) for s in report["skipped"]] == [(SECOND, reason)]
         assert shop.published_times() == [FIRST]
         return
     assert report["skipped"] == []
-    told_excluded = report["snapshots"][1]["excluded"]
-    assert [(e["fieldName"], e["reason"]) for e in told_excluded] == [("customers", reason)]
+    reported = report["snapshots"][1]["excluded"]
+    assert [(e["fieldName"], e["reason"]) for e in reported] == [("customers", reason)]
     listed = snaploom("snapshots", shop.published, "-o", "json").document["snapshots"]
     assert [(e["fieldName"], e["reason"]) for e in listed[1]["excluded"]] == [("customers", reason)]
     assert listed[0]["excluded"] == []
@@ -130,10 +130,10 @@ def test_a_missing_group_field(tmp_path: Path, mode: str) -> None:
     shop.other(joinFieldMissingMode=mode)
     shop.day("orders", ORDERS, SECOND_DAY)
     shop.day("customers", [{"id": 10, "name": "Ada"}], SECOND_DAY)
-    told = done(shop.run("-o", "json"))
-    entry = told.document["skipped"] or told.document["snapshots"][1]["excluded"]
+    result = done(shop.run("-o", "json"))
+    entry = result.document["skipped"] or result.document["snapshots"][1]["excluded"]
     assert entry[0]["reason"] in ("GROUP_BY_FIELD_MISSING", "JOIN_FIELD_MISSING")
-    assert_mode(shop, told, mode, entry[0]["reason"])
+    assert_mode(shop, result, mode, entry[0]["reason"])
 
 
 @pytest.mark.parametrize("mode", MODES[:2])
@@ -145,10 +145,10 @@ def test_a_missing_path(tmp_path: Path, mode: str) -> None:
     assert planned.document["unreachable"] == [
         {"fieldName": "people", "source": "people", "mode": mode}
     ]
-    told = done(shop.run("-o", "json"))
-    for one in (planned, told):
+    result = done(shop.run("-o", "json"))
+    for one in (planned, result):
         assert ("warning SL303" in one.err) is (mode == "CONTINUE_WARN"), one.err
-    (snapshot,) = told.document["snapshots"]
+    (snapshot,) = result.document["snapshots"]
     excluded = [(e["fieldName"], e["reason"]) for e in snapshot["excluded"]]
     assert excluded == [("people", "PATH_MISSING")]
     assert "people" not in rows(shop)[0]
@@ -192,10 +192,10 @@ def test_intervals_may_start_where_clocks_change(
     interval = "dataModel.rootDataSource.snapshotFilter.fromInterval.intervalStartDate"
     for name, value in {**start, "timezone": zone}.items():
         shop.set("wide", f"{interval}.{name}", value)
-    told = snaploom(
+    result = snaploom(
         "plan", "wide", "-f", shop.write(), "--now", "2025-02-01T00:00:00Z", "-o", "json"
     )
-    times = [one["time"] for one in done(told).document["candidates"]]
+    times = [one["time"] for one in done(result).document["candidates"]]
     # 00:00 UTC lies before the first interval in Sao Paulo (03:00 UTC) and in Berlin's spring
     # (01:00 UTC); in autumn the overlap's first 02:30 is 00:30 UTC.
     assert candidate not in times
@@ -265,8 +265,8 @@ items:
     )
     output = tmp_path / "output.yaml"
     output.write_text(str(Shop(tmp_path).raw("wide")).replace("'", '"'), "utf-8")
-    told = snaploom("run", "wide", "-f", shop.model, output, "--now", "2024-06-01T00:00:00Z")
-    done(told)
+    result = snaploom("run", "wide", "-f", shop.model, output, "--now", "2024-06-01T00:00:00Z")
+    done(result)
     assert len(rows(shop)) == 3
 
 

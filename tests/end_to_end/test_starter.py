@@ -11,7 +11,7 @@ from support.examples import published_files, run_command
 pytestmark = pytest.mark.spark
 
 
-def test_starter_runs_as_its_comments_tell(tmp_path: Path) -> None:
+def test_starter_runs_as_its_comments_describe(tmp_path: Path) -> None:
     name = "my first model"
     run_command(f"snaploom init '{name}'", tmp_path)
     for command in ("validate", "plan orders-wide -f", "run orders-wide -f"):

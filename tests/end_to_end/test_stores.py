@@ -1,4 +1,4 @@
-"""An output's whole life, with its sources and its folder in a bucket, and on HDFS."""
+"""An output from its first run to garbage collection, in a bucket and on HDFS."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from snaploom.hadoop.store import HadoopObjectStore
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 DEADLINE = 500
-"""Seconds for a process that starts Spark; it takes 20 alone."""
+"""Seconds for a process that starts Spark; it takes 20 on an idle machine."""
 
 
 @pytest.fixture(scope="module")
@@ -80,10 +80,10 @@ def test_files_in_a_bucket_are_committed_by_the_magic_committer(in_bucket: dict[
 
 
 def test_nothing_that_is_printed_or_reported_has_a_key(in_bucket: dict[str, Any]) -> None:
-    told = in_bucket["text"] + in_bucket["printed"]
-    assert BUCKET in told
-    assert SECRET_KEY not in told
-    assert ACCESS_KEY not in told
+    output = in_bucket["text"] + in_bucket["printed"]
+    assert BUCKET in output
+    assert SECRET_KEY not in output
+    assert ACCESS_KEY not in output
 
 
 def test_output_is_a_source_whose_committed_state_is_pinned(life: dict[str, Any]) -> None:
@@ -91,13 +91,13 @@ def test_output_is_a_source_whose_committed_state_is_pinned(life: dict[str, Any]
     assert life["used"]["as_source"] == {"times": [[second], [second], [third]], "rows": 2}
 
 
-def test_snapshots_of_a_column_are_told_by_footers(life: dict[str, Any]) -> None:
+def test_snapshots_of_a_column_are_read_from_footers(life: dict[str, Any]) -> None:
     found = life["used"]["by_column"]
     assert found["times"] == ["2020-01-01T00:00:00Z", "2020-01-02T00:00:00Z"]
     assert (found["rows"], found["jobs"]) == ([3, 3], [])
 
 
-def test_tags_of_a_bucket_tell_contents_apart(in_bucket: dict[str, Any]) -> None:
+def test_tags_of_a_bucket_distinguish_contents(in_bucket: dict[str, Any]) -> None:
     one, other = in_bucket["used"]["by_column"]["tags"]
     assert one != other != ""
 

@@ -41,7 +41,7 @@ def test_casts_are_those_that_spark_has(spark):
             is_possible = False
         # Of parts of containers Spark knows more than a declaration has to.
         is_simple = not {DataType.variant_of(given), DataType.variant_of(wanted)} & CONTAINERS
-        said = can_cast(given, wanted)
-        if (said is not is_possible) if is_simple else (is_possible and not said):
+        is_accepted = can_cast(given, wanted)
+        if (is_accepted is not is_possible) if is_simple else (is_possible and not is_accepted):
             wrong.append((to_spark(given).simpleString(), to_spark(wanted).simpleString()))
     assert wrong == []

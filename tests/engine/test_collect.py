@@ -14,7 +14,7 @@ from snaploom.engine.probes import Recording
 pytestmark = pytest.mark.spark
 GROUPED = Loom("l", ["r"], [same_key("k", "l r", "long")], group_by={"r": ["K"]})
 
-AWKWARD = """
+UNUSUAL = """
     id % 3 as k,
     cast(id % 5 as string) as text,
     if(id % 4 = 0, null, named_struct('m', map('z', id, 'a', -id), 'n', id % 2)) as inner,
@@ -32,7 +32,7 @@ def arrays(frame: DataFrame, root: DataFrame) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("columns", ["id % 3 as k, id % 2 as v, -id as w", AWKWARD])
+@pytest.mark.parametrize("columns", ["id % 3 as k, id % 2 as v, -id as w", UNUSUAL])
 def test_arrays_do_not_depend_on_partitioning(spark: SparkSession, columns: str) -> None:
     root = spark.range(3).selectExpr("id as k")
     rows = spark.range(40).selectExpr(f"struct({columns}) as s").select("s.*")

@@ -1,4 +1,4 @@
-"""Declared types and Spark's types say the same."""
+"""Declared types and Spark's types are equivalent."""
 
 import pytest
 from hypothesis import given

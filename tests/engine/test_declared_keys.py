@@ -1,6 +1,6 @@
 """Keys whose data has another type than was declared: what the declared type holds, matches.
 
-DuckDB casts the same values to the declared types and says which rows are equal.
+DuckDB casts the same values to the declared types and finds the rows that are equal.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def equal_by_duckdb(declared: str, *sides: tuple[str, list[str]]) -> list[bool]:
         )
         for own, values in sides
     )
-    told = duckdb.sql(f"select v in (select v from ({right})) from ({left}) order by n").fetchall()
-    return [row[0] for row in told]
+    found = duckdb.sql(f"select v in (select v from ({right})) from ({left}) order by n").fetchall()
+    return [row[0] for row in found]
 
 
 @pytest.mark.parametrize(("own", "declared", "left", "right"), HELD)
@@ -182,7 +182,7 @@ def test_a_remembered_subtree_is_not_taken_for_one_with_another_first_cast(
 
 
 @pytest.mark.parametrize(("own", "declared"), REFUSED)
-def test_what_the_declared_type_may_lose_is_missing_and_says_what_helps(
+def test_a_key_that_the_declared_type_may_lose_is_an_error_with_a_fix(
     own: str, declared: str
 ) -> None:
     assert not holds(to_spark(DataType.parse(declaration(declared))), type_of(own))
@@ -200,7 +200,7 @@ def test_what_the_declared_type_may_lose_is_missing_and_says_what_helps(
 
 
 def test_the_cast_that_helps_is_named_and_works(spark: SparkSession, tmp_path: Path) -> None:
-    """What the message says for decimals of another scale, done: the rows that match are found."""
+    """The fix in the message, for decimals of another scale: the rows that match are found."""
     frames = {
         "l": written(spark, tmp_path / "l", "decimal(10,4)", ["1.5", "1.5001"]),
         "r": written(spark, tmp_path / "r", "decimal(12,2)", ["1.5"]),
@@ -217,7 +217,7 @@ def test_the_cast_that_helps_is_named_and_works(spark: SparkSession, tmp_path: P
 
 
 def test_a_query_takes_whole_numbers_only() -> None:
-    """What a query makes of 1.50 and of 1.5000 may differ: `cast(k as string)` does."""
+    """A query may distinguish 1.50 and 1.5000, as `cast(k as string)` does."""
     query = {"query": "concat('x', k)"}
     loom = loom_of({"l": "decimal(10,4)", "r": "decimal(10,4)"}, **query)
     schemas = {"": schema("decimal(10,4)"), "r": schema("decimal(5,2)")}

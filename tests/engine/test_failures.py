@@ -1,4 +1,4 @@
-"""What Spark says when it fails becomes one error of ours, on a line, without a stack trace."""
+"""Failures of Spark become one error of ours, on a line, without a stack trace."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -44,7 +44,7 @@ def test_a_faulty_query_or_value_is_named_in_one_line(spark, sql, condition, exp
     translated = translate(error, resource="DataSource/x", path="spec")
 
     assert type(translated) is expected
-    assert f"[{condition}" in str(error)  # the case is the one that it says
+    assert f"[{condition}" in str(error)  # the case is the one that its name states
     assert text in translated.message
     assert not any(noise in str(translated) for noise in ("SQLSTATE", "\tat ", "JVM", "'Project"))
     assert translated.resource == "DataSource/x"
@@ -157,7 +157,7 @@ def test_a_long_message_is_cut_short():
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("found", "message"),
     [
         ("Class org.apache.hadoop.fs.s3a.S3AFileSystem not found", "no client for this scheme"),
         ('No FileSystem for scheme "gs"', "no client for this scheme"),
@@ -165,11 +165,11 @@ def test_a_long_message_is_cut_short():
         ("x: Forbidden (Service: S3, Status Code: 403, Request ID: 1)", "refuses Spark's"),
     ],
 )
-def test_store_that_spark_cannot_use_is_told(said, message):
-    error = translate(RuntimeError(said))
+def test_store_that_spark_cannot_use_is_an_error(found, message):
+    error = translate(RuntimeError(found))
     assert isinstance(error, SourceNotReadable)
     assert message in error.message
-    assert error.found == said
+    assert error.found == found
 
 
 class Dying:
@@ -190,7 +190,7 @@ class Dying:
 
 
 @pytest.mark.parametrize("failure", [ConnectionRefusedError(111, "refused"), Py4JNetworkError()])
-def test_a_jvm_that_ends_while_it_says_why_is_a_failure_all_the_same(failure):
+def test_a_jvm_that_ends_while_it_reports_is_a_failure(failure):
     silent = translate(Py4JJavaError("An error", Dying(failure)))
     assert silent.message == "Spark failed without a message"
     begun = translate(Py4JJavaError("An error", Dying(failure, "java.lang.X: it ends")))

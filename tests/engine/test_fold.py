@@ -1,4 +1,4 @@
-"""Folding: the layout of rule W23, and joins that match as keys say."""
+"""Folding: the layout of rule W23, and joins that match by their keys."""
 
 from itertools import pairwise
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The contract of object stores, over a real HDFS; and what it says to people."""
+"""The contract of object stores over a real HDFS, and the messages of its errors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_store_is_opened_by_scheme_and_by_default_file_system(
     assert (store.uri, keys(store)) == (f"{hdfs}/by-scheme/", {"a"})
 
 
-def test_folder_that_refuses_is_told(spark: SparkSession, hdfs: str) -> None:
+def test_folder_that_refuses_is_an_error(spark: SparkSession, hdfs: str) -> None:
     root = HadoopObjectStore(spark, f"{hdfs}/full", create=True)
     root._files.setQuota(root._root, 3, 2**62)
     root.put_if_absent("a", b"1")
@@ -55,7 +55,7 @@ def test_folder_that_refuses_is_told(spark: SparkSession, hdfs: str) -> None:
         root.put_if_absent("b", b"1")
 
 
-def test_host_that_nobody_knows_is_told(spark: SparkSession) -> None:
+def test_unknown_host_is_an_error(spark: SparkSession) -> None:
     with pytest.raises(StorageError, match=r"nowhere\.invalid/x cannot be reached"):
         HadoopObjectStore(spark, "hdfs://nowhere.invalid/x", create=False)
 
@@ -67,7 +67,7 @@ def test_file_in_place_of_the_folder_stays(spark: SparkSession, hdfs: str) -> No
 
 
 @pytest.mark.parametrize("uri", ["nosuch://host/x/", "abfsx:/x"])
-def test_scheme_that_hadoop_does_not_know_is_told(spark: SparkSession, uri: str) -> None:
+def test_scheme_unknown_to_hadoop_is_an_error(spark: SparkSession, uri: str) -> None:
     with pytest.raises(UnsupportedStore, match="no file system"):
         open_store(uri, create=True, others=hadoop_stores(spark))
 

@@ -85,7 +85,7 @@ def test_empty_snapshot_is_written_with_no_rows(spark: SparkSession, tmp_path: P
     assert (woven.counts.rows, woven.frame.count()) == (0, 0)
 
 
-def test_root_alone_is_counted(spark: SparkSession, tmp_path: Path) -> None:
+def test_root_without_children_is_counted(spark: SparkSession, tmp_path: Path) -> None:
     loom = Loom("l", [], [])
     woven = weave_into(tmp_path, loom.weave({"l": values(spark, "k", (1,), (2,))}), spark)
     assert (woven.counts.rows, woven.counts.joins) == (2, ())

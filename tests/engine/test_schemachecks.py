@@ -48,7 +48,7 @@ def test_names_are_matched_ignoring_case() -> None:
         ),
     ],
 )
-def test_missing_field_does_what_the_childs_mode_says(
+def test_missing_field_is_handled_by_the_mode_of_the_child(
     changed: dict[str, spark.StructType], family: str, mode: MissingMode
 ) -> None:
     other = "SKIP_WARN" if mode is MissingMode.ERROR else "ERROR"

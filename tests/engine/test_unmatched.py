@@ -53,7 +53,7 @@ def warnings_of(
          ["'x1' (compared as NULL)", "cannot be cast"]),
     ],
 )  # fmt: skip
-def test_keys_that_never_meet_are_told_with_what_to_do(
+def test_keys_that_never_match_are_a_warning_with_a_fix(
     spark: SparkSession,
     tmp_path: Path,
     left: tuple[str, str],

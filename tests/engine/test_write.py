@@ -16,7 +16,7 @@ PAIRS = [
     for compression in DataCompression
     if (data_format, compression) not in UNWRITABLE
 ]
-ALONE = Loom("l", [], [])
+SINGLE = Loom("l", [], [])
 VALUES = """
     select id, cast(id as byte) as byte, cast(id as short) as short, 1.25 as amount,
       double('nan') as nan, timestamp'2020-02-29 12:34:56.123456Z' as instant,
@@ -32,7 +32,7 @@ def test_rows_come_back_from_every_format(
     spark: SparkSession, tmp_path: Path, data_format: DataFormat, compression: DataCompression
 ) -> None:
     frame = spark.sql(VALUES)
-    woven = weave_into(tmp_path, ALONE.weave({"l": frame}), spark, data_format, compression)
+    woven = weave_into(tmp_path, SINGLE.weave({"l": frame}), spark, data_format, compression)
     assert str(woven.rows("data.id")) == str(frame.selectExpr("struct(*) as data").collect())
 
 
@@ -52,7 +52,7 @@ def test_folder_holds_data_files_and_no_success_marker(
     compression: DataCompression,
     suffix: str,
 ) -> None:
-    weave_into(tmp_path, ALONE.weave({"l": spark.range(3)}), spark, data_format, compression)
+    weave_into(tmp_path, SINGLE.weave({"l": spark.range(3)}), spark, data_format, compression)
     names = [path.name for path in (tmp_path / "snapshot").iterdir() if path.name[0] != "."]
     assert names
     assert all(name.endswith(suffix) for name in names)
@@ -62,7 +62,7 @@ def test_folder_holds_data_files_and_no_success_marker(
 def test_empty_snapshot_has_zero_rows_in_at_most_one_file(
     spark: SparkSession, tmp_path: Path, data_format: DataFormat
 ) -> None:
-    woven = weave_into(tmp_path, ALONE.weave({"l": spark.range(0)}), spark, data_format)
+    woven = weave_into(tmp_path, SINGLE.weave({"l": spark.range(0)}), spark, data_format)
     assert (woven.counts.rows, woven.frame.count()) == (0, 0)
     files = [path for path in (tmp_path / "snapshot").iterdir() if path.name[0] != "."]
     assert len(files) <= 1
@@ -72,7 +72,7 @@ def test_void_column_is_refused_before_anything_is_written(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     with pytest.raises(SourceSchemaInvalid, match=r"data\.nothing.*without a type"):
-        weave_into(tmp_path, ALONE.weave({"l": spark.sql("select null as nothing")}), spark)
+        weave_into(tmp_path, SINGLE.weave({"l": spark.sql("select null as nothing")}), spark)
     assert not (tmp_path / "snapshot").exists()
 
 
@@ -81,4 +81,4 @@ def test_type_that_only_spark_knows_is_refused_with_its_words(
 ) -> None:
     frame = spark.sql("select parse_json('1') as v")
     with pytest.raises(SourceSchemaInvalid, match="AVRO cannot hold"):
-        weave_into(tmp_path, ALONE.weave({"l": frame}), spark, DataFormat.AVRO)
+        weave_into(tmp_path, SINGLE.weave({"l": frame}), spark, DataFormat.AVRO)

@@ -55,8 +55,8 @@ class Never:
         return await asyncio.get_running_loop().create_future()
 
 
-def body(door: str, part: str, namespace: str = "team") -> bytes:
-    return json.dumps(a_review(SQL_FIELDS[door][0](part), namespace=namespace)).encode()
+def body(field: str, part: str, namespace: str = "team") -> bytes:
+    return json.dumps(a_review(DOORS[field][0](part), namespace=namespace)).encode()
 
 
 def selecting(pattern: str, namespace: str = "team") -> bytes:
@@ -80,11 +80,11 @@ async def stuck_workers(seconds: float) -> AsyncIterator[TextWorkers]:
         await made.close()
 
 
-@pytest.mark.parametrize("door", SQL_FIELDS)
-async def test_a_text_that_never_ends_is_denied_in_every_field(door: str) -> None:
-    part = "hang(1)" if door not in ("check", "index where", DATABASE) else "hang(1) > 0"
+@pytest.mark.parametrize("field", DOORS)
+async def test_a_text_that_never_ends_is_denied_in_every_field(field: str) -> None:
+    part = "hang(1)" if field not in ("check", "index where", DATABASE) else "hang(1) > 0"
     async with stuck_workers(0.5) as workers, judging(workers) as judge:
-        judgement = await judge.judge(body(door, part))
+        judgement = await judge.judge(body(field, part))
         assert judgement.outcome is Outcome.DENIED
         assert "takes too long" in json.dumps(judgement.document)
 
@@ -122,20 +122,20 @@ async def test_regexes_of_one_namespace_delay_no_other() -> None:
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("door", SQL_FIELDS)
-async def test_short_nested_calls_are_judged_at_once_in_every_field(door: str) -> None:
+@pytest.mark.parametrize("field", DOORS)
+async def test_short_nested_calls_are_judged_at_once_in_every_field(field: str) -> None:
     workers = TextWorkers()
     async with judging(workers) as judge:
-        judgement = await judge.judge(body(door, SHORT))
+        judgement = await judge.judge(body(field, SHORT))
         assert judgement.outcome in (Outcome.DENIED, Outcome.ALLOWED, Outcome.WARNED)
     await workers.close()
 
 
-@pytest.mark.parametrize("door", SPARK_FIELDS)
-async def test_a_crash_of_the_parser_is_a_denial_in_every_field(door: str) -> None:
+@pytest.mark.parametrize("field", SPARK_DOORS)
+async def test_a_crash_of_the_parser_is_a_denial_in_every_field(field: str) -> None:
     workers = TextWorkers()
     async with judging(workers) as judge:
-        judgement = await judge.judge(body(door, "map(x)"))
+        judgement = await judge.judge(body(field, "map(x)"))
         assert judgement.outcome is Outcome.DENIED
         assert "is not understood" in json.dumps(judgement.document)
     await workers.close()
@@ -186,7 +186,7 @@ async def test_the_operator_judges_nothing_in_its_own_process(
 
 
 async def test_no_look_of_the_operator_waits_for_a_verdict() -> None:
-    raws = [stored(SQL_FIELDS[door][0]("hang(1)")) for door in SQL_FIELDS]
+    raws = [stored(DOORS[field][0]("hang(1)")) for field in DOORS]
     gatherer = Gatherer(store_of(raws), lambda: EpochNanos(0), Never(), lambda ref: None)
     looks = [gatherer.observe(ref_of(raw)) for raw in raws]
     async with asyncio.timeout(20):

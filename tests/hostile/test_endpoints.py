@@ -70,16 +70,14 @@ NO_HOSTS = [
 
 @pytest.mark.parametrize("rules", [IN_CLUSTER, OF_ADMINISTRATOR], ids=["declared", "own"])
 @pytest.mark.parametrize("host", [*METADATA, *NO_SERVERS, *NO_HOSTS])
-def test_what_is_never_a_server_is_refused_whoever_names_it(
-    host: str, rules: EndpointRules
-) -> None:
+def test_hosts_that_are_never_servers_are_always_refused(host: str, rules: EndpointRules) -> None:
     assert refusal_of_host(host, 443, rules)
     listed = replace(rules, entries=(host,)) if host else rules
     assert refusal_of_host(host, 443, listed)
 
 
 @pytest.mark.parametrize("host", THIS_MACHINE)
-def test_the_machine_itself_is_refused_to_declarations_in_a_cluster_alone(host: str) -> None:
+def test_the_machine_itself_is_refused_only_to_declarations_in_a_cluster(host: str) -> None:
     assert refusal_of_host(host, 9200, IN_CLUSTER)
     assert not refusal_of_host(host, 9200, EndpointRules())
     assert not refusal_of_host(host, 9200, OF_ADMINISTRATOR)
@@ -107,7 +105,7 @@ def test_private_servers_are_asked(host: str) -> None:
         (("*",), "127.0.0.1", 9200, False),
     ],
 )
-def test_the_list_says_which_hosts_may_be_named(
+def test_the_list_decides_which_hosts_may_be_named(
     entries: tuple[str, ...], host: str, port: int, is_allowed: bool
 ) -> None:
     rules = EndpointRules(loopback=False, entries=entries)
@@ -326,7 +324,7 @@ def test_only_plain_addresses_of_http_are_posted_to(url: str) -> None:
         post(url, b"", {}, EndpointRules(), timeout=1, most=1)
 
 
-# What a server of documents says.
+# Answers of a document server.
 
 
 def a_page(*hits: object) -> object:
@@ -339,8 +337,8 @@ def a_page(*hits: object) -> object:
 
 
 def a_hit(number: int, **own: object) -> object:
-    told = {"path": f"f{number}", "length": 1, "modified": 1, "segment": "rows-1", **own}
-    return {"_id": str(number), "_source": {"_snaploom": told}, "sort": [number]}
+    row = {"path": f"f{number}", "length": 1, "modified": 1, "segment": "rows-1", **own}
+    return {"_id": str(number), "_source": {"_snaploom": row}, "sort": [number]}
 
 
 @pytest.mark.parametrize(
@@ -443,12 +441,12 @@ def a_native_index(location: str) -> Raw:
     return document("SkippingIndex", "i", spec)
 
 
-def refused_places(door: str, uri: str) -> list[str]:
-    found = validate(parsed([PLACES[door](uri)]))
+def refused_places(field: str, uri: str) -> list[str]:
+    found = validate(parsed([PLACES[field](uri)]))
     return [finding.path for finding in found if finding.code == "SL190"]
 
 
-@pytest.mark.parametrize("door", PLACES)
+@pytest.mark.parametrize("field", PLACES)
 @pytest.mark.parametrize(
     "uri",
     [
@@ -459,11 +457,11 @@ def refused_places(door: str, uri: str) -> list[str]:
         "abfss://c@elsewhere.example/", "wasbs://c@a.core.windows.net.example/", "abfs://c@b/",
     ],
 )  # fmt: skip
-def test_no_uri_of_files_leads_where_none_may(door: str, uri: str) -> None:
-    assert len(refused_places(door, uri)) == 1
+def test_uris_of_files_to_forbidden_hosts_are_refused(field: str, uri: str) -> None:
+    assert len(refused_places(field, uri)) == 1
 
 
-@pytest.mark.parametrize("door", PLACES)
+@pytest.mark.parametrize("field", PLACES)
 @pytest.mark.parametrize(
     "uri",
     [
@@ -472,8 +470,8 @@ def test_no_uri_of_files_leads_where_none_may(door: str, uri: str) -> None:
         "hdfs://[fd12::7]:8020/", "viewfs://cluster/",
     ],
 )  # fmt: skip
-def test_places_of_files_stay_legal(door: str, uri: str) -> None:
-    assert refused_places(door, uri) == []
+def test_places_of_files_stay_legal(field: str, uri: str) -> None:
+    assert refused_places(field, uri) == []
 
 
 def test_an_administrator_names_other_hosts_of_azure() -> None:

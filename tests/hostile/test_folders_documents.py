@@ -143,7 +143,7 @@ def test_json_beyond_its_bounds_is_refused(document: bytes, found: str) -> None:
     assert found in str(caught.value)
 
 
-def test_marker_of_a_newer_format_says_which_is_known(store: ObjectStore) -> None:
+def test_marker_of_a_newer_format_is_an_error_with_the_known_format(store: ObjectStore) -> None:
     store.put(layout.MARKER, b'{"format": 2}')
     with pytest.raises(FormatTooNew, match="newer"):
         open_folder(store)
@@ -254,7 +254,7 @@ def test_type_that_is_no_name_is_refused(smuggled: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "metadata"),
+    ("type_name", "metadata"),
     [
         ("foo", {}), ("geometry(SRID:4326)", {}), ("long", {"__COLLATIONS": {"a": "icu.UNICODE"}}),
         ("varchar(x)", {}),
@@ -264,15 +264,15 @@ def test_type_that_is_no_name_is_refused(smuggled: str) -> None:
     ],
 )  # fmt: skip
 def test_type_that_pyspark_refuses_is_one_error_of_ours(
-    told: str, metadata: dict[str, object]
+    type_name: str, metadata: dict[str, object]
 ) -> None:
-    field = {"name": "a", "type": told, "nullable": True, "metadata": metadata}
+    field = {"name": "a", "type": type_name, "nullable": True, "metadata": metadata}
     with pytest.raises(SourceSchemaInvalid, match="not a schema"):
         struct_from(json.dumps({"type": "struct", "fields": [field]}))
 
 
 def test_half_of_a_surrogate_pair_is_no_name_and_a_pair_is(folder: Folder) -> None:
-    half, pair = (SCHEMA.replace('"a"', f'"a{told}"') for told in ("\\ud83d", "\\ud83d\\ude00"))
+    half, pair = (SCHEMA.replace('"a"', f'"a{suffix}"') for suffix in ("\\ud83d", "\\ud83d\\ude00"))
     key = store_schema(folder.store, half)
     with pytest.raises(ManifestCorrupt, match="damaged"):
         read_schema(folder.store, key)
@@ -327,7 +327,7 @@ def test_footer_whose_paths_take_far_more_than_it_has_is_not_parsed(store: Objec
     assert read_footer(store, info) is None
 
 
-def test_footer_tells_rows_and_schema(store: ObjectStore) -> None:
+def test_footer_has_rows_and_schema(store: ObjectStore) -> None:
     store.put("x", parquet(rows=5))
     info = store.head("x")
     assert info is not None
@@ -427,7 +427,7 @@ def test_files_of_a_partition_are_gone_through_once(
     assert len(looks) == 1
 
 
-def test_commit_of_a_table_must_be_what_its_name_says(store: ObjectStore) -> None:
+def test_commit_of_a_table_without_the_hash_of_its_name_is_damaged(store: ObjectStore) -> None:
     name = "a" * 64
     store.put(layout.commit_key(name), b'{"format": 1}')
     with pytest.raises(ManifestCorrupt, match="damaged"):
@@ -437,10 +437,10 @@ def test_commit_of_a_table_must_be_what_its_name_says(store: ObjectStore) -> Non
 
 
 def test_error_shows_escape_sequences_and_line_feeds_of_names() -> None:
-    told = str(StorageError(f"reading {visible(ESCAPES)} failed", found=ESCAPES))
-    assert "\x1b" not in told
-    assert "\\x1b]0;owned" in told
-    assert "\u202e" not in told
+    text = str(StorageError(f"reading {visible(ESCAPES)} failed", found=ESCAPES))
+    assert "\x1b" not in text
+    assert "\\x1b]0;owned" in text
+    assert "\u202e" not in text
     assert "\n" not in visible(ESCAPES)
 
 
@@ -452,10 +452,10 @@ def test_console_prints_no_escape_sequence_of_others(monkeypatch: pytest.MonkeyP
     console.result_console().print(table)
     console.result_console().print(ESCAPES, "[/no markup]")
     console.print_json({"name": ESCAPES + "\udcff"})
-    told = stream.getvalue()
-    assert not {"\x1b", "\x07", "\x9b", "\u202e", "\udcff"} & set(told)
-    assert "[link=http://x]" in told
-    assert "[/no markup]" in told
+    printed = stream.getvalue()
+    assert not {"\x1b", "\x07", "\x9b", "\u202e", "\udcff"} & set(printed)
+    assert "[link=http://x]" in printed
+    assert "[/no markup]" in printed
 
 
 def test_escaped_json_is_the_same_document() -> None:

@@ -1,4 +1,4 @@
-"""No operation on a local folder follows a link below its root, whoever swaps it in meanwhile."""
+"""No operation on a local folder follows a link below its root, not even one made meanwhile."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_run_lets_nobody_write_where_staging_is_a_link(
         publish(folder, a_run(), a_target(), write, agrees)  # type: ignore[arg-type]
 
 
-def test_check_tells_a_link_in_place_of_a_published_file(
+def test_check_reports_a_link_in_place_of_a_published_file(
     store: LocalObjectStore, elsewhere: Path, tmp_path: Path
 ) -> None:
     folder = a_folder(store)

@@ -1,7 +1,7 @@
-"""Hundreds of hostile output folders, and every command and reader at each.
+"""Every command and reader on hundreds of hostile output folders.
 
-A good folder is changed in one place as an enemy would: bytes, lengths, values, names, links,
-pipes, devices, entries that name what is foreign. Nothing outside changes, nothing is sent, memory
+A good folder is changed in one place, as an attacker would: bytes, lengths, values, names, links,
+pipes, devices, entries that name foreign files. Nothing outside changes, nothing is sent, memory
 and time are bounded, and every end is success or one clear error. `make prove` tries thousands.
 """
 
@@ -33,11 +33,11 @@ from snaploom.storage.stores import open_store
 
 FOLDERS = 5000 if IS_WHOLE else 250
 DEADLINE = 2 * 3600 if IS_WHOLE else 600
-"""Seconds for all of them on a busy machine: they take 40 quiet ones."""
+"""Seconds for all of them on a busy machine; they take 40 on an idle one."""
 
 
 class Listener:
-    """Counts whoever connects to a loopback port."""
+    """Counts connections to a loopback port."""
 
     def __init__(self) -> None:
         self.connections = 0
@@ -90,7 +90,7 @@ def contents(folder: Path) -> dict[str, tuple[float, bytes]]:
     }
 
 
-def test_no_hostile_folder_breaks_a_door_or_reaches_what_is_outside(
+def test_no_hostile_folder_breaks_an_operation_or_reaches_outside(
     tmp_path: Path, canaries: Path, listener: Listener
 ) -> None:
     before = contents(canaries)
@@ -108,12 +108,12 @@ def test_no_hostile_folder_breaks_a_door_or_reaches_what_is_outside(
     assert listener.connections == 0
 
 
-def test_doors_open_at_a_good_folder(tmp_path: Path) -> None:
+def test_operations_work_on_a_good_folder(tmp_path: Path) -> None:
     good_folder(tmp_path / "out")
     place = Place(tmp_path / "out", declarations(tmp_path, tmp_path / "out"))
     for name in (*LOOKING, "run", "retention", "gc", "delete"):
-        door = LOOKING.get(name) or CHANGING[name]
-        enter(door, place)
+        operation = LOOKING.get(name) or CHANGING[name]
+        enter(operation, place)
     assert not (tmp_path / "out/snaploom.json").exists()
 
 

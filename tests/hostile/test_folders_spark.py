@@ -44,7 +44,7 @@ def canaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def live_file(folder: Path) -> Path:
-    """A file that the newest manifest says is published."""
+    """A published file, by the newest manifest."""
     store = open_store(str(folder), create=False)
     return folder / open_folder(store).read().snapshots[0].files[0].path
 
@@ -72,8 +72,8 @@ def test_link_in_place_of_a_published_file_is_not_read(
     linked(folder, canaries)
     with pytest.raises(NotAPlainFile, match="is a link"):
         reader.read(spark, str(folder))
-    told = checked(folder)
-    assert (told.code, "link" in told.out) == (1, True)
+    result = checked(folder)
+    assert (result.code, "link" in result.out) == (1, True)
 
 
 def test_link_in_place_of_a_partition_is_not_read(
@@ -142,5 +142,5 @@ def test_damaged_data_are_a_fault_and_no_internal_error(spark: SparkSession, fol
     content = bytearray(path.read_bytes())
     content[20:60] = b"\xff" * 40
     path.write_bytes(content)
-    told = checked(folder)
-    assert (told.code, "internal error" in told.err) == (1, False)
+    result = checked(folder)
+    assert (result.code, "internal error" in result.err) == (1, False)

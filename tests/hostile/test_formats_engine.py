@@ -213,7 +213,7 @@ def spark_object(spark: SparkSession, name: str):  # type: ignore[no-untyped-def
 
 @pytest.fixture
 def hostile_footer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a file whose footer names a class; its module says when it is imported."""
+    """A folder with a file whose footer names a class, in a module that records its import."""
     monkeypatch.syspath_prepend(str(tmp_path))
     folder = tmp_path / "files"
     folder.mkdir()

@@ -48,9 +48,9 @@ def test_laptop_warns_without_showing_it(
     (tmp_path / "model.yaml").write_text(yaml.safe_dump_all(raws))
     for form in ("text", "json"):
         run_command(["validate", str(tmp_path / "model.yaml"), "-o", form])
-        told = capsys.readouterr()
-        assert "SL138" in told.out + told.err
-        assert CANARY not in told.out + told.err
+        printed = capsys.readouterr()
+        assert "SL138" in printed.out + printed.err
+        assert CANARY not in printed.out + printed.err
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -76,7 +76,7 @@ def test_differences_hide_it(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     files = ["-f", str(tmp_path / "after.yaml"), "--against", str(tmp_path / "before.yaml")]
     allowed = ["--allow", "options=parquet.password"]
     assert run_command(["diff", "wide", *files, *allowed]) == 1
-    told = capsys.readouterr()
-    assert "(hidden)" in told.out
-    assert CANARY not in told.out + told.err
-    assert "old-s3cret" not in told.out + told.err
+    printed = capsys.readouterr()
+    assert "(hidden)" in printed.out
+    assert CANARY not in printed.out + printed.err
+    assert "old-s3cret" not in printed.out + printed.err

@@ -120,7 +120,7 @@ def with_column(number: int, value: Value) -> Callable[[Value], None]:
 
 
 def short_place(footer: Value) -> None:
-    """Tell the place of a dictionary as a number of 32 bits, which Arrow ignores."""
+    """Store the offset of a dictionary as a number of 32 bits, which Arrow ignores."""
     footer.get(4).members[0].get(1).members[0].get(3).put(11, whole(4, INT32))
 
 
@@ -186,7 +186,7 @@ def test_a_file_of_too_many_row_groups_is_refused(monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_encrypted_column_without_a_key_does_not_end_the_process() -> None:
-    # pyarrow aborts when it is asked for what the footer says of such a column.
+    # pyarrow aborts when it is asked for the footer's statistics of such a column.
     seen = Path(__file__).parents[2] / "sparkjobs/src/snaploom/skipping/formats"
     for file in ("boundedparquet.py", "sidecar.py", "xskipper/reading.py"):
         assert ".row_group(" not in (seen / file).read_text()

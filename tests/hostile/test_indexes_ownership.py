@@ -96,7 +96,7 @@ def test_a_state_of_another_target_is_damaged(client: OpenSearchClient) -> None:
         OpenSearchIndexStore(client, key=KEY).read()
 
 
-# Directories that others read, which lie where the name of a table says.
+# Directories that others read, at the place that the name of a table gives.
 
 
 def forged(definition: SkippingDefinition) -> SkippingDefinition:

@@ -87,9 +87,9 @@ def test_declarations_are_refused_until_an_entry_is_allowed(
 ) -> None:
     file, (_, _, _, entry, code) = written(tmp_path, case), CASES[case]
     assert run(command, file) == 2
-    told = capsys.readouterr().err
-    assert f"error {code}" in told
-    assert f"--allow {entry}" in " ".join(told.split())
+    printed = capsys.readouterr().err
+    assert f"error {code}" in printed
+    assert f"--allow {entry}" in " ".join(printed.split())
     assert run(command, file, "--allow", entry) == 0
     assert run(command, file, "--allow", "images=x") == 2
 
@@ -110,9 +110,9 @@ def test_allowance_that_is_none_is_one_clear_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
     assert run("validate FILE", written(tmp_path, "jars"), "--allow", text) == 2
-    told = capsys.readouterr().err
-    assert "error SL191" in told
-    assert "Traceback" not in told
+    printed = capsys.readouterr().err
+    assert "error SL191" in printed
+    assert "Traceback" not in printed
 
 
 @pytest.mark.parametrize("command", DECLARED)

@@ -1,4 +1,4 @@
-"""What a tenant makes the operator write is bounded, however much there would be to say."""
+"""What the operator writes for one tenant is bounded, whatever the tenant declares."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WIDE = "OutputDataset/wide"
 LONGEST_LINE = 64 * 1024
 """Characters of a log line."""
 MOST_PASSES = 60
-"""Passes in which one resource settles, whatever it says."""
+"""Passes in which one resource settles, whatever its status has."""
 
 
 def many_conf() -> Raw:
@@ -162,7 +162,7 @@ async def test_words_of_a_forged_report_are_no_reason_of_an_event(word: str) -> 
 
 
 PLACES = {"namespace", "name"}
-"""Labels that say whose a figure is: alerts need them."""
+"""Labels that identify the resource of a figure: alerts need them."""
 
 
 def test_metrics_have_no_label_that_holds_data() -> None:

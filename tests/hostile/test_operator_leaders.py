@@ -63,8 +63,8 @@ class PausedCluster(FaultyCluster):
         return await super().patch(resource, namespace, name, patch, subresource=subresource)
 
 
-def told(stored: Raw) -> Raw:
-    """What a status says, without when conditions changed."""
+def status_of(stored: Raw) -> Raw:
+    """The status, without the times at which conditions changed."""
     status: Raw = stored[STATUS]
     return status
 
@@ -108,7 +108,7 @@ class PausedLeader:
         self._working = working
 
     async def wake(self) -> None:
-        """Go on where it stood, and look at everything once more, with what it knew."""
+        """Continue with the state that it had, and observe everything once more."""
         self._cluster.woken.set()
         await self._working
         self.harness.operator.queue.add_all(self.harness.operator.store.refs())
@@ -129,7 +129,7 @@ async def test_a_leader_that_wakes_after_the_run_starts_no_second_one(
     left = [each["metadata"]["uid"] for each in await leader.all(SPARK_APPLICATIONS)]
     assert left == applications
     assert len(left) == 1
-    assert told(await leader.get(WIDE)) == told(ended)
+    assert status_of(await leader.get(WIDE)) == status_of(ended)
 
 
 @each_place
@@ -175,4 +175,4 @@ async def test_an_application_that_comes_after_its_run_was_deleted_is_deleted_ag
     await former.wake()
     await leader.settle()
     assert await leader.all(SPARK_APPLICATIONS) == []
-    assert told(await leader.get(WIDE)) == told(ended)
+    assert status_of(await leader.get(WIDE)) == status_of(ended)

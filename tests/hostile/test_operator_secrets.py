@@ -1,7 +1,7 @@
-"""A marker in every field that may hold a credential: it is in nothing that the operator says.
+"""A marker in every field that may hold a credential: it is in no output of the operator.
 
-What jobs say is tried elsewhere; this is status, events, logs, plans, applications and metrics of
-the operator, and the answers of its webhook.
+That is status, events, logs, plans, applications and metrics of the operator, and the answers of
+its webhook. Other tests cover the output of jobs.
 """
 
 from __future__ import annotations
@@ -71,14 +71,14 @@ FIELDS = {
 }
 
 
-def everything_said(harness: FakeHarness, stored: list[Raw], caplog: object) -> str:
+def all_output(harness: FakeHarness, stored: list[Raw], caplog: object) -> str:
     notes = [note.message for _, note in harness.notes.found]
     metrics = generate_latest(harness.operator.metrics.registry).decode()
     return json.dumps([stored, notes, metrics, str(caplog)])
 
 
 @pytest.mark.parametrize("field", FIELDS)
-async def test_no_field_with_a_secret_is_said_again(
+async def test_no_field_with_a_secret_is_repeated(
     field: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -93,14 +93,14 @@ async def test_no_field_with_a_secret_is_said_again(
     statuses = [
         stored.get("status", {}) for kind in OURS.values() for stored in await harness.all(kind)
     ]
-    said = everything_said(harness, [*children, *statuses], caplog.text)
-    assert MARKER not in said
+    output = all_output(harness, [*children, *statuses], caplog.text)
+    assert MARKER not in output
     stored = await harness.get("{1}/{0}".format(*name))
     assert condition(stored, "Stalled")["status"] == "True"
 
 
 @pytest.mark.parametrize("field", FIELDS)
-async def test_the_webhook_refuses_without_saying_it_again(
+async def test_the_webhook_refuses_without_repeating_it(
     field: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -117,9 +117,9 @@ async def test_a_failing_run_of_a_database_has_references_to_secrets_only() -> N
     secret: Raw = {"name": "shop-db", "userKey": "user", "passwordKey": "password"}
     source = database(credentials={"fromSecret": secret})
     *_, wide = model()
-    alone = spoilt(wide, "spec.dataModel.otherDataSources", [])
-    alone = spoilt(alone, "spec.dataModel.dataRelationships", [])
-    once = spoilt(alone, "spec.run", {"retry": {"limit": 0}})
+    single = spoilt(wide, "spec.dataModel.otherDataSources", [])
+    single = spoilt(single, "spec.dataModel.dataRelationships", [])
+    once = spoilt(single, "spec.run", {"retry": {"limit": 0}})
     await harness.apply(source, once)
     await harness.wait_for(
         "OutputDataset/wide", lambda raw: bool(raw.get("status", {}).get("lastRun"))

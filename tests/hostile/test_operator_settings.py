@@ -35,9 +35,9 @@ def test_every_list_is_known() -> None:
 def test_lists_are_shown_with_what_was_added(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = yaml.safe_load(shown(tmp_path, capsys))["allow"]
-    assert told["formats"]["added"] == ["xml"]
-    assert told["sparkConf"] == {
+    allowed = yaml.safe_load(shown(tmp_path, capsys))["allow"]
+    assert allowed["formats"]["added"] == ["xml"]
+    assert allowed["sparkConf"] == {
         "builtIn": len(BUILT_IN_LISTS["sparkConf"]),
         "added": ["spark.plugins"],
     }
@@ -46,8 +46,8 @@ def test_lists_are_shown_with_what_was_added(
 def test_entries_of_a_list_are_named_on_demand(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = yaml.safe_load(shown(tmp_path, capsys, entries=True))["allow"]
-    assert "spark.task.cpus" in told["sparkConf"]["builtIn"]
+    allowed = yaml.safe_load(shown(tmp_path, capsys, entries=True))["allow"]
+    assert "spark.task.cpus" in allowed["sparkConf"]["builtIn"]
 
 
 def test_no_secret_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

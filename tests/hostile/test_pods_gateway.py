@@ -31,8 +31,8 @@ WAYS: dict[str, Sequence[str]] = {
 
 
 @pytest.fixture(scope="module", params=WAYS)
-def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """What a driver told of itself, and all that it printed."""
+def driver(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What a driver reported of its gateway, and all that it printed."""
     report = tmp_path_factory.mktemp("gateway") / "report.json"
     command = [*WAYS[request.param], PROGRAM, str(report)]
     environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SNAPLOOM_DEBUG": "1"}
@@ -43,17 +43,17 @@ def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return json.loads(report.read_text()) | {"printed": done.stdout + done.stderr}
 
 
-def test_a_stranger_without_the_token_learns_nothing(told: Any) -> None:
-    assert told["version"] not in told["answer"]
-    assert not told["answer"].startswith("!y")
+def test_a_client_without_the_token_learns_nothing(driver: Any) -> None:
+    assert driver["version"] not in driver["answer"]
+    assert not driver["answer"].startswith("!y")
 
 
-def test_the_token_is_in_no_argument_setting_or_log(told: Any) -> None:
-    assert len(told["token"]) >= 32
-    assert (told["isInArguments"], told["isInSettings"]) == (False, False)
-    assert told["token"] not in told["printed"]
+def test_the_token_is_in_no_argument_setting_or_log(driver: Any) -> None:
+    assert len(driver["token"]) >= 32
+    assert (driver["isInArguments"], driver["isInSettings"]) == (False, False)
+    assert driver["token"] not in driver["printed"]
 
 
-def test_a_driver_on_a_laptop_listens_at_its_own_machine_only(told: Any) -> None:
-    assert told["listening"]
-    assert set(told["listening"]) <= LOOPBACK
+def test_a_driver_on_a_laptop_listens_at_its_own_machine_only(driver: Any) -> None:
+    assert driver["listening"]
+    assert set(driver["listening"]) <= LOOPBACK

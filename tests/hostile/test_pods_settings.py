@@ -1,4 +1,4 @@
-"""What `run.spark` may say: settings of Spark, pods and images, by lists."""
+"""What `run.spark` may contain: settings of Spark, pods and images, by lists."""
 
 from __future__ import annotations
 

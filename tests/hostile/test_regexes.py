@@ -96,7 +96,7 @@ def test_message_of_a_pattern_is_short_however_long_its_classes_are():
 
 
 @pytest.mark.parametrize(
-    ("pattern", "told"),
+    ("pattern", "message"),
     [
         ("a(?=b)", "a lookahead, which a linear engine cannot do, at character 2: use"),
         ("a(?!b)", "a negative lookahead"),
@@ -120,13 +120,13 @@ def test_message_of_a_pattern_is_short_however_long_its_classes_are():
         ("a\\", "without a character after it"),
     ],
 )  # fmt: skip
-def test_pattern_that_cannot_be_used_is_named_with_what_to_write(pattern, told):
+def test_pattern_that_cannot_be_used_is_named_with_what_to_write(pattern, message):
     [finding] = findings_of([pattern])
     assert (finding.code, finding.path) == (
         "SL131",
         "spec.fieldSelectors[0].coordinateIncludeRegex",
     )
-    assert told in f"{finding.message}: {finding.hint}"
+    assert message in f"{finding.message}: {finding.hint}"
 
 
 def findings_of(patterns):
@@ -182,7 +182,7 @@ def test_glob_of_a_source_against_a_folder_is_polynomial():
         assert not _is_below(["*a" * 500 + "b", "*"], ["a" * 1000])
 
 
-def test_time_grows_with_the_text_alone():
+def test_time_is_linear_in_the_length_of_the_text():
     def work(length):
         found = regex("(a+)+$")
         begin = time.process_time()

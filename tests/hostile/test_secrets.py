@@ -147,7 +147,7 @@ EXPECTED = {
 
 def reports_in(printed: str) -> dict[str, dict[str, str]]:
     lines = [line for line in printed.splitlines() if line.startswith('{"')]
-    return {told["output"]: told for told in map(json.loads, lines)}
+    return {report["output"]: report for report in map(json.loads, lines)}
 
 
 def refuse_other_failures(room: Room, reports: dict[str, dict[str, str]]) -> None:
@@ -156,7 +156,7 @@ def refuse_other_failures(room: Room, reports: dict[str, dict[str, str]]) -> Non
         database, _, way = name.partition("-")
         if way in EXPECTED and database != "duckdb":
             assert reports[name]["reason"] == EXPECTED[way], reports[name]
-    sound = {name for name, told in reports.items() if told["phase"] == "SUCCEEDED"}
+    sound = {name for name, report in reports.items() if report["phase"] == "SUCCEEDED"}
     assert sound == {"postgres-sound", "mariadb-sound", "h2-sound", "files-missing"}
 
 
@@ -164,7 +164,7 @@ def test_nothing_that_a_submitted_job_leaves_behind_shows_a_credential(room: Roo
     command = (*SPARK_SUBMIT, submit.__file__, "--config", str(room.sources.place / "model.yaml"))
     printed = room.start("submitted", *command)
     refuse_other_failures(room, reports_in(printed))
-    assert "401 refused: Basic ***" in printed  # what a server says, without what it was sent
+    assert "401 refused: Basic ***" in printed  # the server's answer, without what it was sent
     assert {asked.split()[0] for asked in room.asked} == {"Basic", "Bearer"}
     events = [path.read_bytes() for path in room.place.rglob("submitted/events/*/events_*")]
     assert b"JDBCRelation" in b"".join(events)

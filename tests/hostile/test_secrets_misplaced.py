@@ -96,9 +96,9 @@ def test_validate_does_not_repeat_a_misplaced_secret(
     path = tmp_path / "model.yaml"
     path.write_text(yaml.safe_dump_all(CASES[name]), "utf-8")
     run_command(["validate", "-f", str(path), "-o", form])
-    told = capsys.readouterr()
-    assert "SL1" in told.out + told.err
-    assert not is_shown_in(told.out + told.err)
+    printed = capsys.readouterr()
+    assert "SL1" in printed.out + printed.err
+    assert not is_shown_in(printed.out + printed.err)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -111,9 +111,9 @@ def test_plans_and_drawings_do_not_repeat_a_misplaced_secret(
     path = tmp_path / "model.yaml"
     path.write_text(yaml.safe_dump_all(CASES[name]), "utf-8")
     run_command([*command, "wide", "-f", str(path)])
-    told = capsys.readouterr()
-    assert told.out + told.err
-    assert not is_shown_in(told.out + told.err)
+    printed = capsys.readouterr()
+    assert printed.out + printed.err
+    assert not is_shown_in(printed.out + printed.err)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_submitted_run_holds_references_to_secrets_only(
     assert not is_shown_in(manifest)
 
 
-def test_job_says_no_secret(capsys: pytest.CaptureFixture[str]) -> None:
+def test_job_prints_no_secret(capsys: pytest.CaptureFixture[str]) -> None:
     remember_secret(SECRET)
     for is_json in (False, True):
         JobLog(is_json).write(f"warning: {SECRET}")

@@ -149,7 +149,7 @@ def test_a_gate_without_its_lists_is_found_out(
         "'${spark.canary}'",
     ],
 )
-def test_the_oracle_sees_what_spark_alone_lets_through(
+def test_the_oracle_finds_what_spark_without_the_gate_accepts(
     spark: SparkSession, room: DataFrame, text: str
 ) -> None:
     assert beyond(room.selectExpr(text)) != []

@@ -1,6 +1,6 @@
-"""What hostile SQL meets in a job: what comes through the scan is judged by Spark's own trees.
+"""Hostile SQL in a job: texts that pass the scan are judged by Spark's own trees.
 
-The first tests show that Spark alone does what is refused here: so the refusals mean something.
+The first tests show that Spark without the gate does what is refused here.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ SOURCES = Path(snaploom.__file__).parent
 
 
 @pytest.fixture(scope="module")
-def doors(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SqlEntries:
-    return sql_entries(spark, tmp_path_factory.mktemp("doors"))
+def entry_points(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SqlDoors:
+    return sql_doors(spark, tmp_path_factory.mktemp("entry_points"))
 
 
 @dataclass
@@ -85,7 +85,7 @@ def listener() -> Iterator[Listener]:
 
 
 def computed(spark: SparkSession, text: str) -> object:
-    """What Spark makes of a text without the gate."""
+    """The value that Spark computes for a text without the gate."""
     row = spark.range(1).select(sf.expr(text)).first()
     assert row is not None
     return row[0]
@@ -99,11 +99,13 @@ def computed(spark: SparkSession, text: str) -> object:
         "transform(array(1), x -> java_method('java.lang.System', 'getenv', 'HOME'))[0]",
     ],
 )
-def test_spark_alone_calls_java_for_an_expression(spark: SparkSession, text: str) -> None:
+def test_spark_without_the_gate_calls_java_for_an_expression(
+    spark: SparkSession, text: str
+) -> None:
     assert computed(spark, text) == os.environ["HOME"]
 
 
-def test_spark_alone_replaces_variables_of_the_environment_even_in_quotes(
+def test_spark_without_the_gate_replaces_variables_even_in_quotes(
     spark: SparkSession,
 ) -> None:
     spark.conf.set("spark.sql.variable.substitute", "true")  # as Spark has it
@@ -123,7 +125,7 @@ def test_spark_alone_replaces_variables_of_the_environment_even_in_quotes(
         f"xpath_boolean('{DOCTYPE}', 'a')",
     ],
 )
-def test_spark_alone_fetches_what_an_expression_names(
+def test_spark_without_the_gate_fetches_what_an_expression_names(
     spark: SparkSession, listener: Listener, text: str
 ) -> None:
     with suppress(PySparkException, Py4JError):  # nothing is found there
@@ -209,34 +211,42 @@ CRASHES = {
 }
 
 
-@pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
+@pytest.mark.parametrize("entry_point", [*EXPRESSIONS, *QUERIES])
 @pytest.mark.parametrize("attacks", [JAVA, COMMENTS], ids=["java", "comments"])
-def test_no_door_leads_to_java(doors: SqlEntries, door: str, attacks: dict[str, str]) -> None:
-    passed = [name for name, text in attacks.items() if through(doors, door, text) is None]
+def test_no_entry_point_calls_java(
+    entry_points: SqlDoors, entry_point: str, attacks: dict[str, str]
+) -> None:
+    passed = [
+        name for name, text in attacks.items() if through(entry_points, entry_point, text) is None
+    ]
     assert passed == []
 
 
-@pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
-def test_no_door_leads_to_a_file_or_to_the_network(
-    doors: SqlEntries, listener: Listener, door: str
+@pytest.mark.parametrize("entry_point", [*EXPRESSIONS, *QUERIES])
+def test_no_entry_point_reads_a_file_or_the_network(
+    entry_points: SqlDoors, listener: Listener, entry_point: str
 ) -> None:
     attacks = {name: text.format(url=listener.url) for name, text in REACH.items()}
-    passed = [name for name, text in attacks.items() if through(doors, door, text) is None]
+    passed = [
+        name for name, text in attacks.items() if through(entry_points, entry_point, text) is None
+    ]
     assert (passed, listener.asked) == ([], [])
 
 
-@pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
-def test_no_door_takes_options_that_are_not_on_the_list(
-    doors: SqlEntries, listener: Listener, door: str
+@pytest.mark.parametrize("entry_point", [*EXPRESSIONS, *QUERIES])
+def test_no_entry_point_accepts_options_that_are_not_listed(
+    entry_points: SqlDoors, listener: Listener, entry_point: str
 ) -> None:
     attacks = {name: text.format(url=listener.url) for name, text in OPTIONS.items()}
-    passed = [name for name, text in attacks.items() if through(doors, door, text) is None]
+    passed = [
+        name for name, text in attacks.items() if through(entry_points, entry_point, text) is None
+    ]
     assert (passed, listener.asked) == ([], [])
 
 
-@pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
-def test_no_door_imports_the_module_of_a_type(
-    doors: SqlEntries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, door: str
+@pytest.mark.parametrize("entry_point", [*EXPRESSIONS, *QUERIES])
+def test_no_entry_point_imports_the_module_of_a_type(
+    entry_points: SqlDoors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry_point: str
 ) -> None:
     """PySpark imports the module of a user-defined type, and older ones unpickle its class."""
     (tmp_path / "canary_of_a_type.py").write_text("")
@@ -249,26 +259,32 @@ def test_no_door_imports_the_module_of_a_type(
         "put together": f"from_json('{{}}', concat('{foreign[:9]}', '{foreign[9:]}'))",
         "of a variant": f"variant_get(parse_json('1'), '$', '{UDT.format(module='m')}')",
     }
-    passed = [name for name, text in attacks.items() if through(doors, door, text) is None]
+    passed = [
+        name for name, text in attacks.items() if through(entry_points, entry_point, text) is None
+    ]
     assert (passed, "canary_of_a_type" in sys.modules) == ([], False)
 
 
-@pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
-def test_types_of_spark_s_own_pass_as_text(doors: SqlEntries, door: str) -> None:
+@pytest.mark.parametrize("entry_point", [*EXPRESSIONS, *QUERIES])
+def test_types_of_spark_s_own_pass_as_text(entry_points: SqlDoors, entry_point: str) -> None:
     field = '{"name":"a","type":"integer","nullable":true,"metadata":{}}'
     types = (
         "'a INT'", "'array<struct<`{a}`: int>>'", "schema_of_json('[{\"a\": 1}]')",
         f"""'{{"type":"struct","fields":[{field}]}}'""",
     )  # fmt: skip
     texts = [f"concat(value, to_json(from_json('[]', {one})))" for one in types]
-    assert [str(through(doors, door, text)) for text in texts] == ["None"] * len(texts)
+    assert [str(through(entry_points, entry_point, text)) for text in texts] == ["None"] * len(
+        texts
+    )
 
 
-def test_an_expression_reads_no_other_column_by_a_lambda(doors: SqlEntries) -> None:
+def test_an_expression_reads_no_other_column_by_a_lambda(entry_points: SqlDoors) -> None:
     with pytest.raises(SourceSchemaInvalid, match="only value may be read here"):
-        doors.transformer("transform(array(1), x -> transform(array(2), y -> x + y + id))[0]")
+        entry_points.transformer(
+            "transform(array(1), x -> transform(array(2), y -> x + y + id))[0]"
+        )
     inner = "transform(array('b'), x -> transform(array('c'), y -> concat(value, x, Y))[0])[0]"
-    assert doors.transformer(inner) == ["abc"]
+    assert entry_points.transformer(inner) == ["abc"]
 
 
 def test_a_short_text_that_spark_makes_a_large_tree_of_is_refused(spark: SparkSession) -> None:
@@ -297,46 +313,58 @@ def secret(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("secret")
-@pytest.mark.parametrize("door", [*EXPRESSIONS, "dataQuery", "snapshotQuery"])
-def test_no_door_reads_what_is_not_declared(doors: SqlEntries, door: str) -> None:
-    passed = [name for name, text in RELATIONS.items() if through(doors, door, text) is None]
+@pytest.mark.parametrize("entry_point", [*EXPRESSIONS, "dataQuery", "snapshotQuery"])
+def test_no_entry_point_reads_what_is_not_declared(
+    entry_points: SqlDoors, entry_point: str
+) -> None:
+    passed = [
+        name for name, text in RELATIONS.items() if through(entry_points, entry_point, text) is None
+    ]
     assert passed == []
 
 
 @pytest.mark.usefixtures("secret")
-def test_a_statement_of_a_person_reads_tables_and_nothing_else(doors: SqlEntries) -> None:
+def test_a_statement_of_a_person_reads_tables_and_nothing_else(entry_points: SqlDoors) -> None:
     commands = ("drop table src", "create table t as select 1", "set a = 1", "add jar '/x.jar'")
-    assert through(doors, "statement", RELATIONS["a table"]) is None
-    assert [text for text in commands if refusal(doors.statement, text) is None] == []
-    assert through(doors, "statement", RELATIONS["a variable"]) is not None
+    assert through(entry_points, "statement", RELATIONS["a table"]) is None
+    assert [text for text in commands if refusal(entry_points.statement, text) is None] == []
+    assert through(entry_points, "statement", RELATIONS["a variable"]) is not None
 
 
-@pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
-def test_no_door_replaces_variables(spark: SparkSession, doors: SqlEntries, door: str) -> None:
+@pytest.mark.parametrize("entry_point", [*EXPRESSIONS, *QUERIES])
+def test_no_entry_point_replaces_variables(
+    spark: SparkSession, entry_points: SqlDoors, entry_point: str
+) -> None:
     spark.conf.set("spark.sql.variable.substitute", "true")
     try:
-        passed = [name for name, text in VARIABLES.items() if through(doors, door, text) is None]
+        passed = [
+            name
+            for name, text in VARIABLES.items()
+            if through(entry_points, entry_point, text) is None
+        ]
     finally:
         spark.conf.set("spark.sql.variable.substitute", "false")
     assert passed == []
 
 
-@pytest.mark.parametrize("door", EXPRESSIONS)
-def test_no_expression_makes_rows(doors: SqlEntries, door: str) -> None:
-    passed = [n for n, text in TABLE_FUNCTIONS.items() if through(doors, door, text) is None]
+@pytest.mark.parametrize("entry_point", EXPRESSIONS)
+def test_no_expression_makes_rows(entry_points: SqlDoors, entry_point: str) -> None:
+    passed = [
+        n for n, text in TABLE_FUNCTIONS.items() if through(entry_points, entry_point, text) is None
+    ]
     assert passed == []
 
 
-@pytest.mark.parametrize("door", QUERIES)
+@pytest.mark.parametrize("entry_point", QUERIES)
 @pytest.mark.parametrize(
     "table",
     ["range(3)", "sql_keywords()", "collations()", "python_worker_logs()", "read_files('/etc')",
      "reflect('a', 'b')", "src lateral view reflect('a', 'b') t as y", "nosuch(table(src))"],
 )  # fmt: skip
 def test_no_query_reads_a_table_function_that_is_not_on_the_list(
-    doors: SqlEntries, door: str, table: str
+    entry_points: SqlDoors, entry_point: str, table: str
 ) -> None:
-    assert refusal(doors.of_queries[door], f"select * from {table}") is not None
+    assert refusal(entry_points.of_queries[entry_point], f"select * from {table}") is not None
 
 
 @pytest.fixture
@@ -350,24 +378,26 @@ def functions_of_users(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("functions_of_users")
-@pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
-def test_no_door_calls_a_function_that_somebody_made(doors: SqlEntries, door: str) -> None:
+@pytest.mark.parametrize("entry_point", [*EXPRESSIONS, *QUERIES])
+def test_no_entry_point_calls_a_function_of_a_user(
+    entry_points: SqlDoors, entry_point: str
+) -> None:
     for text in ("mine(value)", "session.mine(value)", "somebodys.mine(value)"):
-        refused = through(doors, door, text)
+        refused = through(entry_points, entry_point, text)
         assert refused is not None
         assert "mine()" in str(refused)
 
 
 @pytest.mark.usefixtures("functions_of_users")
-def test_a_name_on_the_list_means_spark_s_function_or_is_refused(doors: SqlEntries) -> None:
+def test_a_name_on_the_list_means_spark_s_function_or_is_refused(entry_points: SqlDoors) -> None:
     with suppress(SourceSchemaInvalid):
-        assert doors.data_query("select initcap(value) from src") == ["A"]
+        assert entry_points.data_query("select initcap(value) from src") == ["A"]
 
 
 def test_what_a_frame_comes_to_is_judged_whatever_its_text_was(
-    spark: SparkSession, doors: SqlEntries
+    spark: SparkSession, entry_points: SqlDoors
 ) -> None:
-    source = doors.source
+    source = entry_points.source
     made = {
         "Python": source.select(sf.udf(lambda value: value)("value")),
         "Java": source.select(sf.reflect(sf.lit("java.util.UUID"), sf.lit("randomUUID"))),
@@ -382,16 +412,16 @@ def test_what_a_frame_comes_to_is_judged_whatever_its_text_was(
 
 @pytest.mark.usefixtures("functions_of_users")
 def test_an_administrator_allows_functions_and_options_one_by_one(
-    spark: SparkSession, doors: SqlEntries
+    spark: SparkSession, entry_points: SqlDoors
 ) -> None:
     java = "reflect('java.lang.Math', 'abs', -1)"
     allow = Allowances(functions=("mine", "reflect"), options=(f"xml.{XSD}",))
     spark.conf.set(ALLOW_SETTING, allow.dump_json())
     try:
-        assert doors.join_key("mine(value)") == ["a!"]
-        assert doors.data_query(f"select {java} from src") == ["1"]
+        assert entry_points.join_key("mine(value)") == ["a!"]
+        assert entry_points.data_query(f"select {java} from src") == ["1"]
         checked_expression(spark, OPTIONS["schema by its path"], PLACE)
-        assert through(doors, "transformer", JAVA["by another name"]) is not None
+        assert through(entry_points, "transformer", JAVA["by another name"]) is not None
     finally:
         spark.conf.unset(ALLOW_SETTING)
 
@@ -413,12 +443,14 @@ def test_a_refusal_names_the_place_and_the_list(
     assert entry in str(raised.value.hint)
 
 
-@pytest.mark.parametrize("door", [*EXPRESSIONS, *QUERIES])
+@pytest.mark.parametrize("entry_point", [*EXPRESSIONS, *QUERIES])
 @pytest.mark.parametrize("attacks", [NESTING, CRASHES], ids=["nesting", "crashes"])
-def test_no_door_takes_what_breaks_a_parser(
-    doors: SqlEntries, door: str, attacks: dict[str, str]
+def test_no_entry_point_accepts_what_breaks_a_parser(
+    entry_points: SqlDoors, entry_point: str, attacks: dict[str, str]
 ) -> None:
-    passed = [name for name, text in attacks.items() if through(doors, door, text) is None]
+    passed = [
+        name for name, text in attacks.items() if through(entry_points, entry_point, text) is None
+    ]
     assert passed == []
 
 
@@ -427,7 +459,7 @@ OURS = {
     "skipping/spark/scan.py": "the hash of a path, and numbers",
 }
 """Files that give Spark a text outside the gate, and what is in it."""
-_DOORS = frozenset({"sql", "expr", "selectExpr", "parseExpression", "parsePlan"})
+_PARSERS = frozenset({"sql", "expr", "selectExpr", "parseExpression", "parsePlan"})
 _FILTERS = frozenset({"where", "filter", "agg", "having"})
 
 
@@ -441,7 +473,7 @@ def texts_for_spark(path: Path) -> list[int]:
         is_filter = node.func.attr in _FILTERS and bool(texts)
         # sqlglot's trees are written as text by `tree.sql("spark")`.
         is_writing = ast.unparse(node).endswith(".sql('spark')")
-        if is_filter or (node.func.attr in _DOORS and not is_writing):
+        if is_filter or (node.func.attr in _PARSERS and not is_writing):
             lines.append(node.lineno)
     return lines
 

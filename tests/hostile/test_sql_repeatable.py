@@ -41,27 +41,27 @@ CLOCK = {
 }  # fmt: skip
 STABLE = ("unix_timestamp('2020-01-01')", "DATE 'epoch'", "'now'", "DATE '2020-01-01'")
 BY_COMPARISON = "a = 'today'", "a < concat('n', 'ow')", "a IN ('now', '2020-01-01')"
-ROW_DOORS = tuple(door for door in SQL_FIELDS if door not in (DATABASE, "check", "index where"))
+ROW_FIELDS = tuple(field for field in DOORS if field not in (DATABASE, "check", "index where"))
 
 
-def findings(door: str, part: str) -> list[Finding]:
-    resource, path = SQL_FIELDS[door]
+def findings(field: str, part: str) -> list[Finding]:
+    resource, path = DOORS[field]
     found = validate([*parsed([resource(part)]), *parsed(list(OTHERS))])
     return [one for one in found if one.path == path and one.code in ("SL156", "SL157", "SL147")]
 
 
 @pytest.mark.parametrize("part", [*CHANCE.values(), *CLOCK.values()], ids=[*CHANCE, *CLOCK])
-@pytest.mark.parametrize("door", ROW_DOORS)
-def test_what_varies_is_refused_wherever_rows_are_made(door: str, part: str) -> None:
-    (found, *_) = findings(door, f"concat({part}, {COLUMN})")
+@pytest.mark.parametrize("field", ROW_FIELDS)
+def test_what_varies_is_refused_wherever_rows_are_made(field: str, part: str) -> None:
+    (found, *_) = findings(field, f"concat({part}, {COLUMN})")
     assert (found.code, found.is_error) == ("SL156", True)
     assert all([found.found, found.hint, found.resource])
 
 
-@pytest.mark.parametrize("door", ["check", "index where"])
-def test_a_check_and_a_choice_of_files_may_read_the_clock_and_nothing_random(door: str) -> None:
-    assert [one.code for one in findings(door, f"rand() > {COLUMN}")] == ["SL156"]
-    assert findings(door, f"{COLUMN} > CURRENT_DATE") == []
+@pytest.mark.parametrize("field", ["check", "index where"])
+def test_a_check_and_a_choice_of_files_may_read_the_clock_and_nothing_random(field: str) -> None:
+    assert [one.code for one in findings(field, f"rand() > {COLUMN}")] == ["SL156"]
+    assert findings(field, f"{COLUMN} > CURRENT_DATE") == []
 
 
 @pytest.mark.parametrize("part", STABLE)
@@ -71,9 +71,9 @@ def test_what_is_the_same_each_time_is_accepted(part: str) -> None:
 
 
 def test_columns_called_as_a_function_is_are_columns() -> None:
-    door = "complexVirtual dataQuery"
+    field = "complexVirtual dataQuery"
     for part in ("c0.current_date", "`current_date`", "user", "col AS current_date, 1"):
-        assert findings(door, part) == []
+        assert findings(field, part) == []
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_the_job_refuses_what_varies_by_itself(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
-def test_the_job_refuses_every_function_that_the_list_says_varies(spark: SparkSession) -> None:
+def test_the_job_refuses_every_function_that_the_list_marks_as_varying(spark: SparkSession) -> None:
     source = spark.createDataFrame([], "a timestamp, b string")
     names = [
         one.name
@@ -163,7 +163,7 @@ def test_the_job_judges_queries_and_names_what_to_do(spark: SparkSession) -> Non
 
 
 @pytest.mark.spark
-def test_a_user_s_function_is_judged_by_what_it_says_of_itself(spark: SparkSession) -> None:
+def test_a_user_s_function_is_judged_by_its_own_determinism(spark: SparkSession) -> None:
     source = spark.createDataFrame([], "b string")
     kept = spark.conf.get(ALLOW_SETTING, None)
     spark.udf.register("steady", lambda value: value)

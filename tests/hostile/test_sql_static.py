@@ -1,4 +1,4 @@
-"""What hostile SQL meets before Spark: the same gate in every field whose text becomes SQL."""
+"""Hostile SQL before it reaches Spark: every field whose text becomes SQL has the same gate."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ ATTACKS = {
     "too many tokens": "1" + "+1" * MOST_TOKENS,
     "too many values": f"{COLUMN} IN (" + ",".join("1" * (MOST_LITERALS + 1)) + ")",
 }
-"""Parts that no field takes, by what they try."""
+"""Texts that every field refuses, by attack."""
 LEGAL = {
     "plain comments": f"coalesce({COLUMN}, 1) /* of one\nline */ -- and another\n",
     "struct as deep as BigQuery's": "struct(" * 15 + COLUMN + ")" * 15,
@@ -64,33 +64,33 @@ LEGAL = {
 }
 
 
-def findings(door: str, part: str) -> list[Finding]:
-    resource, path = SQL_FIELDS[door]
+def findings(field: str, part: str) -> list[Finding]:
+    resource, path = DOORS[field]
     found = validate([*parsed([resource(part)]), *parsed(list(OTHERS))])
     return [finding for finding in found if finding.is_error and finding.path == path]
 
 
 @pytest.mark.parametrize(
-    ("door", "attack"),
+    ("field", "attack"),
     [
-        (door, attack)
-        for door in SQL_FIELDS
+        (field, attack)
+        for field in DOORS
         for attack in ATTACKS
-        if door != DATABASE or len(ATTACKS[attack]) < 4096  # the schema takes no longer one
+        if field != DATABASE or len(ATTACKS[attack]) < 4096  # the schema takes no longer one
     ],
 )
-def test_a_hostile_text_is_refused_in_every_field(door: str, attack: str) -> None:
-    (first, *_) = findings(door, ATTACKS[attack])
+def test_a_hostile_text_is_refused_in_every_field(field: str, attack: str) -> None:
+    (first, *_) = findings(field, ATTACKS[attack])
     assert first.code in ("SL147", "SL150", "SL151")
     assert "Traceback" not in first.message
     assert first.found
 
 
 @pytest.mark.parametrize("part", LEGAL.values(), ids=list(LEGAL))
-@pytest.mark.parametrize("door", SPARK_FIELDS)
-def test_a_legal_text_stays_legal_in_every_field(door: str, part: str) -> None:
-    wrapped = f"({part}\n) is not null" if door in ("check", "index where") else part
-    assert [finding.message for finding in findings(door, wrapped)] == []
+@pytest.mark.parametrize("field", SPARK_DOORS)
+def test_a_legal_text_stays_legal_in_every_field(field: str, part: str) -> None:
+    wrapped = f"({part}\n) is not null" if field in ("check", "index where") else part
+    assert [finding.message for finding in findings(field, wrapped)] == []
 
 
 @pytest.mark.timeout(60)
@@ -159,7 +159,9 @@ def test_what_has_no_type_for_the_parser_has_facts_all_the_same(text: str) -> No
     assert verdict.data_type == ""
 
 
-def test_whatever_the_making_of_facts_throws_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_exception_of_the_fact_extraction_is_a_finding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(facts, "_calls", lambda *_: {}["inside"])
     verdict = judge(SqlText("SELECT 1", SqlForm.QUERY))
     assert verdict == SqlFault("it is not understood (KeyError)")
@@ -214,7 +216,7 @@ def test_comments_are_spaces_in_what_runs(text: str, runs: str) -> None:
         ("a" * (MOST_CHARACTERS + 1), "it may have 65,536 characters"),
     ],
 )
-def test_the_scan_says_what_it_refuses_and_where(text: str, message: str) -> None:
+def test_the_scan_reports_what_it_refuses_and_where(text: str, message: str) -> None:
     with pytest.raises(SqlRefused, match=re.escape(message)):
         scan(text)
 

@@ -80,7 +80,9 @@ def test_bill_of_an_image_names_all_that_is_in_it(image: Path) -> None:
 @pytest.mark.parametrize(
     ("add", "path"),
     [
-        pytest.param(lambda root: write(root / "usr/bin/door", "x"), "usr/bin/door", id="program"),
+        pytest.param(
+            lambda root: write(root / "usr/bin/extra", "x"), "usr/bin/extra", id="program"
+        ),
         pytest.param(lambda root: write(root / SITE / "x.pth", "x"), f"{SITE}/x.pth", id="python"),
         pytest.param(
             lambda root: write(root / "etc/ld.so.preload", "x"), "etc/ld.so.preload", id="setting"
@@ -88,7 +90,7 @@ def test_bill_of_an_image_names_all_that_is_in_it(image: Path) -> None:
         pytest.param(
             lambda root: write(root / SITE / "__pycache__/x.cpython-311.pyc", "x"),
             f"{SITE}/__pycache__/x.cpython-311.pyc",
-            id="compiled alone",
+            id="only compiled",
         ),
         pytest.param(
             lambda root: add_jar(root / "opt/spark/jars/more/x-1.jar", "more"),
@@ -141,7 +143,7 @@ def test_two_jars_of_one_name_are_both_in_the_bill(image: Path) -> None:
     assert found.unnamed == ()
 
 
-def test_debian_packages_are_told_as_advisories_know_them(image: Path) -> None:
+def test_debian_packages_are_named_as_in_advisories(image: Path) -> None:
     (purl,) = [
         PackageURL.from_string(each["purl"])
         for each in json.loads(bill_of(image))["components"]

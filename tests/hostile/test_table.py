@@ -1,4 +1,4 @@
-"""The table of doors and attacks is complete, and what it names exists."""
+"""The tables of entry points and attacks are complete, and the tests that they name exist."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def table_of(path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
-def test_every_door_meets_every_attack_once(path: Path) -> None:
+def test_every_entry_point_has_every_attack_once(path: Path) -> None:
     table = table_of(path)
-    wanted = {(door, attack) for door in table["doors"] for attack in table["attacks"]}
-    found = Counter((cell["door"], cell["attack"]) for cell in table["cells"])
+    wanted = {(entry, attack) for entry in table["entry_points"] for attack in table["attacks"]}
+    found = Counter((cell["entry_point"], cell["attack"]) for cell in table["cells"])
     assert set(found) == wanted
     assert set(found.values()) == {1}
 

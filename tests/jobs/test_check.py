@@ -30,9 +30,9 @@ def folder(published: Shop, tmp_path: Path) -> Path:
     return Path(shutil.copytree(published.published, tmp_path / "wide"))
 
 
-def kinds(told: CommandResult) -> list[str]:
-    assert told.code == int(bool(told.document["faults"]))
-    return [fault["kind"] for fault in told.document["faults"]]
+def kinds(result: Told) -> list[str]:
+    assert result.code == int(bool(result.document["faults"]))
+    return [fault["kind"] for fault in result.document["faults"]]
 
 
 def checked(folder: Path, *options: object) -> CommandResult:
@@ -55,14 +55,14 @@ def without_checksum(path: Path) -> Path:
 
 
 def test_what_is_whole_has_no_fault(published) -> None:
-    told = snaploom("check", "wide", "-f", published.write(), "-o", "json")
-    assert (told.code, told.document["faults"], told.document["snapshots"]) == (0, [], 2)
+    result = snaploom("check", "wide", "-f", published.write(), "-o", "json")
+    assert (result.code, result.document["faults"], result.document["snapshots"]) == (0, [], 2)
     assert "2 snapshots, no fault" in snaploom("check", published.published, "--files-only").out
 
 
 def test_output_that_never_ran_has_no_fault(shop_without_run) -> None:
-    told = snaploom("check", "wide", "-f", shop_without_run.write(), "-o", "json")
-    assert (told.code, told.document["snapshots"]) == (0, 0)
+    result = snaploom("check", "wide", "-f", shop_without_run.write(), "-o", "json")
+    assert (result.code, result.document["snapshots"]) == (0, 0)
 
 
 @pytest.fixture
@@ -74,9 +74,9 @@ def test_missing_and_shortened_files_are_named_without_spark(folder) -> None:
     first, second = sorted(folder.glob("data/*/*.parquet"))
     first.unlink()
     second.write_bytes(second.read_bytes()[:-1])
-    told = checked(folder, "--files-only")
-    assert kinds(told) == ["FILE", "FILE"]
-    assert [f["place"] for f in told.document["faults"]] == [
+    result = checked(folder, "--files-only")
+    assert kinds(result) == ["FILE", "FILE"]
+    assert [f["place"] for f in result.document["faults"]] == [
         str(path.relative_to(folder)) for path in (first, second)
     ]
     assert kinds(checked(folder, "--files-only", "--snapshot", "2024-05-02T00:00:00Z")) == ["FILE"]
@@ -85,9 +85,9 @@ def test_missing_and_shortened_files_are_named_without_spark(folder) -> None:
 def test_file_of_the_right_size_that_cannot_be_read_is_found(spark, folder) -> None:
     path = without_checksum(a_file(folder))
     path.write_bytes(b"\0" * path.stat().st_size)
-    told = checked(folder)
-    assert kinds(told) == ["FILE"]
-    assert told.document["faults"][0]["place"] == str(path.relative_to(folder))
+    result = checked(folder)
+    assert kinds(result) == ["FILE"]
+    assert result.document["faults"][0]["place"] == str(path.relative_to(folder))
 
 
 @pytest.mark.parametrize("column", ["data.order_id", "customers.data.name"])
@@ -100,9 +100,9 @@ def test_one_bit_that_changed_in_any_column_is_found(spark, folder, column) -> N
     content = bytearray(path.read_bytes())
     content[first + chunk.total_compressed_size - 1] ^= 1
     path.write_bytes(content)
-    told = checked(folder)
-    assert kinds(told) == ["FILE"]
-    assert told.document["faults"][0]["place"] == str(path.relative_to(folder))
+    result = checked(folder)
+    assert kinds(result) == ["FILE"]
+    assert result.document["faults"][0]["place"] == str(path.relative_to(folder))
 
 
 def test_other_rows_and_columns_are_found(spark, folder) -> None:
@@ -126,17 +126,17 @@ def test_key_that_occurs_twice_is_found(spark, published, folder) -> None:
     manifest.write_text(manifest.read_text().replace(f'"bytes":{size}', f'"bytes":{now}'))
     moved = Shop(folder.parent, published.documents)
     moved.set("wide", "outputFolder.folderUri", f"file://{folder}/")
-    told = snaploom("check", "wide", "-f", moved.write(), "-o", "json")
-    assert kinds(told) == ["ROOT_KEY"]
-    assert "in 2 rows" in told.document["faults"][0]["message"]
+    result = snaploom("check", "wide", "-f", moved.write(), "-o", "json")
+    assert kinds(result) == ["ROOT_KEY"]
+    assert "in 2 rows" in result.document["faults"][0]["message"]
 
 
 def test_gap_in_the_log_is_found(folder) -> None:
     entries = sorted(folder.glob("metadata/manifest/*.json"))
     entries[1].unlink()
     (folder / "metadata/_latest").unlink()
-    told = checked(folder, "--files-only")
-    assert kinds(told) == ["LOG"]
+    result = checked(folder, "--files-only")
+    assert kinds(result) == ["LOG"]
 
 
 def test_entry_that_is_damaged_is_a_fault(folder) -> None:
@@ -145,7 +145,7 @@ def test_entry_that_is_damaged_is_a_fault(folder) -> None:
 
 
 @pytest.mark.parametrize("name", ["schema", "datamodel"])
-def test_document_that_is_not_what_its_name_says_is_found(folder, name) -> None:
+def test_document_without_the_hash_of_its_name_is_found(folder, name) -> None:
     path = next(p for p in folder.glob(f"metadata/{name}/*.json") if "merged" not in p.name)
     path.write_text("{}")
     assert kinds(checked(folder, "--files-only")) == ["DOCUMENT"]
@@ -170,8 +170,12 @@ def test_no_command_takes_data_without_a_manifest_for_nothing(spark, tmp_path) -
         ("snapshots", *model),
         ("gc", shop.published),
     ):
-        told = snaploom(*command)
-        assert (told.code, "the manifest of" in told.err, "repair" in told.err) == (1, True, True)
+        result = snaploom(*command)
+        assert (result.code, "the manifest of" in result.err, "repair" in result.err) == (
+            1,
+            True,
+            True,
+        )
     assert kinds(checked(shop.published)) == ["LOG"]
     assert sorted(path for path in shop.published.rglob("*") if path.is_file()) == before
     assert snaploom("repair", *model, "--yes").code == 0
@@ -195,11 +199,11 @@ PLACES = {
 
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 def test_what_cannot_be_a_folder_is_refused_with_what_to_do(spark, place: str) -> None:
-    told = snaploom("check", place)
-    assert told.code in {1, 2}
-    assert "internal error" not in told.err
+    result = snaploom("check", place)
+    assert result.code in {1, 2}
+    assert "internal error" not in result.err
     for label in ("found:", "expected:", "fix:"):
-        assert label in told.err
+        assert label in result.err
 
 
 @pytest.mark.parametrize("name", ["loop", "a\0b"])
@@ -207,9 +211,9 @@ def test_declarations_that_no_path_leads_to_are_refused_with_what_to_do(
     tmp_path: Path, name: str
 ) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    told = snaploom("check", "wide", "-f", tmp_path / name)
-    assert told.code == 2
-    assert "check the path, and where its links lead" in told.err
+    result = snaploom("check", "wide", "-f", tmp_path / name)
+    assert result.code == 2
+    assert "check the path, and where its links lead" in result.err
 
 
 def without_log(folder: Path) -> None:
@@ -234,18 +238,18 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize(("damage", "said", "fix"), DAMAGES.values(), ids=DAMAGES)
-def test_folder_that_cannot_be_checked_is_told_with_what_to_do(folder, damage, said, fix) -> None:
+@pytest.mark.parametrize(("damage", "message", "fix"), DAMAGES.values(), ids=DAMAGES)
+def test_folder_that_cannot_be_checked_is_an_error_with_a_fix(folder, damage, message, fix) -> None:
     damage(folder)
-    told = snaploom("check", folder, "--files-only")
-    assert told.code == 1
-    assert said in told.out + told.err
-    assert fix in told.out + told.err
+    result = snaploom("check", folder, "--files-only")
+    assert result.code == 1
+    assert message in result.out + result.err
+    assert fix in result.out + result.err
 
 
-def test_each_kind_of_fault_says_once_what_to_do(folder) -> None:
+def test_each_kind_of_fault_has_its_fix_once(folder) -> None:
     for path in folder.glob("data/*/*.parquet"):
         path.unlink()
-    told = snaploom("check", folder, "--files-only")
-    assert told.out.count("fix of FILE: restore the file from a backup") == 1
-    assert told.out.endswith("2 snapshots, 2 faults.\n")
+    result = snaploom("check", folder, "--files-only")
+    assert result.out.count("fix of FILE: restore the file from a backup") == 1
+    assert result.out.endswith("2 snapshots, 2 faults.\n")

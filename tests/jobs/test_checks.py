@@ -1,4 +1,4 @@
-"""Expectations about the woven rows: measured before publication, told in manifest and Report."""
+"""Checks of the output's rows: measured before publication, shown in manifest and Report."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def expect(loom: Loom, *checks: tuple[str, str]) -> None:
     ]
 
 
-def test_what_holds_is_published_and_told_everywhere(spark, loom) -> None:
+def test_checks_that_hold_are_published_and_reported_everywhere(spark, loom) -> None:
     expressions = [
         "count(*) > 0",
         "data.amount >= 5",
@@ -43,9 +43,9 @@ def test_what_holds_is_published_and_told_everywhere(spark, loom) -> None:
     ]
     expect(loom, *((text, "FAIL") for text in expressions))
     report = loom.weave(spark).report
-    (record,), (told,) = loom.state().snapshots, report.snapshots
-    assert [check.holds for check in told.checks] == [True] * 5
-    assert told.checks == record.checks == report.newest.checks
+    (record,), (reported,) = loom.state().snapshots, report.snapshots
+    assert [check.holds for check in reported.checks] == [True] * 5
+    assert reported.checks == record.checks == report.newest.checks
 
 
 @pytest.mark.parametrize(
@@ -67,18 +67,18 @@ def test_what_does_not_hold_is_not_published(spark, loom, expression, measured) 
     assert (loom.live_days(), loom.is_clean()) == ([], True)
 
 
-def test_a_warning_publishes_and_says_what_was_measured(spark, loom) -> None:
+def test_a_warning_publishes_and_shows_what_was_measured(spark, loom) -> None:
     expect(loom, ("data.amount < 9", "WARN"), ("gone.data.id > 0", "WARN"))
     woven = loom.weave(spark)
     assert woven.outcomes == {1: "PUBLISHED"}
-    told = woven.report.snapshots[0].checks
-    assert [(check.name, check.mode, check.holds) for check in told] == [
+    reported = woven.report.snapshots[0].checks
+    assert [(check.name, check.mode, check.holds) for check in reported] == [
         ("c0", CheckMode.WARN, False),
         ("c1", CheckMode.WARN, False),
     ]
-    assert told[0].measured == "1 rows break it"
-    assert "cannot be measured" in told[1].measured
-    assert len(woven.events_of(Warned)) == 2
+    assert reported[0].measured == "1 rows break it"
+    assert "cannot be measured" in reported[1].measured
+    assert len(woven.told(Warned)) == 2
 
 
 def test_counts_of_a_group_with_a_failed_task_are_taken_again(spark, loom, tmp_path) -> None:
@@ -117,8 +117,8 @@ def test_root_key_that_is_not_unique_is_refused_with_its_keys(spark, loom) -> No
     assert "WARN" not in report.failed[0].message
     assert "name columns in rootKey that identify a row" in report.failed[0].message
     loom.spec["dataModel.rootDataSource.rootKey"] = ["id", "amount"]
-    (told,) = loom.weave(spark).report.snapshots
-    assert [(check.name, check.holds) for check in told.checks] == [("rootKey", True)]
+    (reported,) = loom.weave(spark).report.snapshots
+    assert [(check.name, check.holds) for check in reported.checks] == [("rootKey", True)]
 
 
 def test_null_in_a_root_key_is_refused(spark, loom) -> None:

@@ -1,4 +1,4 @@
-"""What a run in a cluster does and reports."""
+"""A run in a cluster: what it publishes and reports."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def index_bundle(loom: Loom, tmp_path: Path, column: str = "data.id") -> Bundle:
     return bundle_for("SkippingIndex", INDEX, resources)
 
 
-def test_run_publishes_and_tells_all_that_a_status_needs(spark, loom, job) -> None:
+def test_run_publishes_and_reports_all_that_a_status_needs(spark, loom, job) -> None:
     code, report = job.run(loom.bundle(), "--attempt", "2")
     assert (code, report.phase) == (0, RunPhase.SUCCEEDED)
     assert (report.run_id, report.uid, report.attempt) == (RUN, UID, 2)
@@ -84,7 +84,7 @@ def test_run_publishes_and_tells_all_that_a_status_needs(spark, loom, job) -> No
     assert len({one.schema_fingerprint for one in report.seen}) == 1
 
 
-def test_run_with_nothing_to_do_tells_what_is_published(spark, loom, job) -> None:
+def test_run_with_nothing_to_do_reports_what_is_published(spark, loom, job) -> None:
     job.run(loom.bundle())
     code, report = job.run(loom.bundle())
     assert (code, report.phase, report.snapshots) == (0, RunPhase.SUCCEEDED, ())
@@ -205,16 +205,16 @@ def reports_until_the_second(job: ClusterJob, process: subprocess.Popen[str]) ->
 
 
 @pytest.mark.slow
-def test_report_tells_progress_while_the_run_goes_on_and_sigterm_ends_it(loom, job) -> None:
+def test_report_shows_progress_during_the_run_and_sigterm_ends_it(loom, job) -> None:
     process = job.start(slow_bundle(loom))
     seen = reports_until_the_second(job, process)
     assert {report.phase for report in seen} == {RunPhase.RUNNING}
     assert seen[0].progress is None
     assert [one.rows for one in seen[-1].snapshots] == [3]
     process.send_signal(signal.SIGTERM)
-    code, said = job.end(process)
-    assert code == 130, said
-    assert "Traceback" not in said
+    code, printed = job.end(process)
+    assert code == 130, printed
+    assert "Traceback" not in printed
     report = job.report
     assert (report.phase, report.reason) == (RunPhase.INTERRUPTED, "Interrupted")
     assert (report.retryable, report.snapshot_count) == (True, 1)
@@ -223,13 +223,13 @@ def test_report_tells_progress_while_the_run_goes_on_and_sigterm_ends_it(loom, j
 
 
 @pytest.mark.slow
-def test_run_whose_spark_submit_is_told_to_end_still_reports(loom, job) -> None:
+def test_run_whose_spark_submit_is_terminated_still_reports(loom, job) -> None:
     process = job.start(slow_bundle(loom), SPARK_SUBMIT)
     reports_until_the_second(job, process)
     programs = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGTERM)
     assert job.end(process)[0] == 143
-    # Nobody tells the program itself, and nobody reads what it says any more.
+    # The program itself gets no signal, and nothing reads its output any more.
     assert psutil.wait_procs(programs, DEADLINE)[1] == []
     report = job.report
     assert (report.phase, report.reason) == (RunPhase.FAILED, "SparkStopped")
@@ -260,7 +260,7 @@ def test_deleting_needs_no_sound_declarations(loom, job) -> None:
     assert job.run(loom.bundle(), "--action", "delete")[0] == 0
 
 
-def test_index_is_built_told_and_deleted(spark, loom, job, tmp_path) -> None:
+def test_index_is_built_reported_and_deleted(spark, loom, job, tmp_path) -> None:
     job.run(loom.bundle())
     bundle = index_bundle(loom, tmp_path)
     code, report = job.run(bundle)

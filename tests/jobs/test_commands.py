@@ -196,7 +196,9 @@ def is_writing(loom: Loom) -> bool:
     return any(loom.out.glob("data/.staging/**/*.parquet"))
 
 
-def test_spark_that_dies_under_a_run_is_told_and_leaves_the_folder_clean(loom, tmp_path) -> None:
+def test_spark_that_dies_during_a_run_is_reported_and_leaves_the_folder_clean(
+    loom, tmp_path
+) -> None:
     arguments = ["run", OUTPUT, "-f", str(slow_loom(loom).save()), "--now", AT, "-o", "json"]
     process = snaploom_command(*arguments, folder=tmp_path / "run")
     wait_until(lambda: is_writing(loom), process)
@@ -208,7 +210,7 @@ def test_spark_that_dies_under_a_run_is_told_and_leaves_the_folder_clean(loom, t
     assert loom.data_files() == set()
 
 
-def test_spark_submit_that_is_told_to_end_leaves_the_folder_clean(loom, tmp_path) -> None:
+def test_spark_submit_that_is_terminated_leaves_the_folder_clean(loom, tmp_path) -> None:
     files = ["--config", str(slow_loom(loom).save()), "--now", AT]
     command = [SPARK_SUBMIT, "--master", "local[2]", SUBMIT, *files]
     process = start(command, tmp_path / "run", {"PYSPARK_PYTHON": sys.executable})

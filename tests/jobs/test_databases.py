@@ -91,9 +91,9 @@ def test_password_that_is_refused_ends_the_run_with_a_reason(
     give_secrets(loom, monkeypatch, password="not this one")
     code, report = ClusterJob(tmp_path).run(loom.bundle())
     assert (code, report.phase, report.reason) == (1, RunPhase.FAILED, "CredentialsRefused")
-    told = "".join(capfd.readouterr()) + report.dump_json()
-    assert "password authentication failed" in told
-    assert "not this one" not in told
+    output = "".join(capfd.readouterr()) + report.dump_json()
+    assert "password authentication failed" in output
+    assert "not this one" not in output
     assert not loom.out.exists()
 
 

@@ -96,13 +96,13 @@ def test_break_that_is_allowed_is_published_and_read_apart(spark, loom, capfd) -
     assert "customer: groupBy is [id], but was []" in woven.snapshots[0].warnings[0]
     with pytest.raises(HistoryIncompatible) as refused:
         snaploom.read(spark, loom.uri)
-    for told in (
+    for text in (
         "customer: groupBy is [] in snapshot 2024-01-01T00:00:00Z and [id] in snapshot "
         "2024-01-03T00:00:00Z",
         "data.price is long in snapshot 2024-01-01T00:00:00Z and string in snapshot "
         "2024-01-02T00:00:00Z",
     ):
-        assert told in refused.value.found
+        assert text in refused.value.found
     assert snaploom.read(spark, loom.uri, at=MONTH).count() == 1
     assert snaploom.schema(loom.uri, at=MONTH) == snaploom.read(spark, loom.uri, at=MONTH).schema
     merged = json.loads((loom.out / "metadata/schema/merged.json").read_text("utf-8"))
@@ -187,23 +187,23 @@ def test_deleted_snapshots_are_neither_woven_again_nor_lost_before_grace(spark, 
     assert loom.is_clean()
 
 
-def test_run_removes_files_of_what_an_earlier_one_deleted_and_tells_it(
+def test_run_removes_and_reports_files_that_an_earlier_one_deleted(
     spark, loom, monkeypatch
 ) -> None:
     loom.folder |= {"snapshotAutoDelete": {"maxOldSnapshots": 0}, "readerGrace": {"nano": 1}}
     for number in (2, 3, 4):
         loom.write("order", number, ids(number))
-    told = []
+    reported = []
     for number in (1, 2, 3, 4):
         if number == 3:
             monkeypatch.setattr(outputrun, "sweep", refuse)
         woven = loom.weave(spark, at=f"2024-01-{number:02d}T12:00:00Z")
         monkeypatch.undo()
         assert (woven.report.phase, loom.live_days()) == (RunPhase.SUCCEEDED, [number])
-        told.append((woven.report.collected, len(woven.events_of(FilesCollected))))
+        reported.append((woven.report.collected, len(woven.told(FilesCollected))))
     dead = loom.state().tombstones
     first = sum(file.bytes for one in dead[:2] for file in one.files)
-    assert told == [
+    assert reported == [
         (None, 0),
         (CollectedFiles(waiting=1), 0),
         (None, 0),

@@ -1,4 +1,4 @@
-"""`snaploom run` tells a real server what it made of what."""
+"""`snaploom run` sends lineage to a real server: what it published from which sources."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KNOWN = document(
 
 
 @pytest.fixture(scope="module")
-def told(
+def sent(
     spark: object, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Shop, LineageServer, str]:
     """A day that is published, and one of which a key comes twice."""
@@ -48,29 +48,29 @@ def told(
     shop.day("customers", [{"customer_id": 10, "name": "Ada"}] * 2, SECOND_DAY)
     with lineage_server() as server, pytest.MonkeyPatch.context() as environment:
         environment.setenv("SNAPLOOM_LINEAGE_URL", server.url)
-        told = shop.run()
-    assert told.code == 1, told.err
-    return shop, server, told.err
+        sent = shop.run()
+    assert sent.code == 1, sent.err
+    return shop, server, sent.err
 
 
 def types(server: LineageServer, job: str) -> list[str]:
     return [event["eventType"] for event in server.of_job(job)]
 
 
-def test_events_are_what_the_specification_says(told: tuple[Shop, LineageServer, str]) -> None:
-    for event in told[1].events:
+def test_events_conform_to_the_specification(sent: tuple[Shop, LineageServer, str]) -> None:
+    for event in sent[1].events:
         read_event(event)
 
 
-def test_a_run_and_its_snapshots_begin_and_end(told: tuple[Shop, LineageServer, str]) -> None:
-    _, server, said = told
+def test_a_run_and_its_snapshots_begin_and_end(sent: tuple[Shop, LineageServer, str]) -> None:
+    _, server, errors = sent
     assert types(server, "wide") == ["START", "FAIL"]
     assert types(server, "wide.snapshot") == ["START", "COMPLETE", "START", "FAIL"]
-    assert "lineage" not in said
+    assert "lineage" not in errors
 
 
-def test_columns_are_followed_to_the_files(told: tuple[Shop, LineageServer, str]) -> None:
-    shop, server, _ = told
+def test_columns_are_followed_to_the_files(sent: tuple[Shop, LineageServer, str]) -> None:
+    shop, server, _ = sent
     (published,) = (e for e in server.of_job("wide.snapshot") if e["eventType"] == "COMPLETE")
     assert published["run"]["facets"]["nominalTime"]["nominalStartTime"] == f"{FIRST_DAY}T00:00:00Z"
     (output,) = published["outputs"]
@@ -83,8 +83,8 @@ def test_columns_are_followed_to_the_files(told: tuple[Shop, LineageServer, str]
     assert columns == {"data", "customers"}
 
 
-def test_a_failure_is_told_with_its_reason(told: tuple[Shop, LineageServer, str]) -> None:
-    _, server, _ = told
+def test_a_failure_is_sent_with_its_reason(sent: tuple[Shop, LineageServer, str]) -> None:
+    _, server, _ = sent
     failed = server.of_job("wide.snapshot")[-1]
     assert "customers" in failed["run"]["facets"]["errorMessage"]["message"]
 
@@ -106,6 +106,6 @@ def test_virtual_sources_are_followed_and_a_dead_server_stops_nothing(
     shop.day("orders", ORDERS, SECOND_DAY)
     shop.day("customers", [{"customer_id": 10, "name": "Ada"}], SECOND_DAY)
     monkeypatch.setenv("SNAPLOOM_LINEAGE_URL", "http://127.0.0.1:9")
-    told = shop.run()
-    assert told.code == 0
-    assert told.err.count("lineage cannot be sent") == 1
+    sent = shop.run()
+    assert sent.code == 0
+    assert sent.err.count("lineage cannot be sent") == 1

@@ -92,7 +92,7 @@ def test_runs_at_the_same_moment_publish_each_snapshot_once(loom, tmp_path) -> N
     assert loom.is_clean()
 
 
-def test_run_that_comes_second_says_by_whom_its_snapshot_was_published(spark, loom) -> None:
+def test_run_that_comes_second_names_the_publisher_of_its_snapshot(spark, loom) -> None:
     winners = []
 
     def overtake(point: CrashPoint) -> None:

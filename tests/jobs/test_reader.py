@@ -135,9 +135,7 @@ def test_snapshot_that_is_being_published_is_not_seen(spark, loom) -> None:
     ],
 )
 @pytest.mark.parametrize("data_format", FORMATS)
-def test_partition_column_tells_the_time(
-    spark, loom, settings, expected, kind, data_format
-) -> None:
+def test_partition_column_has_the_time(spark, loom, settings, expected, kind, data_format) -> None:
     settings = {"fieldName": "Taken", **settings}
     loom.folder |= {"snapshotFormat.hivePartitioned": settings, "dataFormat": data_format}
     woven_days(loom, spark, 1)
@@ -347,7 +345,7 @@ def test_every_column_may_be_null_whatever_was_read(spark, loom) -> None:
     assert all(field.nullable for field in frames[0].schema)
 
 
-def test_a_date_may_be_text_and_what_is_no_time_is_said(spark, loom) -> None:
+def test_a_date_may_be_text_and_an_invalid_time_is_an_error(spark, loom) -> None:
     woven_days(loom, spark, 1, 2)
     assert counts(snaploom.read(spark, loom.uri, at="2024-01-01")) == {1: 1}
     with pytest.raises(ValueError, match=r"'01.02.2024' is no time; expected ISO 8601"):

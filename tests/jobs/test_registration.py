@@ -43,7 +43,7 @@ def test_snapshots_are_partitions_and_deleted_ones_are_none(spark, loom) -> None
     assert rows_by_day(spark) == [2, 3]
 
 
-def test_run_with_nothing_to_publish_mends_the_table(spark, loom) -> None:
+def test_run_with_nothing_to_publish_repairs_the_table(spark, loom) -> None:
     loom.weave(spark)
     spark.sql(f"DROP TABLE {TABLE}")
     report = loom.weave(spark).report
@@ -69,7 +69,7 @@ def test_times_as_text_and_other_formats_are_read_by_the_table(spark, loom, data
     assert [row[0] for row in found.collect()] == ["2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z"]
 
 
-def test_table_of_somebody_else_is_left_alone_and_publication_stands(spark, loom) -> None:
+def test_table_of_another_owner_is_unchanged_and_publication_stands(spark, loom) -> None:
     spark.range(1).write.saveAsTable(TABLE)
     woven = loom.weave(spark)
     assert woven.outcomes == {1: "PUBLISHED", 2: "PUBLISHED"}

@@ -1,4 +1,4 @@
-"""What the files of a source told one run, the next knows from the output's folder."""
+"""Values that one run read from files of a source are known to the next by the output's folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONG_AGO = (1_600_000_000, 1_600_000_000)
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Shop:
-    """Orders of which a column tells the day."""
+    """Orders whose day is a column."""
     shop = Shop(tmp_path)
     shop.raw("orders")["spec"]["hdfsLike"] = {
         "format": "parquet",
@@ -32,17 +32,17 @@ def shop(tmp_path: Path) -> Shop:
     return shop
 
 
-def test_file_that_told_its_days_is_not_opened_by_later_runs_and_plans(
+def test_file_with_known_days_is_not_opened_by_later_runs_and_plans(
     spark: SparkSession, shop: Shop
 ) -> None:
     assert shop.run().code == 0
     document = shop.published / layout.listing_key("orders")
     assert FIRST_DAY in document.read_text("utf-8")
     path = shop.folder / "orders" / f"{FIRST_DAY}.parquet"
-    path.write_bytes(b"x" * path.stat().st_size)  # whoever opens it fails
+    path.write_bytes(b"x" * path.stat().st_size)  # reading it fails
     os.utime(path, LONG_AGO)
     assert (shop.run().code, shop.plan().code) == (0, 0)
     document.unlink()
-    told = shop.run()
-    assert told.code != 0
-    assert "DataSource/orders" in told.out + told.err
+    result = shop.run()
+    assert result.code != 0
+    assert "DataSource/orders" in result.out + result.err

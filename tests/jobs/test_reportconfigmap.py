@@ -35,8 +35,8 @@ NAME = f"{RUN}-report"
 
 
 @dataclass(frozen=True)
-class Ground:
-    """Where ConfigMaps are."""
+class ConfigMapServer:
+    """A server that stores ConfigMaps, fake or real."""
 
     namespace: str
     connect: Callable[[], CoreV1Api]
@@ -76,16 +76,16 @@ def fake() -> FakeConfigMaps:
 
 
 @pytest.fixture
-def fake_ground(fake: FakeConfigMaps) -> Iterator[Ground]:
+def fake_server(fake: FakeConfigMaps) -> Iterator[ConfigMapServer]:
     with serving(fake) as url:
         configuration = Configuration(host=url, retries=False)
-        yield Ground("ns", lambda: CoreV1Api(ApiClient(configuration)))
+        yield ConfigMapServer("ns", lambda: CoreV1Api(ApiClient(configuration)))
 
 
 @pytest.fixture
-def real_ground(
+def real_server(
     control_plane: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Ground:
+) -> ConfigMapServer:
     """As a ServiceAccount with the three verbs and no other right."""
     kubectl = control_plane.kubectl
     kubectl("create", "serviceaccount", "driver", "--namespace", namespace)
@@ -103,23 +103,23 @@ def real_ground(
     output = loom.bundle().output.dump()
     kubectl("create", "--namespace", namespace, "-f", "-", stdin=json.dumps(output))
     uid = kubectl.get("outputdataset", "wide", namespace)["metadata"]["uid"]
-    return Ground(namespace, connect, uid)
+    return ConfigMapServer(namespace, connect, uid)
 
 
 @pytest.fixture(params=["fake", "real"])
-def ground(request: pytest.FixtureRequest) -> Ground:
-    found: Ground = request.getfixturevalue(f"{request.param}_ground")
+def server(request: pytest.FixtureRequest) -> ConfigMapServer:
+    found: ConfigMapServer = request.getfixturevalue(f"{request.param}_server")
     return found
 
 
-def test_first_report_creates_a_config_map_that_the_resource_owns(ground: Ground) -> None:
-    ground.sink().write(a_report())
-    metadata = ground.stored()["metadata"]
+def test_first_report_creates_a_config_map_that_the_resource_owns(server: ConfigMapServer) -> None:
+    server.sink().write(a_report())
+    metadata = server.stored()["metadata"]
     assert metadata["labels"] == {
         "snaploom.io/kind": "OutputDataset",
         "snaploom.io/name": "wide",
         "snaploom.io/role": "report",
-        "snaploom.io/owner-uid": ground.uid,
+        "snaploom.io/owner-uid": server.uid,
         "snaploom.io/run": RUN,
     }
     (owner,) = metadata["ownerReferences"]
@@ -127,73 +127,75 @@ def test_first_report_creates_a_config_map_that_the_resource_owns(ground: Ground
         "apiVersion": "snaploom.io/v1alpha1",
         "kind": "OutputDataset",
         "name": "wide",
-        "uid": ground.uid,
+        "uid": server.uid,
         "controller": False,
         "blockOwnerDeletion": False,
     }
-    assert ground.report() == a_report()
+    assert server.report() == a_report()
 
 
-def test_further_reports_replace_it(ground: Ground) -> None:
-    sink = ground.sink()
+def test_further_reports_replace_it(server: ConfigMapServer) -> None:
+    sink = server.sink()
     for message in ("one", "two", "three"):
         sink.write(a_report(message))
-        assert ground.report().message == message
+        assert server.report().message == message
 
 
-def test_driver_that_starts_again_goes_on_with_its_config_map(ground: Ground) -> None:
-    ground.sink().write(a_report("first"))
-    ground.sink().write(a_report("second"))
-    assert ground.report().message == "second"
+def test_driver_that_starts_again_goes_on_with_its_config_map(server: ConfigMapServer) -> None:
+    server.sink().write(a_report("first"))
+    server.sink().write(a_report("second"))
+    assert server.report().message == "second"
 
 
-def test_what_others_added_stays_and_does_not_disturb(ground: Ground) -> None:
-    sink = ground.sink()
+def test_what_others_added_stays_and_does_not_disturb(server: ConfigMapServer) -> None:
+    sink = server.sink()
     sink.write(a_report("first"))
-    api = ground.connect()
-    theirs = api.read_namespaced_config_map(NAME, ground.namespace)
+    api = server.connect()
+    theirs = api.read_namespaced_config_map(NAME, server.namespace)
     theirs.metadata.annotations = {"their.io/note": "x"}
-    api.replace_namespaced_config_map(NAME, ground.namespace, theirs)
+    api.replace_namespaced_config_map(NAME, server.namespace, theirs)
     sink.write(a_report("second"))
-    assert ground.stored()["metadata"]["annotations"] == {"their.io/note": "x"}
-    assert ground.report().message == "second"
+    assert server.stored()["metadata"]["annotations"] == {"their.io/note": "x"}
+    assert server.report().message == "second"
 
 
 @pytest.mark.parametrize("given", ["nothing", "uid", "run"])
-def test_config_map_of_somebody_else_is_left_as_it_is(ground: Ground, given: str) -> None:
-    uid = ground.uid if given == "uid" else "another"
+def test_config_map_of_somebody_else_is_left_as_it_is(server: ConfigMapServer, given: str) -> None:
+    uid = server.uid if given == "uid" else "another"
     run = RUN if given == "run" else "another"
     labels = {"snaploom.io/owner-uid": uid, "snaploom.io/run": run}
-    ground.write_other(labels={} if given == "nothing" else labels)
+    server.write_other(labels={} if given == "nothing" else labels)
     with pytest.raises(ReportNotOurs, match="belongs to another run"):
-        ground.sink().write(a_report())
-    assert ground.stored()["data"] == {"report.json": "theirs"}
+        server.sink().write(a_report())
+    assert server.stored()["data"] == {"report.json": "theirs"}
 
 
-def test_report_that_is_too_large_is_cut_to_what_a_config_map_holds(ground: Ground) -> None:
+def test_report_that_is_too_large_is_cut_to_what_a_config_map_holds(
+    server: ConfigMapServer,
+) -> None:
     left = Unpublished(
         time="2024-01-01T00:00:00Z",
         partition="day=1",
         reason=SnapshotReason.FAILED,
         message="ü" * 1000,
     )
-    ground.sink().write(a_report().model_copy(update={"skipped": (left,) * 2000}))
-    assert len(ground.stored()["data"]["report.json"].encode()) <= LARGEST_REPORT
-    assert ground.report().truncated
+    server.sink().write(a_report().model_copy(update={"skipped": (left,) * 2000}))
+    assert len(server.stored()["data"]["report.json"].encode()) <= LARGEST_REPORT
+    assert server.report().truncated
 
 
-def test_rights_that_are_missing_are_told(real_ground: Ground) -> None:
-    elsewhere = Ground("default", real_ground.connect, real_ground.uid)
+def test_rights_that_are_missing_are_an_error(real_server: ConfigMapServer) -> None:
+    elsewhere = ConfigMapServer("default", real_server.connect, real_server.uid)
     with pytest.raises(ReportNotWritten, match=r"403 .*cannot get resource"):
         elsewhere.sink().write(a_report())
 
 
 @pytest.mark.parametrize("answer", [failure(HTTPStatus.INTERNAL_SERVER_ERROR), LOST])
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
-def test_fault_is_told_and_the_next_attempt_goes_on(
-    fake: FakeConfigMaps, fake_ground: Ground, method: str, answer: tuple[int, Raw]
+def test_fault_is_an_error_and_the_next_attempt_goes_on(
+    fake: FakeConfigMaps, fake_server: ConfigMapServer, method: str, answer: tuple[int, Raw]
 ) -> None:
-    sink = fake_ground.sink()
+    sink = fake_server.sink()
     if method == "PUT":
         sink.write(a_report("first"))
     fake.before = lambda asked: answer if asked == method else None
@@ -202,11 +204,11 @@ def test_fault_is_told_and_the_next_attempt_goes_on(
     assert caught.value.retryable
     fake.before = lambda asked: None
     sink.write(a_report("second"))
-    assert fake_ground.report().message == "second"
+    assert fake_server.report().message == "second"
 
 
 def test_answer_that_is_lost_after_the_creation_is_no_harm(
-    fake: FakeConfigMaps, fake_ground: Ground
+    fake: FakeConfigMaps, fake_server: ConfigMapServer
 ) -> None:
     def create_and_lose(method: str) -> tuple[int, Raw] | None:
         if method != "POST":
@@ -214,28 +216,28 @@ def test_answer_that_is_lost_after_the_creation_is_no_harm(
         fake.put({"metadata": {"namespace": "ns", "name": NAME, "labels": labels}, "data": {}})
         return LOST
 
-    identity = RunIdentity(RUN, fake_ground.uid, 0)
+    identity = RunIdentity(RUN, fake_server.uid, 0)
     labels = labels_of(Owner("OutputDataset", "wide", "ns"), identity)
-    sink = fake_ground.sink()
+    sink = fake_server.sink()
     fake.before = create_and_lose
     with pytest.raises(ReportNotWritten):
         sink.write(a_report())
     sink.write(a_report())
-    assert fake_ground.report() == a_report()
+    assert fake_server.report() == a_report()
 
 
 def test_config_map_that_is_deleted_meanwhile_is_created_again(
-    fake: FakeConfigMaps, fake_ground: Ground
+    fake: FakeConfigMaps, fake_server: ConfigMapServer
 ) -> None:
-    sink = fake_ground.sink()
+    sink = fake_server.sink()
     sink.write(a_report("first"))
     fake.objects.clear()
     sink.write(a_report("second"))
-    assert fake_ground.report().message == "second"
+    assert fake_server.report().message == "second"
 
 
-def test_a_stream_of_conflicts_ends(fake: FakeConfigMaps, fake_ground: Ground) -> None:
-    sink = fake_ground.sink()
+def test_a_stream_of_conflicts_ends(fake: FakeConfigMaps, fake_server: ConfigMapServer) -> None:
+    sink = fake_server.sink()
     sink.write(a_report("first"))
     fake.requests.clear()
     fake.before = lambda asked: failure(HTTPStatus.CONFLICT) if asked == "PUT" else None
@@ -245,25 +247,25 @@ def test_a_stream_of_conflicts_ends(fake: FakeConfigMaps, fake_ground: Ground) -
 
 
 def test_a_report_of_a_run_that_goes_on_costs_one_request(
-    fake: FakeConfigMaps, fake_ground: Ground
+    fake: FakeConfigMaps, fake_server: ConfigMapServer
 ) -> None:
-    sink = fake_ground.sink()
+    sink = fake_server.sink()
     sink.write(a_report("first"))
     fake.requests.clear()
     sink.write(a_report("second"))
     assert fake.requests == ["PUT"]
 
 
-def test_pod_without_a_cluster_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_pod_without_a_cluster_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ConfigException):
         connect()
     with pytest.raises(NoCluster, match="Service host/port"):
-        Ground("ns", connect).sink().write(a_report())
+        ConfigMapServer("ns", connect).sink().write(a_report())
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))
     with pytest.raises(NoCluster):
-        Ground("ns", connect).sink().write(a_report())
+        ConfigMapServer("ns", connect).sink().write(a_report())
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Without the libraries of Iceberg and Delta, a run says so before it reads or writes anything."""
+"""Without the libraries of Iceberg and Delta, a run fails before it reads or writes anything."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def shop(spark, tmp_path: Path) -> Shop:
 
 @pytest.mark.parametrize("command", ["run", "plan"])
 def test_iceberg_output_without_its_library_is_refused_before_anything(shop, command) -> None:
-    told = getattr(shop.set("wide", "outputFolder.dataFormat", "ICEBERG"), command)()
-    assert told.code == 1
-    text = told.out + told.err
+    result = getattr(shop.set("wide", "outputFolder.dataFormat", "ICEBERG"), command)()
+    assert result.code == 1
+    text = result.out + result.err
     assert "Iceberg is not on Spark's class path" in text
     assert "org.apache.iceberg:iceberg-spark-runtime-" in text
     assert "spark.jars.packages" in text
@@ -32,7 +32,7 @@ def test_table_as_a_source_without_its_library_is_refused(shop, data_format) -> 
     spec = shop.raw("customers")["spec"]["hdfsLike"]
     spec |= {"format": data_format, "sourceUriGlobs": [f"file://{shop.folder}/levels"]}
     spec.pop("sourceUriPrefix")
-    told = shop.run()
-    text = told.out + told.err
-    assert (told.code, "Spark has no library for tables of" in text) == (1, True)
+    result = shop.run()
+    text = result.out + result.err
+    assert (result.code, "Spark has no library for tables of" in text) == (1, True)
     assert "DataSource/customers spec.hdfsLike.format" in text

@@ -81,7 +81,7 @@ def expected(days: Sequence[str] = DAYS) -> list[dict[str, Any]]:
 
 
 def snapshots(shop: Shop) -> list[dict[str, Any]]:
-    """What the log tells of live snapshots, but for the numbers of its entries."""
+    """Live snapshots by the manifest, without the numbers of its entries."""
     listed = snaploom("snapshots", shop.published, "-o", "json").document["snapshots"]
     return [{k: v for k, v in one.items() if k != "seq"} for one in listed]
 
@@ -99,22 +99,22 @@ def published(shop: Shop) -> list[str]:
 
 
 def collected(shop: Shop) -> int:
-    """Remove files that are dead at once; how many there were."""
+    """Remove files of ended snapshots without grace, and return how many there were."""
     options = ("--grace", "0s", "--below-reader-grace", "-o", "json")
-    told = snaploom("gc", shop.published, *options)
-    assert told.code == 0, told.err
-    return int(told.document["removed"])
+    result = snaploom("gc", shop.published, *options)
+    assert result.code == 0, result.err
+    return int(result.document["removed"])
 
 
 def test_three_snapshots_are_read_by_iceberg_as_by_snaploom(spark, shop) -> None:
-    told = shop.run("-o", "json")
-    assert told.code == 0, told.err + told.out
+    result = shop.run("-o", "json")
+    assert result.code == 0, result.err + result.out
     assert rows(table(spark, shop.published)) == expected()
     assert rows(read(spark, str(shop.published))) == expected()
     day = table(spark, shop.published).where(f"snapshot_epoch = {millis(SECOND_DAY)}")
     assert rows(day) == expected([SECOND_DAY])
     summaries = history(spark, shop.published)
-    run = told.document["runId"]
+    run = result.document["runId"]
     assert [one["snaploom.snapshot-time"][:10] for one in summaries] == list(DAYS)
     assert {one["snaploom.run-id"] for one in summaries} == {run}
     assert snaploom("check", shop.published).code == 0
@@ -128,8 +128,8 @@ def test_log_that_lacks_what_the_table_has_is_completed_and_nothing_published_tw
     before = snapshots(shop)
     forget_the_last_publication(shop.published)
     assert len(snapshots(shop)) == 2
-    told = shop.run("-o", "json").document
-    assert (told["snapshots"], [one["reason"] for one in told["skipped"]]) == (
+    result = shop.run("-o", "json").document
+    assert (result["snapshots"], [one["reason"] for one in result["skipped"]]) == (
         [],
         ["ALREADY_PUBLISHED"],
     )
@@ -144,8 +144,8 @@ def test_lost_manifest_is_repaired_from_the_table(spark, shop) -> None:
         path.unlink()
     (shop.published / "metadata" / "_latest").unlink()
     (shop.published / "snaploom.json").unlink()
-    told = snaploom("repair", "wide", "-f", shop.write(), "--yes", "-o", "json")
-    assert (told.code, [one["rows"] for one in told.document["snapshots"]]) == (0, [3, 3, 3])
+    result = snaploom("repair", "wide", "-f", shop.write(), "--yes", "-o", "json")
+    assert (result.code, [one["rows"] for one in result.document["snapshots"]]) == (0, [3, 3, 3])
     assert rows(read(spark, str(shop.published))) == expected()
     assert published(shop) == []
 
@@ -192,10 +192,10 @@ def test_restated_snapshot_takes_the_place_of_the_old_one_in_one_commit(
     before = len(history(spark, shop.published))
     shop.day("orders", [{**ORDERS[0], "amount": 1.0}], SECOND_DAY)
     when = ("--time", f"{SECOND_DAY}T00:00:00Z", "--now", "2024-06-01T00:00:00Z")
-    told = snaploom(
+    result = snaploom(
         "restate", "wide", "-f", shop.write(), *when, "--acknowledge-readers", "--reason", "wrong"
     )
-    assert told.code == 0, told.err + told.out
+    assert result.code == 0, result.err + result.out
     summaries = history(spark, shop.published)
     assert [one["snaploom.snapshot-time"][:10] for one in summaries[before:]] == [SECOND_DAY]
     found = rows(table(spark, shop.published))
@@ -230,8 +230,8 @@ def test_table_stays_readable_when_a_dead_run_is_revoked_and_a_snapshot_is_empty
 
 def test_snapshots_that_fail_leave_the_table_as_it_was(spark, shop) -> None:
     shop.set("wide", "checks", [{"name": "few", "expression": "sum(data.amount) < 24"}])
-    told = shop.run("-o", "json").document
-    assert [one["reason"] for one in told["failed"]] == ["CHECK_FAILED"]
+    result = shop.run("-o", "json").document
+    assert [one["reason"] for one in result["failed"]] == ["CHECK_FAILED"]
     assert rows(table(spark, shop.published)) == expected(DAYS[:1])
 
 
@@ -244,7 +244,7 @@ def test_columns_widen_and_come_while_old_files_stay_readable(spark, shop) -> No
         "price": pa.array([Decimal("1.25")]),
         "tags": pa.array([["a", "b"]]),
     }
-    shop.documents = [shop.documents[0], _alone(shop)]
+    shop.documents = [shop.documents[0], _single_source(shop)]
     shop.day("orders", pa.table(wider), DAYS[1])
     (shop.folder / "orders" / f"{DAYS[2]}.parquet").unlink()
     assert shop.run().code == 0
@@ -254,12 +254,12 @@ def test_columns_widen_and_come_while_old_files_stay_readable(spark, shop) -> No
     assert found[1]["data"]["price"] == Decimal("1.25")
     assert found == rows(read(spark, str(shop.published)))
     shop.day("orders", pa.table({"ORDER_ID": pa.array([3], pa.int64())}), DAYS[2])
-    told = shop.run()
-    assert (told.code, "in other letters" in told.out + told.err) == (1, True)
+    result = shop.run()
+    assert (result.code, "in other letters" in result.out + result.err) == (1, True)
     assert rows(table(spark, shop.published)) == found
 
 
-def _alone(shop: Shop) -> dict[str, Any]:
+def _single_source(shop: Shop) -> dict[str, Any]:
     wide = shop.raw("wide")
     wide["spec"]["dataModel"] |= {"otherDataSources": [], "dataRelationships": []}
     return wide
@@ -267,10 +267,10 @@ def _alone(shop: Shop) -> dict[str, Any]:
 
 def test_sorted_snapshot_is_the_same_table(spark, shop) -> None:
     shop.run()
-    told = snaploom(
+    result = snaploom(
         "index", "sort", "wide", "-f", shop.write(), "--by", "data.amount", "--acknowledge-readers"
     )
-    assert told.code == 0, told.err + told.out
+    assert result.code == 0, result.err + result.out
     assert rows(table(spark, shop.published)) == expected()
     assert collected(shop) > 0
     assert rows(table(spark, shop.published)) == expected()

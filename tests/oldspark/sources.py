@@ -39,7 +39,7 @@ def write(spark: SparkSession, data_format: str, place: Path, rows: list[dict[st
 
 
 def levels(day: str, start: int = 0) -> list[dict[str, Any]]:
-    """What a table tells of customers on a day."""
+    """Rows of a table about customers on a day."""
     return [{"customer_id": number, "level": number + start, "day": day} for number in (10, 11, 13)]
 
 
@@ -59,8 +59,8 @@ def test_table_joined_with_parquet_gives_what_python_gives(spark, tmp_path, data
         same_key("customer-id", "customer_id", "orders", "customers", "levels"),
         wide(tmp_path, "customers", "levels"),
     ]
-    told = shop.run("-o", "json")
-    assert told.code == 0, told.err + told.out
+    result = shop.run("-o", "json")
+    assert result.code == 0, result.err + result.out
     frame = read(spark, str(shop.published))
     found = {
         (row.snapshot_epoch, row.data.order_id): (

@@ -50,9 +50,9 @@ def published(shop: Shop, store: ObjectStore, day: str) -> dict[str, Any]:
     orders = [{**row, "amount": row["amount"] + number} for row in ORDERS]
     for name, rows in (("orders", orders), ("customers", CUSTOMERS)):
         put_rows(store, name, rows, day)
-    told = shop.run("-o", "json")
-    assert told.code == 0, told.err + told.out
-    report: dict[str, Any] = told.document
+    result = shop.run("-o", "json")
+    assert result.code == 0, result.err + result.out
+    report: dict[str, Any] = result.document
     return report
 
 
@@ -76,7 +76,7 @@ def names(store: ObjectStore, prefix: str, ending: str) -> Iterator[str]:
     return (i.key for i in store.list(f"wide/{prefix}") if i.key.endswith(ending))
 
 
-def test_table_is_published_pruned_mended_and_forgets(
+def test_table_is_published_pruned_repaired_and_expired(
     base: str, spark: SparkSession, shop: Shop, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tablecommits, "LISTS_MARGIN", -HOUR)
@@ -91,8 +91,8 @@ def test_table_is_published_pruned_mended_and_forgets(
         [],
         ["ALREADY_PUBLISHED"],
     )
-    mended = log_of(base).read()
-    assert (mended.live_files, mended.tombstoned_files.keys()) == (
+    repaired = log_of(base).read()
+    assert (repaired.live_files, repaired.tombstoned_files.keys()) == (
         whole.live_files,
         whole.tombstoned_files.keys(),
     )

@@ -70,7 +70,7 @@ def test_folder_of_somebody_else_is_refused_and_untouched(store: ObjectStore) ->
     ("lost", "error"),
     [(("metadata/",), ManifestCorrupt), (("metadata/", layout.MARKER), FolderNotOurs)],
 )
-def test_data_without_a_manifest_are_left_alone(
+def test_data_without_a_manifest_are_refused_and_unchanged(
     store: ObjectStore, lost: tuple[str, ...], error: type[SnaploomError]
 ) -> None:
     published(a_folder(store))
@@ -150,19 +150,19 @@ def test_twenty_that_begin_at_once_all_end_well(store: ObjectStore) -> None:
     assert keys(store, TEMPORARY_PREFIX) == set()
 
 
-def test_of_two_that_begin_with_other_settings_one_is_told(store: ObjectStore) -> None:
+def test_of_two_that_begin_with_other_settings_one_gets_an_error(store: ObjectStore) -> None:
     settings = [SETTINGS, SETTINGS.model_copy(update={"data_format": "AVRO"})]
 
     def begin(number: int) -> str:
         try:
             prepare_folder(store, settings[number % 2], IDENTITY, a_run())
         except ImmutableSettingChanged:
-            return "told"
+            return "refused"
         return settings[number % 2].data_format
 
     with ThreadPoolExecutor(8) as pool:
         outcomes = list(pool.map(begin, range(8)))
-    assert outcomes.count("told") == 4
+    assert outcomes.count("refused") == 4
     assert len(set(outcomes)) == 2
 
 
@@ -178,7 +178,7 @@ def test_folder_whose_beginner_died_after_the_marker_is_finished_by_the_next(
     published(a_folder(store))
 
 
-def test_folder_that_refuses_writes_is_told_before_any_work(store: ObjectStore) -> None:
+def test_folder_that_refuses_writes_is_an_error_before_any_work(store: ObjectStore) -> None:
     faulty = FaultyStore(store)
     faulty.faults = lambda operation, key: Fault.REFUSED if operation == "put_if_absent" else None
     with pytest.raises(FolderNotWritable):

@@ -83,7 +83,7 @@ def test_finding_changes_nothing(folder: Folder) -> None:
     assert set(folder.store.list("")) == before
 
 
-def test_young_leftovers_are_kept_and_said_so(folder: Folder) -> None:
+def test_young_leftovers_are_kept_and_reported(folder: Folder) -> None:
     run = killed_at(folder, CrashPoint.AFTER_PROMOTION)
     garbage = found(folder, after=0)
     assert {item.verdict for item in garbage} == {Verdict.KEEP_YOUNG}
@@ -165,20 +165,20 @@ def test_files_that_were_committed_after_the_search_stay(folder: Folder) -> None
 
 def test_what_is_not_provably_ours_is_reported_and_never_removed(folder: Folder) -> None:
     record = published(folder).record
-    strangers = {
+    foreign = {
         "data/notes.txt",
         "data/day=0/part-00000.snappy.parquet",
         "data/.staging/readme",
         "data/day=0/deeper/" + record.files[0].path.rsplit("/", 1)[-1],
         "data/day=0/" + record.run_id,
     }
-    for key in strangers:
+    for key in foreign:
         folder.store.put(key, b"")
     garbage = found(folder, after=1000 * HOUR)
-    assert {item.key for item in garbage} == strangers
+    assert {item.key for item in garbage} == foreign
     assert {item.verdict for item in garbage} == {Verdict.KEEP_FOREIGN}
     assert collect_garbage(folder, garbage, a_run()) == ()
-    assert strangers <= keys(folder.store)
+    assert foreign <= keys(folder.store)
 
 
 def test_even_a_forged_verdict_removes_nothing_live_or_foreign(folder: Folder) -> None:
@@ -241,7 +241,7 @@ def test_collection_that_dies_is_finished_by_the_next(folder: Folder, point: Cra
     assert keys(folder.store) == folder.log.read().live_files
 
 
-def test_publication_beside_a_killed_one_tells_of_its_young_files(folder: Folder) -> None:
+def test_publication_beside_a_killed_one_reports_its_young_files(folder: Folder) -> None:
     run = killed_at(folder, CrashPoint.AFTER_PROMOTION)
     outcome = published(folder)
     assert isinstance(outcome, Published)

@@ -1,4 +1,4 @@
-"""Processes that are really killed, and processes that really race."""
+"""Real processes that are killed, and real processes that race."""
 
 from __future__ import annotations
 
@@ -135,12 +135,12 @@ def test_removal_after_a_killed_one_finishes(tmp_path: Path, point: CrashPoint) 
 
 def test_processes_that_publish_the_same_snapshots_publish_each_once(tmp_path: Path) -> None:
     numbers = list(range(5))
-    told = answers_of_racing(publish_many, tmp_path, numbers, processes=4)
+    results = told_by_racing(publish_many, tmp_path, numbers, processes=4)
     folder = open_again(tmp_path)
     state = folder.log.read()
     winners = {number: state.live[day(number)].run_id for number in numbers}
     assert state.seq == 1 + len(numbers)
-    for number, own, winner, won in told:
+    for number, own, winner, won in results:
         assert winner == winners[number]
         assert won == (own == winner)
     assert keys(folder.store) == state.live_files
@@ -151,11 +151,11 @@ def test_processes_that_replace_the_same_versions_replace_each_once(tmp_path: Pa
     numbers = list(range(4))
     for number in numbers:
         published(open_again(tmp_path), number)
-    told = answers_of_racing(replace_many, tmp_path, numbers, processes=3)
+    results = told_by_racing(replace_many, tmp_path, numbers, processes=3)
     folder = open_again(tmp_path)
     state = folder.log.read()
-    won = {number: run_id for number, run_id, has_won in told if has_won}
-    assert sorted(number for number, _, has_won in told if has_won) == numbers
+    won = {number: run_id for number, run_id, has_won in results if has_won}
+    assert sorted(number for number, _, has_won in results if has_won) == numbers
     assert {number: state.live[day(number)].run_id for number in numbers} == won
     assert keys(folder.store) == state.live_files | set(state.tombstoned_files)
     assert len(state.tombstones) == len(numbers)

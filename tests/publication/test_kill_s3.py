@@ -109,12 +109,12 @@ def test_collection_after_a_killed_one_finishes(bucket: str, point: CrashPoint) 
 
 def test_processes_that_publish_the_same_snapshots_publish_each_once(bucket: str) -> None:
     numbers = list(range(5))
-    told = answers_of_racing(publish_many, bucket, numbers, RACERS)
+    results = told_by_racing(publish_many, bucket, numbers, RACERS)
     folder = open_again(bucket)
     state = folder.log.read()
     winners = {number: state.live[day(number)].run_id for number in numbers}
     assert state.seq == 1 + len(numbers)
-    for number, own, winner, won in told:
+    for number, own, winner, won in results:
         assert winner == winners[number]
         assert won == (own == winner)
     assert keys(folder.store) == state.live_files
@@ -124,11 +124,11 @@ def test_processes_that_replace_the_same_versions_replace_each_once(bucket: str)
     numbers = list(range(2))
     for number in numbers:
         published(open_again(bucket), number)
-    told = answers_of_racing(replace_many, bucket, numbers, RACERS)
+    results = told_by_racing(replace_many, bucket, numbers, RACERS)
     folder = open_again(bucket)
     state = folder.log.read()
-    assert sorted(number for number, _, has_won in told if has_won) == numbers
-    won = {number: run_id for number, run_id, has_won in told if has_won}
+    assert sorted(number for number, _, has_won in results if has_won) == numbers
+    won = {number: run_id for number, run_id, has_won in results if has_won}
     assert {number: state.live[day(number)].run_id for number in numbers} == won
     assert keys(folder.store) == state.live_files | set(state.tombstoned_files)
 

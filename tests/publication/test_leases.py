@@ -1,4 +1,4 @@
-"""Leases: the same contract wherever they are kept, and what a run makes of them."""
+"""Leases: the same contract in every store, and how runs use them."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def taken(lease: Lease, holder: str, seconds: int = 30) -> LeaseState:
     return held
 
 
-def test_free_lease_is_had_by_whoever_takes_it(party: Party) -> None:
+def test_free_lease_is_acquired(party: Party) -> None:
     assert party().read().holder == ""
     held = taken(party(), ONE)
     seen = party().read()
@@ -137,7 +137,7 @@ def test_lease_of_another_is_not_released(party: Party) -> None:
     assert theirs.read().holder == TWO
 
 
-def test_lease_in_a_cluster_tells_people_of_what_it_is(
+def test_lease_in_a_cluster_names_its_output(
     cluster_party: Party, control_plane: Cluster, namespace: str
 ) -> None:
     taken(cluster_party(), ONE)
@@ -209,35 +209,35 @@ def keeper(lease: Lease, clock: Clock, holder: str = ONE) -> LeaseKeeper:
     return LeaseKeeper(lease, holder, TERMS, clock, clock.wait)
 
 
-def heard(rivals: list[str]) -> Callable[[str], None]:
+def recorded(rivals: list[str]) -> Callable[[str], None]:
     return rivals.append
 
 
-def test_lease_of_a_silent_run_is_had_when_its_promise_is_over() -> None:
-    lease, clock, told = MemoryLease(), Clock(), list[str]()
+def test_expired_lease_of_a_silent_run_is_acquired() -> None:
+    lease, clock, rivals = MemoryLease(), Clock(), list[str]()
     taken(lease, TWO, seconds=20)
-    keeper(lease, clock).acquire(heard(told))
+    keeper(lease, clock).acquire(recorded(rivals))
     assert lease.seen.holder == ONE
     assert 120 <= clock.seconds <= 120 + TERMS.poll_every
-    assert told == [TWO]
+    assert rivals == [TWO]
 
 
 def test_run_gives_up_on_one_that_renews_its_lease() -> None:
-    lease, clock, told = MemoryLease(), Clock(), list[str]()
+    lease, clock, rivals = MemoryLease(), Clock(), list[str]()
     other = keeper(lease, clock, TWO)
-    other.acquire(heard(told))
+    other.acquire(recorded(rivals))
     clock.meanwhile = other.keep
     with pytest.raises(LeaseNotObtained, match=f"run {TWO} is at work"):
-        keeper(lease, clock).acquire(heard(told))
+        keeper(lease, clock).acquire(recorded(rivals))
     assert clock.seconds >= 100 + TERMS.patience
-    assert (lease.seen.holder, told) == (TWO, [TWO])
+    assert (lease.seen.holder, rivals) == (TWO, [TWO])
 
 
 def test_run_that_waits_has_the_lease_as_soon_as_it_is_given_back() -> None:
     lease, clock = MemoryLease(), Clock()
     taken(lease, TWO)
     clock.meanwhile = lambda: lease.release(TWO)
-    keeper(lease, clock).acquire(heard([]))
+    keeper(lease, clock).acquire(recorded([]))
     assert clock.seconds == 100 + TERMS.poll_every
 
 
@@ -246,7 +246,7 @@ def test_run_goes_on_where_nobody_answers_and_has_the_lease_later(
 ) -> None:
     lease, clock = MemoryLease(is_down=True), Clock()
     mine = keeper(lease, clock)
-    mine.acquire(heard([]))
+    mine.acquire(recorded([]))
     mine.check()
     assert [record.message[:35] for record in caplog.records] == [
         "the run goes on without its lease, "
@@ -259,7 +259,7 @@ def test_run_goes_on_where_nobody_answers_and_has_the_lease_later(
 def test_run_begins_nothing_more_when_another_has_taken_its_lease() -> None:
     lease, clock = MemoryLease(), Clock()
     mine = keeper(lease, clock)
-    mine.acquire(heard([]))
+    mine.acquire(recorded([]))
     mine.check()
     taken(lease, TWO)
     mine.keep()
@@ -273,7 +273,7 @@ def test_run_begins_nothing_more_when_another_has_taken_its_lease() -> None:
 def test_run_that_slept_looks_before_it_goes_on(is_taken: bool) -> None:
     lease, clock = MemoryLease(), Clock()
     mine = keeper(lease, clock)
-    mine.acquire(heard([]))
+    mine.acquire(recorded([]))
     clock.seconds += TERMS.duration
     if is_taken:
         taken(lease, TWO)
@@ -287,7 +287,7 @@ def test_run_that_slept_looks_before_it_goes_on(is_taken: bool) -> None:
 def test_lease_is_not_taken_again_once_it_was_given_back() -> None:
     lease, clock = MemoryLease(), Clock()
     mine = keeper(lease, clock)
-    with mine.keeping(heard([])):
+    with mine.keeping(recorded([])):
         assert lease.seen.holder == ONE
     mine.keep()
     assert lease.seen.holder == ""
@@ -296,12 +296,12 @@ def test_lease_is_not_taken_again_once_it_was_given_back() -> None:
 @pytest.mark.parametrize("ending", [Interrupted("stopped"), RuntimeError("a fault")])
 def test_lease_is_given_back_whatever_ends_the_run(ending: Exception) -> None:
     lease = MemoryLease()
-    with pytest.raises(type(ending)), keeper(lease, Clock()).keeping(heard([])):
+    with pytest.raises(type(ending)), keeper(lease, Clock()).keeping(recorded([])):
         raise ending
     assert lease.seen.holder == ""
 
 
-def test_run_that_is_stopped_while_it_waits_leaves_the_lease_alone() -> None:
+def test_run_that_is_stopped_while_it_waits_does_not_change_the_lease() -> None:
     lease, clock = MemoryLease(), Clock()
     taken(lease, TWO)
 
@@ -309,7 +309,7 @@ def test_run_that_is_stopped_while_it_waits_leaves_the_lease_alone() -> None:
         raise Interrupted("stopped")
 
     clock.meanwhile = stop
-    with pytest.raises(Interrupted), keeper(lease, clock).keeping(heard([])):
+    with pytest.raises(Interrupted), keeper(lease, clock).keeping(recorded([])):
         raise AssertionError("it was not to begin")
     assert lease.seen.holder == TWO
 
@@ -317,7 +317,7 @@ def test_run_that_is_stopped_while_it_waits_leaves_the_lease_alone() -> None:
 def test_lease_is_renewed_while_the_run_is_at_work() -> None:
     lease = MemoryLease()
     mine = LeaseKeeper(lease, ONE, LeaseTerms(every=0.001))
-    with mine.keeping(heard([])):
+    with mine.keeping(recorded([])):
         deadline = time.monotonic() + DEADLINE
         while lease.changes < 4:
             assert time.monotonic() < deadline

@@ -8,7 +8,7 @@ that can be reached:
 - of a snapshot time one version is live at most, and the log has no gap or contradiction;
 - files of ended snapshots are there until grace has passed;
 - nothing that is not ours is gone;
-- who says that he published has published, and nobody else has under that number;
+- a run that reports a publication has published, and no other run has under that number;
 - a reader has seen one whole manifest and every file of it, or files that ended and grace was over.
 
 When all is over, however often somebody died or was left without answer, a writer that ended well
@@ -230,7 +230,7 @@ class Invariants:
 
 @pytest.fixture
 def content(monkeypatch: pytest.MonkeyPatch) -> Iterator[Content]:
-    """A folder that is begun, with a stranger's file where the snapshot is to be."""
+    """A folder that is begun, with a foreign file at the place of the snapshot."""
     for module in (manifest, singleput):
         monkeypatch.setattr(module, "pause", lambda attempt: None)
     monkeypatch.setattr(layout.secrets, "token_hex", lambda count: "0" * (2 * count))
@@ -328,7 +328,7 @@ def test_a_collector_that_revokes_nobody_is_caught(
 def test_a_sweeper_that_does_not_wait_or_revoke_is_caught(
     content: Content, monkeypatch: pytest.MonkeyPatch, actors: tuple[Actor, ...]
 ) -> None:
-    monkeypatch.setattr(runcleanup, "ended_at", lambda store, seq, told: -GRACE)
+    monkeypatch.setattr(runcleanup, "ended_at", lambda store, seq, run_id: -GRACE)
     monkeypatch.setattr(gc, "_is_dead", lambda item, state, run: True)
     monkeypatch.setattr(gc, "_revoke", lambda folder, run_ids, run: folder.log.read())
     first = with_snapshot(content) if PRUNER in actors else content
@@ -350,7 +350,7 @@ def test_a_commit_that_asks_nobody_is_caught(
 def test_a_collector_that_forgets_whom_it_revoked_is_caught_by_a_crash(
     content: Content, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Dead between revocation and deletion, it leaves files that nobody takes away any more."""
+    """A run that dies between revocation and deletion leaves files that nothing removes."""
     judge = gc._Search._leftover
 
     def forgetful(search: gc._Search, info: ObjectInfo) -> Garbage:

@@ -69,7 +69,9 @@ def test_output_of_the_same_name_is_refused(
     assert begun(store, OURS).log.read().seq == 1
 
 
-def test_resource_that_was_created_anew_adopts_its_folder_when_told_to(store: ObjectStore) -> None:
+def test_resource_that_was_created_anew_adopts_its_folder_with_adopt_folder(
+    store: ObjectStore,
+) -> None:
     published(begun(store, OURS))
     state = begun(store, ANEW, adopt_folder=True).log.read()
     assert (state.identity, len(state.live)) == (ANEW, 1)

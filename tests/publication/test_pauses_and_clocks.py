@@ -1,7 +1,7 @@
-"""Processes that sleep through everything and wake up; clocks that are wrong by minutes to days.
+"""Processes that are suspended and resume late; clocks that are wrong by minutes to days.
 
-Whoever wakes up late finds that he was taken for dead, or does what no longer matters (rules P10,
-P11). Wrong clocks take living runs for dead ones at worst: nothing live is lost, and nothing is
+A process that resumes late finds that it was revoked, or does what no longer matters (rules P10,
+P11). With wrong clocks, living runs are revoked at worst: nothing live is lost, and nothing is
 published twice (rule P18).
 """
 
@@ -120,7 +120,7 @@ def test_twenty_writers_with_twenty_clocks_publish_each_snapshot_once(store: Obj
     a_folder(store)
 
     def work(number: int) -> list[str]:
-        run, told = skewed(SKEWS[number % len(SKEWS)]), []
+        run, outcomes = skewed(SKEWS[number % len(SKEWS)]), []
         for at in range(3):
             try:
                 outcome = publish(
@@ -132,15 +132,15 @@ def test_twenty_writers_with_twenty_clocks_publish_each_snapshot_once(store: Obj
                     leftover_grace=HOUR,
                 )
             except RunRevoked:
-                return [*told, "revoked"]
-            told.append("published" if isinstance(outcome, Published) else "already")
-        return told
+                return [*outcomes, "revoked"]
+            outcomes.append("published" if isinstance(outcome, Published) else "already")
+        return outcomes
 
     with ThreadPoolExecutor(20) as pool:
-        told = [answer for answers in pool.map(work, range(20)) for answer in answers]
+        outcomes = [answer for answers in pool.map(work, range(20)) for answer in answers]
     state = open_folder(store).log.read()
-    assert told.count("published") == len(state.live)
-    # Who is revoked by a hasty clock runs again, as his error tells him to.
+    assert outcomes.count("published") == len(state.live)
+    # A run that is revoked because of a fast clock runs again, as its error advises.
     for at in range(3):
         publish(open_folder(store), skewed(0), a_target(at), writes(store), agrees)
     state = open_folder(store).log.read()

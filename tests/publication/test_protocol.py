@@ -1,6 +1,6 @@
 """Any order of publishing, pruning, collecting, racing and dying, against a plain model.
 
-The model knows only which run's version of each snapshot should be live. What the folder says is
+The model knows only which run's version of each snapshot should be live. The folder's state is
 read from the raw JSON of the manifest, not through the code under test.
 """
 
@@ -349,7 +349,7 @@ class Protocol(RuleBasedStateMachine):
         assert self.store.get(FOREIGN) == b"mine"
 
     @invariant()
-    def readers_see_what_the_documents_say(self) -> None:
+    def readers_see_what_the_documents_contain(self) -> None:
         state = open_folder(self.store).log.read()
         live = {r.time: (r.run_id, tuple(f.path for f in r.files)) for r in state.snapshots}
         assert live == self._live()

@@ -97,7 +97,7 @@ def test_published_names_carry_run_and_ending(folder: Folder) -> None:
         assert layout.run_of(file.path) == run.run_id
 
 
-def test_second_publication_tells_who_was_first_and_does_not_write(folder: Folder) -> None:
+def test_second_publication_names_the_first_and_does_not_write(folder: Folder) -> None:
     first = a_run()
     published(folder, run=first)
 
@@ -302,7 +302,7 @@ def test_revalidation_sees_what_landed_meanwhile_and_can_refuse(folder: Folder) 
 
 
 @pytest.mark.parametrize("point", [CrashPoint.BEFORE_STAGING, CrashPoint.AFTER_PROMOTION])
-def test_loser_of_a_race_discards_its_files_and_tells_the_winner(
+def test_loser_of_a_race_discards_its_files_and_names_the_winner(
     folder: Folder, point: CrashPoint
 ) -> None:
     winner = a_run()
@@ -337,7 +337,7 @@ def test_run_that_is_revoked_meanwhile_aborts(folder: Folder, point: CrashPoint)
     assert keys(folder.store) == set()
 
 
-def test_run_whose_staging_was_collected_is_told_that_it_was_revoked(folder: Folder) -> None:
+def test_run_whose_staging_was_collected_is_revoked(folder: Folder) -> None:
     def collected(reached: CrashPoint) -> None:
         if reached is CrashPoint.AFTER_STAGING:
             revoke(open_folder(folder.store), run)

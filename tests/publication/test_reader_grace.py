@@ -1,4 +1,4 @@
-"""`snaploom gc` keeps what readers were promised: the grace is told to the folder by its output."""
+"""`snaploom gc` keeps files for the grace of readers, which an output stores in its folder."""
 
 from __future__ import annotations
 
@@ -67,19 +67,19 @@ def test_files_of_a_deleted_snapshot_stay_as_long_as_was_promised(
     is_left: bool,
 ) -> None:
     with_a_deleted_snapshot(store, grace)
-    told = collected(store, *arguments)
-    assert told.code == code, told.err
+    result = collected(store, *arguments)
+    assert result.code == code, result.err
     assert bool(files_on_disk(tmp_path)) is is_left
 
 
-def test_grace_that_is_too_short_is_told_with_what_was_promised(store: ObjectStore) -> None:
+def test_grace_that_is_too_short_is_an_error_with_the_promised_grace(store: ObjectStore) -> None:
     with_a_deleted_snapshot(store, TimeOffset(day=1, hour=2))
-    told = " ".join(collected(store, "--grace", "1h").err.split())
-    assert "at least 1 day, 2:00:00, the readerGrace of the output" in told
-    assert "--below-reader-grace" in told
+    message = " ".join(collected(store, "--grace", "1h").err.split())
+    assert "at least 1 day, 2:00:00, the readerGrace of the output" in message
+    assert "--below-reader-grace" in message
 
 
-def test_folder_learns_the_grace_of_whoever_publishes_and_keeps_it(store: ObjectStore) -> None:
+def test_folder_stores_the_grace_of_the_publisher(store: ObjectStore) -> None:
     first, second = TimeOffset(hour=1), TimeOffset(day=2)
     assert (declared(store, first).reader_grace, declared(store, first).seq) == (first, 1)
     assert (declared(store, second).reader_grace, declared(store, None).seq) == (second, 2)

@@ -1,4 +1,4 @@
-"""Removal of whole folders: complete, resumable, and safe from runs that know nothing of it."""
+"""Removal of whole folders: complete, resumable, and safe from concurrent runs."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ def test_files_that_a_run_puts_while_the_log_goes_are_removed_too(tmp_path: Path
 
 @settings(deadline=None, max_examples=60)
 @given(number=st.integers(0, 40), files=st.integers(0, 3))
-def test_removal_that_wakes_up_late_leaves_the_next_folder_alone(number: int, files: int) -> None:
+def test_removal_that_resumes_late_does_not_change_the_next_folder(number: int, files: int) -> None:
     store = open_store("memory:", create=True)
     folder = a_folder(store)
     published(folder, 0)
@@ -332,7 +332,7 @@ def test_removal_that_wakes_up_late_leaves_the_next_folder_alone(number: int, fi
         assert everything(store) == set()
 
 
-def test_removal_that_is_late_with_its_notice_leaves_the_next_folder_alone() -> None:
+def test_removal_with_a_late_notice_does_not_change_the_next_folder() -> None:
     store = open_store("memory:", create=True)
     published(a_folder(store))
     faulty = FaultyStore(store)

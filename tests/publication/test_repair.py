@@ -82,10 +82,10 @@ def test_what_files_prove_is_live_again_with_rows_schema_and_the_same_files(
     before = keys(folder.store)
     lose_the_manifest(folder.store)
     state = repaired(folder.store)
-    told = ("time", "partition", "rows", "files", "run_id", "schema_hash", "model_hash")
+    fields = ("time", "partition", "rows", "files", "run_id", "schema_hash", "model_hash")
     assert [
-        [getattr(r, n) for n in told] for r in open_folder(folder.store).log.read().snapshots
-    ] == [[getattr(record, name) for name in told] for record in lost]
+        [getattr(r, n) for n in fields] for r in open_folder(folder.store).log.read().snapshots
+    ] == [[getattr(record, name) for name in fields] for record in lost]
     assert keys(folder.store) == before
     assert state.settings == SETTINGS
     assert published(open_folder(folder.store), 7).record.seq == state.next_seq
@@ -117,7 +117,7 @@ def crashed(folder: Folder, point: CrashPoint, number: int) -> None:
         (replaced, "2 works"),
     ],
 )
-def test_what_is_not_proven_is_told_and_left(
+def test_what_is_not_proven_is_reported_and_kept(
     folder: Folder, damage: Callable[[Folder], object], why: str
 ) -> None:
     weave(folder, 0, parquet(3), parquet(4))
@@ -180,7 +180,7 @@ def test_a_repair_that_died_goes_on(folder: Folder, writes_left: int) -> None:
     st.sampled_from(TimestampFormat),
     st.sampled_from(["UTC", "Australia/Melbourne", "America/St_Johns"]),
 )
-def test_partitions_tell_the_times_that_they_were_named_by(
+def test_times_are_parsed_from_names_of_partitions(
     seconds: int, form: TimestampFormat, zone: str
 ) -> None:
     time = EpochNanos(seconds * 10**9)
@@ -196,5 +196,5 @@ def test_partitions_tell_the_times_that_they_were_named_by(
 
 
 @pytest.mark.parametrize("partition", ["t=1", "day=x", "day", "day="])
-def test_other_folders_tell_no_time(partition: str) -> None:
+def test_other_folders_have_no_time(partition: str) -> None:
     assert time_of(SETTINGS, partition) is None

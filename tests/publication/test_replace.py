@@ -179,7 +179,7 @@ def test_other_number_of_rows_is_refused_before_anything_is_promoted(folder: Fol
 
 @pytest.mark.parametrize("error", [RuntimeError("x"), KeyboardInterrupt(), Interrupted("")])
 @pytest.mark.parametrize("point", BEFORE_THE_COMMIT)
-def test_interruption_before_the_commit_leaves_the_old_version_alone(
+def test_interruption_before_the_commit_keeps_the_old_version(
     folder: Folder, error: BaseException, point: CrashPoint
 ) -> None:
     def interrupt(reached: CrashPoint) -> None:
@@ -248,7 +248,7 @@ def test_commit_of_unknown_outcome_never_loses_files(folder: Folder) -> None:
     assert referenced(folder.store) <= keys(folder.store)
 
 
-def test_refused_commit_leaves_the_old_version_alone(folder: Folder) -> None:
+def test_refused_commit_keeps_the_old_version(folder: Folder) -> None:
     faulty = FaultyStore(folder.store)
     opened = open_folder(faulty)
     faulty.faults = times(1, Fault.REFUSED, "put_if_absent", "manifest/")

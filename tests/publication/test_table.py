@@ -65,7 +65,7 @@ def ended(folder: Folder, number: int, run: Run | None = None) -> FolderState:
     return folder.commit(tombstone, run)
 
 
-def test_table_and_log_tell_the_same_and_the_table_was_first(folder: Folder) -> None:
+def test_table_and_log_agree_and_the_table_was_first(folder: Folder) -> None:
     for number in (0, 1, 2):
         assert isinstance(published_in_table(folder, number), Published)
     assert is_whole(folder.store)
@@ -210,9 +210,9 @@ def test_whole_log_that_is_lost_is_written_again_from_the_table(folder: Folder) 
     assert [one.place[:11] for one in found.left] == ["data/day=9/"]
     after = restore(store, TABLE, IDENTITY, MODEL, found, a_run())
     assert is_whole(store)
-    told = ("time", "rows", "files", "schema_hash", "model_hash", "reason")
-    assert [[getattr(r, n) for n in told] for r in after.snapshots] == [
-        [getattr(r, n) for n in told] for r in before.snapshots
+    fields = ("time", "rows", "files", "schema_hash", "model_hash", "reason")
+    assert [[getattr(r, n) for n in fields] for r in after.snapshots] == [
+        [getattr(r, n) for n in fields] for r in before.snapshots
     ]
     assert [one.rule for one in after.ended] == [one.rule for one in before.ended]
     assert after.tombstoned_files.keys() == before.tombstoned_files.keys()
@@ -237,7 +237,7 @@ def test_writer_that_slept_through_many_versions_publishes_on_top_of_the_newest(
     assert len(versions(store)) <= 4
 
 
-def test_check_tells_what_the_table_has_and_the_log_lacks(folder: Folder) -> None:
+def test_check_reports_what_the_table_has_and_the_log_lacks(folder: Folder) -> None:
     for number in (0, 1):
         published_in_table(folder, number)
     store, whole = folder.store, folder.log.read()

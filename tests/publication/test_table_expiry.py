@@ -1,4 +1,4 @@
-"""An Iceberg table forgets what shows files that are removed, and nothing of what it meant."""
+"""An Iceberg table expires snapshots with removed files, and keeps its history."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ def avro(store: ObjectStore) -> int:
     return sum(key.endswith(".avro") for key in keys(store, VERSIONS))
 
 
-def test_table_forgets_what_shows_removed_files_and_tells_its_whole_history_still(
+def test_table_expires_snapshots_with_removed_files_and_keeps_its_history(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tablecommits, "LISTS_MARGIN", -HOUR)
     folder = lived(store)
-    before, told = list(commits_of(store, newest(store))), table_history(store)
+    before, history = list(commits_of(store, newest(store))), table_history(store)
     assert (len(list(newest(store).lineage())), avro(store)) == (6, 6)
     done = swept(folder)
     assert (done.snapshots, done.files) == (2, 4)
     assert (len(list(newest(store).lineage())), avro(store)) == (2, 2)
     assert list(commits_of(store, newest(store))) == before
-    assert table_history(store) == told
+    assert table_history(store) == history
     assert (is_whole(store), keys(store)) == (True, set(folder.log.read().live_files))
 
 
@@ -129,7 +129,7 @@ def test_gc_without_iceberg_lets_the_table_forget_as_well(store: ObjectStore) ->
     assert (is_whole(store), keys(store)) == (True, set(folder.read().live_files))
 
 
-def test_tag_on_an_ended_snapshot_keeps_files_and_snapshots_and_is_told(
+def test_tag_on_an_ended_snapshot_keeps_files_and_snapshots_and_is_an_error(
     store: ObjectStore,
 ) -> None:
     folder = lived(store)
@@ -139,9 +139,9 @@ def test_tag_on_an_ended_snapshot_keeps_files_and_snapshots_and_is_told(
     tagged = {**version.document, "refs": {**refs, "audit": {"snapshot-id": old}}}
     store.put_if_absent(version_key(version.number + 1), json.dumps(tagged).encode())
     before = keys(store)
-    with pytest.raises(SnapshotsHeld) as told:
+    with pytest.raises(SnapshotsHeld) as caught:
         swept(folder)
-    assert (told.value.found, keys(store)) == ("audit", before)
+    assert (caught.value.found, keys(store)) == ("audit", before)
 
 
 def test_lost_log_is_written_again_from_what_the_table_forgot(store: ObjectStore) -> None:
@@ -173,9 +173,9 @@ def test_log_of_snapshots_begins_after_the_last_that_is_gone() -> None:
             "last-updated-ms": 5,
         },
     )
-    told = forgetful_document(version, "memory:///", [{"snapshot-id": 2}], "page", 3)
-    assert told["snapshots"] == [{"snapshot-id": one} for one in (1, 3, 4)]
-    assert told["snapshot-log"] == [{"snapshot-id": one} for one in (3, 1, 4)]
-    assert told["statistics"] == [{"snapshot-id": 4}]
-    assert told["properties"] == {"a": "b", "snaploom.earlier-commits": "page"}
-    assert told["last-updated-ms"] == 5
+    document = forgetful_document(version, "memory:///", [{"snapshot-id": 2}], "page", 3)
+    assert document["snapshots"] == [{"snapshot-id": one} for one in (1, 3, 4)]
+    assert document["snapshot-log"] == [{"snapshot-id": one} for one in (3, 1, 4)]
+    assert document["statistics"] == [{"snapshot-id": 4}]
+    assert document["properties"] == {"a": "b", "snaploom.earlier-commits": "page"}
+    assert document["last-updated-ms"] == 5

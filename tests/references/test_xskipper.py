@@ -87,8 +87,8 @@ def ours(spark: SparkSession, path: str, condition: str) -> tuple[list[int], int
 
 def theirs(xskipper: Peer, path: str, condition: str, **store: str) -> tuple[list[int], int]:
     """The same of Xskipper by a store, or without."""
-    told = xskipper.ask("query", path=path, where=condition, column="i", **store)
-    return told["values"], told["skipped"]
+    answer = xskipper.ask("query", path=path, where=condition, column="i", **store)
+    return answer["values"], answer["skipped"]
 
 
 @pytest.fixture(scope="module")
@@ -164,10 +164,10 @@ def test_what_we_write_xskipper_describes_refreshes_and_skips_by(
     indexes.refresh(subject)
     exported = str(tmp_path / "exported")
     assert indexes.export(subject, exported).left_out == 0
-    told = lines(xskipper, data, exported)
-    assert (told["Status"], told["Total objects indexed"]) == ("Up to date", str(FILES))
-    for condition, told_before in known.items():
-        assert theirs(xskipper, data, condition, location=exported) == told_before, condition
+    status = lines(xskipper, data, exported)
+    assert (status["Status"], status["Total objects indexed"]) == ("Up to date", str(FILES))
+    for condition, before in known.items():
+        assert theirs(xskipper, data, condition, location=exported) == before, condition
 
 
 def test_a_store_is_carried_on_in_turn(spark: SparkSession, xskipper: Peer, tmp_path: Path) -> None:
@@ -214,5 +214,5 @@ def test_encrypted_stores_are_read_on_both_sides(
     assert magic == ({b"PAR1"} if is_plain else {b"PARE"})
     assert lines(xskipper, data, exported)["Status"] == "Up to date"
     for condition, value in (("t = 'näm🎉2-3'", 203), ("l = 305", 305)):
-        told = theirs(xskipper, data, condition, location=exported)
-        assert told == ([value], FILES - 1)
+        answer = theirs(xskipper, data, condition, location=exported)
+        assert answer == ([value], FILES - 1)

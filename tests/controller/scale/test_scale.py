@@ -13,7 +13,7 @@ SMALL = ("--objects", "18", "--runs", "3", "--seconds", "2", "--only", "fleet", 
 
 
 def test_a_restart_writes_nothing_and_runs_are_followed_without_asking() -> None:
-    program = REPOSITORY / "benchmarks" / "reconciling.py"
+    program = REPOSITORY / "benchmarks" / "reconciler.py"
     done = subprocess.run(
         [sys.executable, str(program), *SMALL],
         env={**os.environ, "PYTHONPATH": str(REPOSITORY / "tests")},

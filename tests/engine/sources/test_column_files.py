@@ -1,4 +1,4 @@
-"""Files whose snapshots a column tells: one schema for all, and each asked once while it stays."""
+"""Files with snapshots by a column: one schema for all, and an unchanged file is read once."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_columns_of_newer_files_are_read_in_other_formats_too(spark, tmp_path, d
     assert [rows_at(source, time) for time in (FIRST, SECOND)] == [[(None,)], [(5,)]]
 
 
-def test_snapshots_are_listed_without_a_job_where_footers_tell(spark, tmp_path):
+def test_snapshots_are_listed_from_footers_without_a_job(spark, tmp_path):
     write(tmp_path, "1", [1, 1], n=[1, 2])
     write(tmp_path, "2", [2, 2], n=[3, 4])
     source = reader(spark, by_day(tmp_path))
@@ -107,7 +107,7 @@ def test_known_files_are_not_opened_again_and_others_are(spark, tmp_path):
     spec = by_day(data)
     remembering(spark, spec, place)
     state = mixed.stat()
-    mixed.write_bytes(b"x" * state.st_size)  # whoever opens it fails
+    mixed.write_bytes(b"x" * state.st_size)  # reading it fails
     os.utime(mixed, (state.st_atime, state.st_mtime))
     write(data, "2", [2, 3], n=[3, 4])
     with jobs_of(spark, "known") as jobs:
@@ -131,12 +131,12 @@ def test_what_was_read_otherwise_is_not_believed(spark, tmp_path):
     assert times == [parse_instant("2021-01-01T00:00:00Z"), parse_instant("2021-01-02T00:00:00Z")]
 
 
-def test_footers_on_hdfs_tell_without_a_job(spark, hdfs, tmp_path):
-    store = HadoopObjectStore(spark, f"{hdfs}/told", create=True)
+def test_footers_on_hdfs_are_read_without_a_job(spark, hdfs, tmp_path):
+    store = HadoopObjectStore(spark, f"{hdfs}/listed", create=True)
     for day in (1, 2):
         path = write(tmp_path, str(day), [day, day], n=[day, day])
         store.put(path.name, path.read_bytes())
-    source = reader(spark, by_day(f"{hdfs}/told"))
+    source = reader(spark, by_day(f"{hdfs}/listed"))
     assert source.source._column.field.path == "day"
     with jobs_of(spark, "remote") as jobs:
         times = snapshot_times(source)

@@ -1,4 +1,4 @@
-"""Snapshots told by a column: every type and format, nothing dropped, one pass over the column."""
+"""Snapshots by a column: every type and format, nothing dropped, one pass over the column."""
 
 from collections import defaultdict
 from datetime import UTC, date, datetime, timedelta

@@ -1,4 +1,4 @@
-"""CSV is read by RFC 4180 unless a source says otherwise: to the values that were written."""
+"""CSV is read by RFC 4180, unless a source declares otherwise, and its values are unchanged."""
 
 import csv
 import io
@@ -118,7 +118,7 @@ def test_wide_characters_on_plain_lines_are_read(spark, tmp_path, encoding, endi
 
 
 @pytest.mark.parametrize("text", ["id,name,\n1,Ada,\n", "id,id\n1,2\n"])
-def test_a_header_with_an_empty_or_a_repeated_name_says_what_to_declare(spark, tmp_path, text):
+def test_a_header_with_an_empty_or_repeated_name_is_an_error_with_a_fix(spark, tmp_path, text):
     (tmp_path / "a.csv").write_text(text)
     found = failure_of(spark, tmp_path / "*", **HEADER)
     assert "declare schemaFields with it" in found.hint
@@ -126,7 +126,7 @@ def test_a_header_with_an_empty_or_a_repeated_name_says_what_to_declare(spark, t
     assert "snaploom: no value" not in str(found)
 
 
-def test_empty_files_without_declared_columns_say_what_to_declare(spark, tmp_path):
+def test_empty_files_without_declared_columns_are_an_error_with_a_fix(spark, tmp_path):
     (tmp_path / "a.csv").write_bytes(b"")
     found = failure_of(spark, tmp_path / "*", **HEADER)
     assert "have no columns" in str(found)
@@ -152,7 +152,7 @@ def test_what_pandas_duckdb_and_excel_wrote_is_read_together(spark, tmp_path):
     assert sorted(rows_of(spark, tmp_path / "*", **HEADER)) == sorted(PLAIN * 3)
 
 
-def test_null_and_empty_text_of_duckdb_are_told_apart(spark, tmp_path):
+def test_null_and_empty_text_of_duckdb_are_distinguished(spark, tmp_path):
     rows = [("a", None), ("", "b"), ("c", "")]
     values = duckdb.sql("SELECT * FROM (VALUES ('a', NULL), ('', 'b'), ('c', '')) t(x, y)")
     values.write_csv(str(tmp_path / "a.csv"), header=False)
@@ -192,7 +192,7 @@ def test_what_postgresql_copied_is_read(spark, tmp_path, postgres):
 
 
 @pytest.mark.parametrize(
-    ("text", "told", "place"),
+    ("text", "message", "place"),
     [
         ('1,a\n2,b"c\n', "ambiguous", "line 2"),
         ('1,"a\nb"\n2,"b"c\n', "ambiguous", "line 3"),
@@ -206,13 +206,13 @@ def test_what_postgresql_copied_is_read(spark, tmp_path, postgres):
         ("a\n\nb\n", "empty line", "line 2"),
     ],
 )
-def test_an_ambiguous_file_is_an_error_that_names_the_line(spark, tmp_path, text, told, place):
+def test_an_ambiguous_file_is_an_error_that_names_the_line(spark, tmp_path, text, message, place):
     (tmp_path / "a.csv").write_bytes(text.encode())
 
     error = failure_of(spark, tmp_path / "*")
 
     assert isinstance(error, SourceNotReadable)
-    assert told in error.message
+    assert message in error.message
     assert place in str(error.found)
     assert "a.csv" in str(error.found)
 
@@ -272,7 +272,7 @@ def test_rows_of_files_of_all_forms_belong_to_their_file(spark, tmp_path, how):
     assert [row["name"] for row in read] == ["c\nd"]
 
 
-def test_rows_of_one_snapshot_keep_what_their_paths_tell(spark, tmp_path):
+def test_rows_of_one_snapshot_keep_values_of_their_paths(spark, tmp_path):
     texts = {1: '"a\r\nb"\r\n', 2: '"c\nd"\n', 3: "e\n"}
     for part, text in texts.items():
         (tmp_path / f"part={part}.csv").write_bytes(text.encode())

@@ -40,18 +40,18 @@ def listed(spark, folder, *globs):
     ["*", "*/*", "?.csv", "a*/b*.csv", "*/*/*", "a.csv", "gone/*", "a.csv/*", "day=*/a?.csv",
      "l*/*", ".*", "*/", "//a.csv"],
 )  # fmt: skip
-def test_local_files_are_told_as_hadoop_tells_them(spark, tmp_path, glob):
+def test_local_files_are_listed_as_hadoop_lists_them(spark, tmp_path, glob):
     touch(tmp_path, "a.csv", "b.csv", "day=1/ab.csv", "a d/b.csv", "day=1/ü/b.csv", ".h/c.csv")
     (tmp_path / "link").symlink_to(tmp_path / "day=1")
     (tmp_path / "linked.csv").symlink_to(tmp_path / "a.csv")
     (tmp_path / "lost.csv").symlink_to(tmp_path / "nothing")
-    told = local_matches(f"file://{tmp_path}/{glob}")
+    found = local_matches(f"file://{tmp_path}/{glob}")
     expected = _matches_of_hadoop(spark, f"file://{tmp_path}/{glob}", "DataSource/x")
-    assert told is not None
-    assert sorted(f.identity for f in told if not f.folder) == sorted(
+    assert found is not None
+    assert sorted(f.identity for f in found if not f.folder) == sorted(
         f.identity for f in expected if not f.folder
     )
-    assert {f.uri for f in told} == {f.uri for f in expected}
+    assert {f.uri for f in found} == {f.uri for f in expected}
 
 
 @pytest.mark.parametrize("glob", ["[ab].csv", "{a,b}.csv", "x\\*", "../*", "*:*"])
@@ -76,7 +76,7 @@ def test_folders_that_match_are_passed_over(spark, tmp_path):
     assert listed(spark, tmp_path, "*") == ["a.csv"]
 
 
-def test_a_glob_that_matches_folders_only_says_so(spark, tmp_path, caplog):
+def test_a_glob_that_matches_folders_only_is_a_warning(spark, tmp_path, caplog):
     touch(tmp_path, "day=1/a.csv")
 
     assert listed(spark, tmp_path, "*") == []
@@ -89,7 +89,7 @@ def test_a_glob_that_matches_nothing_lists_nothing(spark, tmp_path, glob):
     assert listed(spark, tmp_path, glob) == []
 
 
-def test_hadoop_globs_reach_what_they_say(spark, tmp_path):
+def test_hadoop_globs_match_what_they_name(spark, tmp_path):
     touch(tmp_path, "2019/a.csv", "2020/a.csv", "2021/a.csv", "2021/b.csv")
 
     assert listed(spark, tmp_path, "202[01]/a*", "{2019,none}/?.csv") == [

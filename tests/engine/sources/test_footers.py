@@ -1,4 +1,4 @@
-"""Footers tell the values of a column exactly when every row group has one, or not at all."""
+"""Footers give the values of a column exactly when every row group has one value."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def footers(*files: ListedFile, name: str = "day") -> list[Footer | None]:
     return list(read_footers(files, name, end_of))
 
 
-def told(
+def footer_values(
     folder: Path,
     *columns: pa.Array,
     kind: spark_types.DataType = TEXT,
@@ -38,7 +38,7 @@ def told(
     scheme: str = "file",
     **how: object,
 ) -> list[frozenset[str | int] | None]:
-    """What footers tell of a file a column, in row groups of two."""
+    """Values by footers of one file for each column, in row groups of two."""
     listed = []
     for number, column in enumerate(columns):
         path = folder / f"{number}.parquet"
@@ -53,7 +53,7 @@ values = st.lists(st.sampled_from(["2020-01-01", "2020-01-02", "ünï", None]), 
 
 
 @given(st.lists(values, min_size=1, max_size=3), st.sampled_from(["file", "s3a"]))
-def test_footers_tell_the_values_or_nothing(
+def test_footers_give_all_values_or_none(
     tmp_path_factory: pytest.TempPathFactory, columns: list[list[str | None]], scheme: str
 ) -> None:
     folder = tmp_path_factory.mktemp("footers")
@@ -63,7 +63,7 @@ def test_footers_tell_the_values_or_nothing(
         groups = [column[i : i + 2] for i in range(0, len(column), 2)]
         is_sure = all(len(set(group)) == 1 and None not in group for group in groups)
         expected.append(frozenset(column) if is_sure else None)
-    assert told(folder, *arrays, scheme=scheme) == expected
+    assert footer_values(folder, *arrays, scheme=scheme) == expected
 
 
 @pytest.mark.parametrize(
@@ -80,18 +80,20 @@ def test_footers_tell_the_values_or_nothing(
         (pa.array([["a"], ["a"]]), TEXT, None),
     ],
 )
-def test_only_types_whose_statistics_are_their_values_are_told(
+def test_only_types_whose_statistics_are_their_values_are_read(
     tmp_path: Path, column: pa.Array, kind: spark_types.DataType, expected: set[int] | None
 ) -> None:
-    assert told(tmp_path, column, kind=kind) == [None if expected is None else frozenset(expected)]
+    assert footer_values(tmp_path, column, kind=kind) == [
+        None if expected is None else frozenset(expected)
+    ]
 
 
-def test_what_is_not_there_or_not_known_is_not_told(tmp_path: Path) -> None:
+def test_missing_or_unknown_statistics_give_no_values(tmp_path: Path) -> None:
     column = pa.array(["a", "a"])
-    assert told(tmp_path, column) == [frozenset(["a"])]
-    assert told(tmp_path, column, name="other") == [None]
-    assert told(tmp_path, column, name="DAY") == [None]
-    assert told(tmp_path, column, write_statistics=False) == [None]
+    assert footer_values(tmp_path, column) == [frozenset(["a"])]
+    assert footer_values(tmp_path, column, name="other") == [None]
+    assert footer_values(tmp_path, column, name="DAY") == [None]
+    assert footer_values(tmp_path, column, write_statistics=False) == [None]
     (tmp_path / "0.parquet").write_bytes(b"PAR1 cut short")
     assert footers(ListedFile(f"file:{tmp_path}/0.parquet", 14, 1)) == [None]
     assert footers(ListedFile(f"s3a:{tmp_path}/0.parquet", 14, 1)) == [None]
@@ -119,7 +121,7 @@ def test_files_that_spark_reads_alike_have_one_hash(tmp_path: Path) -> None:
 
 
 def test_statistics_of_an_unknown_writer_are_not_trusted(tmp_path: Path) -> None:
-    assert told(tmp_path, pa.array(["a", "a"])) == [frozenset(["a"])]
+    assert footer_values(tmp_path, pa.array(["a", "a"])) == [frozenset(["a"])]
     path = tmp_path / "0.parquet"
     unknown = path.read_bytes().replace(b"parquet-cpp-arrow", b"parquet-cpp-other")
     path.write_bytes(unknown)

@@ -1,4 +1,4 @@
-"""Every format is read, whoever wrote the file, and a broken file is one clear error."""
+"""Every format is read, with files of any writer, and a broken file is one clear error."""
 
 import csv
 import gzip
@@ -149,7 +149,7 @@ HEADER = {"formatOptions": {"header": "true"}}
 
 
 @pytest.mark.parametrize(
-    ("data_format", "content", "settings", "told"),
+    ("data_format", "content", "settings", "found"),
     [
         ("csv", "1,a\nx,b\n", {"schemaFields": SCHEMA}, '"x"'),
         ("csv", "1,a\n2\n", {"schemaFields": SCHEMA}, "Malformed CSV record: 2"),
@@ -162,7 +162,7 @@ HEADER = {"formatOptions": {"header": "true"}}
     ],
 )
 def test_a_record_that_does_not_fit_is_named_and_never_null(
-    spark, tmp_path, data_format, content, settings, told
+    spark, tmp_path, data_format, content, settings, found
 ):
     (tmp_path / "a.data").write_text(content)
     tag = {"rowTag": "o"} if data_format == "xml" else {}
@@ -173,7 +173,7 @@ def test_a_record_that_does_not_fit_is_named_and_never_null(
     )
 
     assert isinstance(error, SourceNotReadable)
-    assert (told in str(error.found), "a.data" in str(error.found)) == (True, True)
+    assert (found in str(error.found), "a.data" in str(error.found)) == (True, True)
     assert "PERMISSIVE" in str(error.hint)
 
 
@@ -201,7 +201,7 @@ def test_a_csv_header_in_other_case_is_read(spark, tmp_path):
 
 
 @pytest.mark.parametrize("mode", [{"mode": "PERMISSIVE"}, {"MODE": "permissive"}])
-def test_what_a_source_says_of_records_and_headers_holds(spark, tmp_path, mode):
+def test_options_of_a_source_for_records_and_headers_are_kept(spark, tmp_path, mode):
     (tmp_path / "a.csv").write_text("name,id\n1,a\nx,b\n")
     (tmp_path / "a.json").write_text('{"id": 1, "name": "a"}\n{"id": "x", "name": "b"}\n')
     of_csv = {"header": "true", "enforceschema": "true", **mode}
@@ -282,7 +282,7 @@ def test_names_that_differ_in_case_between_files_are_one_column(spark, tmp_path)
 
 
 def test_names_that_differ_in_case_between_json_files_are_refused(spark, tmp_path):
-    """Spark alone would read NULL for one of them."""
+    """Spark itself would read NULL for one of them."""
     (tmp_path / "a.json").write_text('{"s": {"id": 1}}')
     (tmp_path / "b.json").write_text('{"s": {"ID": 1}}')
 

@@ -1,4 +1,4 @@
-"""Snapshot values mean what the ISO standard and the zone's clocks say; datetime is the oracle."""
+"""Snapshot values are instants by ISO 8601 and by the clocks of zones; datetime is the oracle."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo

@@ -1,4 +1,4 @@
-"""Snapshots told by paths: enumerated without opening a file, read with what each path captures."""
+"""Snapshots by paths: listed without opening a file, and read with what each path captures."""
 
 import shutil
 from datetime import UTC, datetime
@@ -52,7 +52,7 @@ def times(source):
         (["1577836800"], "STRING", by_field("t", "UNIX_SECONDS"), ["2020-01-01T00:00:00Z"]),
     ],
 )  # fmt: skip
-def test_every_capture_and_format_tells_its_instants(
+def test_every_capture_and_format_gives_its_instants(
     spark, tmp_path, folders, capture, snapshot, expected
 ):
     for number, folder in enumerate(folders):
@@ -197,7 +197,7 @@ def test_a_file_that_matches_no_prefix_is_named_with_the_prefix(spark, tmp_path)
 @pytest.mark.parametrize(
     "folder", ["d=soon", "d=2020-02-30", "d=__HIVE_DEFAULT_PARTITION__", "d=2020-01-01%0A"]
 )
-def test_a_path_that_tells_no_time_is_named(spark, tmp_path, folder):
+def test_a_path_without_a_time_is_named(spark, tmp_path, folder):
     write(tmp_path, f"{folder}/a.parquet", 1)
     write(tmp_path, "d=2020-01-01/a.parquet", 1)
     source = reader(spark, by_path(tmp_path, "d={d:STRING}/", by_field("d", "ISO8601_DATE"), "*/*"))

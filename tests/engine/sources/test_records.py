@@ -13,7 +13,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.mark.parametrize("schema", [None, [{"name": "a", "dataType": {"long": {}}}]])
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ('{"a": 1}{"a": 2}\n', "more than one value"),
         ('{"a": 1} x\n', "more than one value"),
@@ -23,12 +23,12 @@ pytestmark = pytest.mark.spark
     ],
 )
 def test_lines_of_json_of_which_spark_would_drop_a_part_are_refused(
-    spark, tmp_path, text, told, schema
+    spark, tmp_path, text, message, schema
 ):
     (tmp_path / "a.json").write_text(text)
     settings = {} if schema is None else {"schemaFields": schema}
 
-    with pytest.raises(SourceNotReadable, match=told) as caught:
+    with pytest.raises(SourceNotReadable, match=message) as caught:
         reader(spark, files("json", tmp_path / "*", **settings)).read(NOW)
 
     assert "a.json" in str(caught.value.found)

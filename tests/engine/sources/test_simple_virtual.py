@@ -44,7 +44,7 @@ def test_it_has_the_snapshots_of_its_source_and_the_rows_of_its_query(spark, raw
         ("select s.`in side` as t, count(*) n from src group by 1", [("x", 3)]),
     ],
 )
-def test_a_query_means_what_it_says(spark, raw, query, expected):
+def test_a_query_returns_what_it_selects(spark, raw, query, expected):
     assert rows_at(reader(spark, over(query), raw), FIRST) == expected
 
 

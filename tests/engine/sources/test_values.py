@@ -117,7 +117,7 @@ def test_a_long_value_is_shown_in_part(spark, tmp_path):
     assert f"{'9' * 80}… in" in str(caught.value.found)
 
 
-def test_mode_permissive_reads_what_spark_makes_of_a_value(spark, tmp_path):
+def test_mode_permissive_reads_values_as_spark_does(spark, tmp_path):
     (tmp_path / "a.csv").write_text("1.239\n")
     lax = {"schemaFields": fields(v=DECIMAL), "formatOptions": {"mode": "PERMISSIVE"}}
     assert [
@@ -165,16 +165,16 @@ def test_xml_of_single_elements_is_read(spark, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ('{"a": 1}\n{"a": 2}\n', "more than one value"),
         ('{\n"a": 1, "a": 2}\n', "twice"),
     ],
 )
-def test_a_file_of_json_that_is_one_value_is_looked_at_as_a_line_is(spark, tmp_path, text, told):
+def test_a_multiline_json_file_is_checked_as_a_line_is(spark, tmp_path, text, message):
     (tmp_path / "a.json").write_text(text)
     whole = {"formatOptions": {"multiLine": "true"}}
-    with pytest.raises(SourceNotReadable, match=told) as caught:
+    with pytest.raises(SourceNotReadable, match=message) as caught:
         reader(spark, files("json", tmp_path / "*", **whole)).read(NOW)
     assert "a.json" in str(caught.value.found)
 

@@ -96,9 +96,11 @@ class Peer:
         self.java.clearStats()
         frame = self.spark.read.parquet(path).where(where).select(column)
         values = sorted(row[0] for row in frame.collect())
-        (told,) = self._rows(self.java.getLatestQueryAggregatedStats(self.spark._jsparkSession))
+        (statistics,) = self._rows(
+            self.java.getLatestQueryAggregatedStats(self.spark._jsparkSession)
+        )
         self.java.disable(self.spark._jsparkSession)
-        return {"values": values, "skipped": told["skipped_Objs"]}
+        return {"values": values, "skipped": statistics["skipped_Objs"]}
 
     def _store(self, path, location, kind, footer="", plaintext=False):
         store = self.spark._jvm.io.xskipper.Xskipper(self.spark._jsparkSession, path, MANAGER)

@@ -1,4 +1,4 @@
-"""Advice about real files, checked by doing what it says."""
+"""Advice about real files, checked by following it."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ def advice(spark: SparkSession, folder: str, *queries: str) -> Report:
     return advise_target(target, AdviceRequest(log), lambda done, total: None)
 
 
-def test_advice_from_the_data_alone(spark: SparkSession, plane: str):
+def test_advice_from_the_data_without_queries(spark: SparkSession, plane: str):
     report = advice(spark, plane)
     labels = [index.label for index in report.advice.indexes]
     assert "MIN_MAX(id)" in labels
@@ -51,7 +51,7 @@ def test_reading_a_log_leaves_skipping_as_it_was(spark: SparkSession, plane: str
         disable(spark)
 
 
-def test_queries_that_say_nothing_are_refused(spark: SparkSession, plane: str):
+def test_queries_without_conditions_are_refused(spark: SparkSession, plane: str):
     with pytest.raises(IndexNotPossible, match="none of the queries"):
         advice(spark, plane, "SELECT 1")
 

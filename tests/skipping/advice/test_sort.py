@@ -63,7 +63,7 @@ def test_a_curve_makes_ranges_of_either_column_skip_half(
     assert min(share_skipped(target, *each) for each in ranges) >= 0.5
 
 
-def test_a_linear_order_serves_its_first_column_alone(spark: SparkSession, by_curve):
+def test_a_linear_order_serves_only_its_first_column(spark: SparkSession, by_curve):
     target = open_path(spark, by_curve[Curve.LINEAR].uri, "parquet")
     assert share_skipped(target, "x", 4000, 4160) >= 0.8
     # Spark samples the bounds of files: one can be so small that it misses the range by chance.

@@ -54,8 +54,8 @@ def declared_index(loom: Loom) -> Path:
 
 
 def indexed_files(loom: Loom, index: Path) -> dict[str, int]:
-    told = snaploom("index", "describe", "by-id", "-f", loom.save(), index, "-o", "json")
-    files: dict[str, int] = told.document["files"]
+    result = snaploom("index", "describe", "by-id", "-f", loom.save(), index, "-o", "json")
+    files: dict[str, int] = result.document["files"]
     return {name: count for name, count in files.items() if count}
 
 
@@ -97,8 +97,8 @@ def test_an_output_is_sorted_and_its_indexes_follow(loom: Loom, tmp_path: Path) 
     assert published.code == 0, published.err
     old = sum(len(record.files) for record in loom.state().snapshots)
     assert indexed_files(loom, index) == {"indexed": old}
-    told = sort(loom, OUTPUT, "-f", index, "-o", "json")
-    assert (told.code, len(told.document["snapshots"])) == (0, 2), told.err
+    result = sort(loom, OUTPUT, "-f", index, "-o", "json")
+    assert (result.code, len(result.document["snapshots"])) == (0, 2), result.err
     new = sum(len(record.files) for record in loom.state().snapshots)
     assert indexed_files(loom, index) == {"indexed": old + new}
     assert snaploom("gc", loom.uri, "--grace", "0s", "--below-reader-grace").code == 0
@@ -110,31 +110,35 @@ def test_an_output_is_sorted_and_its_indexes_follow(loom: Loom, tmp_path: Path) 
 
 def test_an_index_names_the_output_that_it_is_about(spark: SparkSession, loom: Loom) -> None:
     loom.weave(spark)
-    told = sort(loom, "by-id", "-f", declared_index(loom))
-    assert told.code == 0, told.err
-    assert "2 snapshots sorted" in told.out
-    assert "were not refreshed" not in told.out
+    result = sort(loom, "by-id", "-f", declared_index(loom))
+    assert result.code == 0, result.err
+    assert "2 snapshots sorted" in result.out
+    assert "were not refreshed" not in result.out
 
 
-def test_a_folder_alone_leaves_its_indexes_to_you(spark: SparkSession, loom: Loom) -> None:
+def test_a_folder_without_declarations_does_not_refresh_indexes(
+    spark: SparkSession, loom: Loom
+) -> None:
     loom.weave(spark)
-    told = snaploom("index", "sort", loom.uri, "--by", "data.id", "--acknowledge-readers")
-    assert told.code == 0, told.err
-    assert "were not refreshed" in told.out
+    result = snaploom("index", "sort", loom.uri, "--by", "data.id", "--acknowledge-readers")
+    assert result.code == 0, result.err
+    assert "were not refreshed" in result.out
 
 
-def test_a_folder_of_other_settings_is_left_alone(spark: SparkSession, loom: Loom) -> None:
+def test_a_folder_of_other_settings_is_refused_and_unchanged(
+    spark: SparkSession, loom: Loom
+) -> None:
     loom.weave(spark)
     before = loom.state()
     loom.folder = {"dataFormat": "AVRO"}
-    told = sort(loom, OUTPUT)
-    assert (told.code, "begun with other settings" in told.err) == (1, True), told.err
+    result = sort(loom, OUTPUT)
+    assert (result.code, "begun with other settings" in result.err) == (1, True), result.err
     assert loom.state() == before
 
 
 def test_an_output_that_never_ran_has_nothing_to_sort(loom: Loom) -> None:
-    told = sort(loom, OUTPUT)
-    assert told.code == 1
+    result = sort(loom, OUTPUT)
+    assert result.code == 1
     assert not loom.out.exists()
 
 

@@ -35,8 +35,8 @@ def test_ctrl_c_leaves_the_snapshot_and_nothing_else(spark: SparkSession, tmp_pa
     process = snaploom_command(*arguments(root), folder=tmp_path / "sort")
     wait_until(lambda: is_writing(root), process)
     process.send_signal(signal.SIGINT)
-    code, _, told = end(process, tmp_path / "sort")
-    assert (code, "Traceback" in told) == (130, False), told
+    code, _, errors = end(process, tmp_path / "sort")
+    assert (code, "Traceback" in errors) == (130, False), errors
     assert state_of(root) == before
     assert keys(store) == before.live_files
 

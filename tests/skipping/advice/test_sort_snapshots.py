@@ -39,11 +39,11 @@ NO_PROBLEM = "--acknowledge-readers"
 
 
 def sort(root: Path, *options: object, by: str = "data.flight") -> object:
-    told = snaploom(
+    result = snaploom(
         "index", "sort", root, "--by", by, "--curve", "LINEAR", NO_PROBLEM, "-o", "json", *options
     )
-    assert told.code == 0, told.err
-    return told.document
+    assert result.code == 0, result.err
+    return result.document
 
 
 def rows_of(root: Path, record: SnapshotRecord) -> Counter[str]:
@@ -111,21 +111,21 @@ def test_a_pinned_reader_still_reads_the_old_version(spark: SparkSession, replac
     assert read(spark, str(replaced), manifest=3).count() == 2 * ROWS
 
 
-def test_what_is_printed_tells_what_was_done(spark: SparkSession, tmp_path: Path) -> None:
+def test_printed_text_lists_what_was_done(spark: SparkSession, tmp_path: Path) -> None:
     published_folder(spark, tmp_path, snapshots=2)
-    told = snaploom(
+    result = snaploom(
         "index", "sort", tmp_path, "--by", "data.flight", NO_PROBLEM,
         "--snapshot", format_instant(day(1)),
     )  # fmt: skip
-    assert told.code == 0, told.err
-    assert "1 snapshot sorted" in told.out
-    assert "4 files" in told.out
-    assert "snaploom gc" in told.out
-    assert "4 of 4 files read" in told.err
+    assert result.code == 0, result.err
+    assert "1 snapshot sorted" in result.out
+    assert "4 files" in result.out
+    assert "snaploom gc" in result.out
+    assert "4 of 4 files read" in result.err
     assert [record.seq for record in state_of(tmp_path).snapshots] == [2, 4]
 
 
-def test_the_document_tells_it_to_programs(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_json_document_lists_what_was_done(spark: SparkSession, tmp_path: Path) -> None:
     published_folder(spark, tmp_path)
     document = sort(tmp_path)
     (only,) = document["snapshots"]  # type: ignore[index]
@@ -164,10 +164,10 @@ def test_other_formats_are_sorted_too(
 
 
 def test_nothing_happens_without_the_acknowledgement(unsorted: Path) -> None:
-    told = snaploom("index", "sort", unsorted, "--by", "data.flight")
-    assert told.code == 2
-    assert NO_PROBLEM in told.err
-    assert "twice" in told.err
+    result = snaploom("index", "sort", unsorted, "--by", "data.flight")
+    assert result.code == 2
+    assert NO_PROBLEM in result.err
+    assert "twice" in result.err
     assert state_of(unsorted).seq == 3
 
 
@@ -183,16 +183,16 @@ def test_nothing_happens_without_the_acknowledgement(unsorted: Path) -> None:
 def test_what_cannot_be_done_changes_nothing(
     spark: SparkSession, unsorted: Path, options: tuple[str, ...], code: int, message: str
 ) -> None:
-    told = snaploom("index", "sort", unsorted, NO_PROBLEM, *options)
-    assert (told.code, message in told.err) == (code, True), told.err
+    result = snaploom("index", "sort", unsorted, NO_PROBLEM, *options)
+    assert (result.code, message in result.err) == (code, True), result.err
     assert state_of(unsorted).seq == 3
     assert keys(open_store(str(unsorted), create=False)) == state_of(unsorted).live_files
 
 
 def test_other_folders_need_a_new_one(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(10).write.parquet(str(tmp_path / "files"))
-    told = snaploom("index", "sort", tmp_path / "files", "--by", "id", NO_PROBLEM)
-    assert (told.code, "INTO" in told.err) == (2, True), told.err
+    result = snaploom("index", "sort", tmp_path / "files", "--by", "id", NO_PROBLEM)
+    assert (result.code, "INTO" in result.err) == (2, True), result.err
     both = snaploom("index", "sort", tmp_path / "files", tmp_path / "n", "--by", "id", NO_PROBLEM)
     assert (both.code, "only published snapshots" in both.err) == (2, True), both.err
 
@@ -206,8 +206,8 @@ def test_the_folder_of_the_data_names_the_output_too(spark: SparkSession, tmp_pa
 def test_files_that_lost_rows_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     folder = published_folder(spark, tmp_path, rows_too_many=1)
     before = folder.log.read()
-    told = snaploom("index", "sort", tmp_path, "--by", "data.flight", NO_PROBLEM)
-    assert (told.code, "4,000 rows in its files" in told.err) == (1, True), told.err
+    result = snaploom("index", "sort", tmp_path, "--by", "data.flight", NO_PROBLEM)
+    assert (result.code, "4,000 rows in its files" in result.err) == (1, True), result.err
     assert open_folder(folder.store).log.read() == before
     assert keys(folder.store) == before.live_files
 
@@ -216,8 +216,8 @@ def test_file_that_is_gone_is_refused(spark: SparkSession, tmp_path: Path) -> No
     folder = published_folder(spark, tmp_path)
     before = folder.log.read()
     (tmp_path / before.snapshots[0].files[0].path).unlink()
-    told = snaploom("index", "sort", tmp_path, "--by", "data.flight", NO_PROBLEM)
-    assert told.code == 1
+    result = snaploom("index", "sort", tmp_path, "--by", "data.flight", NO_PROBLEM)
+    assert result.code == 1
     assert open_folder(folder.store).log.read() == before
 
 
@@ -260,13 +260,13 @@ def test_snapshot_that_retention_deletes_meanwhile_stays_deleted(
 ) -> None:
     folder = published_folder(spark, tmp_path, snapshots=2)
     meanwhile(lambda: bury(open_folder(folder.store)))
-    told = snaploom("index", "sort", tmp_path, "--by", "price", NO_PROBLEM, "-o", "json")
-    assert told.code == 1
-    (left,) = told.document["left"]
+    result = snaploom("index", "sort", tmp_path, "--by", "price", NO_PROBLEM, "-o", "json")
+    assert result.code == 1
+    (left,) = result.document["left"]
     assert "deleted" in left["message"]
     state = state_of(tmp_path)
     assert set(state.live) == {day(1)}
-    assert state.live[day(1)].run_id == told.document["runId"]
+    assert state.live[day(1)].run_id == result.document["runId"]
     assert keys(folder.store) == state.live_files | set(state.tombstoned_files)
 
 
@@ -276,8 +276,8 @@ def test_of_two_sorts_one_wins_and_the_other_leaves_nothing(
     folder = published_folder(spark, tmp_path)
     winner: list[SnapshotsSorted] = []
     meanwhile(lambda: winner.append(sort_quietly(tmp_path, SortRequest(("price",)))))
-    told = snaploom("index", "sort", tmp_path, "--by", "price", NO_PROBLEM, "-o", "json")
-    assert (told.code, told.document["snapshots"]) == (1, [])
+    result = snaploom("index", "sort", tmp_path, "--by", "price", NO_PROBLEM, "-o", "json")
+    assert (result.code, result.document["snapshots"]) == (1, [])
     state = state_of(tmp_path)
     assert state.live[day(0)].run_id == winner[0].run_id
     assert keys(folder.store) == state.live_files | set(state.tombstoned_files)

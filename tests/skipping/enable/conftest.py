@@ -26,7 +26,7 @@ def indexed(spark: SparkSession, location: str, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture
 def skipping(spark: SparkSession, location: str) -> Iterator[SparkSession]:
-    """A session that skips with this location alone, and has counted nothing yet."""
+    """A session that skips with this location only, and has counted nothing yet."""
     disable(spark)
     enable(spark, location)
     decider_of(spark).counting.reset()

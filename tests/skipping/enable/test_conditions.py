@@ -29,7 +29,7 @@ ASKED = {
 
 @pytest.fixture
 def path(skipping: SparkSession, location: str, folder: Path) -> str:
-    """Five files: in one each a condition holds that bounds of columns say nothing about."""
+    """Five files: in one each a condition holds that bounds of columns cannot decide."""
     rows = skipping.range(0, 100, 1, FILES).selectExpr(
         "int(id % 20) + if(id = 5, 1, 0) a",
         "int(id % 20) b",
@@ -57,7 +57,7 @@ def test_explanation_names_the_condition_as_a_whole(skipping: SparkSession, path
     assert "by VALUE_SET(a > b)" in text
 
 
-def test_condition_without_an_index_says_which_one_would_help(
+def test_condition_without_an_index_names_the_one_that_would_help(
     skipping: SparkSession, path: str
 ) -> None:
     text = " ".join(str(explain(skipping.read.parquet(path).where("a + 1 = b"))).split())

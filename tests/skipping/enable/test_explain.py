@@ -13,7 +13,7 @@ from snaploom.skipping.spark.explain import WIDTH, explain
 from snaploom.skipping.spark.statistics import statistics
 
 
-def test_explanation_tells_which_index_served_what(rows: DataFrame) -> None:
+def test_explanation_shows_which_index_served_what(rows: DataFrame) -> None:
     found = explain(rows.where("id = 5 and c < 'k030' and rlike(c, 'x+') and i <= d"))
     (relation,) = found.relations
     clauses = {clause.text: clause for clause in relation.indexes[0].clauses}

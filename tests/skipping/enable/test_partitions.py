@@ -18,7 +18,7 @@ CONDITIONS = {
 }
 """Most files that are read: days 1, 2 and NULL hold x from 0 to 9, and from 10 to 19, a file each.
 
-A partition column inside an expression is known to Spark alone.
+A partition column inside an expression is known only to Spark.
 """
 
 

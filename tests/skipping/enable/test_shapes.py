@@ -1,4 +1,4 @@
-"""What Spark's optimizer makes of conditions, and that files are skipped for them."""
+"""Conditions in the forms that Spark's optimizer gives them: files are skipped for them."""
 
 from collections.abc import Mapping
 

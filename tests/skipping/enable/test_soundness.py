@@ -62,7 +62,7 @@ def test_other_reader_does_not_use_the_index(rows: DataFrame) -> None:
     assert "the reader has changed: spark.sql.files.ignoreCorruptFiles" in text
 
 
-def test_index_never_refreshed_prunes_nothing_and_says_so(
+def test_index_never_refreshed_prunes_nothing_and_logs_it(
     skipping: SparkSession, location: str, folder: Path
 ) -> None:
     path = write_files(skipping, folder)
@@ -73,7 +73,7 @@ def test_index_never_refreshed_prunes_nothing_and_says_so(
     assert "it was never refreshed" in str(explaining.explain(frame))
 
 
-def test_damaged_index_is_told_once_and_reads_every_file(
+def test_damaged_index_is_logged_once_and_reads_every_file(
     skipping: SparkSession, own: str, location: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     decider_of(skipping).forget()

@@ -71,7 +71,7 @@ def test_disabled_session_reads_every_file(spark: SparkSession, location: str) -
         public.statistics(spark)
 
 
-def test_statistics_tell_files_bytes_and_last_use(rows: DataFrame) -> None:
+def test_statistics_have_files_bytes_and_last_use(rows: DataFrame) -> None:
     assert kept(rows) == 1
     found = public.statistics(rows.sparkSession)
     assert (found.relations, found.served, found.dropped_files) == (1, 1, FILES - 1)

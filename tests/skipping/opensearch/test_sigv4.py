@@ -1,4 +1,4 @@
-"""Signed requests to a real OpenSearch, let in by a server that computes each signature anew."""
+"""Signed requests to a real OpenSearch, admitted by a server that verifies each signature."""
 
 import sys
 from collections.abc import Iterator
@@ -123,6 +123,6 @@ def test_what_is_signed_otherwise_is_refused(
     assert other.secret not in str(refused.value)
 
 
-def test_without_credentials_it_is_told_where_they_come_from(real_port: int) -> None:
+def test_missing_credentials_are_an_error_with_their_variables(real_port: int) -> None:
     with pytest.raises(IndexNotPossible, match="AWS_ACCESS_KEY_ID"):
         client_of(real_port, ES)

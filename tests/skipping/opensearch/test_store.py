@@ -241,7 +241,7 @@ def test_sweeping_removes_what_no_state_needs_and_gives_ids_back(
     assert list(flint_documents(client, index_store)) == [document_id(file_uri("file:/a"))]
 
 
-def test_sweeping_leaves_young_segments_alone(index_store: OpenSearchIndexStore) -> None:
+def test_garbage_collection_keeps_young_segments(index_store: OpenSearchIndexStore) -> None:
     state = committed(index_store)
     segments = index_store.write_rows([price_rows({"file:/a": (1, 2)})], a_definition())
     assert index_store.sweep(state, EpochNanos(1)) == (0, 0)
@@ -272,7 +272,7 @@ def test_destroying_leaves_the_state(
     assert not client.exists(index_store._name)
 
 
-def test_an_index_of_somebody_else_is_left_alone(
+def test_an_index_of_another_owner_is_unchanged(
     client: OpenSearchClient, index_store: OpenSearchIndexStore
 ) -> None:
     client.create_index(index_store._name, {"properties": {"year": {"type": "integer"}}})
@@ -280,7 +280,7 @@ def test_an_index_of_somebody_else_is_left_alone(
         index_store.write_rows([price_rows({"file:/a": (1, 2)})], a_definition())
 
 
-def test_rows_that_flint_cannot_tell_are_not_shown_to_it(
+def test_rows_that_flint_cannot_distinguish_are_hidden_from_it(
     client: OpenSearchClient, index_store: OpenSearchIndexStore
 ) -> None:
     definition = a_definition(an_index("i1", "MIN_MAX", "x", "double"))

@@ -1,4 +1,4 @@
-"""A real OpenSearch behind https: who is trusted, who is let in, and what is said when not."""
+"""A real OpenSearch behind https: trusted certificates, authenticated users, and errors."""
 
 import base64
 import os
@@ -38,8 +38,8 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @pytest.fixture(scope="module")
-def door(real_port: int, authority: Authority) -> Iterator[int]:
-    with guarded_proxy(real_port, members, authority.issue("localhost"), refusal=401) as port:
+def secure_port(real_port: int, authority: Authority) -> Iterator[int]:
+    with front_door(real_port, members, authority.issue("localhost"), refusal=401) as port:
         yield port
 
 
@@ -51,18 +51,18 @@ def options(port: int, authority: Authority, **changes: object) -> OpenSearchOpt
 
 
 def refusal(options: OpenSearchOptions) -> str:
-    """The one error of a client; it comes at once, and says nothing secret."""
+    """The one error of a client, which has no secret."""
     with pytest.raises(IndexStoreFailed) as caught, OpenSearchClient(options) as client:
         client.exists("t")
-    told = f"{caught.value} {caught.value.__cause__}"
-    assert PASSWORD not in told
-    assert CREDENTIALS not in told
-    return told
+    error = f"{caught.value} {caught.value.__cause__}"
+    assert PASSWORD not in error
+    assert CREDENTIALS not in error
+    return error
 
 
-def test_documents_pass_by_https_with_a_user(door: int, authority: Authority) -> None:
+def test_documents_pass_by_https_with_a_user(secure_port: int, authority: Authority) -> None:
     name = unused_name()
-    with OpenSearchClient(options(door, authority)) as client:
+    with OpenSearchClient(options(secure_port, authority)) as client:
         writes = [Write(Action.INDEX, {"n": n}, f"a/b {n}+ä%?") for n in range(30)]
         assert list(write_all(client, name, writes, RefreshPolicy.IMMEDIATE)) == []
         assert sorted(hit.source["n"] for hit in read_hits(client, name)) == list(range(30))
@@ -72,24 +72,26 @@ def test_documents_pass_by_https_with_a_user(door: int, authority: Authority) ->
 
 
 def test_the_environments_authorities_are_trusted(
-    door: int, authority: Authority, monkeypatch: pytest.MonkeyPatch
+    secure_port: int, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(authority.certificate))
-    with OpenSearchClient(options(door, authority, ca_file="")) as client:
+    with OpenSearchClient(options(secure_port, authority, ca_file="")) as client:
         assert not client.exists("absent")
 
 
-def test_a_wrong_password_is_told_with_what_to_check(door: int, authority: Authority) -> None:
-    told = refusal(options(door, authority, password="wrong"))
-    assert "401" in told
-    assert "check auth" in told
+def test_a_wrong_password_is_an_error_with_a_fix(secure_port: int, authority: Authority) -> None:
+    error = refusal(options(secure_port, authority, password="wrong"))
+    assert "401" in error
+    assert "check auth" in error
 
 
-def test_another_authority_is_not_trusted(door: int, authority: Authority, tmp_path: Path) -> None:
-    told = refusal(options(door, Authority(tmp_path, "theirs")))
-    assert "its certificate is refused" in told
-    assert "ca_file" in told
-    assert "its certificate is refused" in refusal(options(door, authority, ca_file=""))
+def test_another_authority_is_not_trusted(
+    secure_port: int, authority: Authority, tmp_path: Path
+) -> None:
+    error = refusal(options(secure_port, Authority(tmp_path, "theirs")))
+    assert "its certificate is refused" in error
+    assert "ca_file" in error
+    assert "its certificate is refused" in refusal(options(secure_port, authority, ca_file=""))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,7 @@ def test_a_certificate_that_is_not_good_is_refused(
         assert words in refusal(options(port, authority))
 
 
-def test_a_server_without_tls_is_told(real_port: int, authority: Authority) -> None:
+def test_a_server_without_tls_is_an_error(real_port: int, authority: Authority) -> None:
     assert "scheme=http " in refusal(options(real_port, authority, host="127.0.0.1"))
 
 
@@ -119,15 +121,17 @@ def test_authorities_that_cannot_be_read_are_refused(
         OpenSearchClient(options(443, authority, ca_file=str(file)))
 
 
-def test_the_command_line_says_one_thing(door: int, authority: Authority, tmp_path: Path) -> None:
-    location = f"opensearch://localhost:{door}?scheme=https&auth=basic"
+def test_the_command_line_prints_one_error(
+    secure_port: int, authority: Authority, tmp_path: Path
+) -> None:
+    location = f"opensearch://localhost:{secure_port}?scheme=https&auth=basic"
     command = [sys.executable, "-m", "snaploom.cli.main", "index", "list", location]
     user = {"SNAPLOOM_OPENSEARCH_USERNAME": USER, "SNAPLOOM_OPENSEARCH_PASSWORD": PASSWORD}
     found = subprocess.run(
         command, env=os.environ | user, capture_output=True, text=True, check=False, cwd=tmp_path
     )
-    told = " ".join((found.stdout + found.stderr).split())
+    printed = " ".join((found.stdout + found.stderr).split())
     assert found.returncode == 1
-    assert "its certificate is refused" in told
-    assert "Traceback" not in told
-    assert PASSWORD not in told
+    assert "its certificate is refused" in printed
+    assert "Traceback" not in printed
+    assert PASSWORD not in printed

@@ -113,7 +113,7 @@ def test_same_length_and_time_set_back_is_read(
         lake.spark.conf.unset(key)
 
 
-def test_files_that_nobody_touched_are_skipped_and_the_description_says_by_what(
+def test_unchanged_files_are_skipped_and_the_description_shows_by_what(
     lake: Lake,
 ) -> None:
     with skipping_by(lake.spark, lake.location):

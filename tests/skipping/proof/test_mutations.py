@@ -100,7 +100,7 @@ def test_identity_without_length_and_time_is_noticed(
         return Matched(rows.astype(np.int64), 0, 0)
 
     monkeypatch.setattr(decision, "match", by_path)
-    # The look at inode and change time is a second net, which catches this where there is one.
+    # The check of inode and change time is a second safeguard, which finds this where there is one.
     monkeypatch.setattr(decision, "tags_of_dropped", lambda _listed, _judged: "")
     with pytest.raises(AssertionError, match="a = 9"):
         case.kept("a = 9")

@@ -1,4 +1,4 @@
-"""What a condition on an expression needs of its column, against what Spark says of each value.
+"""Bounds of a column that a condition on an expression needs, against Spark's result of each value.
 
 One file holds every value of every type that is near an edge. Each condition is evaluated on each
 by Spark, as ANSI and as the old way, and what is concluded for the column must be TRUE wherever the
@@ -67,7 +67,7 @@ def internal(value: Value | None, data_type: str) -> object:
 
 
 def about_column(predicate: Predicate) -> Predicate:
-    """What is demanded of columns alone."""
+    """The part of a predicate that is about columns."""
     match predicate:
         case And(parts):
             return And(tuple(map(about_column, parts)))

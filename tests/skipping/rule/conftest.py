@@ -24,7 +24,7 @@ def partitioned(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture
 def decider(spark: SparkSession) -> Iterator[KeepNamed]:
-    """Keeps the first file alone; a test that sees ten rows of forty saw the rule at work."""
+    """Keeps only the first file; a test that reads ten rows of forty shows that the rule worked."""
     named = KeepNamed()
     rule.install(spark, named, SETTINGS, named.concerns)
     failures = rule.errors(spark)[0]
@@ -35,7 +35,7 @@ def decider(spark: SparkSession) -> Iterator[KeepNamed]:
 
 @pytest.fixture
 def truthful(spark: SparkSession) -> Iterator[Truthful]:
-    """Keeps the file that holds the id asked for."""
+    """Keeps the file that holds the requested id."""
     decider = Truthful()
     rule.install(spark, decider, SETTINGS, decider.concerns)
     yield decider

@@ -1,4 +1,4 @@
-"""Whatever goes wrong keeps every file, and is counted."""
+"""Every failure keeps every file, and is counted."""
 
 from collections.abc import Callable
 
@@ -35,7 +35,7 @@ def test_wrong_answer_keeps_all_files_and_is_counted(
     assert message in text
 
 
-def test_concern_that_raises_leaves_the_query_alone(spark: SparkSession, parts: str) -> None:
+def test_concern_that_raises_does_not_change_the_query(spark: SparkSession, parts: str) -> None:
     rule.install(spark, lambda request: "0000", SETTINGS, raises)
     assert spark.read.parquet(parts).where("id >= 0").count() == 40
     rule.uninstall(spark)

@@ -1,4 +1,4 @@
-"""Keys of a join's other side say which files are read."""
+"""Keys of a join's other side decide which files are read."""
 
 import json
 
@@ -89,7 +89,7 @@ def test_keys_of_a_join_drop_files_and_no_rows(
 
 
 @pytest.mark.parametrize("query", KEEPING.values(), ids=KEEPING)
-def test_other_joins_say_nothing(spark: SparkSession, by_keys: ByKeys, query: str) -> None:
+def test_other_joins_decide_nothing(spark: SparkSession, by_keys: ByKeys, query: str) -> None:
     kept = rows(spark, query)
     assert "InSet" not in json.dumps([request.header for request in by_keys.requests])
     rule.uninstall(spark)
@@ -100,7 +100,7 @@ def test_other_joins_say_nothing(spark: SparkSession, by_keys: ByKeys, query: st
     ("name", "value"),
     [("spark.snaploom.skipping.join.enabled", "false"), ("spark.snaploom.skipping.join.keys", "1")],
 )
-def test_settings_leave_joins_alone(
+def test_settings_disable_joins(
     spark: SparkSession, by_keys: ByKeys, set_conf: SetConf, name: str, value: str
 ) -> None:
     set_conf(name, value)

@@ -34,7 +34,7 @@ def size_of(frame) -> int:
     return int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
 
 
-def test_explain_says_what_is_read(spark: SparkSession, decider: KeepNamed, parts: str) -> None:
+def test_explain_shows_what_is_read(spark: SparkSession, decider: KeepNamed, parts: str) -> None:
     text = plan_text(spark.read.parquet(parts).where("id >= 0"))
     assert "FileScan parquet [skipping: 1 of 4 files, " in text
     assert "Location: SkippingFileIndex(1 paths)" in text

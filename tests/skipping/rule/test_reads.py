@@ -1,4 +1,4 @@
-"""Every way to a relation of files passes the rule."""
+"""Every way to read files passes the rule."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -93,7 +93,7 @@ def test_views_are_pruned(spark: SparkSession, decider: KeepNamed, table: str, k
     spark.sql("DROP VIEW seen")
 
 
-def test_partition_folder_read_alone_is_pruned(
+def test_partition_folder_read_on_its_own_is_pruned(
     spark: SparkSession, decider: KeepNamed, partitioned: str
 ) -> None:
     frame = spark.read.parquet(f"{partitioned}/part=1").where("id >= 0")
@@ -155,7 +155,7 @@ def test_second_generation_scans_are_pruned(
     assert decider.requests[-1].header["format"] == source
 
 
-def test_aggregate_pushed_into_a_scan_is_left_alone(
+def test_aggregate_pushed_into_a_scan_is_unchanged(
     spark: SparkSession, decider: KeepNamed, partitioned: str, set_conf: SetConf
 ) -> None:
     set_conf("spark.sql.sources.useV1SourceList", "")
@@ -164,7 +164,7 @@ def test_aggregate_pushed_into_a_scan_is_left_alone(
     assert frame.first()[0] == 13
 
 
-def test_streams_are_left_alone(
+def test_streams_are_unchanged(
     spark: SparkSession, decider: KeepNamed, parts: str, folder: str
 ) -> None:
     stream = spark.readStream.schema("id bigint").parquet(parts).where("id >= 0")

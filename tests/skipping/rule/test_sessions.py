@@ -1,4 +1,4 @@
-"""Where the rule is, and stays."""
+"""Sessions in which the rule is installed, and stays."""
 
 import pytest
 from py4j.java_gateway import JavaObject

@@ -69,14 +69,14 @@ def test_filter_that_java_built_is_probed_as_spark_probes_it(
     is_text = data_type == "string"
     longs, texts = ([], TEXTS[::3]) if is_text else (LONGS[::3], [])
     stream = java.serialised(350, 0.1, longs, texts)
-    spark_says = java.might_contain(stream, [] if is_text else LONGS, TEXTS if is_text else [])
+    found = java.might_contain(stream, [] if is_text else LONGS, TEXTS if is_text else [])
     index = index_of("i1", "BLOOM_FILTER", "k", data_type, items="VALUES")
     kept = FileTable.of(pa.table({"i1.words": pa.array([read_bloom(stream)], pa.large_binary())}))
     literals = [text.encode() for text in TEXTS] if is_text else LONGS
     leaves = [Comparison(index.term, Operator.EQ, value) for value in literals]
     masks = [BLOOM_FILTER.may_match(index, kept, leaf) for leaf in leaves]
-    assert [mask is not None and bool(mask[0]) for mask in masks] == spark_says
-    assert 0 < spark_says.count(False) < 1000
+    assert [mask is not None and bool(mask[0]) for mask in masks] == found
+    assert 0 < found.count(False) < 1000
 
 
 def test_spark_reads_our_store_with_its_metadata(spark: SparkSession, tmp_path: Path) -> None:

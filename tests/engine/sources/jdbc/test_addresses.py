@@ -1,4 +1,4 @@
-"""Drivers are asked what they make of our addresses and options, those without a database too."""
+"""Drivers accept our addresses and options, also those of databases that no test has."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from snaploom.models.datasource import Jdbc, JdbcDriver
 from snaploom.planning.databases import DATABASES, connection_url, properties_of
 
 PROGRAM = Path(__file__).parents[3] / "components" / "jdbcaddresses" / "Drivers.java"
-TELLING = [driver for driver in JdbcDriver if not DATABASES[driver].is_file]
-"""Drivers of files tell nothing without a file; tests read these."""
+SERVERS = [driver for driver in JdbcDriver if not DATABASES[driver].is_file]
+"""Drivers of files answer nothing without a file; tests read these."""
 LOST = {JdbcDriver.MYSQL: {"autoDeserialize"}}
 """What a newer driver does not have any more, and older ones must be denied."""
 
@@ -27,7 +27,7 @@ def declared(driver: JdbcDriver, **changes: object) -> Jdbc:
 
 
 def asked(word: str, sources: Sequence[Jdbc], **properties: str) -> list[tuple[bool, str]]:
-    """Whether each driver accepts the URL, and what it says."""
+    """For each driver, whether it accepts the URL, and its answer."""
     lines = []
     for source in sources:
         given = "\u0001".join(
@@ -41,13 +41,13 @@ def asked(word: str, sources: Sequence[Jdbc], **properties: str) -> list[tuple[b
         input="\n".join(lines), check=True, capture_output=True, text=True,
     )  # fmt: skip
     answers = [line.split("\t", 1) for line in done.stdout.splitlines()]
-    return [(accepted == "true", said) for accepted, said in answers]
+    return [(accepted == "true", answer) for accepted, answer in answers]
 
 
 def test_every_driver_knows_its_address_and_every_option() -> None:
-    answers = asked("know", [declared(driver) for driver in TELLING])
-    for driver, (is_accepted, said) in zip(TELLING, answers, strict=True):
-        known = dict(each.split("=", 1) for each in said.split("\u0001") if each)
+    answers = asked("know", [declared(driver) for driver in SERVERS])
+    for driver, (is_accepted, answer) in zip(SERVERS, answers, strict=True):
+        known = dict(each.split("=", 1) for each in answer.split("\u0001") if each)
         database = DATABASES[driver]
         options = {*database.options, *database.fixed} - LOST.get(driver, set())
         assert is_accepted
@@ -80,8 +80,8 @@ def test_drivers_without_a_database_call_where_they_should(
         port = server.getsockname()[1]
         source = declared(driver, host=host, port=port, database="shop")
         heard = _listened(server)
-        ((is_accepted, said),) = asked(
+        ((is_accepted, answer),) = asked(
             "connect", [source], user="u", password="p", loginTimeout="5"
         )
     assert is_accepted
-    assert first in heard.result(), said
+    assert first in heard.result(), answer

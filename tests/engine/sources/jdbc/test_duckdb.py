@@ -59,7 +59,7 @@ def test_types_and_values_are_those_of_the_table(database, opened):
         ("day", "ISO8601_DATE", ["2024-11-03T00:00:00Z", "2024-11-04T00:00:00Z"]),
     ],
 )
-def test_columns_of_times_tell_snapshots(database, opened, field, time_format, times):
+def test_columns_of_times_give_snapshots(database, opened, field, time_format, times):
     spec = in_duckdb(
         database, "times", snapshot=by_field(field, time_format),
         tablePredicates=["n = 1", "n <> 1"],

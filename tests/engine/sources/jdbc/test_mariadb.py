@@ -75,7 +75,7 @@ def test_types_and_values_are_those_of_the_table(database, opened, driver):
         ("day", "ISO8601_DATE", ["2024-11-03T00:00:00Z", "2024-11-04T00:00:00Z"]),
     ],
 )
-def test_columns_of_times_tell_snapshots(database, opened, driver, field, time_format, times):
+def test_columns_of_times_give_snapshots(database, opened, driver, field, time_format, times):
     spec = in_mariadb(
         database, "times", driver,
         snapshot=by_field(field, time_format), tablePredicates=["n = 1", "n <> 1"],
@@ -107,12 +107,12 @@ def test_ranges_of_whole_numbers_divide_a_table(database, opened, driver):
 def test_names_are_names_whatever_is_in_them(database, opened, driver):
     database.run(
         """CREATE DATABASE IF NOT EXISTS `my shop`; DROP TABLE IF EXISTS `my shop`.`a.b``c`;
-           CREATE TABLE `my shop`.`a.b``c` (`say "it"` int, `a b` text, `sel``ect` int);
+           CREATE TABLE `my shop`.`a.b``c` (`call "it"` int, `a b` text, `sel``ect` int);
            INSERT INTO `my shop`.`a.b``c` VALUES (7, 'x', 8); GRANT ALL ON `my shop`.* TO weaver"""
     )
     spec = in_mariadb(database, '"a.b`c"', driver, database="my shop")
     (row,) = opened(spec).read(NOW).frame.collect()
-    assert row.asDict() == {'say "it"': 7, "a b": "x", "sel`ect": 8}
+    assert row.asDict() == {'call "it"': 7, "a b": "x", "sel`ect": 8}
 
 
 @both_drivers

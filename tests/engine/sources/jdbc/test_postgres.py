@@ -80,7 +80,7 @@ def test_a_level_without_a_moment_sees_what_is_written_meanwhile(postgres, opene
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 @pytest.mark.parametrize("predicates", [[], SPLIT])
-def test_instants_are_told_apart_in_the_hour_that_comes_twice(
+def test_instants_are_distinguished_in_the_hour_that_comes_twice(
     spark, postgres, opened, zone, predicates
 ):
     postgres.run(
@@ -122,7 +122,7 @@ def test_instants_are_told_apart_in_the_hour_that_comes_twice(
          ["2024-01-01", "2024-01-02"]),
     ],
 )  # fmt: skip
-def test_every_type_of_column_tells_snapshots(postgres, opened, column, values, time_format, times):
+def test_every_type_of_column_gives_snapshots(postgres, opened, column, values, time_format, times):
     name = f"by {column}"
     postgres.run(
         f"""CREATE TABLE "{name}" (v int, "At" {column});

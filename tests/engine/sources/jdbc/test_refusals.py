@@ -20,11 +20,11 @@ BY_VARIABLES = {"fromEnvironment": {"userVariable": "DB_USER", "passwordVariable
 
 
 def refusal(source):
-    """The error of a source, after a look for secrets in all that anybody may print of it."""
+    """The error of a source, which has no secret in anything that can be printed of it."""
     with pytest.raises(SourceError) as caught:
         source.read(NOW)
-    told = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
-    assert not [secret for secret in (SECRET, PASSWORD, USER) if secret in told]
+    shown = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
+    assert not [secret for secret in (SECRET, PASSWORD, USER) if secret in shown]
     return caught.value
 
 
@@ -128,19 +128,19 @@ def test_url_is_read_where_it_is_allowed(postgres, opened, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "told",
+    "message",
     [
         "org.postgresql.util.PSQLException: ERROR: invalid snapshot identifier: 3-5-1",
         "java.sql.SQLTransientConnectionException: connection reset",
         "org.h2.jdbc.JdbcSQLSyntaxErrorException: Table not found",
     ],
 )
-def test_read_that_breaks_off_is_worth_trying_again(told):
-    error = translate(RuntimeError(f"Job aborted due to stage failure: task 1: {told}"))
+def test_read_that_breaks_off_is_retryable(message):
+    error = translate(RuntimeError(f"Job aborted due to stage failure: task 1: {message}"))
     assert (error.reason, error.retryable) == ("SourceNotReadable", True)
 
 
 def test_login_hides_itself():
     login = Login("sa", "p.w")
     assert "p.w" not in repr(login)
-    assert login.hide("user 'sa' said p.w, alas") == "user '***' said ***, alas"
+    assert login.hide("user 'sa' sent p.w, alas") == "user '***' sent ***, alas"

@@ -1,0 +1,129 @@
+"""The page about troubleshooting: what each reason means, what causes it, and what to do.
+
+A reason is the anchor of its own section, in lower case: so the reason of a condition, of an
+event, of a run in a status or of a line of the log leads there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from generation.errorclasses import OPERATOR, errors
+from generation.markdown import NOTE, table
+from snaploom.models.catalogue.code import Code
+from snaploom.models.codes import CODE_BY_ID
+from snaploom.models.enumdocs import member_docs
+from snaploom.models.remedies import REMEDY_BY_REASON
+from snaploom.models.remedies.remedy import Remedy
+from snaploom_operator.conditions import Reason
+from snaploom_operator.remedies import EVERY_REMEDY
+from snaploom_operator.remedies.conditionremedies import CONDITIONS
+from snaploom_operator.remedies.errorremedies import CLUSTER
+from snaploom_operator.remedies.eventremedies import EVENTS
+
+DOCS = Path(__file__).parents[1]
+PAGE = "operating/troubleshooting.md"
+"""Below `docs/`."""
+
+_INTRODUCTION = """\
+Every reason that Snaploom gives is a heading of this page: search it for the word that you see, or
+put it behind the address in lower case (`troubleshooting.md#runrefused`).
+"""
+_PLACES = [
+    [
+        "the reason of a condition",
+        "`kubectl get snaploom --output wide`, `kubectl describe outputdataset NAME`",
+    ],
+    ["the reason of an event", "`kubectl events --for outputdataset/NAME`"],
+    [
+        "how the last run ended",
+        "`status.lastRun.reason`; `snaploom status NAME` shows it, and what to do",
+    ],
+    [
+        "the operator's log, the metric `snaploom_reconcile_failures_total`",
+        "[Watch the operator itself](../how-to/watch-the-operator.md)",
+    ],
+]
+_FAILED_RUNS = """\
+`RunRefused`, `RetriesExhausted`, `RunWillBeRetried` and `LastRunFailed` only show how the operator
+treats a failed run. Why it failed is the reason in brackets in their message, further down.
+[The operator](../concepts/operator.md) describes how conditions follow each other.
+"""
+
+
+def troubleshooting_page() -> str:
+    """The page."""
+    documented = member_docs(Reason)
+    reasons = {reason.value: documented[reason.value] for reason in Reason}
+    meanings = error_meanings()
+    elsewhere = {word: text for word, text in meanings.items() if word not in reasons}
+    return "\n".join(
+        [
+            "# Troubleshooting, by reason\n",
+            NOTE,
+            _INTRODUCTION,
+            table(["where you see it", "how to look"], _PLACES),
+            _FAILED_RUNS,
+            "## Conditions\n",
+            *_sections(CONDITIONS, reasons),
+            "## Events, and ends of runs\n",
+            *_sections(EVENTS, reasons),
+            "## Errors of runs and commands\n",
+            "Also the reasons of findings `SL192`. What may go away by itself is tried again, as "
+            "`run.retry` sets.\n",
+            *_sections(sorted(REMEDY_BY_REASON), elsewhere),
+            "## Errors of the operator\n",
+            *_sections(sorted(CLUSTER), elsewhere),
+        ]
+    )
+
+
+def error_meanings() -> dict[str, str]:
+    """What each reason of an error means, by reason; of several classes, that of its name."""
+    listed = [*errors(), *errors(OPERATOR)]
+    return {each.reason: each.meaning for each in listed} | {
+        each.name: each.meaning for each in listed if each.name == each.reason
+    }
+
+
+def linked(reason: str, here: str) -> str:
+    """A reason as a link to its section, from a folder below `docs/`."""
+    return f"[`{reason}`]({here}{PAGE}#{reason.lower()})"
+
+
+def reasons_of(code: Code) -> list[str]:
+    """Reasons that are reported with a finding of this code."""
+    return sorted(word for word, remedy in EVERY_REMEDY.items() if code.code in remedy.codes)
+
+
+def reasons_table(docs: Mapping[str, str]) -> str:
+    """Reasons with their meanings, each leading to its section, from `docs/reference/`."""
+    return table(["value", "meaning"], [[linked(word, "../"), docs[word]] for word in docs])
+
+
+def _sections(words: Iterable[str], meanings: Mapping[str, str]) -> list[str]:
+    return [_section(word, meanings[word]) for word in words if word in meanings]
+
+
+def _section(word: str, meaning: str) -> str:
+    remedy = EVERY_REMEDY[word]
+    return (
+        f"### {word}\n\n{meaning}\n\n"
+        f"**Cause**: {remedy.cause}\n\n**Fix**: {remedy.fix}{_more(remedy)}\n"
+    )
+
+
+def _more(remedy: Remedy) -> str:
+    """Where to read on."""
+    links = [_code_link(code) for code in remedy.codes]
+    if remedy.see:
+        title = (DOCS / remedy.see).read_text("utf-8").partition("\n")[0].removeprefix("# ")
+        links.append(f"[{title}](../{remedy.see})")
+    return f" More: {', '.join(links)}." if links else ""
+
+
+def _code_link(code: str) -> str:
+    title = CODE_BY_ID[code].title
+    anchor = f"{code} {title}".lower().replace(" ", "-")
+    return f"[{code}](../reference/findings.md#{anchor})"

@@ -1,0 +1,302 @@
+"""The page about skipping indexes: types, statements, settings, Python, store, refusals."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+
+from generation.indextypes import parameters_table, served_table, types_table
+from generation.markdown import NOTE, block, table
+from generation.refusals import refusal_sections
+from generation.sourcetext import (
+    assigned_docs,
+    class_named,
+    field_docs,
+    meaning,
+    module_tree,
+    named,
+    public_methods,
+    signature,
+)
+from snaploom import lazyimport
+from snaploom.skipping.core import filetable, terms
+from snaploom.skipping.formats.kms import opening
+from snaploom.skipping.indexes.registry import ENTRY_POINTS as TYPES_GROUP
+from snaploom.skipping.lifecycle.machine import USUAL
+from snaploom.skipping.spark import fingerprint, settings
+from snaploom.skipping.statements import parameters, properties
+from snaploom.skipping.stores import folder
+from snaploom.skipping.stores.bases import ENTRY_POINTS as STORES_GROUP
+from snaploom.skipping.stores.catalog import BELIEVED_SECONDS
+from snaploom.skipping.stores.opensearch import options
+from snaploom.skipping.stores.opensearch.options import Auth, OpenSearchOptions
+
+GRAMMAR = """
+CREATE SKIPPING INDEX [IF NOT EXISTS] ON target
+  [FOR COLUMNS] ( subject TYPE [( parameters )] [, ...] )
+  [WHERE condition]
+  [WITH ( name [=] value [, ...] )]
+
+REFRESH    SKIPPING INDEX ON target [FULL | INCREMENTAL | AUTO]
+DESC[RIBE] SKIPPING INDEX ON target
+ALTER      SKIPPING INDEX ON target WITH ( name [=] value [, ...] )
+DROP       SKIPPING INDEX ON target
+VACUUM     SKIPPING INDEX ON target
+RECOVER    SKIPPING INDEX ON target
+ANALYZE    SKIPPING INDEX ON target
+SHOW FLINT INDEX | INDEXES [EXTENDED] IN catalog[.database]
+
+target:   [[catalog.]database.]table | format.`path`
+subject:  column | struct.field | (column, column) | any SQL expression
+"""
+
+_JOIN_SETTINGS = (
+    ("spark.snaploom.skipping.join.enabled", "`true`",
+     "`false`: keys of the other side of a join do not decide which files are read."),
+    ("spark.snaploom.skipping.join.keys", "`10000`",
+     "So many different keys of the other side are used at most, of so many rows where these have "
+     "to be computed first (`UNION`, `DISTINCT`, filters)."),
+)  # fmt: skip
+_DEFAULTS = {settings.ENABLED: "`true`", settings.EVALUATE_ONLY: "`false`",
+             settings.FLINT_ENABLED: "`true`", settings.USAGE: "`true`"}  # fmt: skip
+
+_OF_THE_PEER = frozenset({
+    "refresh_interval", "scheduler_mode", "checkpoint_location", "watermark_delay", "output_mode",
+    "index_settings", "id_expression", "extra_options",
+})  # fmt: skip
+
+_SUMS = {
+    "files": "Listed, before skipping.",
+    "kept_files": "Left to be read.",
+    "kept_bytes": "Their size.",
+    "last_error": "The message of the last one.",
+}
+"""Fields whose meaning the code gives by their neighbours."""
+
+
+def skipping_page() -> str:
+    """The page."""
+    return "\n".join([
+        "# Skipping\n",
+        NOTE,
+        "Skipping indexes: their types, the statements about them, settings, Python, the store, "
+        "and everything that is refused. [Skip files](../how-to/skip-files.md) shows them at work; "
+        "[what is proved](../concepts.md#skipping-files) is why no row is lost. The commands are "
+        "those of [`snaploom index`](cli.md#snaploom-index-create), the resource is a "
+        "[SkippingIndex](kinds/skippingindex.md).\n",
+        *_types(),
+        *_statements(),
+        *_sessions(),
+        *_python(),
+        *_store(),
+        *_flint(),
+        "## What is refused\n",
+        "Every message, with what is expected and the hint, as the code has them; what is put in "
+        "stands as `<name>`. A query is never refused because of an index: it reads every file, "
+        "and a warning and a counter show it.\n",
+        *refusal_sections(),
+    ])  # fmt: skip
+
+
+def _types() -> list[str]:
+    kept = inspect.getdoc(terms) or ""
+    rows = kept[kept.index("| Spark type") : kept.index("Everything else")].strip()
+    formats = ", ".join(f"`{each}`" for each in fingerprint.FORMATS)
+    return [
+        "## Index types\n",
+        "Beside what its type keeps, every index counts the rows with and without a value.\n",
+        types_table(),
+        f"A column may have indexes of several types; a file is dropped when any of them proves "
+        f"that it is not needed. More types come by the entry-point group `{TYPES_GROUP}`.\n",
+        "### Parameters\n",
+        parameters_table(),
+        "### What each type serves\n",
+        "Asked of the types themselves. Conditions joined by AND, OR and NOT are taken apart; the "
+        "literal may stand on either side; `<=>`, `BETWEEN`, `CASE`, `IF`, `coalesce`, `isnan` and "
+        "boolean columns become these. GEO_BOX answers for each of its two columns.\n",
+        served_table(),
+        "### When a file is the same\n",
+        f"{_SAME_FILE}\n",
+        "### Columns and formats\n",
+        f"Formats: {formats}. Columns inside files and partition columns, fields of structs "
+        "(`a.b`), and deterministic expressions over them, of these types:\n",
+        f"{rows}\n",
+        "No index is kept about arrays, maps, whole structs, intervals, variants, collated strings "
+        "and CHAR, whose padding changes what is compared. VARCHAR is `string`.\n",
+    ]
+
+
+_SAME_FILE = """\
+An index speaks of a file only while the file is the one that was indexed. `snaploom index describe`
+shows by what that is known (`same file`, and `sameFile` in JSON):
+
+| files in | compared |
+|---|---|
+| a local disk, a mounted volume | path, length, modification time in milliseconds, number of \
+the inode and time of its last change, which nobody can set |
+| a store whose Hadoop client lists tags (`EtagSource`: S3A, ABFS) | path, length, modification \
+time, and the tag where both the index and the query's listing have it |
+| HDFS | path, length, modification time, and the number that the name node gave the file when it \
+was created, where the listing has it |
+| other stores, HDFS behind `viewfs` | path, length, modification time |
+
+Where there are only the last three, a file that is rewritten with the same length and whose time is
+set back by hand looks like the one before: refresh with mode FULL after such a change. On HDFS a
+file that is replaced (`-put -f`, `distcp`, a rename) has another number; one that is cut off and
+appended to until it has its old length keeps it, and looks like the one before if its time is set
+back too. Rows that an older Snaploom made about files on a local disk or HDFS lack what is in this
+table; the next refresh makes them anew. A copy of a folder, a restored backup or changed
+permissions count as a change: the files are read until the next refresh. A mount that gives other
+inode numbers each time it is mounted (some FUSE drivers) lets no index speak: read the store by its
+own scheme there."""
+
+
+def _statements() -> list[str]:
+    own = [
+        [f"`{name}`", ", ".join(f"`{value}`" for value in values) or "text",
+         "at creation" if name in properties.FIXED else "always"]
+        for name, values in properties.PROPERTIES.items()
+        if name not in _OF_THE_PEER
+    ]  # fmt: skip
+    positions = inspect.getdoc(parameters) or ""
+    by_position = positions[positions.index("| type") : positions.index("Every type")].strip()
+    peers = ", ".join(f"`{name}`" for name in properties.PROPERTIES if name in _OF_THE_PEER)
+    return [
+        "## Statements\n",
+        "Through `skipping.sql(spark, text)`, and through `spark.sql` of a session in which "
+        "skipping is enabled. A statement that is meant to be one of these and is misspelt is "
+        "refused, pointing at the word; it never reaches Spark's parser.\n",
+        block("text", GRAMMAR.strip("\n")),
+        "`FOR COLUMNS` is the older form of Flint's manual; `VALUE_LIST` is read as `VALUE_SET`. "
+        "Parameters are given by name, `(limit = 50)`, which every type takes, or by position:\n",
+        f"{by_position}\n",
+        "A key label is a parameter of every type: `price MIN_MAX(key_label = 'prices')`. "
+        "`WHERE` chooses files by partition columns and `_metadata.file_path`; files outside are "
+        "always read. `DESCRIBE` returns `indexed_col_name`, `data_type`, `skip_type`.\n",
+        "### Properties\n",
+        table(["`WITH`", "values", "may be set"], own),
+        "`auto_refresh = true` and `incremental_refresh = true` are Flint's names for "
+        "`refresh_mode` AUTO and INCREMENTAL; two of them that disagree are refused. Flint's "
+        f"{peers} are kept and shown, and change nothing: nothing follows files by a stream.\n",
+        "`ANALYZE` shows which indexes would help, as `snaploom index advise` does; `RECOVER` "
+        "cleans up after an operation that failed or died.\n",
+    ]
+
+
+def _sessions() -> list[str]:
+    meanings = assigned_docs(module_tree(settings.__name__).body)
+    docs = {str(getattr(settings, name)): text for name, text in meanings.items()}
+    docs[opening.SETTING] = (
+        "Where keys of encrypted indexes are, such as `vault+https://host:8200/v1/transit`; "
+        "keys that are given to `enable` go first."
+    )
+    internal = {*fingerprint.SETTINGS, settings.TRACE}
+    rows = [
+        [f"`{name}`", _DEFAULTS.get(name, ""), docs[name].replace(" (seed)", "")]
+        for name in settings.REQUESTED
+        if name not in internal
+    ]
+    rows += [[f"`{name}`", default, text] for name, default, text in _JOIN_SETTINGS]
+    watched = ", ".join(f"`{name}`" for name in fingerprint.SETTINGS)
+    return [
+        "## Settings of a session\n",
+        "Read when a query is planned, so `spark.conf.set` counts from the next query on. What "
+        f"another process commits is seen after {BELIEVED_SECONDS:g} seconds at most.\n",
+        table(["setting", "default", "meaning"], rows),
+        "### Settings that readers depend on\n",
+        "An index is used only by queries that read as it was built. Of the session these count, "
+        f"where they matter to the format: {watched}. Options of the reader count too, but those "
+        "that choose files, find schemas, or are for writing.\n",
+    ]
+
+
+def _python() -> list[str]:
+    rows = []
+    for place in lazyimport.SKIPPING.values():
+        module, _, name = place.partition(":")
+        node = named(module_tree(module), name)
+        if isinstance(node, ast.FunctionDef):
+            rows.append([f"`{signature(node)}`", meaning(ast.get_docstring(node) or "")])
+    builder = class_named(module_tree("snaploom.skipping.spark.indexbuilder"), "IndexBuilder")
+    verbs = [
+        [f"`.{signature(node)}`", meaning(ast.get_docstring(node) or "")]
+        for node in public_methods(builder)
+    ]
+    manage = class_named(module_tree("snaploom.skipping.spark.manage"), "SkippingIndexes")
+    operations = [
+        [f"`.{signature(node)}`", meaning(ast.get_docstring(node) or "")]
+        for node in public_methods(manage)
+        if not node.decorator_list
+    ]
+    counting = module_tree("snaploom.skipping.spark.counting")
+    sums = field_docs(class_named(counting, "Statistics"))
+    return [
+        "## Python\n",
+        "`from snaploom import skipping`; these are functions of that module.\n",
+        table(["function", "meaning"], rows),
+        "### The builder\n",
+        "What `skipping_index(...)` returns. Every verb returns a new builder.\n",
+        table(["verb", "meaning"], verbs),
+        "### Operations\n",
+        "`snaploom.skipping.spark.manage.SkippingIndexes(spark, location)`; subjects are "
+        "`TableName(parts)` or `PathName(format, path, options)` of "
+        "`snaploom.skipping.statements.syntax`.\n",
+        table(["method", "meaning"], operations),
+        "### Statistics\n",
+        "Fields of what `statistics(spark)` returns.\n",
+        table(
+            ["field", "meaning"],
+            [[f"`{name}`", text or _SUMS[name]] for name, text in sums.items()],
+        ),
+    ]
+
+
+def _store() -> list[str]:
+    text = inspect.getdoc(folder) or ""
+    rows = inspect.getdoc(filetable) or ""
+    columns = rows[rows.index("| column") : rows.index("`<id>` is the")].strip()
+    return [
+        "## The store\n",
+        "One folder for each index, below the location. `NATIVE` is this form; nothing but "
+        "`spark.read.parquet` is needed to look at it.\n",
+        block("text", text.split("```")[1].strip("\n")),
+        "A state is one JSON document, written by put-if-absent of the next number; it names the "
+        "segments that count. A segment's later row about a path hides an earlier one. Columns of "
+        "segments:\n",
+        f"{columns}\n",
+        "The states of an index are those of "
+        "[IndexState](kinds/skippingindex.md#indexstate). An operation gives a sign of life every "
+        f"{USUAL.heartbeat_seconds:g} seconds and is taken for dead after "
+        f"{USUAL.abandoned_after_seconds:g}; then the next operation, or `recover`, puts things "
+        f"back. Segments that no state needs are removed {USUAL.grace_seconds / 3600:g} hour "
+        "after they were written.\n",
+        "A location is a folder of a local file system (a path or `file:` URI), `memory:` in "
+        "tests, or `opensearch://host:port` ([OpenSearch](../how-to/opensearch-indexes.md)). Other "
+        f"places register in the entry-point group `{STORES_GROUP}`.\n",
+    ]
+
+
+def _flint() -> list[str]:
+    tree = module_tree("snaploom.skipping.stores.opensearch.options")
+    docs = field_docs(class_named(tree, "OpenSearchOptions"))
+    defaults = OpenSearchOptions()
+    by_field: dict[str, list[str]] = {}
+    for name, kept_as in options.OPTION_NAMES.items():
+        by_field.setdefault(kept_as, []).append(f"`{name}`")
+    rows = [
+        [" or ".join(names), _default(getattr(defaults, kept_as)), docs[kept_as]]
+        for kept_as, names in by_field.items()
+    ]
+    return [
+        "### Options of flint\n",
+        "Of the data source `flint`, in lower or upper case; as settings of a session with the "
+        "prefix `spark.datasource.flint.`; and behind the `?` of a location in OpenSearch. `auth` "
+        "is `noauth` (or `false`), `basic` or `sigv4`. A refresh policy is `NONE`, `IMMEDIATE` or "
+        "`WAIT_UNTIL`, or OpenSearch's own word for it. Others are refused.\n",
+        table(["option", "default", "meaning"], rows),
+    ]
+
+
+def _default(value: object) -> str:
+    text = str(value).lower() if isinstance(value, bool | Auth) else str(value)
+    return f"`{text}`" if text else ""

@@ -1,0 +1,76 @@
+"""Additions made as CONTRIBUTING.md describes work."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from support.examples import BIN, REPOSITORY
+from support.folders import a_folder, day, published
+from support.pages import blocks_of
+
+from snaploom.models.times import format_instant
+from snaploom.storage.local import LocalObjectStore
+
+PAGE = REPOSITORY / "CONTRIBUTING.md"
+SNAPLOOM = str(BIN / "snaploom")
+
+
+def section(title: str) -> dict[str, str]:
+    """The titled blocks of a section: content by file name."""
+    text = PAGE.read_text("utf-8")
+    start = text.index(f"## {title}\n")
+    end = text.find("\n## ", start)
+    return {
+        block.title: block.text
+        for block in blocks_of(PAGE)
+        if block.title and block.text in text[start:end]
+    }
+
+
+def installed(title: str, folder: Path) -> dict[str, str]:
+    """Write the files of a recipe as an installed package; the environment that finds it."""
+    metadata = folder / "recipe-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: recipe\nVersion: 1.0\n")
+    for name, content in section(title).items():
+        target = metadata if name == "entry_points.txt" else folder
+        (target / name).write_text(content, "utf-8")
+    paths = [str(folder), str(REPOSITORY / "tests"), os.environ.get("PYTHONPATH", "")]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+def printed(command: list[str], environment: dict[str, str], cwd: Path) -> str:
+    done = subprocess.run(
+        command, env=environment, cwd=cwd, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_index_type_of_the_page_loses_no_row_and_skips_files(tmp_path: Path) -> None:
+    environment = installed("Add an index type", tmp_path)
+    printed([sys.executable, "-m", "pytest", "-q", "test_remainder.py"], environment, tmp_path)
+    data, indexes = tmp_path / "data", str(tmp_path / "indexes")
+    data.mkdir()
+    for n in range(2):
+        ids = pa.array([n + 32 * i for i in range(100)], pa.int64())
+        pq.write_table(pa.table({"id": ids}), data / f"{n}.parquet")
+    build = ["index", "build", str(data), "--location", indexes, "-i", "id REMAINDER"]
+    printed([SNAPLOOM, *build], environment, tmp_path)
+    query = f"SELECT * FROM parquet.`{data}` WHERE id = 64"
+    explain = [SNAPLOOM, "index", "explain", query, "--location", indexes]
+    assert "1 of 2 files" in printed(explain, environment, tmp_path)
+
+
+def test_the_command_of_the_page_is_listed_and_runs(tmp_path: Path) -> None:
+    environment = installed("Add a command", tmp_path)
+    assert "newest" in printed([SNAPLOOM, "--help"], environment, tmp_path)
+    folder = a_folder(LocalObjectStore(tmp_path / "output", create=True))
+    published(folder, number=1)
+    time = format_instant(day(1))
+    assert time in printed([SNAPLOOM, "newest", folder.store.uri], environment, tmp_path)

@@ -1,0 +1,94 @@
+"""Subtrees that several snapshots share are folded once; their row count proof is the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from support.loom import Loom, ids
+
+import snaploom
+from snaploom.jobs.runevents import SnapshotStarted
+from snaploom.models.report import RunPhase
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def loom(tmp_path: Path) -> Loom:
+    """Orders of three days; customers and items of the first, which serve all."""
+    loom = Loom(tmp_path)
+    window = {"snapshot": {"timeBefore": {"day": 30}}}
+    for day in (1, 2, 3):
+        loom.write("order", day, ids(*range(day)))
+    loom.write("customer", 1, [{"id": n, "name": f"c{n}"} for n in (0, 2)])
+    loom.write("item", 1, [{"id": 1, "n": n} for n in (2, 1)])
+    loom.join("customer", **window)
+    loom.join("item", transformations={"groupBy": {"fieldNames": ["id"]}}, **window)
+    return loom
+
+
+def rows(loom: Loom, spark: SparkSession, day: int) -> list[tuple]:
+    found = snaploom.read(spark, loom.uri, at=f"2024-01-{day:02d}T00:00:00Z")
+    chosen = found.selectExpr("data.id", "customer.data.name", "item.data.n").collect()
+    return sorted(tuple(row) for row in chosen)
+
+
+EXPECTED = [(0, "c0", None), (1, None, [1, 2]), (2, "c2", None)]
+
+
+def kept_rows(spark: SparkSession) -> int:
+    """Frames that Spark keeps."""
+    return spark.sparkContext._jsc.getPersistentRDDs().size()
+
+
+def test_shared_subtrees_are_kept_for_the_run_and_counted_in_every_snapshot(spark, loom) -> None:
+    loom.write("order", 1, pa.table({"id": pa.array([], pa.int64())}))
+    kept: list[int] = []
+
+    def emit(event: object) -> None:
+        if isinstance(event, SnapshotStarted):
+            kept.append(kept_rows(spark))
+
+    report = loom.weave(spark, emit=emit).report
+    assert report.phase is RunPhase.SUCCEEDED, report.message
+    assert (kept, kept_rows(spark)) == ([0, 2, 2], 0)
+    assert [[(j.in_, j.out, j.matched) for j in s.joins] for s in report.snapshots] == [
+        [(0, 0, 0), (0, 0, 0)],
+        [(2, 2, 1), (2, 2, 1)],
+        [(3, 3, 2), (3, 3, 1)],
+    ]
+    assert [rows(loom, spark, day) for day in (2, 3)] == [EXPECTED[:2], EXPECTED]
+
+
+def test_row_that_matches_twice_is_found_in_a_shared_subtree(spark, loom) -> None:
+    loom.write("customer", 1, ids(2, 2))
+    woven = loom.weave(spark)
+    assert woven.outcomes == {1: "PUBLISHED", 2: "PUBLISHED", 3: "rows_multiplied"}
+    assert "from 3 to 4" in woven.report.message
+    assert kept_rows(spark) == 0
+
+
+def test_checkpoint_serves_the_next_run_until_its_source_changes(spark, loom, tmp_path) -> None:
+    place = tmp_path / "checkpoints"
+    loom.spec["run.checkpointUri"] = f"file://{place}/"
+
+    def documents() -> set[str]:
+        return {path.name for path in place.glob("*.json")}
+
+    loom.weave(spark, limit=1)
+    assert documents() == set()
+    loom.weave(spark, limit=1)
+    first = documents()
+    assert len(first) == 2
+    assert loom.weave(spark).report.phase is RunPhase.SUCCEEDED
+    assert documents() == first
+    assert rows(loom, spark, 3) == EXPECTED
+    assert len({record.schema_hash for record in loom.state().snapshots}) == 1
+    loom.write("customer", 1, [{"id": n, "name": "new"} for n in range(3)])
+    loom.write("order", 4, ids(0))
+    loom.weave(spark)
+    assert len(documents() - first) == 1
+    assert rows(loom, spark, 4) == [(0, "new", None)]

@@ -1,0 +1,185 @@
+"""`snaploom index import`: what is imported and reported, and that nothing invalid ever skips."""
+
+import json
+import os
+import secrets
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from support.indexeddata import last
+from support.indexinterfaces import Lake
+from support.keyservices import MemoryKeyService, transit_server
+from support.lakemetadata import Change, older, true_rows, with_foreign_file, with_prices
+from support.lakemetadata import write_lake_store as write_store
+
+from snaploom.cli.main import run_command
+from snaploom.skipping.formats.kms.opening import open_keys
+from snaploom.skipping.spark.enable import enable
+from snaploom.skipping.spark.settings import KEY_SERVICE
+from snaploom.skipping.stores.bases import open_base
+
+TAKEN = "imported MIN_MAX(price), VALUE_SET(name) about {} files"
+
+
+def run_import(lake: Lake, folder: object, *how: str) -> int:
+    places = [lake.data, str(folder), "--location", lake.base, "-o", "json"]
+    return run_command(["index", "import", *places, *how])
+
+
+def imported(capsys: pytest.CaptureFixture[str]) -> str:
+    (done,) = json.loads(capsys.readouterr().out)["done"]
+    return str(done)
+
+
+def found(spark: SparkSession, lake: Lake, condition: str) -> tuple[int, int]:
+    """Rows, and files read."""
+    enable(spark, lake.base)
+    return spark.read.parquet(lake.data).where(condition).count(), last(spark).kept_files
+
+
+@pytest.mark.parametrize("how", [(), ("--trust",)], ids=["verified", "trusted"])
+@pytest.mark.parametrize("version", range(5))
+def test_every_version_is_imported_and_skips(
+    spark: SparkSession,
+    lake: Lake,
+    version: int,
+    how: tuple[str, ...],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run_import(lake, write_store(lake, version), *how) == 0
+    assert imported(capsys) == TAKEN.format(3)
+    assert found(spark, lake, "price > 25") == (4, 1)
+    assert found(spark, lake, "name = 'Name11'") == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "prices", [(0.0, 5.0), (20.0, 28.0), (21.0, 29.0)], ids=["elsewhere", "too low", "too high"]
+)
+@pytest.mark.parametrize("version", [0, 4])
+def test_a_row_that_contradicts_its_file_never_skips(
+    spark: SparkSession,
+    lake: Lake,
+    version: int,
+    prices: tuple[float, float],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run_import(lake, write_store(lake, version, with_prices(2, prices))) == 0
+    assert imported(capsys) == f"{TAKEN.format(2)}; 1 rows contradict their files"
+    assert found(spark, lake, "price = 29") == (1, 1)
+    assert found(spark, lake, "price = 20") == (1, 1)
+    assert found(spark, lake, "price = 5") == (1, 2)
+    assert found(spark, lake, "name = 'Name00'") == (1, 2)
+
+
+@pytest.mark.parametrize("how", [(), ("--trust",)], ids=["verified", "trusted"])
+def test_a_row_about_an_older_file_never_skips(
+    spark: SparkSession, lake: Lake, how: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_import(lake, write_store(lake, 4, older(1)), *how) == 0
+    assert imported(capsys) == (
+        f"{TAKEN.format(2)}; 1 rows are about files that are not there as they were"
+        "; 1 files have no row"
+    )
+    assert found(spark, lake, "price > 25") == (4, 2)
+
+
+def test_a_row_about_another_file_is_reported(
+    spark: SparkSession, lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_import(lake, write_store(lake, 4, with_stranger)) == 0
+    assert imported(capsys).endswith("; 1 rows are about files that are not there as they were")
+    assert found(spark, lake, "price > 25") == (4, 1)
+
+
+@pytest.mark.parametrize("change", [with_prices(2, (0.0, 5.0)), older(2)])
+def test_what_was_not_taken_is_indexed_by_the_next_refresh(
+    spark: SparkSession, lake: Lake, change: Change
+) -> None:
+    assert run_import(lake, write_store(lake, 4, change)) == 0
+    assert run_command(["index", "refresh", lake.data, "--location", lake.base]) == 0
+    assert found(spark, lake, "price = 5") == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("version", "identifier", "code", "words"),
+    [
+        (4, "/data/another", 2, "the metadata are about another table"),
+        (5, "", 1, "of a newer version"),
+    ],
+)
+def test_what_cannot_be_imported_leaves_nothing(
+    spark: SparkSession,
+    lake: Lake,
+    version: int,
+    identifier: str,
+    code: int,
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run_import(lake, write_store(lake, version, identifier=identifier)) == code
+    assert words in " ".join(capsys.readouterr().err.split())
+    assert lake.state().version == 0
+
+
+def test_rows_that_are_all_wrong_are_refused_and_leave_nothing(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = true_rows(lake)
+    shuffled = write_store(lake, 3, lambda _: [
+        type(row)(row.path, row.modified, other.prices, other.names)
+        for row, other in zip(rows, [*rows[1:], rows[0]], strict=True)
+    ])  # fmt: skip
+    assert run_import(lake, shuffled) == 2
+    assert lake.state().version == 0
+    words = " ".join(capsys.readouterr().err.split())
+    assert "none of the 3 rows of the metadata can be taken over" in words
+    assert "3 rows contradict their files" in words
+    assert "snaploom index build" in words
+
+
+@pytest.mark.parametrize("how", [(), ("--trust",)], ids=["verified", "trusted"])
+def test_rows_that_are_all_about_older_files_are_refused_and_leave_nothing(
+    lake: Lake, how: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = write_store(lake, 4)
+    for file in Path(lake.data).rglob("*.parquet"):
+        os.utime(file, (1, 1))
+    assert run_import(lake, store, *how) == 2
+    assert lake.state().version == 0
+    assert (
+        "3 rows are about files that are not there as they were; 3 files have no row"
+        in " ".join(capsys.readouterr().err.split())
+    )
+
+
+def test_an_encrypted_store_keeps_its_labels_and_needs_its_keys(
+    spark: SparkSession,
+    lake: Lake,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    indexes = [{"type": "MIN_MAX", "column": "price", "keyLabel": "columns"}]
+    declared = str(lake.declare(indexes=indexes, encryption={"footerKeyLabel": "footers"}))
+    exported, other = str(lake.folder / "exported"), str(lake.folder / "imported")
+    importing = ["index", "import", lake.data, exported, "--location", other, "-o", "json"]
+    service = MemoryKeyService({name: secrets.token_bytes(16) for name in ("footers", "columns")})
+    with transit_server(service) as server:
+        monkeypatch.setenv("VAULT_TOKEN", server.token)
+        keys = ["--kms", f"vault+{server.url}"]
+        assert run_command(["index", "apply", "-f", declared, *keys]) == 0
+        places = [lake.data, exported, "--location", lake.base]
+        assert run_command(["index", "export", *places, *keys]) == 0
+        spark.conf.unset(KEY_SERVICE)
+        capsys.readouterr()
+        assert run_command(importing) == 1
+        assert "is encrypted and cannot be read" in " ".join(capsys.readouterr().err.split())
+        assert run_command([*importing, *keys]) == 0
+        assert imported(capsys) == "imported MIN_MAX(price) about 3 files"
+        definition = open_base(other).index(f"file:{lake.data}").read().definition
+        assert definition is not None
+        labels = [index.key_label for index in definition.indexes]
+        assert (definition.footer_key_label, labels) == ("footers", ["columns"])
+        enable(spark, other, keys=open_keys(keys[1]))
+        assert spark.read.parquet(lake.data).where("price > 25").count() == 4
+        assert last(spark).kept_files == 1
