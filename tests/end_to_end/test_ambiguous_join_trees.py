@@ -152,7 +152,7 @@ def test_the_contract_of_the_report(spark: object, tmp_path: Path) -> None:
     shop = Shop(tmp_path).with_data()
     shop.day("orders", ORDERS, SECOND_DAY)
     shop.other(snapshot={"snapshotMissingMode": "SKIP_WARN"})
-    result: Told = shop.run("-o", "json")
+    result: CommandResult = shop.run("-o", "json")
     assert result.code == 0, result.err
     report = result.document
     (published,), (skipped,) = report["snapshots"], report["skipped"]

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 NOISE = ("Traceback", "Exception", ".scala", "SQLSTATE", "Py4J", "WARN", "internal error")
 
 
-def assert_one_error(result: Told, *texts: str) -> None:
+def assert_one_error(result: CommandResult, *texts: str) -> None:
     assert result.code == 1, result.err
     for text in ("found:", "expected:", "fix:"):
         assert result.err.count(f"  {text}") == 1, result.err

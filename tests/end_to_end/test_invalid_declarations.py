@@ -10,11 +10,11 @@ from support.declarations import complex_, document, simple
 from support.shop import CommandResult, Shop, day_source, same_key, snaploom, wide
 
 
-def headings(result: Told) -> list[str]:
+def headings(result: CommandResult) -> list[str]:
     return [line for line in result.err.splitlines() if line.startswith("error ")]
 
 
-def assert_one_error(result: Told, code: str, *texts: str) -> None:
+def assert_one_error(result: CommandResult, code: str, *texts: str) -> None:
     """Check that there is one error, with its place, what was found and expected, and the fix."""
     assert result.code == 2, result.err
     assert [line.split()[1] for line in headings(result)] == [code], result.err

@@ -8,7 +8,7 @@ import pytest
 from support.shop import CommandResult, Shop, snaploom
 
 
-def assert_refused(result: Told, code: int, *texts: str) -> None:
+def assert_refused(result: CommandResult, code: int, *texts: str) -> None:
     assert result.code == code, result.err
     assert result.err.startswith(("error ", "warning "))
     for text in texts:

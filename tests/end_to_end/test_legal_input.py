@@ -36,12 +36,12 @@ def rows(shop: Shop) -> list[dict[str, Any]]:
     return sorted(listed, key=lambda row: row["data"]["order_id"])
 
 
-def join_of(result: Told) -> dict[str, Any]:
+def join_of(result: CommandResult) -> dict[str, Any]:
     (snapshot,) = result.document["snapshots"]
     return snapshot["joins"][0]
 
 
-def done(result: Told) -> Told:
+def done(result: CommandResult) -> CommandResult:
     assert result.code == 0, result.err
     return result
 
@@ -80,7 +80,7 @@ def test_text_that_is_no_number_is_a_null_key(tmp_path: Path) -> None:
 MODES = ["CONTINUE_IGNORE", "CONTINUE_WARN", "SKIP_IGNORE", "SKIP_WARN"]
 
 
-def assert_mode(shop: Shop, result: Told, mode: str, reason: str) -> None:
+def assert_mode(shop: Shop, result: CommandResult, mode: str, reason: str) -> None:
     """Check the second day's row of the truth table in log, Report and manifest."""
     report = result.document
     assert ("warning" in result.err) is mode.endswith("WARN"), result.err

@@ -56,7 +56,7 @@ class Never:
 
 
 def body(field: str, part: str, namespace: str = "team") -> bytes:
-    return json.dumps(a_review(DOORS[field][0](part), namespace=namespace)).encode()
+    return json.dumps(a_review(SQL_FIELDS[field][0](part), namespace=namespace)).encode()
 
 
 def selecting(pattern: str, namespace: str = "team") -> bytes:
@@ -80,7 +80,7 @@ async def stuck_workers(seconds: float) -> AsyncIterator[TextWorkers]:
         await made.close()
 
 
-@pytest.mark.parametrize("field", DOORS)
+@pytest.mark.parametrize("field", SQL_FIELDS)
 async def test_a_text_that_never_ends_is_denied_in_every_field(field: str) -> None:
     part = "hang(1)" if field not in ("check", "index where", DATABASE) else "hang(1) > 0"
     async with stuck_workers(0.5) as workers, judging(workers) as judge:
@@ -122,7 +122,7 @@ async def test_regexes_of_one_namespace_delay_no_other() -> None:
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("field", DOORS)
+@pytest.mark.parametrize("field", SQL_FIELDS)
 async def test_short_nested_calls_are_judged_at_once_in_every_field(field: str) -> None:
     workers = TextWorkers()
     async with judging(workers) as judge:
@@ -131,7 +131,7 @@ async def test_short_nested_calls_are_judged_at_once_in_every_field(field: str) 
     await workers.close()
 
 
-@pytest.mark.parametrize("field", SPARK_DOORS)
+@pytest.mark.parametrize("field", SPARK_FIELDS)
 async def test_a_crash_of_the_parser_is_a_denial_in_every_field(field: str) -> None:
     workers = TextWorkers()
     async with judging(workers) as judge:
@@ -186,7 +186,7 @@ async def test_the_operator_judges_nothing_in_its_own_process(
 
 
 async def test_no_look_of_the_operator_waits_for_a_verdict() -> None:
-    raws = [stored(DOORS[field][0]("hang(1)")) for field in DOORS]
+    raws = [stored(SQL_FIELDS[field][0]("hang(1)")) for field in SQL_FIELDS]
     gatherer = Gatherer(store_of(raws), lambda: EpochNanos(0), Never(), lambda ref: None)
     looks = [gatherer.observe(ref_of(raw)) for raw in raws]
     async with asyncio.timeout(20):

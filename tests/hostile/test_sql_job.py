@@ -45,8 +45,8 @@ SOURCES = Path(snaploom.__file__).parent
 
 
 @pytest.fixture(scope="module")
-def entry_points(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SqlDoors:
-    return sql_doors(spark, tmp_path_factory.mktemp("entry_points"))
+def entry_points(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SqlEntries:
+    return sql_entries(spark, tmp_path_factory.mktemp("entry_points"))
 
 
 @dataclass
@@ -214,7 +214,7 @@ CRASHES = {
 @pytest.mark.parametrize("entry_point", [*EXPRESSIONS, *QUERIES])
 @pytest.mark.parametrize("attacks", [JAVA, COMMENTS], ids=["java", "comments"])
 def test_no_entry_point_calls_java(
-    entry_points: SqlDoors, entry_point: str, attacks: dict[str, str]
+    entry_points: SqlEntries, entry_point: str, attacks: dict[str, str]
 ) -> None:
     passed = [
         name for name, text in attacks.items() if through(entry_points, entry_point, text) is None
@@ -224,7 +224,7 @@ def test_no_entry_point_calls_java(
 
 @pytest.mark.parametrize("entry_point", [*EXPRESSIONS, *QUERIES])
 def test_no_entry_point_reads_a_file_or_the_network(
-    entry_points: SqlDoors, listener: Listener, entry_point: str
+    entry_points: SqlEntries, listener: Listener, entry_point: str
 ) -> None:
     attacks = {name: text.format(url=listener.url) for name, text in REACH.items()}
     passed = [
@@ -235,7 +235,7 @@ def test_no_entry_point_reads_a_file_or_the_network(
 
 @pytest.mark.parametrize("entry_point", [*EXPRESSIONS, *QUERIES])
 def test_no_entry_point_accepts_options_that_are_not_listed(
-    entry_points: SqlDoors, listener: Listener, entry_point: str
+    entry_points: SqlEntries, listener: Listener, entry_point: str
 ) -> None:
     attacks = {name: text.format(url=listener.url) for name, text in OPTIONS.items()}
     passed = [
@@ -246,7 +246,7 @@ def test_no_entry_point_accepts_options_that_are_not_listed(
 
 @pytest.mark.parametrize("entry_point", [*EXPRESSIONS, *QUERIES])
 def test_no_entry_point_imports_the_module_of_a_type(
-    entry_points: SqlDoors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry_point: str
+    entry_points: SqlEntries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry_point: str
 ) -> None:
     """PySpark imports the module of a user-defined type, and older ones unpickle its class."""
     (tmp_path / "canary_of_a_type.py").write_text("")
@@ -266,7 +266,7 @@ def test_no_entry_point_imports_the_module_of_a_type(
 
 
 @pytest.mark.parametrize("entry_point", [*EXPRESSIONS, *QUERIES])
-def test_types_of_spark_s_own_pass_as_text(entry_points: SqlDoors, entry_point: str) -> None:
+def test_types_of_spark_s_own_pass_as_text(entry_points: SqlEntries, entry_point: str) -> None:
     field = '{"name":"a","type":"integer","nullable":true,"metadata":{}}'
     types = (
         "'a INT'", "'array<struct<`{a}`: int>>'", "schema_of_json('[{\"a\": 1}]')",
@@ -278,7 +278,7 @@ def test_types_of_spark_s_own_pass_as_text(entry_points: SqlDoors, entry_point: 
     )
 
 
-def test_an_expression_reads_no_other_column_by_a_lambda(entry_points: SqlDoors) -> None:
+def test_an_expression_reads_no_other_column_by_a_lambda(entry_points: SqlEntries) -> None:
     with pytest.raises(SourceSchemaInvalid, match="only value may be read here"):
         entry_points.transformer(
             "transform(array(1), x -> transform(array(2), y -> x + y + id))[0]"
@@ -315,7 +315,7 @@ def secret(spark: SparkSession) -> Iterator[None]:
 @pytest.mark.usefixtures("secret")
 @pytest.mark.parametrize("entry_point", [*EXPRESSIONS, "dataQuery", "snapshotQuery"])
 def test_no_entry_point_reads_what_is_not_declared(
-    entry_points: SqlDoors, entry_point: str
+    entry_points: SqlEntries, entry_point: str
 ) -> None:
     passed = [
         name for name, text in RELATIONS.items() if through(entry_points, entry_point, text) is None
@@ -324,7 +324,7 @@ def test_no_entry_point_reads_what_is_not_declared(
 
 
 @pytest.mark.usefixtures("secret")
-def test_a_statement_of_a_person_reads_tables_and_nothing_else(entry_points: SqlDoors) -> None:
+def test_a_statement_of_a_person_reads_tables_and_nothing_else(entry_points: SqlEntries) -> None:
     commands = ("drop table src", "create table t as select 1", "set a = 1", "add jar '/x.jar'")
     assert through(entry_points, "statement", RELATIONS["a table"]) is None
     assert [text for text in commands if refusal(entry_points.statement, text) is None] == []
@@ -333,7 +333,7 @@ def test_a_statement_of_a_person_reads_tables_and_nothing_else(entry_points: Sql
 
 @pytest.mark.parametrize("entry_point", [*EXPRESSIONS, *QUERIES])
 def test_no_entry_point_replaces_variables(
-    spark: SparkSession, entry_points: SqlDoors, entry_point: str
+    spark: SparkSession, entry_points: SqlEntries, entry_point: str
 ) -> None:
     spark.conf.set("spark.sql.variable.substitute", "true")
     try:
@@ -348,7 +348,7 @@ def test_no_entry_point_replaces_variables(
 
 
 @pytest.mark.parametrize("entry_point", EXPRESSIONS)
-def test_no_expression_makes_rows(entry_points: SqlDoors, entry_point: str) -> None:
+def test_no_expression_makes_rows(entry_points: SqlEntries, entry_point: str) -> None:
     passed = [
         n for n, text in TABLE_FUNCTIONS.items() if through(entry_points, entry_point, text) is None
     ]
@@ -362,7 +362,7 @@ def test_no_expression_makes_rows(entry_points: SqlDoors, entry_point: str) -> N
      "reflect('a', 'b')", "src lateral view reflect('a', 'b') t as y", "nosuch(table(src))"],
 )  # fmt: skip
 def test_no_query_reads_a_table_function_that_is_not_on_the_list(
-    entry_points: SqlDoors, entry_point: str, table: str
+    entry_points: SqlEntries, entry_point: str, table: str
 ) -> None:
     assert refusal(entry_points.of_queries[entry_point], f"select * from {table}") is not None
 
@@ -380,7 +380,7 @@ def functions_of_users(spark: SparkSession) -> Iterator[None]:
 @pytest.mark.usefixtures("functions_of_users")
 @pytest.mark.parametrize("entry_point", [*EXPRESSIONS, *QUERIES])
 def test_no_entry_point_calls_a_function_of_a_user(
-    entry_points: SqlDoors, entry_point: str
+    entry_points: SqlEntries, entry_point: str
 ) -> None:
     for text in ("mine(value)", "session.mine(value)", "somebodys.mine(value)"):
         refused = through(entry_points, entry_point, text)
@@ -389,13 +389,13 @@ def test_no_entry_point_calls_a_function_of_a_user(
 
 
 @pytest.mark.usefixtures("functions_of_users")
-def test_a_name_on_the_list_means_spark_s_function_or_is_refused(entry_points: SqlDoors) -> None:
+def test_a_name_on_the_list_means_spark_s_function_or_is_refused(entry_points: SqlEntries) -> None:
     with suppress(SourceSchemaInvalid):
         assert entry_points.data_query("select initcap(value) from src") == ["A"]
 
 
 def test_what_a_frame_comes_to_is_judged_whatever_its_text_was(
-    spark: SparkSession, entry_points: SqlDoors
+    spark: SparkSession, entry_points: SqlEntries
 ) -> None:
     source = entry_points.source
     made = {
@@ -412,7 +412,7 @@ def test_what_a_frame_comes_to_is_judged_whatever_its_text_was(
 
 @pytest.mark.usefixtures("functions_of_users")
 def test_an_administrator_allows_functions_and_options_one_by_one(
-    spark: SparkSession, entry_points: SqlDoors
+    spark: SparkSession, entry_points: SqlEntries
 ) -> None:
     java = "reflect('java.lang.Math', 'abs', -1)"
     allow = Allowances(functions=("mine", "reflect"), options=(f"xml.{XSD}",))
@@ -446,7 +446,7 @@ def test_a_refusal_names_the_place_and_the_list(
 @pytest.mark.parametrize("entry_point", [*EXPRESSIONS, *QUERIES])
 @pytest.mark.parametrize("attacks", [NESTING, CRASHES], ids=["nesting", "crashes"])
 def test_no_entry_point_accepts_what_breaks_a_parser(
-    entry_points: SqlDoors, entry_point: str, attacks: dict[str, str]
+    entry_points: SqlEntries, entry_point: str, attacks: dict[str, str]
 ) -> None:
     passed = [
         name for name, text in attacks.items() if through(entry_points, entry_point, text) is None

@@ -41,11 +41,11 @@ CLOCK = {
 }  # fmt: skip
 STABLE = ("unix_timestamp('2020-01-01')", "DATE 'epoch'", "'now'", "DATE '2020-01-01'")
 BY_COMPARISON = "a = 'today'", "a < concat('n', 'ow')", "a IN ('now', '2020-01-01')"
-ROW_FIELDS = tuple(field for field in DOORS if field not in (DATABASE, "check", "index where"))
+ROW_FIELDS = tuple(field for field in SQL_FIELDS if field not in (DATABASE, "check", "index where"))
 
 
 def findings(field: str, part: str) -> list[Finding]:
-    resource, path = DOORS[field]
+    resource, path = SQL_FIELDS[field]
     found = validate([*parsed([resource(part)]), *parsed(list(OTHERS))])
     return [one for one in found if one.path == path and one.code in ("SL156", "SL157", "SL147")]
 

@@ -65,7 +65,7 @@ LEGAL = {
 
 
 def findings(field: str, part: str) -> list[Finding]:
-    resource, path = DOORS[field]
+    resource, path = SQL_FIELDS[field]
     found = validate([*parsed([resource(part)]), *parsed(list(OTHERS))])
     return [finding for finding in found if finding.is_error and finding.path == path]
 
@@ -74,7 +74,7 @@ def findings(field: str, part: str) -> list[Finding]:
     ("field", "attack"),
     [
         (field, attack)
-        for field in DOORS
+        for field in SQL_FIELDS
         for attack in ATTACKS
         if field != DATABASE or len(ATTACKS[attack]) < 4096  # the schema takes no longer one
     ],
@@ -87,7 +87,7 @@ def test_a_hostile_text_is_refused_in_every_field(field: str, attack: str) -> No
 
 
 @pytest.mark.parametrize("part", LEGAL.values(), ids=list(LEGAL))
-@pytest.mark.parametrize("field", SPARK_DOORS)
+@pytest.mark.parametrize("field", SPARK_FIELDS)
 def test_a_legal_text_stays_legal_in_every_field(field: str, part: str) -> None:
     wrapped = f"({part}\n) is not null" if field in ("check", "index where") else part
     assert [finding.message for finding in findings(field, wrapped)] == []

@@ -30,7 +30,7 @@ def folder(published: Shop, tmp_path: Path) -> Path:
     return Path(shutil.copytree(published.published, tmp_path / "wide"))
 
 
-def kinds(result: Told) -> list[str]:
+def kinds(result: CommandResult) -> list[str]:
     assert result.code == int(bool(result.document["faults"]))
     return [fault["kind"] for fault in result.document["faults"]]
 

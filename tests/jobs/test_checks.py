@@ -78,7 +78,7 @@ def test_a_warning_publishes_and_shows_what_was_measured(spark, loom) -> None:
     ]
     assert reported[0].measured == "1 rows break it"
     assert "cannot be measured" in reported[1].measured
-    assert len(woven.told(Warned)) == 2
+    assert len(woven.events_of(Warned)) == 2
 
 
 def test_counts_of_a_group_with_a_failed_task_are_taken_again(spark, loom, tmp_path) -> None:

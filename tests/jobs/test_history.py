@@ -200,7 +200,7 @@ def test_run_removes_and_reports_files_that_an_earlier_one_deleted(
         woven = loom.weave(spark, at=f"2024-01-{number:02d}T12:00:00Z")
         monkeypatch.undo()
         assert (woven.report.phase, loom.live_days()) == (RunPhase.SUCCEEDED, [number])
-        reported.append((woven.report.collected, len(woven.told(FilesCollected))))
+        reported.append((woven.report.collected, len(woven.events_of(FilesCollected))))
     dead = loom.state().tombstones
     first = sum(file.bytes for one in dead[:2] for file in one.files)
     assert reported == [

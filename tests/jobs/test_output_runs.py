@@ -55,7 +55,7 @@ def test_backlog_is_processed_in_the_order_asked_for(spark, loom, mode, order) -
 
 def test_each_snapshot_is_reported_as_it_is_published(spark, loom) -> None:
     woven = loom.weave(spark)
-    read = woven.told(ManifestRead)
+    read = woven.events_of(ManifestRead)
     assert [each.count for each in read] == [1, 2, 3]
     assert [each.newest.time[:10] for each in read] == published_days(woven)
     assert read[-1].manifest.sequence == woven.report.manifest.sequence
@@ -84,7 +84,9 @@ def test_null_keys_beyond_the_ratio_are_reported_and_counted(spark, loom) -> Non
     woven = loom.weave(spark)
     warning = "`customer`: 1 of 2 rows have a NULL join key (50.0%; warnNullKeyRatio is 0.5)"
     assert [snapshot.warnings for snapshot in woven.report.snapshots] == [(warning,), (), ()]
-    assert [event.message for event in woven.told(Warned)] == [f"2024-01-01T00:00:00Z: {warning}"]
+    assert [event.message for event in woven.events_of(Warned)] == [
+        f"2024-01-01T00:00:00Z: {warning}"
+    ]
     assert [record.joins[0].null_keys for record in loom.state().snapshots] == [1, 1, 0]
     assert [record.warnings for record in loom.state().snapshots] == [(warning,), (), ()]
 

@@ -135,7 +135,7 @@ def test_removal_after_a_killed_one_finishes(tmp_path: Path, point: CrashPoint) 
 
 def test_processes_that_publish_the_same_snapshots_publish_each_once(tmp_path: Path) -> None:
     numbers = list(range(5))
-    results = told_by_racing(publish_many, tmp_path, numbers, processes=4)
+    results = answers_of_racing(publish_many, tmp_path, numbers, processes=4)
     folder = open_again(tmp_path)
     state = folder.log.read()
     winners = {number: state.live[day(number)].run_id for number in numbers}
@@ -151,7 +151,7 @@ def test_processes_that_replace_the_same_versions_replace_each_once(tmp_path: Pa
     numbers = list(range(4))
     for number in numbers:
         published(open_again(tmp_path), number)
-    results = told_by_racing(replace_many, tmp_path, numbers, processes=3)
+    results = answers_of_racing(replace_many, tmp_path, numbers, processes=3)
     folder = open_again(tmp_path)
     state = folder.log.read()
     won = {number: run_id for number, run_id, has_won in results if has_won}

@@ -109,7 +109,7 @@ def test_collection_after_a_killed_one_finishes(bucket: str, point: CrashPoint) 
 
 def test_processes_that_publish_the_same_snapshots_publish_each_once(bucket: str) -> None:
     numbers = list(range(5))
-    results = told_by_racing(publish_many, bucket, numbers, RACERS)
+    results = answers_of_racing(publish_many, bucket, numbers, RACERS)
     folder = open_again(bucket)
     state = folder.log.read()
     winners = {number: state.live[day(number)].run_id for number in numbers}
@@ -124,7 +124,7 @@ def test_processes_that_replace_the_same_versions_replace_each_once(bucket: str)
     numbers = list(range(2))
     for number in numbers:
         published(open_again(bucket), number)
-    results = told_by_racing(replace_many, bucket, numbers, RACERS)
+    results = answers_of_racing(replace_many, bucket, numbers, RACERS)
     folder = open_again(bucket)
     state = folder.log.read()
     assert sorted(number for number, _, has_won in results if has_won) == numbers

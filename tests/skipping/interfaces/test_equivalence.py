@@ -10,7 +10,7 @@ from support.indexinterfaces import INTERFACES, Lake, by_sql
 from snaploom.models.skippingindex import IndexState
 
 
-@pytest.mark.parametrize("declare", DOORS)
+@pytest.mark.parametrize("declare", INTERFACES)
 def test_every_interface_makes_the_same_definition(
     spark: SparkSession, lake: Lake, declare: Callable[[SparkSession, Lake], None]
 ) -> None:
@@ -25,7 +25,7 @@ def test_every_interface_makes_the_same_definition(
     assert found.target.uri == f"file:{lake.data}"
 
 
-@pytest.mark.parametrize("declare", DOORS[:4])
+@pytest.mark.parametrize("declare", INTERFACES[:4])
 def test_a_created_index_is_empty_until_it_is_refreshed(
     spark: SparkSession, lake: Lake, declare: Callable[[SparkSession, Lake], None]
 ) -> None:

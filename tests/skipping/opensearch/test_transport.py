@@ -39,7 +39,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def secure_port(real_port: int, authority: Authority) -> Iterator[int]:
-    with front_door(real_port, members, authority.issue("localhost"), refusal=401) as port:
+    with guarded_proxy(real_port, members, authority.issue("localhost"), refusal=401) as port:
         yield port
 
 

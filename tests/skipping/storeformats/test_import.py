@@ -87,7 +87,7 @@ def test_a_row_about_an_older_file_never_skips(
 def test_a_row_about_another_file_is_reported(
     spark: SparkSession, lake: Lake, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_import(lake, write_store(lake, 4, with_stranger)) == 0
+    assert run_import(lake, write_store(lake, 4, with_foreign_file)) == 0
     assert imported(capsys).endswith("; 1 rows are about files that are not there as they were")
     assert found(spark, lake, "price > 25") == (4, 1)
 
