@@ -16,7 +16,7 @@ from snaploom.skipping.core.definition import (
     Target,
 )
 from snaploom.skipping.core.filetable import FileTable
-from snaploom.skipping.core.listing import Listing, match
+from snaploom.skipping.core.listedfiles import Listing, match
 from snaploom.skipping.core.predicates import (
     And,
     Comparison,

@@ -37,7 +37,7 @@ from snaploom.models.outputdataset import (
 from snaploom.models.outputfolder import HivePartitioned, OutputFolder, SnapshotFormat
 from snaploom.models.resource import ObjectMeta, Resource
 from snaploom.models.times import EpochNanos, parse_instant
-from snaploom.planning.bundling import bundle_for
+from snaploom.planning.bundles import bundle_for
 from snaploom.planning.intervals import SourceSnapshots
 from snaploom.planning.plan import PublishedState, plan_run
 from snaploom.planning.validation.validator import validate

@@ -24,16 +24,6 @@ from citations import known_files
 
 REPOSITORY = Path(__file__).parents[2]
 CHECKED = (".ci/lint/", "sparkjobs/", "operator/", "docs/", "tests/", "benchmarks/", "examples/")
-PENDING = ("tests/",)
-"""Folders whose words are not done yet. The list only becomes shorter."""
-GERUNDS_PENDING = (
-    "sparkjobs/src/snaploom/models/",
-    "sparkjobs/src/snaploom/planning/",
-    "sparkjobs/src/snaploom/engine/",
-    "sparkjobs/src/snaploom/skipping/",
-    "tests/",
-)
-"""Folders with names of modules that end in -ing still. The list only becomes shorter."""
 EXEMPT = (".ci/lint/words.py", "tests/documentation/test_words.py", "docs/decisions")
 """Files that show such words on purpose, and decisions, which stay as they were written."""
 
@@ -89,15 +79,13 @@ class Fault:
 def faults(
     root: Path,
     files: Iterable[str],
-    pending: tuple[str, ...] = PENDING,
-    gerunds_pending: tuple[str, ...] = GERUNDS_PENDING,
 ) -> Iterator[Fault]:
     """Every private word in some files of a repository, named relative to its root."""
     for name in files:
-        wanted = name.startswith(CHECKED) and not name.startswith((*pending, *EXEMPT))
+        wanted = name.startswith(CHECKED) and not name.startswith(EXEMPT)
         if not wanted or not name.endswith((".py", ".md")):
             continue
-        yield from _in_path(name, gerunds_pending)
+        yield from _in_path(name)
         try:
             text = (root / name).read_text("utf-8")
         except (UnicodeDecodeError, FileNotFoundError):
@@ -106,11 +94,10 @@ def faults(
         yield from sorted({fault for piece in pieces for fault in _in(name, *piece)}, key=_place)
 
 
-def _in_path(name: str, pending: tuple[str, ...]) -> Iterator[Fault]:
+def _in_path(name: str) -> Iterator[Fault]:
     stem = Path(name).stem
     yield from _in(name, 1, stem)
-    is_gerund = name.endswith(".py") and stem.endswith("ing") and stem not in GERUNDS
-    if is_gerund and not name.startswith(pending):
+    if name.endswith(".py") and stem.endswith("ing") and stem not in GERUNDS:
         yield Fault(name, 1, stem, "a noun: what the module holds")
 
 

@@ -14,7 +14,7 @@ from generation.markdown import table
 from generation.sourcetext import meaning
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.filetable import FileTable, field_column, values_column
-from snaploom.skipping.core.hashing import xxhash64
+from snaploom.skipping.core.hashes import xxhash64
 from snaploom.skipping.core.predicates import (
     Comparison,
     Contains,

@@ -348,7 +348,7 @@ INDEXES = (
         "that condition leaves out no file",
     ),
     Limit(
-        "snaploom.skipping.spark.clustering:MOST_COLUMNS",
+        "snaploom.skipping.spark.clusteredwrite:MOST_COLUMNS",
         "columns of `clusterBy` on a curve",
         "reason `SortNotPossible`",
     ),
@@ -474,13 +474,13 @@ FOLDERS = (
         "the index is not used",
     ),
     Limit(
-        "snaploom.skipping.formats.xskipper.reading:MOST_BYTES",
+        "snaploom.skipping.formats.xskipper.storereader:MOST_BYTES",
         "a metadata store of Xskipper",
         "reason `IndexUnreadable`",
         "bytes",
     ),
     Limit(
-        "snaploom.skipping.formats.xskipper.reading:MOST_PARTS",
+        "snaploom.skipping.formats.xskipper.storereader:MOST_PARTS",
         "files of a metadata store of Xskipper",
         "reason `IndexUnreadable`",
     ),
@@ -491,7 +491,7 @@ FOLDERS = (
         "bytes",
     ),
     Limit(
-        "snaploom.skipping.stores.opensearch.reading:MOST_HITS",
+        "snaploom.skipping.stores.opensearch.shardreader:MOST_HITS",
         "documents of an index in OpenSearch",
         "the index is not used",
     ),

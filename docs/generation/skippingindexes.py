@@ -20,7 +20,7 @@ from generation.sourcetext import (
 )
 from snaploom import lazyimport
 from snaploom.skipping.core import filetable, terms
-from snaploom.skipping.formats.kms import opening
+from snaploom.skipping.formats.kms import keyservices
 from snaploom.skipping.indexes.registry import ENTRY_POINTS as TYPES_GROUP
 from snaploom.skipping.lifecycle.machine import USUAL
 from snaploom.skipping.spark import fingerprint, settings
@@ -186,7 +186,7 @@ def _statements() -> list[str]:
 def _sessions() -> list[str]:
     meanings = assigned_docs(module_tree(settings.__name__).body)
     docs = {str(getattr(settings, name)): text for name, text in meanings.items()}
-    docs[opening.SETTING] = (
+    docs[keyservices.SETTING] = (
         "Where keys of encrypted indexes are, such as `vault+https://host:8200/v1/transit`; "
         "keys that are given to `enable` go first."
     )
@@ -228,7 +228,7 @@ def _python() -> list[str]:
         for node in public_methods(manage)
         if not node.decorator_list
     ]
-    counting = module_tree("snaploom.skipping.spark.counting")
+    counting = module_tree("snaploom.skipping.spark.usagecounters")
     sums = field_docs(class_named(counting, "Statistics"))
     return [
         "## Python\n",

@@ -62,7 +62,7 @@ OF_WORK = {
     "snaploom.skipping.indexes.tokens:LARGEST_SIZE",
     "snaploom.skipping.spark.advise:MOST_COLUMNS",
     "snaploom.skipping.spark.flint.filters:MOST_VALUES",
-    "snaploom.skipping.spark.recording:MOST_WAITING",
+    "snaploom.skipping.spark.usagerecorder:MOST_WAITING",
     "snaploom.skipping.spark.requests:MOST_ROOTS",
     "snaploom.skipping.stores.opensearch.bulk:LARGEST_REQUEST",
     "snaploom.skipping.stores.usage:MOST_SESSIONS",

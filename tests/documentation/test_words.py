@@ -15,23 +15,12 @@ def reported(folder: Path, name: str, text: str) -> list[str]:
     """What is reported of one file."""
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text, "utf-8")
-    return [str(fault) for fault in WORDS.faults(folder, [name], (), ())]
+    return [str(fault) for fault in WORDS.faults(folder, [name])]
 
 
-def test_the_repository_has_no_private_word_outside_of_the_pending_folders() -> None:
+def test_the_repository_has_no_private_word() -> None:
     files = WORDS.known_files(REPOSITORY)
     assert [str(fault) for fault in WORDS.faults(REPOSITORY, files)] == []
-
-
-def test_every_pending_folder_has_private_words() -> None:
-    files = WORDS.known_files(REPOSITORY)
-    for folder in WORDS.PENDING:
-        inside = [name for name in files if name.startswith(folder)]
-        assert next(WORDS.faults(REPOSITORY, inside, ()), None) is not None, folder
-    for folder in WORDS.GERUNDS_PENDING:
-        inside = [name for name in files if name.startswith(folder)]
-        found = WORDS.faults(REPOSITORY, inside, (), ())
-        assert any("a noun" in fault.advice for fault in found), folder
 
 
 @pytest.mark.parametrize(

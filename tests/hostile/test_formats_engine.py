@@ -23,7 +23,7 @@ from snaploom.planning.fileformats import AVRO_CLASS, FORMATS, REFUSED, format_f
 from snaploom.skipping.core.definition import ReaderFingerprint, SkippingDefinition, Target
 from snaploom.skipping.lifecycle.description import Description
 from snaploom.skipping.spark.manage import SkippingIndexes
-from snaploom.skipping.spark.opening import open_path
+from snaploom.skipping.spark.targetlookup import open_path
 from snaploom.skipping.statements.declaration import StorePlace
 from snaploom.skipping.statements.syntax import PathName
 from snaploom.skipping.stores.port import NOTHING

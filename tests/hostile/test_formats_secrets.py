@@ -12,7 +12,7 @@ from support.declarations import model, parsed, put
 from snaploom.cli.main import run_command
 from snaploom.jobs.declarations.bundlefile import refuse_invalid
 from snaploom.models.finding import InvalidDeclarations
-from snaploom.planning.bundling import bundle_for
+from snaploom.planning.bundles import bundle_for
 from snaploom_operator.gather.clusterrules import cluster_findings
 
 CANARY = "c4nary-hunter2"

@@ -7,9 +7,9 @@ import pytest
 from support.budget import WorkExceeded, within_work
 from support.declarations import document, parsed
 
+from snaploom.engine.sources.fieldtransformers import renamed
 from snaploom.engine.sources.localfiles import local_matches
 from snaploom.engine.sources.selectors import is_selected
-from snaploom.engine.sources.transforming import renamed
 from snaploom.models.fieldtransformer import Rename, TransformerSelector
 from snaploom.planning.dependence import _is_below
 from snaploom.planning.prefix import UriPrefix

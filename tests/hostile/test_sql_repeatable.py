@@ -13,7 +13,7 @@ from support.hostile.sqlfields import COLUMN, DATABASE, OTHERS, SQL_FIELDS
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.finding import Finding
 from snaploom.planning.sqlgate.functions import FUNCTIONS, Kind
-from snaploom.planning.sqlgate.varying import CHANGES_ROWS
+from snaploom.planning.sqlgate.nondeterminism import CHANGES_ROWS
 from snaploom.planning.validation.validator import validate
 from snaploom.sparkgate.gate import (
     ALLOW_SETTING,

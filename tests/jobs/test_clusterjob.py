@@ -23,7 +23,7 @@ from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.report import Report, RunPhase, SnapshotReason, SnapshotReport
 from snaploom.models.skippingindex import IndexedFiles, IndexState
 from snaploom.planning.bundle import BUNDLE_FORMAT, Bundle
-from snaploom.planning.bundling import bundle_for
+from snaploom.planning.bundles import bundle_for
 from snaploom.storage.claims import SCOPE
 
 SLOW = "aggregate(sequence(1, 20000), 0L, (total, x) -> total + x)"

@@ -12,7 +12,7 @@ from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.published.snapshotsort import sort_snapshots
 from snaploom.jobs.published.sortrequests import SnapshotsSorted, place_of_folder
 from snaploom.models.outputfolder import DataCompression, DataFormat
-from snaploom.skipping.advice.sorting import SortRequest
+from snaploom.skipping.advice.sortrequest import SortRequest
 from snaploom.storage.entries import FolderIdentity, FolderSettings
 from snaploom.storage.folder import Folder, open_folder, prepare_folder
 from snaploom.storage.publication import SnapshotTarget, WriteResult, publish

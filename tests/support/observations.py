@@ -13,7 +13,7 @@ from snaploom.models.report import Report
 from snaploom.models.run import CurrentRun, LastRun, RunAction, Submitter, Trigger
 from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
 from snaploom.models.times import EpochNanos, format_instant, parse_instant
-from snaploom.planning.bundling import bundle_for
+from snaploom.planning.bundles import bundle_for
 from snaploom.planning.plan import plan_offline
 from snaploom_operator.conditions import ConditionType
 from snaploom_operator.decide.decisionsettings import DecideSettings

@@ -31,7 +31,7 @@ from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.report import Report
 from snaploom.models.times import EpochNanos, now, parse_instant
 from snaploom.planning.bundle import Bundle
-from snaploom.planning.bundling import bundle_for
+from snaploom.planning.bundles import bundle_for
 from snaploom.storage import layout
 from snaploom.storage.entries import SnapshotRecord
 from snaploom.storage.folder import open_folder

@@ -51,7 +51,7 @@ from snaploom.planning.intervals import (
 )
 from snaploom.planning.plan import PublishedState, plan_run
 from snaploom.planning.tree import JoinNode
-from snaploom.skipping.formats.kms.opening import open_keys
+from snaploom.skipping.formats.kms.keyservices import open_keys
 from snaploom.skipping.indexes.registry import index_type
 from snaploom.skipping.spark.flint.values import written
 from snaploom.skipping.stores.opensearch.base import open_opensearch_base

@@ -23,7 +23,7 @@ from snaploom.skipping.core.definition import (
     Target,
 )
 from snaploom.skipping.core.filetable import FileTable, field_column, nulls_column, values_column
-from snaploom.skipping.core.hashing import xxhash64
+from snaploom.skipping.core.hashes import xxhash64
 from snaploom.skipping.core.predicates import (
     And,
     Comparison,

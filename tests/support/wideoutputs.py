@@ -7,7 +7,7 @@ from support.observations import DECLARATIONS, NOW, RUN, UID, at
 
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import Report
-from snaploom.planning.bundling import bundle_for
+from snaploom.planning.bundles import bundle_for
 from snaploom.planning.plan import plan_offline
 from snaploom_operator.objects import FoundReport
 from snaploom_operator.observed import ObservedOutput

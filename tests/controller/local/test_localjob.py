@@ -14,7 +14,7 @@ from support.runrequests import a_request
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.run import Submitter
-from snaploom.planning.bundling import bundle_for
+from snaploom.planning.bundles import bundle_for
 from snaploom_operator.cluster.adapter import open_cluster
 from snaploom_operator.cluster.apiresources import CONFIG_MAPS, OURS
 from snaploom_operator.cluster.port import Cluster

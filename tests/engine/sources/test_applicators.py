@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import types as spark
 
 from snaploom.engine.columnmetadata import without_metadata
-from snaploom.engine.sources.applying import applied
+from snaploom.engine.sources.metadatafields import applied
 from snaploom.models.metadataapplicator import MetadataApplicator
 
 INNER = spark.StructType([spark.StructField("id", spark.LongType(), True, {"old": "1", "k": "0"})])

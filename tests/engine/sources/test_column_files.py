@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 from support.sources import NOW, a_bundle, by_field, files, reader, rows_at, snapshot_times
 
-from snaploom.engine.sources.opening import Sources
+from snaploom.engine.sources.openedsources import Sources
 from snaploom.engine.sources.port import SourceReader
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.hadoop.store import HadoopObjectStore

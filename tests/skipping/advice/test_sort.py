@@ -11,13 +11,13 @@ from support.skippingfiles import index
 
 from snaploom.errors import IndexNotPossible, SortNotPossible
 from snaploom.skipping.advice.curves import Curve
-from snaploom.skipping.advice.sorting import SortRequest
+from snaploom.skipping.advice.sortrequest import SortRequest
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.core.predicates import And, Comparison, Operator
 from snaploom.skipping.evaluation import evaluate
-from snaploom.skipping.spark.opening import open_path, open_table
 from snaploom.skipping.spark.sort import checksum, sort_into
+from snaploom.skipping.spark.targetlookup import open_path, open_table
 from snaploom.skipping.spark.targets import SparkTarget
 from snaploom.storage import layout
 

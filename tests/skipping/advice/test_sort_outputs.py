@@ -14,7 +14,7 @@ from support.shop import CommandResult, snaploom
 
 from snaploom import skipping
 from snaploom.reader import read
-from snaploom.skipping.advice.sorting import SortRequest
+from snaploom.skipping.advice.sortrequest import SortRequest
 from snaploom.skipping.spark.indexbuilder import skipping_index
 from snaploom.skipping.spark.manage import SkippingIndexes
 from snaploom.skipping.statements.syntax import PathName

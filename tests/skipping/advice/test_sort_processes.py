@@ -13,7 +13,7 @@ from support.flightsfolder import published_folder, sort_quietly, state_of
 from support.folders import keys
 
 from snaploom.reader import read
-from snaploom.skipping.advice.sorting import SortRequest
+from snaploom.skipping.advice.sortrequest import SortRequest
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -20,7 +20,7 @@ from snaploom.jobs.published.sortrequests import SnapshotsSorted
 from snaploom.models.outputfolder import DataFormat
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.reader import read
-from snaploom.skipping.advice.sorting import SortRequest
+from snaploom.skipping.advice.sortrequest import SortRequest
 from snaploom.storage.entries import (
     Replace,
     SnapshotRecord,

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.skippingfiles import build, expression_index, index, names, one_file
 
-from snaploom.skipping.spark.opening import open_path
+from snaploom.skipping.spark.targetlookup import open_path
 from snaploom.skipping.spark.targets import SparkTarget
 
 ALL_TYPES: Mapping[str, str] = {

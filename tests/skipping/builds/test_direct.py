@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.skippingfiles import Row, build, index
 
-from snaploom.skipping.spark.opening import open_path
+from snaploom.skipping.spark.targetlookup import open_path
 from snaploom.skipping.spark.targets import SparkTarget
 
 TIMES = [datetime(2020, 1, 2, 3, 4, 5, 678901, UTC), datetime(1999, 1, 1, tzinfo=UTC)]

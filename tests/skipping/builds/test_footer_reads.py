@@ -13,7 +13,7 @@ from snaploom.skipping.spark.enable import disable, enable
 from snaploom.skipping.spark.footers import FooterReader, FooterTerm
 from snaploom.skipping.spark.hadoop import FileState, states_of
 from snaploom.skipping.spark.indexbuilder import skipping_index
-from snaploom.skipping.spark.opening import open_path
+from snaploom.skipping.spark.targetlookup import open_path
 
 READER = FooterReader((FooterTerm(("id",), "bigint"), FooterTerm(("text",), "string")), False)
 

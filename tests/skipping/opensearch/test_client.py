@@ -9,7 +9,7 @@ from snaploom.skipping.stores.opensearch.bulk import Action, Write, write_all
 from snaploom.skipping.stores.opensearch.client import OpenSearchClient
 from snaploom.skipping.stores.opensearch.flintclient import FlintClient
 from snaploom.skipping.stores.opensearch.options import RefreshPolicy
-from snaploom.skipping.stores.opensearch.reading import read_hits
+from snaploom.skipping.stores.opensearch.shardreader import read_hits
 
 
 @pytest.fixture

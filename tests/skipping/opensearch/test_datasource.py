@@ -13,7 +13,7 @@ from snaploom.skipping.spark.flint.datasource import register
 from snaploom.skipping.stores.opensearch.bulk import Action, Write, write_all
 from snaploom.skipping.stores.opensearch.client import OpenSearchClient
 from snaploom.skipping.stores.opensearch.options import RefreshPolicy
-from snaploom.skipping.stores.opensearch.reading import read_hits
+from snaploom.skipping.stores.opensearch.shardreader import read_hits
 
 SCHEMA = (
     "id int, flag boolean, l bigint, s smallint, b tinyint, d double, f float, text string, "

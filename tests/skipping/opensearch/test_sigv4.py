@@ -16,7 +16,7 @@ from snaploom.skipping.stores.opensearch.bulk import Action, Write, write_all
 from snaploom.skipping.stores.opensearch.client import OpenSearchClient
 from snaploom.skipping.stores.opensearch.failures import IndexStoreFailed
 from snaploom.skipping.stores.opensearch.options import Auth, RefreshPolicy
-from snaploom.skipping.stores.opensearch.reading import read_hits
+from snaploom.skipping.stores.opensearch.shardreader import read_hits
 from snaploom.skipping.stores.opensearch.store import OpenSearchIndexStore
 
 BOTOCORE = Path(sys.prefix, "sigv4")

@@ -15,7 +15,7 @@ from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.formats.flint import FlintForm, document_id, file_uri, parse_metadata
 from snaploom.skipping.formats.flintfields import OWN
 from snaploom.skipping.stores.opensearch.client import OpenSearchClient
-from snaploom.skipping.stores.opensearch.reading import read_hits
+from snaploom.skipping.stores.opensearch.shardreader import read_hits
 from snaploom.skipping.stores.opensearch.store import OpenSearchIndexStore
 from snaploom.skipping.stores.port import NOTHING, Segment, StoredState
 

@@ -17,7 +17,7 @@ from snaploom.skipping.stores.opensearch.bulk import Action, Write, write_all
 from snaploom.skipping.stores.opensearch.client import OpenSearchClient
 from snaploom.skipping.stores.opensearch.failures import IndexStoreFailed
 from snaploom.skipping.stores.opensearch.options import Auth, OpenSearchOptions, RefreshPolicy
-from snaploom.skipping.stores.opensearch.reading import read_hits
+from snaploom.skipping.stores.opensearch.shardreader import read_hits
 
 USER, PASSWORD = "weaver", "s3cr3t:ä"
 CREDENTIALS = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()

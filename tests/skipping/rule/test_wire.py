@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from snaploom.skipping.spark.janino import JavaRule
-from snaploom.skipping.spark.listing import list_relation
+from snaploom.skipping.spark.relationfiles import list_relation
 
 
 @pytest.mark.parametrize("count", [1, 30, 60, 400])

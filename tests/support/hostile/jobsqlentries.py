@@ -12,14 +12,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from snaploom.engine.expectations import Expectations
 from snaploom.engine.keys import KeyPart, check_keys
+from snaploom.engine.sources.fieldtransformers import Columns, transformed
 from snaploom.engine.sources.queries import SourceQuery
-from snaploom.engine.sources.transforming import Columns, transformed
 from snaploom.errors import SnaploomError, StatementInvalid
 from snaploom.models.fieldtransformer import FieldTransformer
 from snaploom.models.outputdataset import Check
-from snaploom.skipping.spark.choosing import choose_files
+from snaploom.skipping.spark.coveredfiles import choose_files
 from snaploom.skipping.spark.expressions import Literal
-from snaploom.skipping.spark.opening import open_path
+from snaploom.skipping.spark.targetlookup import open_path
 from snaploom.skipping.spark.targets import SparkTarget
 from snaploom.sparkgate.gate import SqlPlace, checked_statement
 

@@ -7,7 +7,7 @@ from support.declarations import files, model, parsed
 
 from snaploom.jobs.weaving.clocks import ClockBehind, check_clock, never_before, newest_moment
 from snaploom.models.times import EpochNanos
-from snaploom.planning.bundling import bundle_for
+from snaploom.planning.bundles import bundle_for
 from snaploom.storage.records import Ended, Version
 from snaploom.storage.state import EMPTY, FolderState
 

@@ -13,7 +13,7 @@ from snaploom.jobs.weaving.preparation import published_state
 from snaploom.jobs.weaving.retention import delete_old_snapshots
 from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
-from snaploom.planning.bundling import bundle_for
+from snaploom.planning.bundles import bundle_for
 from snaploom.planning.explain import plan_json, plan_text
 from snaploom.planning.intervals import SourceSnapshots
 from snaploom.planning.plan import PublishedState, plan_run, publishing_times

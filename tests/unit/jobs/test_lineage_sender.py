@@ -26,7 +26,7 @@ from snaploom.jobs.runevents import Event, SnapshotStarted, Warned
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.times import parse_instant
 from snaploom.planning.bundle import Bundle
-from snaploom.planning.bundling import bundle_for
+from snaploom.planning.bundles import bundle_for
 
 AT = parse_instant("2020-01-03T00:00:00Z")
 DAY = "2020-01-03T00:00:00Z"

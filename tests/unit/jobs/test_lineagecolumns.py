@@ -24,7 +24,7 @@ from support.lineagecolumns import ADDRESS, CUSTOMER, TIME, WOVEN, array, read, 
 from snaploom.jobs.lineage.columnlineage import ColumnLineage, column_lineage
 from snaploom.jobs.lineage.querycolumns import QueryColumn, query_columns
 from snaploom.jobs.lineageinput import ReadColumns, WovenColumns
-from snaploom.planning.bundling import bundle_for
+from snaploom.planning.bundles import bundle_for
 from snaploom.planning.plan import plan_offline
 
 

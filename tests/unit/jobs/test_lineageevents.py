@@ -40,7 +40,7 @@ from snaploom.models.report import (
     Unpublished,
 )
 from snaploom.models.times import EpochNanos, parse_instant
-from snaploom.planning.bundling import bundle_for
+from snaploom.planning.bundles import bundle_for
 
 ID = UUID("018f0000-0000-7000-8000-000000000000")
 AT = parse_instant("2020-01-03T04:05:06.123456789Z")

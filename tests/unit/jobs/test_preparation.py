@@ -7,7 +7,7 @@ from support.folders import a_folder, a_run, day, now, published
 
 from snaploom.jobs.weaving.preparation import published_state
 from snaploom.jobs.weaving.retention import delete_old_snapshots
-from snaploom.planning.bundling import bundle_for
+from snaploom.planning.bundles import bundle_for
 from snaploom.planning.intervals import SourceSnapshots
 from snaploom.planning.plan import PublishedState, plan_run
 from snaploom.storage.stores import open_store

@@ -18,7 +18,7 @@ from snaploom.jobs.published.sortrequests import (
     place_of_output,
 )
 from snaploom.models.finding import InvalidDeclarations
-from snaploom.skipping.advice.sorting import Checksum, Rewritten
+from snaploom.skipping.advice.sortrequest import Checksum, Rewritten
 from snaploom.storage.stores import open_store
 
 DONE = SortedSnapshot(day(0), 7, Rewritten(Checksum(1200, 255, -1), 4, 1, 5000, 4000))

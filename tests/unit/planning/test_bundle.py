@@ -7,7 +7,7 @@ from support.declarations import Raw, complex_, document, files, model, output, 
 
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.planning.bundle import Bundle
-from snaploom.planning.bundling import bundle_for
+from snaploom.planning.bundles import bundle_for
 
 
 def applicator(name: str) -> Raw:

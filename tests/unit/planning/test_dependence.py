@@ -7,7 +7,7 @@ from support.declarations import Raw, files, found, key, output, parsed, relatio
 
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
-from snaploom.planning.bundling import bundle_for
+from snaploom.planning.bundles import bundle_for
 from snaploom.planning.dependence import upstream_outputs
 from snaploom.planning.validation.validator import validate
 

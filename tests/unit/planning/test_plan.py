@@ -12,7 +12,7 @@ from snaploom.models.report import SnapshotReason
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom.planning.availability import Action
 from snaploom.planning.bundle import Bundle
-from snaploom.planning.drawing import dot, mermaid
+from snaploom.planning.diagrams import dot, mermaid
 from snaploom.planning.explain import plan_json, plan_text, tree_text
 from snaploom.planning.intervals import READ_TIME, SourceSnapshots
 from snaploom.planning.plan import PublishedState, RunPlan, plan_offline, plan_run

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from snaploom.planning.drawing import published_dot, published_mermaid
+from snaploom.planning.diagrams import published_dot, published_mermaid
 from snaploom.planning.picture import published_picture
 from snaploom.planning.publishedmodel import Change, PublishedModel, PublishedNode, difference
 from snaploom.planning.svg import to_svg

@@ -9,7 +9,7 @@ from support.sources import INDEX, a_source
 
 from snaploom.models.run import RunAction
 from snaploom.planning.bundle import Bundle
-from snaploom.planning.bundling import bundle_for
+from snaploom.planning.bundles import bundle_for
 from snaploom.planning.secretvariables import SecretKey, secret_keys
 from snaploom.skipping.stores.opensearch.address import uri_of_store
 

@@ -16,7 +16,7 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.planning.bundle import Bundle
-from snaploom.planning.bundling import bundle_for
+from snaploom.planning.bundles import bundle_for
 from snaploom.planning.dependence import dependence_findings
 from snaploom.planning.judging.texts import TextJudge
 from snaploom.planning.plan import RunPlan, plan_offline

@@ -22,7 +22,7 @@ from snaploom.jobs.declarations.declarationfiles import (
 from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
-from snaploom.planning.drawing import dot, mermaid, published_dot, published_mermaid
+from snaploom.planning.diagrams import dot, mermaid, published_dot, published_mermaid
 from snaploom.planning.picture import picture_of, published_picture
 from snaploom.planning.plan import plan_offline
 from snaploom.planning.publishedmodel import PublishedModel, difference

@@ -35,7 +35,7 @@ from snaploom.models.report import CheckResult
 from snaploom.planning.fieldpaths import quote
 from snaploom.planning.sqlgate.bounded import parse_expression
 from snaploom.planning.sqlgate.lexer import SqlRefused, scan
-from snaploom.planning.sqlgate.varying import CHANGES_VERDICTS
+from snaploom.planning.sqlgate.nondeterminism import CHANGES_VERDICTS
 from snaploom.sparkgate.gate import SqlPlace, check_resolved, checked_expression
 from snaploom.sparkgate.treerules import AGGREGATES
 

@@ -24,7 +24,7 @@ from snaploom.engine.keytypes import first_cast
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.common import STRING
 from snaploom.models.datarelationship import DataRelationship, KeyComponent
-from snaploom.planning.sqlgate.varying import CHANGES_ROWS
+from snaploom.planning.sqlgate.nondeterminism import CHANGES_ROWS
 from snaploom.planning.tree import JoinNode, JoinTree
 from snaploom.sparkgate.gate import SqlPlace, check_resolved, checked_expression
 

@@ -8,10 +8,10 @@ Severity belongs to the code; only where `severity` is None does the caller deci
 from __future__ import annotations
 
 from snaploom.confidential import without_secrets
-from snaploom.models.catalogue.asking import ASKING
+from snaploom.models.catalogue.inputs import READING
 from snaploom.models.catalogue.outputs import OUTPUTS
-from snaploom.models.catalogue.planning import PLANNING
-from snaploom.models.catalogue.reading import READING
+from snaploom.models.catalogue.plans import PLANNING
+from snaploom.models.catalogue.requests import ASKING
 from snaploom.models.catalogue.sources import SOURCES
 from snaploom.models.finding import Finding, Severity
 

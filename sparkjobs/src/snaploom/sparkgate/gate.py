@@ -25,7 +25,7 @@ from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.planning.schemas import parse_schema
 from snaploom.planning.sqlgate.functions import Determinism
 from snaploom.planning.sqlgate.lexer import SqlRefused, scan
-from snaploom.planning.sqlgate.varying import REASONS, hint_for, moments, varying_calls
+from snaploom.planning.sqlgate.nondeterminism import REASONS, hint_for, moments, varying_calls
 from snaploom.sparkgate.nondeterminism import varying_uses
 from snaploom.sparkgate.treerules import (
     OF_QUERIES,

@@ -1,8 +1,8 @@
 """Finds nondeterministic parts of a resolved plan.
 
-The text shows most of it (`snaploom.planning.sqlgate.varying`). Only Spark knows whether a bare
-`current_date` is a column, and where a quoted `now` becomes a date because of what it is compared
-with.
+The text shows most of it (`snaploom.planning.sqlgate.nondeterminism`). Only Spark knows whether a
+bare `current_date` is a column, and where a quoted `now` becomes a date because of what it is
+compared with.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from snaploom.planning.sqlgate.functions import FUNCTIONS, Determinism
-from snaploom.planning.sqlgate.varying import is_moment
+from snaploom.planning.sqlgate.nondeterminism import is_moment
 from snaploom.sparkgate.kinds import USER_FUNCTIONS
 from snaploom.sparkgate.treerules import Use, bare_kind
 

@@ -5,9 +5,9 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from snaploom.skipping.advice.advising import Advice, Observed, advise
 from snaploom.skipping.advice.curves import Curve
 from snaploom.skipping.advice.estimates import Order, shares, simulated
+from snaploom.skipping.advice.recommendations import Advice, Observed, advise
 from snaploom.skipping.advice.report import Report
 from snaploom.skipping.advice.resource import resource_yaml
 from snaploom.skipping.advice.workload import Query, drawn_queries

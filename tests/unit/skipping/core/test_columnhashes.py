@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snaploom.skipping.core.columnhashes import is_hashable, xxhash64_of
-from snaploom.skipping.core.hashing import xxhash64
+from snaploom.skipping.core.hashes import xxhash64
 from snaploom.skipping.core.terms import Value, arrow_type
 
 NUMBERS = {

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.skippingcases import TYPES, values
 
-from snaploom.skipping.core.ordering import key_of, keys_of, ranks, sorted_keys
 from snaploom.skipping.core.terms import arrow_type
+from snaploom.skipping.core.valueorder import key_of, keys_of, ranks, sorted_keys
 
 TEXT = st.binary(max_size=3) | st.binary(max_size=12).map(lambda text: b"customer-" + text)
 

@@ -10,7 +10,7 @@ from support.skippingcases import cases, loses_rows
 
 from snaploom.skipping import evaluation
 from snaploom.skipping.core import normalform
-from snaploom.skipping.core.hashing import xxhash64
+from snaploom.skipping.core.hashes import xxhash64
 from snaploom.skipping.core.predicates import Not, Operator
 from snaploom.skipping.indexes import bloomfilter, bounds, distinct, geobox, prefix, tokens
 from snaploom.skipping.indexes.columns import compare, holds
@@ -48,7 +48,7 @@ def test_partial_sets_lose_rows(monkeypatch):
 
 
 def test_two_zeros_in_a_set_lose_rows(monkeypatch):
-    monkeypatch.setattr("snaploom.skipping.core.ordering.ordered", np.copy)
+    monkeypatch.setattr("snaploom.skipping.core.valueorder.ordered", np.copy)
     monkeypatch.setattr(distinct, "ordered", np.copy)
     assert _finds_a_lost_row("VALUE_SET", ("double",))
 

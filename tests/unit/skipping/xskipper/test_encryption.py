@@ -14,7 +14,7 @@ from support.xskipperfiles import a_definition, index_of, some_rows
 from snaploom.errors import IndexNotPossible, IndexUnreadable, KeyUnavailable
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.formats.encryption import ServiceKeys, column_keys, parse_column_keys
-from snaploom.skipping.formats.kms.opening import open_keys
+from snaploom.skipping.formats.kms.keyservices import open_keys
 from snaploom.skipping.formats.kms.vault import VaultKeyService
 from snaploom.skipping.formats.xskipper.directory import XskipperDirectory
 from snaploom.storage.local import LocalObjectStore

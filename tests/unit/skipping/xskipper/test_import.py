@@ -25,7 +25,7 @@ from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.core.predicates import Comparison, Operator
 from snaploom.skipping.core.terms import Term, column_term
 from snaploom.skipping.formats.xskipper.directory import XskipperDirectory
-from snaploom.skipping.formats.xskipper.reading import StoredMetadata
+from snaploom.skipping.formats.xskipper.storereader import StoredMetadata
 from snaploom.skipping.indexes.registry import index_type
 from snaploom.skipping.lifecycle.exchange import (
     Imported,

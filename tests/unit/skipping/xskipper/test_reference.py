@@ -18,7 +18,7 @@ from snaploom.errors import KeyUnavailable
 from snaploom.skipping.core.bloom import BloomFilter, ItemHashes
 from snaploom.skipping.formats.encryption import ServiceKeys
 from snaploom.skipping.formats.xskipper.bloomstream import read_bloom, write_bloom
-from snaploom.skipping.formats.xskipper.reading import StoredMetadata, read_part
+from snaploom.skipping.formats.xskipper.storereader import StoredMetadata, read_part
 
 FILES = Path(__file__).parents[3] / "components" / "xskipper"
 KEYS = {"footers": b"0123456789abcdef", "columns": b"fedcba9876543210"}

@@ -25,7 +25,7 @@ from support.xskipperfiles import (
 
 from snaploom.errors import IndexNotFound, IndexUnreadable
 from snaploom.skipping.formats.xskipper.directory import XskipperDirectory
-from snaploom.skipping.formats.xskipper.reading import StoredMetadata
+from snaploom.skipping.formats.xskipper.storereader import StoredMetadata
 from snaploom.storage.local import LocalObjectStore
 
 BOUNDS = pa.struct([("min", pa.int32()), ("max", pa.int32())])

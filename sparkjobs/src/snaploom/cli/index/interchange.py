@@ -15,7 +15,7 @@ from snaploom.jobs.indexes.indexrequests import IndexAction, IndexReport, IndexR
 from snaploom.jobs.indexes.lookup import find_index, keys_of
 from snaploom.skipping.formats.xskipper.directory import XskipperDirectory
 from snaploom.skipping.lifecycle.description import describe
-from snaploom.skipping.lifecycle.importing import export_index
+from snaploom.skipping.lifecycle.storeimport import export_index
 from snaploom.storage.stores import open_store
 
 Directory = Annotated[

@@ -25,7 +25,7 @@ from snaploom.jobs.published.sortrequests import (
     place_of_output,
 )
 from snaploom.skipping.advice.curves import Curve
-from snaploom.skipping.advice.sorting import TARGET_FILE_SIZE, SortRequest, SortResult
+from snaploom.skipping.advice.sortrequest import TARGET_FILE_SIZE, SortRequest, SortResult
 
 _MEBIBYTE = 1 << 20
 _ACKNOWLEDGE = "--acknowledge-readers"

@@ -1,6 +1,6 @@
 """Which column of what was read each column of a source comes from, through its transformers.
 
-It follows only declarations, step by step as `transforming` carries them out on a frame: no Spark.
+It follows only declarations, step by step as `fieldtransformers` carries them out on a frame: no Spark.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from snaploom.engine.sources.fieldtransformers import is_in_effect, renamed
 from snaploom.engine.sources.selectors import is_selected
-from snaploom.engine.sources.transforming import is_in_effect, renamed
 from snaploom.models.fieldtransformer import FieldTransformer, Transformer
 from snaploom.models.times import EpochNanos
 from snaploom.planning.schemas import Struct

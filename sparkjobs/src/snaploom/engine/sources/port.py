@@ -26,7 +26,7 @@ class SourceFrame:
     """Changes when what would be read changes."""
     snapshot_field: tuple[str, ...] = ()
     """Path of the snapshot's field where it is still to be dropped, names in the case of the data:
-    transformers and applicators come before (`snaploom.engine.sources.shaping`)."""
+    transformers and applicators come before (`snaploom.engine.sources.declaredcolumns`)."""
     unshaped: StructType | None = None
     """Its columns before transformers and applicators; None where these have not had their turn."""
     below: Mapping[str, SourceFrame] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from snaploom.engine.failures import translate
 from snaploom.engine.sources.schemas import check_schema
 from snaploom.errors import SnaploomError, SourceSchemaInvalid
-from snaploom.planning.sqlgate.varying import CHANGES_ROWS
+from snaploom.planning.sqlgate.nondeterminism import CHANGES_ROWS
 from snaploom.sparkgate.gate import SqlPlace, checked_query
 
 _POSITION = re.compile(r"line (\d+),? pos (\d+)")

@@ -13,7 +13,7 @@ from snaploom.models.finding import Finding, InvalidDeclarations, NoUniqueJoinTr
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.planning.bundle import Bundle
-from snaploom.planning.bundling import bundle_for
+from snaploom.planning.bundles import bundle_for
 from snaploom.planning.treefindings import AMBIGUOUS, UNREACHABLE
 from snaploom.planning.validation.validator import validate
 

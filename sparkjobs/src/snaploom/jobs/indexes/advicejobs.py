@@ -13,7 +13,7 @@ from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.job import JobGroup
 from snaploom.jobs.session.errortranslation import translated
 from snaploom.skipping.advice.report import Report
-from snaploom.skipping.advice.sorting import SortRequest, SortResult
+from snaploom.skipping.advice.sortrequest import SortRequest, SortResult
 from snaploom.skipping.spark.advise import AdviceRequest, advise_target
 from snaploom.skipping.spark.manage import SkippingIndexes
 from snaploom.skipping.spark.querylog import read_log

@@ -16,8 +16,8 @@ from snaploom.jobs.published.contentcheck import refuse_foreign_types
 from snaploom.jobs.weaving.snapshot import TASK_PATIENCE
 from snaploom.models.outputfolder import DataCompression, DataFormat
 from snaploom.models.times import format_instant
-from snaploom.skipping.advice.sorting import Checksum, SortRequest
-from snaploom.skipping.spark.clustering import Clustering
+from snaploom.skipping.advice.sortrequest import Checksum, SortRequest
+from snaploom.skipping.spark.clusteredwrite import Clustering
 from snaploom.skipping.spark.sort import checksum, clustering_under, sorted_frame
 from snaploom.storage.entries import FolderSettings, SnapshotRecord
 from snaploom.storage.objectstore import ObjectStore, refuse_links

@@ -19,7 +19,7 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import RunSettings
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import EpochNanos, format_instant
-from snaploom.skipping.advice.sorting import Rewritten, SortRequest
+from snaploom.skipping.advice.sortrequest import Rewritten, SortRequest
 from snaploom.skipping.statements.syntax import Properties
 from snaploom.storage import layout
 from snaploom.storage.folder import open_folder

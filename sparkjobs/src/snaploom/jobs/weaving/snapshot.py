@@ -15,7 +15,7 @@ from snaploom.engine.fold import Weave
 from snaploom.engine.published import read_files
 from snaploom.engine.retries import await_tasks
 from snaploom.engine.rowcounts import RowCounts, Weaving, null_key_warnings
-from snaploom.engine.sampling import sampled
+from snaploom.engine.samples import sampled
 from snaploom.engine.schemachecks import MissingField, SchemaOutcome, check_schemas
 from snaploom.engine.sources.port import SourceFrame
 from snaploom.engine.subtrees import FoldedSubtree

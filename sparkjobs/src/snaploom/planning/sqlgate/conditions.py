@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from snaploom.planning.sqlgate.bounded import parse_expression
 from snaploom.planning.sqlgate.lexer import Scanned, SqlRefused, Token, TokenKind, scan
-from snaploom.planning.sqlgate.varying import is_moment
+from snaploom.planning.sqlgate.nondeterminism import is_moment
 
 
 def _words(text: str) -> frozenset[str]:

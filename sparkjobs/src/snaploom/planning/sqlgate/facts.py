@@ -19,7 +19,7 @@ from snaploom.planning.sqlgate.bounded import SPARK, parse, parse_expression
 from snaploom.planning.sqlgate.conditions import parse_condition
 from snaploom.planning.sqlgate.functions import Determinism
 from snaploom.planning.sqlgate.lexer import Scanned, SqlRefused, Token, TokenKind, scan
-from snaploom.planning.sqlgate.varying import varying
+from snaploom.planning.sqlgate.nondeterminism import varying
 
 _GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline, exp.Stack, exp.Unnest)
 _GENERATOR_NAMES = frozenset(

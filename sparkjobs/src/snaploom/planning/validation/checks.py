@@ -8,7 +8,7 @@ from snaploom.models.finding import Finding
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.planning.fieldpaths import split_path
 from snaploom.planning.sqlgate.facts import SqlFacts
-from snaploom.planning.sqlgate.varying import CHANGES_VERDICTS
+from snaploom.planning.sqlgate.nondeterminism import CHANGES_VERDICTS
 from snaploom.planning.validation.columns import DATA, undeclared_in_output
 from snaploom.planning.validation.fields import Findings
 from snaploom.planning.validation.queries import expression_findings, shortened

@@ -13,7 +13,7 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.planning.declaredcolumns import DeclaredColumns, read_columns, shaped_columns
 from snaploom.planning.sqlgate.facts import SqlFacts
-from snaploom.planning.sqlgate.varying import WORDS
+from snaploom.planning.sqlgate.nondeterminism import WORDS
 from snaploom.planning.validation.scope import Scope
 
 DATA = "data"

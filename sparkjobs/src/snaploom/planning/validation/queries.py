@@ -9,7 +9,7 @@ from snaploom.models.finding import Finding
 from snaploom.models.resource import Resource
 from snaploom.planning.sqlgate.facts import SqlFacts, SqlFault, SqlForm, SqlText
 from snaploom.planning.sqlgate.functions import Determinism, refusal_of
-from snaploom.planning.sqlgate.varying import CHANGES_ROWS, REASONS, hint_for
+from snaploom.planning.sqlgate.nondeterminism import CHANGES_ROWS, REASONS, hint_for
 from snaploom.planning.validation.fields import Findings
 from snaploom.planning.validation.scope import Scope
 

@@ -17,7 +17,7 @@ from snaploom.models.skippingindex import (
 from snaploom.planning.addresses import EndpointRules, refusal_of_host
 from snaploom.planning.fileformats import format_findings, target_place
 from snaploom.planning.sparksettings import spark_findings
-from snaploom.planning.sqlgate.varying import CHANGES_VERDICTS
+from snaploom.planning.sqlgate.nondeterminism import CHANGES_VERDICTS
 from snaploom.planning.tableformats import TABLE_FORMATS, table_format
 from snaploom.planning.validation.credentials import variable_findings
 from snaploom.planning.validation.fields import Findings, duplicate_findings, run_findings

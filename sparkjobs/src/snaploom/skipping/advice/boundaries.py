@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from snaploom.skipping.core.ordering import Int64s, Keys, SortedKeys, keys_of, ranks
+from snaploom.skipping.core.valueorder import Int64s, Keys, SortedKeys, keys_of, ranks
 
 MOST_RANK_BITS = 10
 """Bits of a rank: a thousand slices of a column are finer than files ever are along it."""

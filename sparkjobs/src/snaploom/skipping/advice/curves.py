@@ -15,7 +15,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from snaploom.skipping.core.ordering import Int64s
+from snaploom.skipping.core.valueorder import Int64s
 
 MOST_BITS = 63
 """Bits of a position on a curve: it is a positive 64-bit integer."""

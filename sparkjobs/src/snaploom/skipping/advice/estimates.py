@@ -16,8 +16,8 @@ from snaploom.skipping.advice.curves import MOST_BITS, Curve, position
 from snaploom.skipping.advice.workload import Query
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable, field_column, nulls_column, values_column
-from snaploom.skipping.core.ordering import Int64s, keys_of
 from snaploom.skipping.core.terms import Term
+from snaploom.skipping.core.valueorder import Int64s, keys_of
 from snaploom.skipping.evaluation import evaluate
 from snaploom.skipping.indexes.registry import index_type
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from snaploom.skipping.advice.advising import Advice, ColumnAdvice, IndexEstimate
 from snaploom.skipping.advice.estimates import Order
+from snaploom.skipping.advice.recommendations import Advice, ColumnAdvice, IndexEstimate
 
 WIDTH = 80
 """Columns of the text."""

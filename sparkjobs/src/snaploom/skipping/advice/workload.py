@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from snaploom.skipping.core.ordering import keys_of
 from snaploom.skipping.core.predicates import (
     And,
     Comparison,
@@ -22,6 +21,7 @@ from snaploom.skipping.core.predicates import (
 )
 from snaploom.skipping.core.terms import Term, Value
 from snaploom.skipping.core.text import predicate_text
+from snaploom.skipping.core.valueorder import keys_of
 
 POINTS = 10
 """Point look-ups that are drawn for a column."""

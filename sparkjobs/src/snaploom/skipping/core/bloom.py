@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from snaploom.skipping.core.filetable import Mask
-from snaploom.skipping.core.hashing import Int32s, UInt32s, murmur3_bytes, murmur3_longs
-from snaploom.skipping.core.ordering import Int64s, byte_buffers
+from snaploom.skipping.core.hashes import Int32s, UInt32s, murmur3_bytes, murmur3_longs
+from snaploom.skipping.core.valueorder import Int64s, byte_buffers
 
 VERSION = 1
 HEADER_BYTES = 12

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from snaploom.skipping.core.hashing import SEED, xxhash64
-from snaploom.skipping.core.ordering import (
+from snaploom.skipping.core.hashes import SEED, xxhash64
+from snaploom.skipping.core.valueorder import (
     Int64s,
     byte_buffers,
     has_integer_keys,

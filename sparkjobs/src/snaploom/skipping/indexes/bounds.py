@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow.compute as pc
 
 from snaploom.skipping.core.filetable import FileTable, Mask
-from snaploom.skipping.core.ordering import Keys, is_text, key_of, ranks, sorted_keys
 from snaploom.skipping.core.predicates import Comparison, In, Leaf, Operator, Residue, StartsWith
 from snaploom.skipping.core.terms import Value
+from snaploom.skipping.core.valueorder import Keys, is_text, key_of, ranks, sorted_keys
 from snaploom.skipping.indexes.columns import (
     as_mask,
     compare,

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from snaploom.skipping.core.filetable import FileTable, Mask, field_column
-from snaploom.skipping.core.ordering import Int64s, Keys, is_text, key_of, keys_of, sorted_keys
 from snaploom.skipping.core.predicates import (
     Comparison,
     Contains,
@@ -26,6 +25,7 @@ from snaploom.skipping.core.predicates import (
     StartsWith,
 )
 from snaploom.skipping.core.terms import Value
+from snaploom.skipping.core.valueorder import Int64s, Keys, is_text, key_of, keys_of, sorted_keys
 
 _NUMPY: dict[Operator, Callable[[Int64s, np.int64], Mask]] = {
     Operator.EQ: np.equal,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from snaploom.skipping.core.ordering import ordered
-from snaploom.skipping.indexes.packing import pack, unpack
+from snaploom.skipping.core.valueorder import ordered
+from snaploom.skipping.indexes.partialstates import pack, unpack
 
 PENDING = 65_536
 """Values that are collected before duplicates are removed again."""

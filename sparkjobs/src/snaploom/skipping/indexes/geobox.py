@@ -15,7 +15,7 @@ from snaploom.skipping.indexes.base import Feed, FooterColumn
 from snaploom.skipping.indexes.bounds import kept_bounds, may_hold_between
 from snaploom.skipping.indexes.checks import check_parameters, check_terms
 from snaploom.skipping.indexes.minmax import BoundsBuilder, footer_bounds
-from snaploom.skipping.indexes.packing import pack, unpack
+from snaploom.skipping.indexes.partialstates import pack, unpack
 
 SIDES = (("south", "north"), ("west", "east"))
 """Fields of the least and greatest latitude, and of the least and greatest longitude."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from snaploom.skipping.core.filetable import FileTable, Mask, field_column
-from snaploom.skipping.core.ordering import Int64s, Keys, keys_of
+from snaploom.skipping.core.valueorder import Int64s, Keys, keys_of
 from snaploom.skipping.indexes.columns import as_mask
 
 

@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.filetable import FileTable, Mask
-from snaploom.skipping.core.ordering import is_text, ordered
 from snaploom.skipping.core.predicates import Contains, EndsWith, Leaf
 from snaploom.skipping.core.terms import Value, arrow_type
+from snaploom.skipping.core.valueorder import is_text, ordered
 from snaploom.skipping.indexes.base import Feed, FooterColumn
 from snaploom.skipping.indexes.bounds import kept_bounds, may_hold_between
 from snaploom.skipping.indexes.checks import check_parameters, check_terms
-from snaploom.skipping.indexes.packing import pack, unpack
+from snaploom.skipping.indexes.partialstates import pack, unpack
 
 LONGEST_BOUND = 1024
 """Bytes of the longest text or binary that is kept whole as a bound."""

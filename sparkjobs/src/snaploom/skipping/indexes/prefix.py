@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.filetable import FileTable, Mask
-from snaploom.skipping.core.ordering import byte_buffers, key_of
 from snaploom.skipping.core.predicates import (
     Comparison,
     Contains,
@@ -26,6 +25,7 @@ from snaploom.skipping.core.predicates import (
     StartsWith,
 )
 from snaploom.skipping.core.terms import arrow_type
+from snaploom.skipping.core.valueorder import byte_buffers, key_of
 from snaploom.skipping.indexes.base import Feed, FooterColumn
 from snaploom.skipping.indexes.checks import check_parameters, check_terms, integer_parameter
 from snaploom.skipping.indexes.columns import as_mask, compare, holds

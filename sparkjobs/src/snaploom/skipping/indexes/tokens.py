@@ -15,7 +15,6 @@ import pyarrow as pa
 from snaploom.skipping.core.bloom import BloomColumn, ItemHashes
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.filetable import FileTable, Mask, field_column
-from snaploom.skipping.core.ordering import Int64s, byte_buffers
 from snaploom.skipping.core.predicates import (
     Comparison,
     Contains,
@@ -26,6 +25,7 @@ from snaploom.skipping.core.predicates import (
     StartsWith,
 )
 from snaploom.skipping.core.terms import Value
+from snaploom.skipping.core.valueorder import Int64s, byte_buffers
 from snaploom.skipping.indexes.base import Feed, FooterColumn
 from snaploom.skipping.indexes.bloomfilter import BloomFilterBuilder, false_positives
 from snaploom.skipping.indexes.checks import check_parameters, check_terms, integer_parameter

@@ -26,7 +26,7 @@ from snaploom.skipping.lifecycle.machine import (
     require_owner,
 )
 from snaploom.skipping.lifecycle.operations import silent
-from snaploom.skipping.lifecycle.refreshing import current_definition
+from snaploom.skipping.lifecycle.refreshplan import current_definition
 from snaploom.skipping.lifecycle.target import IndexableTarget, Progress
 from snaploom.skipping.stores.port import NEVER, IndexStore, Segment, StoredState
 

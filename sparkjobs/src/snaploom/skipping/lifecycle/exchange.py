@@ -35,8 +35,8 @@ from snaploom.errors import IndexNotPossible
 from snaploom.skipping.core.bloom import BloomFilter
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.filetable import field_column, nulls_column, values_column
-from snaploom.skipping.core.ordering import key_of
 from snaploom.skipping.core.terms import Term, Value, arrow_type
+from snaploom.skipping.core.valueorder import key_of
 from snaploom.skipping.formats.xskipper.layout import (
     BLOOM,
     DEFAULT_FPP,
@@ -47,7 +47,6 @@ from snaploom.skipping.formats.xskipper.layout import (
     StoredIndex,
 )
 from snaploom.skipping.formats.xskipper.objectnames import possible_names
-from snaploom.skipping.formats.xskipper.reading import StoredMetadata
 from snaploom.skipping.formats.xskipper.storedrows import (
     FILTER,
     KNOWN,
@@ -59,6 +58,7 @@ from snaploom.skipping.formats.xskipper.storedrows import (
     SET,
     row_column,
 )
+from snaploom.skipping.formats.xskipper.storereader import StoredMetadata
 from snaploom.skipping.formats.xskipper.translation import BLOOM_TYPES, STORE_NAMES
 from snaploom.skipping.indexes.bloomfilter import ITEMS
 from snaploom.skipping.indexes.registry import index_type

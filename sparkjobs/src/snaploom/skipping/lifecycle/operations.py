@@ -26,7 +26,7 @@ from snaploom.skipping.lifecycle.machine import (
     operation,
     require_owner,
 )
-from snaploom.skipping.lifecycle.refreshing import RefreshPlan, plan_refresh
+from snaploom.skipping.lifecycle.refreshplan import RefreshPlan, plan_refresh
 from snaploom.skipping.lifecycle.target import FileListing, IndexableTarget, Progress
 from snaploom.skipping.stores.compaction import SUGGESTED_SEGMENTS
 from snaploom.skipping.stores.port import NEVER, IndexStore, Segment, StoredState

@@ -25,7 +25,6 @@ from snaploom.skipping.core.filetable import (
 from snaploom.skipping.core.terms import arrow_type
 from snaploom.skipping.indexes.registry import index_type
 from snaploom.skipping.lifecycle.target import Progress
-from snaploom.skipping.spark.collecting import Scanned
 from snaploom.skipping.spark.direct import DirectReader
 from snaploom.skipping.spark.expressions import Literal
 from snaploom.skipping.spark.footers import Footer, FooterReader, FooterTerm
@@ -37,6 +36,7 @@ from snaploom.skipping.spark.hadoop import (
     wait_until_settled,
 )
 from snaploom.skipping.spark.scan import Relation, scan
+from snaploom.skipping.spark.statecollector import Scanned
 
 PARTITION = "PARTITION"
 """The type whose rows come from only the listing."""

@@ -14,7 +14,7 @@ from snaploom.skipping.spark.operands import (
     type_of,
 )
 from snaploom.skipping.spark.periods import Period
-from snaploom.skipping.spark.rounding import replace_ends
+from snaploom.skipping.spark.roundingrules import replace_ends
 from snaploom.skipping.spark.spans import (
     INTEGER_BITS,
     Span,

@@ -19,7 +19,6 @@ from decimal import Decimal
 from functools import cached_property
 from typing import cast
 
-from snaploom.skipping.core.ordering import key_of
 from snaploom.skipping.core.predicates import (
     And,
     Comparison,
@@ -37,6 +36,7 @@ from snaploom.skipping.core.predicates import (
     Unknown,
 )
 from snaploom.skipping.core.terms import Term, Value
+from snaploom.skipping.core.valueorder import key_of
 from snaploom.skipping.spark import likes, nullness, ranges
 from snaploom.skipping.spark.branches import Branch, branches_of
 from snaploom.skipping.spark.columns import Columns

@@ -21,25 +21,25 @@ from snaploom.errors import SkippingError
 from snaploom.hadoop.store import hadoop_stores
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable, Mask
-from snaploom.skipping.core.listing import Listing, Matched, match, tags_of_dropped
+from snaploom.skipping.core.listedfiles import Listing, Matched, match, tags_of_dropped
 from snaploom.skipping.core.normalform import normal_form
 from snaploom.skipping.core.predicates import Predicate
 from snaploom.skipping.core.text import predicate_text
 from snaploom.skipping.evaluation import Evaluation, evaluate
 from snaploom.skipping.formats.keys import ParquetKeys
-from snaploom.skipping.formats.kms.opening import open_keys
+from snaploom.skipping.formats.kms.keyservices import open_keys
 from snaploom.skipping.spark import catalyst, fingerprint
-from snaploom.skipping.spark.caching import RecentlyUsed
 from snaploom.skipping.spark.clauses import clauses_of, labels_of
 from snaploom.skipping.spark.conditions import indexed_conditions
-from snaploom.skipping.spark.counting import Counting
 from snaploom.skipping.spark.hadoop import with_local_tags
+from snaploom.skipping.spark.lrucache import RecentlyUsed
 from snaploom.skipping.spark.outcomes import IndexOutcome, RelationOutcome
 from snaploom.skipping.spark.partitions import Known, known_of
-from snaploom.skipping.spark.recording import UsageRecorder
 from snaploom.skipping.spark.requests import Request
 from snaploom.skipping.spark.settings import SkippingSettings
 from snaploom.skipping.spark.usability import usable_part, why_idle
+from snaploom.skipping.spark.usagecounters import Counting
+from snaploom.skipping.spark.usagerecorder import UsageRecorder
 from snaploom.skipping.stores.bases import open_base
 from snaploom.skipping.stores.catalog import IndexCatalog, PinnedIndex, Problem, with_above
 from snaploom.skipping.stores.port import IndexStore

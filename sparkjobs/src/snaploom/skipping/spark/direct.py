@@ -20,9 +20,9 @@ from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.terms import arrow_type
 from snaploom.skipping.indexes.base import Feed, FileBuilder
 from snaploom.skipping.indexes.registry import index_type
-from snaploom.skipping.spark.collecting import Scanned, as_kept
 from snaploom.skipping.spark.footers import FooterTerm
 from snaploom.skipping.spark.hadoop import FileState, opened_state
+from snaploom.skipping.spark.statecollector import Scanned, as_kept
 from snaploom.storage.parquetstatistics import readable_leaf, same_name
 
 _BATCH_ROWS = 65_536

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from snaploom.hadoop.jvm import jvm_of
-from snaploom.skipping.core.listing import Listing
+from snaploom.skipping.core.listedfiles import Listing
 from snaploom.skipping.spark.janino import JavaRule
 
 _LOCAL = "file:"

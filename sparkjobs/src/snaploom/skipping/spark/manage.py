@@ -27,15 +27,13 @@ from snaploom.skipping.lifecycle.alteration import Alteration, alter
 from snaploom.skipping.lifecycle.declaration import Declaration, refuse_problems
 from snaploom.skipping.lifecycle.description import Description, describe, is_there, list_indexes
 from snaploom.skipping.lifecycle.forms import NATIVE, OPEN_SEARCH, XSKIPPER
-from snaploom.skipping.lifecycle.importing import ImportResult, export_index, import_index
 from snaploom.skipping.lifecycle.machine import require_owner
 from snaploom.skipping.lifecycle.operations import RefreshResult, silent
+from snaploom.skipping.lifecycle.storeimport import ImportResult, export_index, import_index
 from snaploom.skipping.lifecycle.target import Progress
-from snaploom.skipping.spark.applying import Application, apply, plan_application
-from snaploom.skipping.spark.asking import warn_of_unasked
-from snaploom.skipping.spark.filelisting import file_listing_of
+from snaploom.skipping.spark.declaredindex import Application, apply, plan_application
+from snaploom.skipping.spark.knownfiles import file_listing_of
 from snaploom.skipping.spark.metadatalocation import base_of_properties, find_metadata
-from snaploom.skipping.spark.opening import open_path, open_table
 from snaploom.skipping.spark.places import (
     in_place,
     known_keys,
@@ -45,7 +43,9 @@ from snaploom.skipping.spark.places import (
     refuse_keyless,
 )
 from snaploom.skipping.spark.settings import LOCATIONS
+from snaploom.skipping.spark.targetlookup import open_path, open_table
 from snaploom.skipping.spark.targets import SparkTarget
+from snaploom.skipping.spark.usabilityprobe import warn_of_unasked
 from snaploom.skipping.statements.columns import name_text
 from snaploom.skipping.statements.declaration import StorePlace
 from snaploom.skipping.statements.syntax import PathName, Subject, TableName

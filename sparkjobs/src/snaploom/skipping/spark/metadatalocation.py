@@ -28,7 +28,7 @@ from snaploom.skipping.formats.xskipper.locations import (
     resolve,
 )
 from snaploom.skipping.formats.xskipper.objectnames import table_identifier
-from snaploom.skipping.formats.xskipper.reading import StoredMetadata
+from snaploom.skipping.formats.xskipper.storereader import StoredMetadata
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.stores import open_store
 

@@ -21,7 +21,7 @@ from snaploom.skipping.core.filetable import (
     nulls_column,
     values_column,
 )
-from snaploom.skipping.core.listing import UNKNOWN_ROW, Matched
+from snaploom.skipping.core.listedfiles import UNKNOWN_ROW, Matched
 from snaploom.skipping.core.terms import Term, arrow_type, column_term
 from snaploom.skipping.evaluation import Evaluation
 from snaploom.skipping.indexes import partition

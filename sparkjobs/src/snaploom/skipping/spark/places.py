@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from snaploom.errors import IndexNotFound, IndexNotPossible, KeyUnavailable, SkippingError
 from snaploom.hadoop.filestatus import readable_uri
 from snaploom.skipping.formats.keys import ParquetKeys
-from snaploom.skipping.formats.kms.opening import SETTING as KEY_SERVICE
-from snaploom.skipping.formats.kms.opening import open_keys
+from snaploom.skipping.formats.kms.keyservices import SETTING as KEY_SERVICE
+from snaploom.skipping.formats.kms.keyservices import open_keys
 from snaploom.skipping.lifecycle.declaration import Declaration
 from snaploom.skipping.lifecycle.forms import NATIVE, OPEN_SEARCH
 from snaploom.skipping.spark.settings import LOCATIONS, locations_in

@@ -29,7 +29,7 @@ from snaploom.skipping.spark.operands import (
     type_of,
 )
 from snaploom.skipping.spark.periods import Period
-from snaploom.skipping.spark.rounding import remainder, rounded
+from snaploom.skipping.spark.roundingrules import remainder, rounded
 from snaploom.skipping.spark.spans import (
     COUNTED_BITS,
     INTEGER_BITS,

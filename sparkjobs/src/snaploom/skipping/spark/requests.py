@@ -11,7 +11,7 @@ from typing import cast
 
 import pyarrow as pa
 
-from snaploom.skipping.core.listing import Listing
+from snaploom.skipping.core.listedfiles import Listing
 
 MOST_ROOTS = 20
 """So many roots are looked up one by one; of more, only the folder that holds them all, for each

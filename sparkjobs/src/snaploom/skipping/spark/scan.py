@@ -20,8 +20,8 @@ from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.indexes.base import Feed, FileBuilder
 from snaploom.skipping.indexes.registry import index_type
 from snaploom.skipping.spark.causes import cause_of
-from snaploom.skipping.spark.collecting import FILE, PARTIALS_DDL, Collecting, Feeding, Scanned
 from snaploom.skipping.spark.hadoop import is_spelt_right, url_encoded
+from snaploom.skipping.spark.statecollector import FILE, PARTIALS_DDL, Collecting, Feeding, Scanned
 
 _MOST_FAILURES = 40
 """Failed jobs after which a scan gives up: it is not the files that are at fault."""

@@ -21,10 +21,10 @@ from pyspark.sql import types as spark_types
 from snaploom.errors import IndexNotPossible, SortNotPossible
 from snaploom.hadoop.jvm import jvm_of
 from snaploom.skipping.advice.curves import Curve
-from snaploom.skipping.advice.sorting import Checksum, Rewritten, SortRequest, SortResult
+from snaploom.skipping.advice.sortrequest import Checksum, Rewritten, SortRequest, SortResult
 from snaploom.skipping.core.terms import Term
 from snaploom.skipping.spark.causes import cause_of
-from snaploom.skipping.spark.clustering import MOST_COLUMNS, Clustering, balanced, clustered
+from snaploom.skipping.spark.clusteredwrite import MOST_COLUMNS, Clustering, balanced, clustered
 from snaploom.skipping.spark.columns import columns_of
 from snaploom.skipping.spark.names import column_at, column_named
 from snaploom.skipping.spark.places import qualified

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from snaploom.skipping.spark import rule
-from snaploom.skipping.spark.counting import Statistics
 from snaploom.skipping.spark.enable import decider_of
+from snaploom.skipping.spark.usagecounters import Statistics
 
 
 def statistics(spark: SparkSession) -> Statistics:

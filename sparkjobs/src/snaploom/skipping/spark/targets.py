@@ -1,7 +1,7 @@
 """What can be indexed, as Spark reads it: `snaploom.skipping.lifecycle.target` for Spark.
 
-A target is opened in the session of the user (`snaploom.skipping.spark.opening`), and read for
-building in a session of our own (`snaploom.skipping.spark.reading`).
+A target is opened in the session of the user (`snaploom.skipping.spark.targetlookup`), and read for
+building in a session of our own (`snaploom.skipping.spark.targetreader`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from snaploom.errors import IndexNotPossible
-from snaploom.planning.sqlgate.varying import CHANGES_ROWS
+from snaploom.planning.sqlgate.nondeterminism import CHANGES_ROWS
 from snaploom.skipping.core.definition import IndexDefinition, ReaderFingerprint, Target
 from snaploom.skipping.core.normalform import normal_form
 from snaploom.skipping.core.predicates import Predicate
@@ -28,18 +28,18 @@ from snaploom.skipping.lifecycle.target import Progress
 from snaploom.skipping.spark import catalyst
 from snaploom.skipping.spark.build import BuildPlan, Counters, build_rows
 from snaploom.skipping.spark.causes import cause_of
-from snaploom.skipping.spark.choosing import only_chosen
 from snaploom.skipping.spark.columns import Columns
 from snaploom.skipping.spark.conditions import IndexedConditions, condition_term
+from snaploom.skipping.spark.coveredfiles import only_chosen
 from snaploom.skipping.spark.expressions import parse
 from snaploom.skipping.spark.fingerprint import columns, fingerprint, partition_columns
 from snaploom.skipping.spark.footers import FooterTerm
 from snaploom.skipping.spark.janino import JavaRule
-from snaploom.skipping.spark.listing import ListedFiles, list_relation
 from snaploom.skipping.spark.names import column_at, column_named
-from snaploom.skipping.spark.reading import Reading, own_session
+from snaploom.skipping.spark.relationfiles import ListedFiles, list_relation
 from snaploom.skipping.spark.scan import Relation
 from snaploom.skipping.spark.subjects import term_of
+from snaploom.skipping.spark.targetreader import Reading, own_session
 from snaploom.sparkgate.gate import SqlPlace, check_resolved, checked_expression
 
 _PLACE = SqlPlace(

@@ -28,15 +28,15 @@ from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS
 from snaploom.skipping.formats.keys import EncryptionProperties, ParquetKeys
 from snaploom.skipping.formats.xskipper.layout import Layout
-from snaploom.skipping.formats.xskipper.reading import (
+from snaploom.skipping.formats.xskipper.storereader import (
     MOST_BYTES,
     StoredMetadata,
     part_keys,
     read_directory,
     read_part,
 )
+from snaploom.skipping.formats.xskipper.storewriter import complete, write_part
 from snaploom.skipping.formats.xskipper.translation import layout_of, stored_rows
-from snaploom.skipping.formats.xskipper.writing import complete, write_part
 from snaploom.storage.objectstore import ObjectStore
 
 PART_ROWS = 50_000

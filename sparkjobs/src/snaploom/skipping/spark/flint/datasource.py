@@ -51,7 +51,7 @@ from snaploom.skipping.spark.flint.values import row_of, written
 from snaploom.skipping.stores.opensearch.bulk import Action, Write, write_all
 from snaploom.skipping.stores.opensearch.client import OpenSearchClient
 from snaploom.skipping.stores.opensearch.options import OpenSearchOptions, parse_options
-from snaploom.skipping.stores.opensearch.reading import EVERYTHING, read_pages
+from snaploom.skipping.stores.opensearch.shardreader import EVERYTHING, read_pages
 
 NAME = "flint"
 SETTINGS_PREFIX = "spark.datasource.flint."

@@ -32,7 +32,7 @@ from pyspark.sql.types import DataType, StructType
 from snaploom.errors import IndexNotPossible
 from snaploom.skipping.formats.flintfields import field_of, type_of
 from snaploom.skipping.spark.flint.schemas import DOCUMENT_ID, simple_name
-from snaploom.skipping.stores.opensearch.reading import EVERYTHING
+from snaploom.skipping.stores.opensearch.shardreader import EVERYTHING
 
 Query = Mapping[str, object]
 

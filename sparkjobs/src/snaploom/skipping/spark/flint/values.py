@@ -18,7 +18,7 @@ from pyspark.sql.types import ArrayType, DataType, StructType
 
 from snaploom.errors import IndexUnreadable, SkippingError
 from snaploom.skipping.spark.flint.schemas import DOCUMENT_ID, simple_name
-from snaploom.skipping.stores.opensearch.reading import Hit
+from snaploom.skipping.stores.opensearch.shardreader import Hit
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 

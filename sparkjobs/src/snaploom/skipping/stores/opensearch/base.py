@@ -23,7 +23,7 @@ from snaploom.skipping.stores.opensearch.options import (
     OpenSearchOptions,
     parse_options,
 )
-from snaploom.skipping.stores.opensearch.reading import read_hits
+from snaploom.skipping.stores.opensearch.shardreader import read_hits
 from snaploom.skipping.stores.opensearch.store import OWN_INDEX, OpenSearchIndexStore
 from snaploom.skipping.stores.port import IndexStore
 

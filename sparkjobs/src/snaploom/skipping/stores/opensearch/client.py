@@ -1,7 +1,7 @@
 """The few operations of OpenSearch that we use, typed, repeated while failures pass.
 
 Nothing else in the project imports `opensearchpy`. Answers are JSON; what is taken from them is
-taken here and in `snaploom.skipping.stores.opensearch.reading`, so that nobody else handles raw
+taken here and in `snaploom.skipping.stores.opensearch.shardreader`, so that nobody else handles raw
 answers.
 """
 

@@ -26,7 +26,7 @@ from snaploom.skipping.core.filetable import IDENTITY_FIELDS
 from snaploom.skipping.formats.flintfields import OWN
 from snaploom.skipping.indexes.registry import index_type
 from snaploom.skipping.stores.opensearch.flintrows import ShownIndex, flint_fields
-from snaploom.skipping.stores.opensearch.reading import Hit
+from snaploom.skipping.stores.opensearch.shardreader import Hit
 
 IDENTITY = tuple(name for name, _ in IDENTITY_FIELDS)
 

@@ -21,7 +21,7 @@ from snaploom.skipping.formats.flint import FlintMetadata, parse_metadata, rende
 from snaploom.skipping.stores.opensearch.bulk import Action, Write, write_all
 from snaploom.skipping.stores.opensearch.client import OpenSearchClient
 from snaploom.skipping.stores.opensearch.options import parse_options
-from snaploom.skipping.stores.opensearch.reading import EVERYTHING, read_hits
+from snaploom.skipping.stores.opensearch.shardreader import EVERYTHING, read_hits
 
 
 class FlintReader:

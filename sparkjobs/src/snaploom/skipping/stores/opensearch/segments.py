@@ -20,7 +20,7 @@ from snaploom.skipping.stores.opensearch.documents import (
 )
 from snaploom.skipping.stores.opensearch.failures import MISUNDERSTOOD
 from snaploom.skipping.stores.opensearch.flintrows import shown_indexes
-from snaploom.skipping.stores.opensearch.reading import Hit, read_hits
+from snaploom.skipping.stores.opensearch.shardreader import Hit, read_hits
 from snaploom.skipping.stores.port import Segment
 
 

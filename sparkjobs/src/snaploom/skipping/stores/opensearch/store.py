@@ -55,6 +55,14 @@ from snaploom.skipping.stores.compaction import rewritten_from
 from snaploom.skipping.stores.opensearch.bulk import Action, Write, write_all
 from snaploom.skipping.stores.opensearch.client import Json, OpenSearchClient, field_at
 from snaploom.skipping.stores.opensearch.documents import ROW_MAPPING, kept_columns
+from snaploom.skipping.stores.opensearch.documentwriter import (
+    PARTIAL,
+    PATHS_IN_DOCUMENT,
+    RowWriter,
+    removed_document,
+    write_documents,
+    write_removed_paths,
+)
 from snaploom.skipping.stores.opensearch.flintrows import (
     ShownIndex,
     flint_fields,
@@ -63,16 +71,8 @@ from snaploom.skipping.stores.opensearch.flintrows import (
     shown_indexes,
 )
 from snaploom.skipping.stores.opensearch.options import RefreshPolicy
-from snaploom.skipping.stores.opensearch.reading import Hit, read_hits
 from snaploom.skipping.stores.opensearch.segments import DocumentReader, RemovedReader
-from snaploom.skipping.stores.opensearch.writing import (
-    PARTIAL,
-    PATHS_IN_DOCUMENT,
-    RowWriter,
-    removed_document,
-    write_documents,
-    write_removed_paths,
-)
+from snaploom.skipping.stores.opensearch.shardreader import Hit, read_hits
 from snaploom.skipping.stores.port import NOTHING, Segment, StoredState
 from snaploom.skipping.stores.statedocument import damaged_state, format_state, parse_state
 

@@ -18,7 +18,7 @@ from snaploom.skipping.core.terms import arrow_type
 from snaploom.skipping.spark.causes import cause_of
 from snaploom.skipping.spark.expressions import Literal
 from snaploom.skipping.spark.hadoop import url_encoded
-from snaploom.skipping.spark.listing import ListedFiles
+from snaploom.skipping.spark.relationfiles import ListedFiles
 from snaploom.sparkgate.gate import SqlPlace, check_resolved, checked_expression
 
 _HINT = "speak of partition columns and of _metadata.file_path only"

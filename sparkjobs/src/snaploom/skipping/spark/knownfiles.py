@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from snaploom.hadoop.filestatus import readable_uri
 from snaploom.skipping.core.definition import SkippingDefinition, Target
-from snaploom.skipping.spark.choosing import only_chosen
+from snaploom.skipping.spark.coveredfiles import only_chosen
 from snaploom.skipping.spark.fingerprint import (
     SETTINGS,
     Header,
@@ -24,8 +24,8 @@ from snaploom.skipping.spark.fingerprint import (
     unusable,
 )
 from snaploom.skipping.spark.janino import JavaRule
-from snaploom.skipping.spark.listing import ListedFiles, list_relation
-from snaploom.skipping.spark.reading import own_session
+from snaploom.skipping.spark.relationfiles import ListedFiles, list_relation
+from snaploom.skipping.spark.targetreader import own_session
 
 _INFERRED = frozenset({"csv", "json", "orc", "parquet"})
 """Formats whose columns Spark looks for in the files."""

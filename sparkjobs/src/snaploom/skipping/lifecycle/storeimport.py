@@ -12,7 +12,7 @@ from snaploom.models.skippingindex import IndexState
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition, Target
 from snaploom.skipping.formats.xskipper.directory import Written, XskipperDirectory
 from snaploom.skipping.formats.xskipper.objectnames import names_table
-from snaploom.skipping.formats.xskipper.reading import StoredMetadata, part_keys
+from snaploom.skipping.formats.xskipper.storereader import StoredMetadata, part_keys
 from snaploom.skipping.lifecycle.declaration import Declaration, define
 from snaploom.skipping.lifecycle.exchange import Imported, Verify, import_rows, plan_import
 from snaploom.skipping.lifecycle.forms import check_form

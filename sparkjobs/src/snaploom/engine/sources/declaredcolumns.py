@@ -16,9 +16,9 @@ from pyspark.sql import functions as sf
 from snaploom.engine.columnmetadata import relabelled
 from snaploom.engine.failures import translate
 from snaploom.engine.fields import find_field
-from snaploom.engine.sources.applying import applied
+from snaploom.engine.sources.fieldtransformers import Columns, transformed
+from snaploom.engine.sources.metadatafields import applied
 from snaploom.engine.sources.port import SourceFrame, SourceReader
-from snaploom.engine.sources.transforming import Columns, transformed
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.fieldtransformer import FieldTransformer
 from snaploom.models.metadataapplicator import MetadataApplicator

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from snaploom.errors import IndexNotFound, IndexUnreadable, ObjectTooLarge
 from snaploom.skipping.formats.boundedparquet import BoundedParquet, damaged
 from snaploom.skipping.formats.keys import ParquetKeys
-from snaploom.skipping.formats.xskipper.decoding import decode, nothing_known
+from snaploom.skipping.formats.xskipper.columndecoder import decode, nothing_known
 from snaploom.skipping.formats.xskipper.layout import (
     Layout,
     StoredIndex,

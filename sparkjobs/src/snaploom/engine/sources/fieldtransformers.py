@@ -25,7 +25,7 @@ from snaploom.models.fieldtransformer import FieldTransformer, Rename, SnapshotR
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom.planning.fieldpaths import quote
 from snaploom.planning.regexes import RegexError
-from snaploom.planning.sqlgate.varying import CHANGES_ROWS
+from snaploom.planning.sqlgate.nondeterminism import CHANGES_ROWS
 from snaploom.sparkgate.gate import (
     CheckedExpression,
     SqlPlace,

@@ -17,7 +17,7 @@ from snaploom.skipping.lifecycle.alteration import Alteration, alter
 from snaploom.skipping.lifecycle.declaration import Declaration, define
 from snaploom.skipping.lifecycle.machine import require_owner
 from snaploom.skipping.lifecycle.operations import silent
-from snaploom.skipping.lifecycle.refreshing import plan_refresh
+from snaploom.skipping.lifecycle.refreshplan import plan_refresh
 from snaploom.skipping.lifecycle.target import IndexableTarget, Progress
 from snaploom.skipping.stores.port import NEVER, IndexStore, StoredState
 

@@ -14,8 +14,8 @@ from pyspark.sql.pandas.functions import arrow_udf
 from snaploom.skipping.advice.boundaries import MOST_RANK_BITS, Boundaries, boundaries_of
 from snaploom.skipping.advice.curves import MOST_BITS, Curve, position
 from snaploom.skipping.core.terms import Term, arrow_type
-from snaploom.skipping.spark.collecting import as_kept
 from snaploom.skipping.spark.scan import Relation
+from snaploom.skipping.spark.statecollector import as_kept
 
 MOST_COLUMNS = 8
 """Columns of a curve; with more, files are hardly narrower in any of them."""

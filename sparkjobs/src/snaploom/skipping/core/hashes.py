@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from snaploom.skipping.core.ordering import Int64s, byte_buffers, has_integer_keys, key_of
 from snaploom.skipping.core.terms import Value
+from snaploom.skipping.core.valueorder import Int64s, byte_buffers, has_integer_keys, key_of
 
 Int32s = npt.NDArray[np.int32]
 UInt32s = npt.NDArray[np.uint32]

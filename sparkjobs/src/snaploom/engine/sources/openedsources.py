@@ -9,11 +9,11 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from snaploom.engine.sources.complexvirtual import ComplexVirtualReader
+from snaploom.engine.sources.declaredcolumns import ShapedReader
 from snaploom.engine.sources.hdfslike import open_hdfs_like
 from snaploom.engine.sources.jdbc import open_jdbc
 from snaploom.engine.sources.jdbctable import DatabaseTable
 from snaploom.engine.sources.port import SourceReader
-from snaploom.engine.sources.shaping import ShapedReader
 from snaploom.engine.sources.tables import open_table
 from snaploom.engine.sources.virtual import SimpleVirtualReader
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
