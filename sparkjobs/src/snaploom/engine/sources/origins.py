@@ -1,6 +1,6 @@
 """Which column of what was read each column of a source comes from, through its transformers.
 
-It follows only declarations, step by step as `fieldtransformers` carries them out on a frame: no Spark.
+It follows only declarations, step by step as `fieldtransformers` carries them out: no Spark.
 """
 
 from __future__ import annotations
