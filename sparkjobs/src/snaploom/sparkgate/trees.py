@@ -73,9 +73,7 @@ class Trees:
         """A parsed expression as a column: it is not parsed again."""
         return Column(self._classic.ExpressionUtils.column(parsed))
 
-    def replaced(
-        self, parsed: JavaObject, columns: Mapping[tuple[str, ...], Column]
-    ) -> JavaObject:
+    def replaced(self, parsed: JavaObject, columns: Mapping[tuple[str, ...], Column]) -> JavaObject:
         """A parsed expression that reads something else where it names columns.
 
         Args:
