@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from support.declarations import document
 from support.shop import CUSTOMERS, FIRST_DAY, ORDERS, SECOND_DAY, CommandResult, Shop, write_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -181,6 +182,30 @@ def test_an_empty_root_is_a_failure_where_a_scheduler_asks_for_it(tmp_path: Path
     for result in (*asked, shop.run()):
         assert_one_error(result, "orders/*.parquet", "spec.hdfsLike.sourceUriGlobs")
     assert_nothing_published(shop)
+
+
+def test_message_of_an_empty_root_names_files_without_rows(tmp_path: Path) -> None:
+    shop = Shop(tmp_path).with_data()
+    place = f"file://{tmp_path}/orders"
+    by_row = {"fromFieldValue": {"fieldName": "at", "timeFormat": "ISO8601_DATE"}}
+    shop.set("orders", "hdfsLike.sourceUriPrefix", f"{place}/").set(
+        "orders", "hdfsLike.snapshot", by_row
+    )
+    kinds = {"order_id": pa.int64(), "customer_id": pa.int64(), "at": pa.string()}
+    shop.day("orders", pa.schema(list(kinds.items())).empty_table())
+    assert f"no file matches {place}/*.parquet, or none that does has a row" in shop.plan().err
+
+
+def test_an_empty_virtual_root_names_what_it_reads(tmp_path: Path) -> None:
+    shop = Shop(tmp_path).with_data()
+    (tmp_path / "orders" / f"{FIRST_DAY}.parquet").unlink()
+    query = {"dataSource": "orders", "alias": "o", "dataQuery": "SELECT * FROM o"}
+    shop.documents.append(document("DataSource", "few", {"simpleVirtual": query}))
+    shop.set("wide", "dataModel.rootDataSource.dataSource", "few")
+    shop.raw("customer-id")["spec"]["representations"][0]["dataSources"] = ["few", "customers"]
+    result = shop.run("--strict")
+    assert result.code == 1
+    assert "check what DataSource/orders has; to pass it as a warning" in result.err
 
 
 def test_a_root_with_snapshots_is_none_that_is_empty(tmp_path: Path) -> None:

@@ -127,6 +127,44 @@ def test_snapshots_deleted_by_a_run_are_those_that_plan_and_diff_show(tmp_path: 
     assert [one["before"] for one in compared] == [", ".join(gone)]
 
 
+@pytest.mark.parametrize("mode", ["FAIL", "WARN"])
+def test_types_that_contradict_what_is_published_are_foreseen_as_it_happens(
+    tmp_path: Path, mode: str
+) -> None:
+    shop = shop_of(tmp_path).set("wide", "outputFolder.incompatibleSchema", mode)
+    assert shop.run("--limit", "2").code == 0
+    shop.day("orders", [{**row, "order_id": "a"} for row in ORDERS], DAYS[3])
+    foreseen = promised(shop)
+    failing = ["PUBLISH", "HISTORY_INCOMPATIBLE", "EARLIER_FAILURE"]
+    assert list(foreseen.values()) == (["PUBLISH"] * 3 if mode == "WARN" else failing)
+    assert kept(shop) == foreseen
+
+
+def test_what_is_deleted_on_the_way_contradicts_nothing(tmp_path: Path) -> None:
+    """Text on day 1 goes once day 3 is there; day 2 has no such column."""
+    shop = shop_of(tmp_path)
+    for day, row in zip(DAYS, [{"order_id": "a"}, {}, {}, {"order_id": 7}, {}], strict=True):
+        shop.day("orders", [{"customer_id": 10, **row}], day)
+    assert shop.run("--limit", "1").code == 0
+    for day in DAYS[3:]:
+        (tmp_path / "orders" / f"{day}.parquet").unlink()
+    assert shop.run().code == 0
+    shop.day("orders", [{"customer_id": 10}], DAYS[3])
+    shop.day("orders", [{"customer_id": 10, "order_id": 7}], DAYS[4])
+    shop.set("wide", "outputFolder.snapshotAutoDelete", {"maxOldSnapshots": 2})
+    foreseen = promised(shop)
+    assert foreseen == dict.fromkeys(DAYS[3:], "PUBLISH")
+    assert kept(shop) == foreseen
+
+
+def test_columns_that_the_format_cannot_hold_are_foreseen_as_it_happens(tmp_path: Path) -> None:
+    shop = shop_of(tmp_path).set("wide", "outputFolder.dataFormat", "AVRO")
+    shop.day("orders", [{"customer_id": 10, "a b": 1}], DAYS[1])
+    foreseen = promised(shop)
+    assert list(foreseen.values())[:3] == ["PUBLISH", "SOURCE_FAILED", "EARLIER_FAILURE"]
+    assert kept(shop) == foreseen
+
+
 def declared(**types: str) -> list[Raw]:
     return [{"name": name, "dataType": {type_: {}}} for name, type_ in types.items()]
 

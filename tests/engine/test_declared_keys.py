@@ -216,11 +216,43 @@ def test_the_cast_that_helps_is_named_and_works(spark: SparkSession, tmp_path: P
     assert [row.r is not None for row in woven.rows("data.n")] == [True, False]
 
 
-def test_a_query_takes_whole_numbers_only() -> None:
-    """A query may distinguish 1.50 and 1.5000, as `cast(k as string)` does."""
-    query = {"query": "concat('x', k)"}
-    loom = loom_of({"l": "decimal(10,4)", "r": "decimal(10,4)"}, **query)
-    schemas = {"": schema("decimal(10,4)"), "r": schema("decimal(5,2)")}
+@pytest.mark.parametrize(
+    ("declared", "own", "query"),
+    [
+        ("bigint", "int", "xxhash64(k)"),
+        ("bigint", "tinyint", "hash(`K`, 1)"),
+        ("bigint", "int", "try_add(k, 2147483647)"),
+        ("bigint", "int", "k << 40"),
+        ("bigint", "int", "k * 1000000000"),
+        ("int", "bigint", "hash(k)"),
+        ("int", "smallint", "aggregate(array(1), 0, (a, x) -> a + x + k)"),
+        ("decimal(10,4)", "decimal(5,2)", "concat('x', k)"),
+        ("timestamp", "date", "date_format(k, 'yyyy-MM-dd HH')"),
+    ],
+)
+def test_a_query_reads_a_key_as_the_declared_type(
+    spark: SparkSession, tmp_path: Path, declared: str, own: str, query: str
+) -> None:
+    value = "2024-05-01" if own == "date" else "7"
+    frames = {
+        side: written(spark, tmp_path / side, data_type, [value])
+        for side, data_type in (("l", own), ("r", declared))
+    }
+    woven = woven_of(spark, tmp_path, frames, declared, query=query)
+    assert [row.r is not None for row in woven.rows("data.n")] == [True]
+
+
+def test_a_query_takes_wider_whole_numbers_as_they_are(spark: SparkSession, tmp_path: Path) -> None:
+    """Their texts are equal, and a number that the declared type has not is no error."""
+    values = ["7", "9999999999"]
+    frames = {side: written(spark, tmp_path / side, "bigint", values) for side in "lr"}
+    woven = woven_of(spark, tmp_path, frames, "int", query="cast(k as string)")
+    assert [row.r is not None for row in woven.rows("data.n")] == [True, True]
+
+
+def test_a_query_takes_nothing_that_the_declared_type_may_lose() -> None:
+    loom = loom_of({"l": "decimal(5,2)", "r": "decimal(5,2)"}, query="concat('x', k)")
+    schemas = {"": schema("decimal(5,2)"), "r": schema("decimal(10,4)")}
     stop = check_schemas(loom.tree, schemas, loom.settings, loom.by_name).stop
     assert stop is not None
     assert "let the query convert it" in stop.message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,11 +16,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 from support.sources import NOW, a_bundle, by_field, files, reader, rows_at, snapshot_times
 
+from snaploom.engine.sources import columnreader, fileschemas
+from snaploom.engine.sources.footers import read_footers
 from snaploom.engine.sources.openedsources import Sources
 from snaploom.engine.sources.port import SourceReader
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.hadoop.store import HadoopObjectStore
-from snaploom.models.times import parse_instant
+from snaploom.models.times import EpochNanos, parse_instant
 from snaploom.storage.listingcache import Listings
 from snaploom.storage.local import LocalObjectStore
 
@@ -41,9 +44,23 @@ def by_day(folder: object, data_format: str = "parquet", **settings: Any) -> dic
     return files(data_format, f"{folder}/*.{data_format}", snapshot=snapshot, **settings)
 
 
+def opened_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Fills with the names of files whose footers are read."""
+    opened: list[str] = []
+
+    def read(files, *rest):
+        opened.extend(file.name for file in files)
+        return read_footers(files, *rest)
+
+    for module in (columnreader, fileschemas):
+        monkeypatch.setattr(module, "read_footers", read)
+    return opened
+
+
 def remembering(spark: SparkSession, spec: dict[str, Any], place: Path) -> SourceReader:
     """A reader that begins with what an earlier one left, and leaves what it learns."""
-    listings = Listings(LocalObjectStore(place, create=True), NOW)
+    much_later = EpochNanos(time.time_ns() + 3600 * 10**9)
+    listings = Listings(LocalObjectStore(place, create=True), much_later)
     source = Sources(spark, a_bundle(spec), NOW, listings).reader("orders")
     source.listing()
     listings.keep()
@@ -100,25 +117,38 @@ def test_snapshots_are_listed_from_footers_without_a_job(spark, tmp_path):
     assert [Path(file).name for file in source.read(times[1]).frame.inputFiles()] == ["2.parquet"]
 
 
-def test_known_files_are_not_opened_again_and_others_are(spark, tmp_path):
-    data, place = tmp_path / "data", tmp_path / "known"
+def test_known_files_are_not_opened_again_and_others_are(spark, tmp_path, monkeypatch):
+    data, place, opened = tmp_path / "data", tmp_path / "known", opened_files(monkeypatch)
     data.mkdir()
-    mixed = write(data, "1", [1, 2], n=[1, 2])
+    write(data, "1", [1, 2], n=[1, 2])
     spec = by_day(data)
     remembering(spark, spec, place)
-    state = mixed.stat()
-    mixed.write_bytes(b"x" * state.st_size)  # reading it fails
-    os.utime(mixed, (state.st_atime, state.st_mtime))
+    opened.clear()
     write(data, "2", [2, 3], n=[3, 4])
-    with jobs_of(spark, "known") as jobs:
-        source = remembering(spark, spec, place)
+    source = remembering(spark, spec, place)
     assert len(snapshot_times(source)) == 3
-    assert jobs  # the schema of the new file, and its column
+    assert set(opened) == {"2.parquet"}
+    opened.clear()
     with jobs_of(spark, "nothing new") as jobs:
         assert snapshot_times(remembering(spark, spec, place)) == snapshot_times(source)
-    assert jobs == []
+    assert (jobs, opened) == ([], [])
     write(data, "1", [5], n=[1])
     assert len(snapshot_times(remembering(spark, spec, place))) == 3
+
+
+@pytest.mark.parametrize("glob", ["*.parquet", "{1,2}.parquet"])
+def test_a_file_that_is_rewritten_with_its_length_and_time_is_opened(spark, tmp_path, glob):
+    data, place = tmp_path / "data", tmp_path / "known"
+    data.mkdir()
+    spec = files("parquet", f"file://{data}/{glob}", snapshot=by_field("day", "ISO8601_DATE"))
+    first = write(data, "1", [1], n=[1]).stat()
+    before = remembering(spark, spec, place)
+    second = write(data, "1", [4], n=[2]).stat()
+    assert (first.st_size, first.st_mtime) == (second.st_size, second.st_mtime)
+    after = remembering(spark, spec, place)
+    (old,), (new,) = snapshot_times(before), snapshot_times(after)
+    assert old != new
+    assert before.read(old).fingerprint != after.read(new).fingerprint
 
 
 def test_what_was_read_otherwise_is_not_believed(spark, tmp_path):

@@ -14,6 +14,7 @@ from snaploom.engine.sources.files import (
 )
 from snaploom.engine.sources.localfiles import local_matches
 from snaploom.errors import SourceNotReadable
+from snaploom.hadoop.filestatus import with_local_tag
 
 pytestmark = pytest.mark.spark
 
@@ -49,7 +50,7 @@ def test_local_files_are_listed_as_hadoop_lists_them(spark, tmp_path, glob):
     expected = _matches_of_hadoop(spark, f"file://{tmp_path}/{glob}", "DataSource/x")
     assert found is not None
     assert sorted(f.identity for f in found if not f.folder) == sorted(
-        f.identity for f in expected if not f.folder
+        with_local_tag(f).identity for f in expected if not f.folder
     )
     assert {f.uri for f in found} == {f.uri for f in expected}
 
@@ -164,6 +165,19 @@ def test_the_fingerprint_follows_the_files(spark, tmp_path):
 
     assert fingerprint(before) == fingerprint(reversed(before))
     assert len({fingerprint(before), fingerprint(after), fingerprint(before[:1])}) == 3
+
+
+@pytest.mark.parametrize("glob", ["*.csv", "{a,b}.csv"])
+def test_the_fingerprint_follows_a_rewrite_that_keeps_length_and_time(spark, tmp_path, glob):
+    touch(tmp_path, "a.csv")
+    os.utime(tmp_path / "a.csv", (1, 1))
+    before = list_files(spark, [f"file://{tmp_path}/{glob}"], "DataSource/x")
+    length = (tmp_path / "a.csv").stat().st_size
+    (tmp_path / "a.csv").write_bytes(b"z" * length)
+    os.utime(tmp_path / "a.csv", (1, 1))
+    after = list_files(spark, [f"file://{tmp_path}/{glob}"], "DataSource/x")
+    assert fingerprint(before) != fingerprint(after)
+    assert before[0].changed > before[0].modified
 
 
 def test_five_thousand_files_are_listed(spark, tmp_path):

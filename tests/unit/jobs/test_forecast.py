@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.declarations import files, output, parsed
 from support.folders import a_folder, a_run, day, now, published
@@ -12,11 +13,12 @@ from support.folders import a_folder, a_run, day, now, published
 from snaploom.jobs.weaving.preparation import published_state
 from snaploom.jobs.weaving.retention import delete_old_snapshots
 from snaploom.models.times import EpochNanos
+from snaploom.planning.availability import Action
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.bundles import bundle_for
 from snaploom.planning.explain import plan_json, plan_text
 from snaploom.planning.intervals import SourceSnapshots
-from snaploom.planning.plan import PublishedState, plan_run, publishing_times
+from snaploom.planning.plan import PublishedState, followed, plan_run, publishing_times
 from snaploom.planning.retention import HeldSnapshot
 from snaploom.storage.stores import open_store
 
@@ -51,10 +53,14 @@ rules = st.fixed_dictionaries(
 days = st.sets(st.integers(0, LAST), max_size=8)
 
 
+TIERS = {"maxOldSnapshots": 2, "tiers": [{"olderThan": {"day": 1}, "keepOneEvery": {"day": 5}}]}
+
+
 @settings(max_examples=150, deadline=None)
-@given(rules, days, days, st.sampled_from(["OLDEST_FIRST", "NEWEST_FIRST"]))
+@given(rules, days, days, days, st.sampled_from(["OLDEST_FIRST", "NEWEST_FIRST"]))
+@example(TIERS, {0, 1}, {20, 18}, {18}, "NEWEST_FIRST")
 def test_the_forecast_is_what_a_run_deletes(
-    rules: dict[str, Any], held: set[int], offered: set[int], mode: str
+    rules: dict[str, Any], held: set[int], offered: set[int], stopped: set[int], mode: str
 ) -> None:
     declared, present = bundle(rules, mode), EpochNanos(day(LAST))
     folder = a_folder(open_store("memory:", create=True))
@@ -64,8 +70,15 @@ def test_the_forecast_is_what_a_run_deletes(
     listed = {"customer": SourceSnapshots.of(map(day, held | offered))}
     plan = plan_run(declared, listed, state, present)
     due = publishing_times(plan.snapshots or ())
+    snapshots = (
+        replace(one, action=Action.SKIP) if (one.time - day(0)) // DAY in stopped else one
+        for one in plan.snapshots or ()
+    )
+    plan = followed(plan, tuple(snapshots), state, present)
     deleted: list[int] = []
     for place, time in enumerate(due):
+        if time not in publishing_times(plan.snapshots or ()):
+            continue  # its schemas stop it when the run reaches it
         published(folder, (time - day(0)) // DAY)
         coming = due[place + 1 :]
         deleted += delete_old_snapshots(folder, a_run(), declared.output, present, coming)

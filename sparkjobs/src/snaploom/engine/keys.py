@@ -10,7 +10,7 @@ is shuffled again once its key is cast.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
@@ -55,19 +55,19 @@ class KeyPart:
     """The field, where the expression is nothing but a field."""
     cast: spark.DataType | None
     """Type to cast to; None when the cast is left out."""
-    first_cast: spark.DataType | None = None
-    """Declared type that the data is cast to before; None where the data is taken as it is."""
+    first_casts: tuple[tuple[Found, spark.DataType], ...] = ()
+    """Fields whose data is cast to the declared type before anything else reads it."""
 
     @property
     def is_bare(self) -> bool:
         """Whether the component is a field as it stands in the data."""
-        return self.field is not None and self.cast is None and self.first_cast is None
+        return self.field is not None and self.cast is None and not self.first_casts
 
     @property
     def identity(self) -> tuple[str, str, str]:
         """Equal for two parts over one source exactly when they are computed in one way."""
-        first, last = ("" if one is None else one.json() for one in (self.first_cast, self.cast))
-        return self.expression, first, last
+        first = ", ".join(f"{field.expression} {to.json()}" for field, to in self.first_casts)
+        return self.expression, first, "" if self.cast is None else self.cast.json()
 
     def column(self, session: SparkSession, relationship: str) -> Column:
         """The expression as Spark's.
@@ -82,14 +82,16 @@ class KeyPart:
         Raises:
             SourceSchemaInvalid: a query has what it may not.
         """
+        # What fails is beyond the type's range: an error, not a NULL.
+        taken = {
+            field.parts: sf.col(field.expression).cast(wanted) for field, wanted in self.first_casts
+        }
         if self.field is not None:
-            value = sf.col(self.field.expression)
+            value = taken.get(self.field.parts, sf.col(self.field.expression))
         else:
             place = _place(relationship)
-            value = sf.coalesce(checked_expression(session, self.expression, place).column)
-        if self.first_cast is not None:
-            # It loses nothing, so that what fails is beyond the type's range: an error, not a NULL.
-            value = value.cast(self.first_cast)
+            checked = checked_expression(session, self.expression, place, columns=taken)
+            value = sf.coalesce(checked.column)
         return value if self.cast is None else value.try_cast(self.cast)
 
 
@@ -149,7 +151,10 @@ def _pair(
         same = taken_as == _taken_as(right, right_field)
         if same and left.cast_data_type == STRING and _is_plain(taken_as):
             wanted = taken_as
-    return _part(left, left_field, wanted), _part(right, right_field, wanted)
+    return (
+        _part(left, left_field, left_schema, wanted),
+        _part(right, right_field, right_schema, wanted),
+    )
 
 
 def _taken_as(component: KeyComponent, field: Found) -> spark.DataType:
@@ -161,12 +166,27 @@ def _is_plain(data_type: spark.DataType) -> bool:
     return data_type in _PLAIN_TYPES or isinstance(data_type, spark.DecimalType)
 
 
-def _part(component: KeyComponent, field: Found | None, wanted: spark.DataType) -> KeyPart:
+def _part(
+    component: KeyComponent,
+    field: Found | None,
+    schema: spark.StructType,
+    wanted: spark.DataType,
+) -> KeyPart:
+    casts = tuple(_first_casts(component, schema))
     if field is None:
-        return KeyPart(component.query or "", None, wanted)
-    first = first_cast(component.fields_[0], field.data_type, component)
-    has_type = wanted == (first or field.data_type)
-    return KeyPart(field.expression, field, None if has_type else wanted, first)
+        return KeyPart(component.query or "", None, wanted, casts)
+    has_type = wanted == (casts[0][1] if casts else field.data_type)
+    return KeyPart(field.expression, field, None if has_type else wanted, casts)
+
+
+def _first_casts(
+    component: KeyComponent, schema: spark.StructType
+) -> Iterator[tuple[Found, spark.DataType]]:
+    for declared in component.fields_:
+        found = find_field(schema, declared.field_name)
+        wanted = None if found is None else first_cast(declared, found.data_type, component)
+        if found is not None and wanted is not None:
+            yield found, wanted
 
 
 def _bare_field(component: KeyComponent, schema: spark.StructType) -> Found | None:

@@ -8,7 +8,8 @@ and for decimals with the same digits after the point; not for `float` beside `d
 differ.
 
 Where they come to another key, as 1.50 and 1.5000 do as text, data is cast to the declared type
-first, if that type holds every value of the data's type (decision 0047).
+first, if that type holds every value of the data's type (decision 0047). What a query gives for a
+value may depend on its type, as a hash does: it reads such data as the declared type.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pyspark.sql import types as spark
 from snaploom.engine.datatypes import to_spark
 from snaploom.engine.fields import matches
 from snaploom.models.datarelationship import KeyComponent, KeyField
+from snaploom.planning.sqlgate.width import depends_on_width
 
 _DIGITS: dict[type[spark.DataType], int] = {
     spark.ByteType: 3,
@@ -58,10 +60,15 @@ def first_cast(
         actual: type of the data.
         component: the component of the key that the field is in.
     """
-    if component.query is not None or _gives_declared_keys(field, actual, component):
-        return None
     declared = to_spark(field.data_type)
-    return declared if holds(declared, actual) else None
+    if component.query is not None:
+        is_as_declared = matches(field.data_type, actual)
+        is_whole = not is_as_declared and _are_whole(declared, actual)
+        if is_whole and depends_on_width(component.query):
+            return declared
+    else:
+        is_as_declared = _gives_declared_keys(field, actual, component)
+    return declared if not is_as_declared and holds(declared, actual) else None
 
 
 def _gives_declared_keys(field: KeyField, actual: spark.DataType, component: KeyComponent) -> bool:
@@ -70,9 +77,8 @@ def _gives_declared_keys(field: KeyField, actual: spark.DataType, component: Key
         return True
     declared = to_spark(field.data_type)
     if component.query is not None:
-        # What a query returns for a value may depend on its type; of whole numbers it does not, and
-        # what becomes too large is an error in Spark, never another value.
-        return type(declared) in _DIGITS and type(actual) in _DIGITS
+        # A wider one is cast where it matters (`first_cast`).
+        return _are_whole(declared, actual)
     wanted = to_spark(component.cast_data_type)
     if isinstance(wanted, spark.StringType):
         return _have_equal_texts(declared, actual)
@@ -82,6 +88,10 @@ def _gives_declared_keys(field: KeyField, actual: spark.DataType, component: Key
         return False
     # A narrower type has no value that the declared one has not.
     return holds(declared, actual) or holds(wanted, actual)
+
+
+def _are_whole(one: spark.DataType, other: spark.DataType) -> bool:
+    return type(one) in _DIGITS and type(other) in _DIGITS
 
 
 def _have_equal_texts(one: spark.DataType, other: spark.DataType) -> bool:

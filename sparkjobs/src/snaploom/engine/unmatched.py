@@ -79,7 +79,7 @@ def _sample(
     """A key of a side, whatever becomes of it by the cast; None where there is none, or no look."""
     frame = weave.frames[side.field_name]
     session, relationship = frame.sparkSession, child.relationship
-    as_it_stands = (replace(part, cast=None, first_cast=None) for part in parts)
+    as_it_stands = (replace(part, cast=None, first_casts=()) for part in parts)
     raw = [part.column(session, relationship) for part in as_it_stands]
     cast = [part.column(session, relationship) for part in parts]
     try:

@@ -192,7 +192,7 @@ def followed(
     """A plan with its candidates, and what follows them when any is published.
 
     Args:
-        plan: of the tree.
+        plan: of the tree; where schemas were forecast, with the candidates as the run has them.
         snapshots: the candidates, in the order of the run.
         published: what the folder holds.
         present: the instant to which ages are measured.
@@ -204,7 +204,9 @@ def followed(
     spec = plan.output.spec
     periods = settings_of(spec.data_model.root_data_source.snapshot_filter).intervals
     rules = spec.output_folder.snapshot_auto_delete
-    removing = removals_of_run(publishing, rules, published.held, present, periods)
+    # What schemas are known to stop is still to come for the run, until it reaches it.
+    due = publishing_times(plan.snapshots or snapshots)
+    removing = removals_of_run(due, publishing, rules, published.held, present, periods)
     return replace(plan, snapshots=snapshots, collecting=step, removing=removing)
 
 

@@ -8,7 +8,7 @@ could be added, decide which candidates are not woven, because they would be rem
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -211,7 +211,8 @@ def removals_before(
 
 
 def removals_of_run(
-    woven: Sequence[EpochNanos],
+    due: Sequence[EpochNanos],
+    published: Collection[EpochNanos],
     rules: SnapshotAutoDelete,
     held: Iterable[HeldSnapshot],
     now: EpochNanos,
@@ -223,7 +224,8 @@ def removals_of_run(
     publish; this plays the same through. A run that ends early removes no others.
 
     Args:
-        woven: times of the snapshots that it publishes, in its order.
+        due: times of the snapshots that it sets out to publish, in its order.
+        published: those that it publishes; of the others it finds out on the way that it does not.
         rules: what is kept.
         held: what is there.
         now: the instant to which ages are measured.
@@ -233,9 +235,11 @@ def removals_of_run(
         return ()
     there = {snapshot.time: snapshot for snapshot in held}
     found: list[Removal] = []
-    for place, time in enumerate(woven):
+    for place, time in enumerate(due):
+        if time not in published:
+            continue
         there[time] = HeldSnapshot(time, now)
-        gone = removals_before(woven[place + 1 :], rules, there.values(), now, periods)
+        gone = removals_before(due[place + 1 :], rules, there.values(), now, periods)
         found.extend(gone)
         for removal in gone:
             del there[removal.time]

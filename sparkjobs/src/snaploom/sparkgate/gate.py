@@ -106,7 +106,11 @@ def _allowances(text: str) -> Allowances:
 
 
 def checked_expression(
-    spark: SparkSession, text: str, place: SqlPlace, scope: Scope = VALUES
+    spark: SparkSession,
+    text: str,
+    place: SqlPlace,
+    scope: Scope = VALUES,
+    columns: Mapping[tuple[str, ...], Column] | None = None,
 ) -> CheckedExpression:
     """An expression that has nothing but what it may.
 
@@ -115,6 +119,7 @@ def checked_expression(
         text: one expression.
         place: where it stands.
         scope: what it may have.
+        columns: what it reads in the place of columns, by the parts of their names.
 
     Raises:
         SnaploomError: the error of the place.
@@ -122,7 +127,8 @@ def checked_expression(
     clean = _scanned(text, place)
     trees = Trees(spark)
     parsed = _judged(spark, trees, clean, place, scope)
-    return CheckedExpression(clean, trees.column(parsed), trees)
+    read = trees.replaced(parsed, columns) if columns else parsed
+    return CheckedExpression(clean, trees.column(read), trees)
 
 
 def check_resolved(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import resources
 from typing import cast
 from weakref import WeakKeyDictionary
@@ -72,6 +72,17 @@ class Trees:
     def column(self, parsed: JavaObject) -> Column:
         """A parsed expression as a column: it is not parsed again."""
         return Column(self._classic.ExpressionUtils.column(parsed))
+
+    def replaced(self, parsed: JavaObject, columns: Mapping[tuple[str, ...], Column]) -> JavaObject:
+        """A parsed expression that reads something else where it names columns.
+
+        Args:
+            parsed: one expression.
+            columns: what it reads, by the parts of the name, whatever their case.
+        """
+        others = [self._classic.ExpressionUtils.expression(one._jc) for one in columns.values()]
+        names = [list(name) for name in columns]
+        return cast(JavaObject, self._java.replaced(parsed, names, others))
 
     def frame(self, parsed: JavaObject) -> DataFrame:
         """The result of a parsed plan, resolved but not computed.

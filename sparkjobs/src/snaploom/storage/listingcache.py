@@ -102,9 +102,9 @@ class SourceListing:
         """What is known of a file."""
         return self._before.get(fingerprint, FileFacts())
 
-    def learn(self, fingerprint: str, modified: EpochNanos, facts: FileFacts) -> None:
+    def learn(self, fingerprint: str, changed: EpochNanos, facts: FileFacts) -> None:
         """Keep what this run knows of a file, where it will still be true in the next."""
-        if modified <= self._settled:
+        if changed <= self._settled:
             self._seen[fingerprint] = facts
 
     @property

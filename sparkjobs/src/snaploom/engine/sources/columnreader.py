@@ -245,8 +245,8 @@ class ColumnReader:
             found = values.get(file.file.uri)
             if found is not None:
                 learned = replace(learned, column=self._column_key, values=found)
-            modified = EpochNanos(file.file.modified * NANOS_PER_MILLISECOND)
-            self._listing.learn(file_key(file.file), modified, learned)
+            changed = EpochNanos(file.file.changed * NANOS_PER_MILLISECOND)
+            self._listing.learn(file_key(file.file), changed, learned)
 
     @property
     def _column_key(self) -> str:

@@ -29,7 +29,13 @@ from pyspark.sql import SparkSession
 from snaploom.engine.failures import translate
 from snaploom.engine.sources.localfiles import local_matches
 from snaploom.errors import SourceNotReadable
-from snaploom.hadoop.filestatus import ListedFile, describe, file_system_of, open_path
+from snaploom.hadoop.filestatus import (
+    ListedFile,
+    describe,
+    file_system_of,
+    open_path,
+    with_local_tag,
+)
 from snaploom.hadoop.jvm import jvm_of
 from snaploom.planning.hadoopuris import hadoop_uri
 
@@ -60,7 +66,7 @@ def list_files(spark: SparkSession, globs: Iterable[str], resource: str) -> tupl
                 glob,
             )
     # By only the URI, which no two share: comparing whole records takes twenty times as long.
-    return tuple(found[uri] for uri in sorted(found))
+    return tuple(with_local_tag(found[uri]) for uri in sorted(found))
 
 
 def fingerprint(files: Iterable[ListedFile]) -> str:

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from fnmatch import translate
 
-from snaploom.hadoop.filestatus import ListedFile
+from snaploom.hadoop.filestatus import ListedFile, local_tag
 
 _PLACE = re.compile(r"file:(?://)?(/(?!/).*)", re.DOTALL)
 _ONLY_HADOOP = re.compile(r"[{}\[\]\\]")
@@ -83,4 +83,4 @@ def _described(path: str, status: os.stat_result) -> ListedFile:
         return ListedFile(f"file:{path}", 0, modified, folder=True)
     if not stat.S_ISREG(status.st_mode):
         raise _InDoubtError
-    return ListedFile(f"file:{path}", status.st_size, modified)
+    return ListedFile(f"file:{path}", status.st_size, modified, etag=local_tag(status))

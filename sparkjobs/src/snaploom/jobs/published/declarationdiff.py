@@ -175,7 +175,7 @@ def _deletions(
     else:
         periods = settings_of(after.output.spec.data_model.root_data_source.snapshot_filter)
         newer = EpochNanos(max(now, held[-1].time + 1))
-        gone = removals_of_run([newer], rules, held, now, periods.intervals)
+        gone = removals_of_run([newer], [newer], rules, held, now, periods.intervals)
         when = "once one newer snapshot is published; more may go with more of them (see `plan`)"
     if not gone:
         return (), ()

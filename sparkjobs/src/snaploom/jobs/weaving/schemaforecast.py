@@ -3,7 +3,8 @@
 A run looks at the schemas of a snapshot when it comes to it. `plan` looks at those of all, by the
 same readers and the same comparison: footers of Parquet, ORC and Avro, declared schemas, and
 schemas of tables have them; and whether declared types hold what files have, which every read of
-such files begins with (`snaploom.engine.sources.filechecks`). Where Spark would have to read data
+such files begins with (`snaploom.engine.sources.filechecks`). Then the output's own schema is
+compared with what is published (`outputforecast`). Where Spark would have to read data
 to infer a schema, nothing is forecast, and the plan shows that.
 """
 
@@ -20,9 +21,10 @@ from snaploom.engine.schemachecks import (
 )
 from snaploom.engine.sources.filechecks import SELF_DESCRIBING
 from snaploom.engine.sources.port import SourceFrame
-from snaploom.errors import SourceError
+from snaploom.errors import CheckInvalid, HistoryIncompatible, SourceError
 from snaploom.jobs.reports.runrecord import reason_of
 from snaploom.jobs.session.errortranslation import translated
+from snaploom.jobs.weaving.outputforecast import OutputForecast
 from snaploom.jobs.weaving.preparation import Prepared
 from snaploom.jobs.weaving.snapshotsources import Reading
 from snaploom.models.datasource import DataSource, HdfsLike, Jdbc
@@ -30,7 +32,7 @@ from snaploom.models.report import ExclusionReason, SnapshotReason
 from snaploom.models.times import EpochNanos
 from snaploom.planning.availability import Action, ExcludedSource
 from snaploom.planning.bundle import Bundle
-from snaploom.planning.plan import PlannedSnapshot, Unforeseen
+from snaploom.planning.plan import PlannedSnapshot, Unforeseen, publishing_times
 from snaploom.planning.steps import FailSnapshot, ReadSource, SkipSnapshot
 from snaploom.planning.tableformats import table_format
 from snaploom.planning.tree import JoinTree
@@ -101,6 +103,8 @@ def _looked_at(
     self_described = {node.source for node in tree.nodes if has_known_schema(bundle, node.source)}
     known: dict[tuple[str, EpochNanos], SourceFrame] = {}
     failed = ""
+    due = publishing_times(planned)
+    output = OutputForecast(prepared)
 
     def read(step: ReadSource) -> SourceFrame:
         if (step.source, step.time) not in known:
@@ -117,15 +121,18 @@ def _looked_at(
             yield _skipped(one, SnapshotReason.EARLIER_FAILURE, message)
             continue
         check()
-        reads = (step for step in one.steps if isinstance(step, ReadSource))
-        reading = Reading((s for s in reads if s.source in self_described), read)
-        found = _outcome(prepared, one, reading)
+        reading = Reading((s for s in _reads(one) if s.source in self_described), read)
+        found = _outcome(prepared, one, reading, output)
         if found.action is Action.FAIL:
             failed = found.message.splitlines()[0]
+        elif found.action is Action.PUBLISH:
+            output.publish(one.time, due[due.index(one.time) + 1 :])
         yield found
 
 
-def _outcome(prepared: Prepared, planned: PlannedSnapshot, reading: Reading) -> PlannedSnapshot:
+def _outcome(
+    prepared: Prepared, planned: PlannedSnapshot, reading: Reading, output: OutputForecast
+) -> PlannedSnapshot:
     bundle, tree = prepared.bundle, prepared.plan.tree
     others = {one.field_name: one for one in bundle.output.spec.data_model.other_data_sources}
     relationships = {one.name: one for one in bundle.data_relationships}
@@ -134,11 +141,18 @@ def _outcome(prepared: Prepared, planned: PlannedSnapshot, reading: Reading) -> 
         if outcome.stop is not None:
             return _stopped(planned, outcome.stop)
         # Reading begins with the comparison of declared types, also where no join needs a field.
-        reading.source(tree.root.field_name)
-    except SourceError as error:
+        left_out = {one.field_name for one in outcome.excluded}
+        used = {name: reading.source(name).frame for name in reading if name not in left_out}
+        if all(s.field_name in used or s.field_name in left_out for s in _reads(planned)):
+            output.check(planned.time, used)
+    except (SourceError, CheckInvalid, HistoryIncompatible) as error:
         return _failed(planned, reason_of(error), str(error))
     excluded = tuple(_exclusions(tree, reading, outcome))
     return replace(planned, excluded=(*planned.excluded, *excluded))
+
+
+def _reads(planned: PlannedSnapshot) -> Iterator[ReadSource]:
+    return (step for step in planned.steps if isinstance(step, ReadSource))
 
 
 def _exclusions(

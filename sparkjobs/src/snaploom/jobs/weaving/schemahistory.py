@@ -56,6 +56,10 @@ class SchemaHistory:
         """Nothing is read yet."""
         self._documents = history.SchemaDocuments(store)
 
+    def schemas(self, state: FolderState) -> list[tuple[EpochNanos, str]]:
+        """Those of the live snapshots by time, as `StructType.json()` gives them."""
+        return [(at.time, self._documents.get(at.schema_hash)) for at in state.schema_history]
+
     def compare(
         self, output: OutputDataset, state: FolderState, time: EpochNanos, schema: str
     ) -> tuple[str, ...]:
@@ -68,24 +72,8 @@ class SchemaHistory:
             HistoryIncompatible: types that cannot be read together, naming both snapshots, and
                 that is refused.
         """
-        others = [
-            (at.time, self._documents.get(at.schema_hash))
-            for at in state.schema_history
-            if at.time != time
-        ]
-        conflicts = conflicts_with(others, time, schema)
-        if conflicts and _refuses(output):
-            raise HistoryIncompatible(
-                "the types of this snapshot and of published ones have nothing in common",
-                resource=output.identity,
-                found="; ".join(map(str, conflicts)),
-                expected="types that are equal or widen (byte, short, integer, long; float, "
-                "double; decimals)",
-                hint=f"cast the column in a virtual source, so that snapshot "
-                f"{format_instant(time)} agrees with the others, publish to a new folder, or "
-                "allow the break (outputFolder.incompatibleSchema: WARN)",
-            )
-        return tuple(map(_break_of, conflicts))
+        others = [one for one in self.schemas(state) if one[0] != time]
+        return refuse_conflicts(output, others, time, schema)
 
     def compare_record(
         self, output: OutputDataset, state: FolderState, record: SnapshotRecord
@@ -104,6 +92,32 @@ class SchemaHistory:
             history.store_merged_schema(folder.store, folder.log.read(), self._documents)
         except StorageError as error:
             _log.warning("the merged schema is not up to date: %s", error.message)
+
+
+def refuse_conflicts(
+    output: OutputDataset, others: list[tuple[EpochNanos, str]], time: EpochNanos, schema: str
+) -> tuple[str, ...]:
+    """Compare a schema with those of other snapshots.
+
+    Returns:
+        Contradictions that are published nevertheless.
+
+    Raises:
+        HistoryIncompatible: as `SchemaHistory.compare`.
+    """
+    conflicts = conflicts_with(others, time, schema)
+    if conflicts and _refuses(output):
+        raise HistoryIncompatible(
+            "the types of this snapshot and of published ones have nothing in common",
+            resource=output.identity,
+            found="; ".join(map(str, conflicts)),
+            expected="types that are equal or widen (byte, short, integer, long; float, "
+            "double; decimals)",
+            hint=f"cast the column in a virtual source, so that snapshot "
+            f"{format_instant(time)} agrees with the others, publish to a new folder, or "
+            "allow the break (outputFolder.incompatibleSchema: WARN)",
+        )
+    return tuple(map(_break_of, conflicts))
 
 
 def _refuses(output: OutputDataset) -> bool:

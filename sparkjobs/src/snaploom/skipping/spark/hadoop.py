@@ -11,14 +11,12 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from snaploom.hadoop.filestatus import last_change, local_tag
 from snaploom.hadoop.jvm import jvm_of
 from snaploom.skipping.core.listedfiles import Listing
 from snaploom.skipping.spark.janino import JavaRule
 
 _LOCAL = "file:"
-
-_LOCAL_TAG = re.compile(r"(\d{1,20})\.\d{1,20}")
-"""Of a local file; tags of stores have no such form (MD5, hexadecimal, quotes)."""
 
 LOCAL_GRANULARITY = 50
 """Milliseconds within which two writes of a local file may carry the same time."""
@@ -35,15 +33,13 @@ class FileState:
     modified: int
     """Milliseconds since 1970."""
     etag: str | None = None
-    """What the store calls this content, where it does; of a local file, when its inode last
-    changed (nanoseconds since 1970) and its number; on HDFS the file's number. `Tags.java` writes
-    them in the same form."""
+    """What the store calls this content, where it does; of a local file `local_tag`; on HDFS the
+    file's number, as `Tags.java` writes it."""
 
     @property
     def changed(self) -> int:
         """The newest time that is known of it, in milliseconds since 1970."""
-        changed = _LOCAL_TAG.fullmatch(self.etag or "")
-        return max(self.modified, int(changed[1]) // 1_000_000 if changed else 0)
+        return last_change(self.modified, self.etag)
 
     def agrees(self, other: FileState | None) -> bool:
         """Whether both are about one content; some stores return tags only of single files."""
@@ -136,8 +132,7 @@ def _local_state(path: str) -> FileState | None:
 
 
 def _state(found: os.stat_result) -> FileState:
-    tag = f"{found.st_ctime_ns}.{found.st_ino}" if os.name == "posix" else None
-    return FileState(found.st_size, found.st_mtime_ns // 1_000_000, tag)
+    return FileState(found.st_size, found.st_mtime_ns // 1_000_000, local_tag(found) or None)
 
 
 def _remote_states(spark: SparkSession, paths: Sequence[str]) -> list[FileState | None]:

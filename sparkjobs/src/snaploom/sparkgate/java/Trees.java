@@ -12,6 +12,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.InheritAnalysisRules;
@@ -24,10 +25,12 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.unsafe.types.UTF8String;
+import scala.Function1;
 import scala.Option;
 import scala.Product;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction0;
+import scala.runtime.AbstractPartialFunction;
 
 /**
  * Spark's trees as JSON, with every node that hangs on them: not only the children, but whatever a
@@ -138,6 +141,46 @@ public final class Trees {
       open.addAll(found);
     }
     return JSON.writeValueAsString(lines);
+  }
+
+  /**
+   * A parsed expression with other expressions in the place of columns.
+   *
+   * @param names parts of each column's name, whatever their case.
+   * @param others what comes into the place of each.
+   */
+  public Expression replaced(Expression parsed, final List names, final List others) {
+    return (Expression)
+        parsed.transformUp(
+            new AbstractPartialFunction() {
+              public boolean isDefinedAt(Object node) {
+                return place(node, names) >= 0;
+              }
+
+              public Object applyOrElse(Object node, Function1 otherwise) {
+                int place = place(node, names);
+                return place < 0 ? otherwise.apply(node) : others.get(place);
+              }
+            });
+  }
+
+  private static int place(Object node, List names) {
+    if (!(node instanceof UnresolvedAttribute)) {
+      return -1;
+    }
+    List own = CollectionConverters.asJava(((UnresolvedAttribute) node).nameParts());
+    for (int i = 0; i < names.size(); i++) {
+      List name = (List) names.get(i);
+      int part = 0;
+      while (part < name.size() && part < own.size()
+          && ((String) name.get(part)).equalsIgnoreCase((String) own.get(part))) {
+        part++;
+      }
+      if (part == name.size() && part == own.size()) {
+        return i;
+      }
+    }
+    return -1;
   }
 
   private static boolean isGiven(Object node, List given, List views) {
