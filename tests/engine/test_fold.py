@@ -112,7 +112,6 @@ def test_worked_example_counts_every_join(
         )
 
     assert woven.counts.rows == 3
-    assert not woven.counts.confirmed
     assert woven.counts.joins == (
         measure("customer_address", 3, 1, 1, 0),
         measure("customer_contact", 3, 1, 1, 1),

@@ -17,6 +17,7 @@ import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.InheritAnalysisRules;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
@@ -227,6 +228,9 @@ public final class Trees {
 
   /** The constant text that becomes a date or a time here, which may be `now`; empty if none. */
   private static String moment(Object node) {
+    if (node instanceof RuntimeReplaceable) {
+      return momentBelow(((RuntimeReplaceable) node).replacement());
+    }
     if (!(node instanceof Cast) || !((Cast) node).child().foldable()) {
       return "";
     }
@@ -240,6 +244,17 @@ public final class Trees {
     } catch (RuntimeException failure) {
       return ""; // Spark meets the same when it computes the constant
     }
+  }
+
+  /** The first such text of an expression that Spark puts in the place of a function. */
+  private static String momentBelow(Expression part) {
+    String found = moment(part);
+    Iterator children =
+        CollectionConverters.asJava((scala.collection.Seq) part.children()).iterator();
+    while (found.isEmpty() && children.hasNext()) {
+      found = momentBelow((Expression) children.next());
+    }
+    return found;
   }
 
   private static boolean isName(String field) {
