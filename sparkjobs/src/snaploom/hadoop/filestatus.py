@@ -59,7 +59,7 @@ class ListedFile:
 
 
 def local_tag(status: os.stat_result) -> str:
-    """What tells one content of a local path from another beside length and time; or nothing.
+    """What distinguishes contents of a local path beside length and time; may be empty.
 
     The time at which the inode last changed, in nanoseconds since 1970, which nobody can set, and
     its number. `Tags.java` writes them in the same form.

@@ -66,12 +66,12 @@ def _found(files: HdfsLike | None) -> str:
     if files is None:
         return "no snapshot"
     globs = ", ".join(files.source_uri_globs)
-    if _is_told_by_rows(files):
+    if _is_in_rows(files):
         return f"no file matches {globs}, or none that does has a row"
     return f"no file matches {globs}"
 
 
-def _is_told_by_rows(files: HdfsLike) -> bool:
+def _is_in_rows(files: HdfsLike) -> bool:
     """Whether a column has the snapshot, so that files without rows have none."""
     field = files.snapshot.from_field_value
     if field is None:

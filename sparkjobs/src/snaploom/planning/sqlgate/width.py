@@ -1,4 +1,4 @@
-"""Whether what SQL makes of a whole number depends on how wide its type is.
+"""Whether the result of SQL over a whole number depends on how wide its type is.
 
 Most functions give the same for 7 as `int` and as `bigint`, or fail where the narrower type is too
 narrow. These give something else: other hashes, other bits, NULL for a sum, the type's name.
