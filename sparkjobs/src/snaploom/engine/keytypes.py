@@ -8,8 +8,8 @@ and for decimals with the same digits after the point; not for `float` beside `d
 differ.
 
 Where they come to another key, as 1.50 and 1.5000 do as text, data is cast to the declared type
-first, if that type holds every value of the data's type (decision 0047). What a query derives from a
-value may depend on its type, as a hash does: it reads such data as the declared type.
+first, if that type holds every value of the data's type (decision 0047). The result of a query may
+depend on the type of a value, as a hash does: it reads such data as the declared type.
 """
 
 from __future__ import annotations
