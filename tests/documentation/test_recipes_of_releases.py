@@ -64,8 +64,8 @@ RUN_ELSEWHERE = {
 HOW_TO_RUN_BY = {
     "argo-cd.md": "tests/argo_cd applies these files beside Argo CD's own controllers",
     "flux.md": "tests/gitops/test_folder.py looks at the folder; there is no Flux here",
-    "install.md": "tests/charts/test_installation.py and test_plain_manifests.py, but for the "
-    "marks that an older Helm needs",
+    "install.md": "tests/charts/test_installation.py and test_plain_manifests.py; what an older "
+    "Helm needs is run here",
     "lineage.md": "by none: an upgrade as that of upgrade.md, with values of its own",
     "run-a-local-cluster.md": "tests/cluster/test_command.py starts it, and applies an example",
     "run-a-real-cluster.md": "tests/whole_way goes that way on a node of its own",
@@ -222,6 +222,19 @@ def test_uninstall_leaves_resources_and_the_next_installation_takes_them_over(ro
     assert room.resources() == before
     room.run(block("air-gapped.md", INSTALL))
     assert room.resources() == before
+
+
+def test_an_older_helm_takes_over_kinds_that_bear_its_marks(room: Room) -> None:
+    room.run("snaploom crds | kubectl apply --server-side --filename -")
+    room.cluster.await_crds(*CRDS)
+    before = declare(room)
+    (marks,) = [
+        each.text for each in blocks_of(HOW_TO / "install.md") if each.text.startswith("crds=$(")
+    ]
+    room.run(marks)
+    installed(room)
+    assert room.resources() == before
+    assert all(name in room.ours("crd") for name in CRDS)
 
 
 def test_all_of_it_leaves_nothing_of_ours_in_the_cluster(room: Room) -> None:
