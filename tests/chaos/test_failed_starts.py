@@ -21,7 +21,7 @@ def spark(**changes: object) -> dict[str, object]:
 
 def test_image_that_is_missing_is_named_and_another_one_runs(chaos: ChaosNamespace) -> None:
     chaos.declare(spark=spark(image=NO_IMAGE), startTimeoutSeconds=20, retry={"limit": 0})
-    chaos.until_said("ImagePull", NO_IMAGE)
+    chaos.until_message("ImagePull", NO_IMAGE)
     chaos.until("the time-out", lambda: "currentRun" not in chaos.status())
     message = chaos.note()
     assert chaos.status()["lastRun"]["reason"] == "StartTimeout"
@@ -35,7 +35,7 @@ def test_exceeded_quota_is_reported_and_the_run_retried(chaos: ChaosNamespace) -
     chaos.apply(quota | {"spec": {"hard": {"pods": "0"}}})
     chaos.until("the quota", lambda: "used" in chaos.status("resourcequota/none"))
     chaos.declare()
-    chaos.until_said("exceeded quota: none")
+    chaos.until_message("exceeded quota: none")
     chaos.kubectl("delete", "resourcequota", "none")
     chaos.until_published(FIRST_DAY)
 
@@ -45,7 +45,7 @@ def test_secret_that_is_missing_is_named_and_the_run_goes_on_when_it_is_there(
 ) -> None:
     template = RUN["spark"]["podTemplate"] | {"envFrom": [{"secretRef": {"name": "keys"}}]}
     chaos.declare(spark=spark(podTemplate=template))
-    chaos.until_said('secret "keys" not found')
+    chaos.until_message('secret "keys" not found')
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}}
     chaos.apply(secret | {"stringData": {"TOKEN": "anything"}})
     chaos.until_published(FIRST_DAY)

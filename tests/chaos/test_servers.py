@@ -88,7 +88,7 @@ def test_spark_operator_that_is_away_is_waited_for(chaos: ChaosNamespace) -> Non
     spark_operator = chaos.own.spark_operator
     spark_operator.kill()
     chaos.declare()
-    chaos.until_said("to pick up its application")
+    chaos.until_message("to pick up its application")
     spark_operator.start()
     chaos.until_running()
     spark_operator.kill()

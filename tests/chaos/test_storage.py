@@ -59,7 +59,7 @@ def test_full_volume_is_reported_and_its_run_retried_when_there_is_room(
         chaos.add_day(FIRST_DAY)
         ballast = fill(chaos.folder)
         chaos.declare()
-        chaos.until_said("No space left on device")
+        chaos.until_message("No space left on device")
         ballast.unlink()
         chaos.until_published(FIRST_DAY)
         chaos.kubectl("delete", "pods", "--all")
@@ -73,7 +73,7 @@ def test_two_outputs_never_share_a_folder(chaos: ChaosNamespace) -> None:
         chaos.apply(other)
     with without_webhook(chaos):
         chaos.apply(other)
-    chaos.until_said("OutputDataset/wide publishes to the same folder", resource=OTHER)
+    chaos.until_message("OutputDataset/wide publishes to the same folder", resource=OTHER)
     chaos.check_rows(chaos.folder / "wide", [f"{FIRST_DAY}T00:00:00Z"])
     folder = other["spec"]["outputFolder"] | {"folderUri": f"file://{PLACE}/other/"}
     chaos.apply(other | {"spec": other["spec"] | {"outputFolder": folder}})
@@ -111,7 +111,7 @@ def test_keys_revoked_in_the_middle_of_a_commit_publish_nothing(
         revoked[0] = True
         add_day_to_bucket(chaos, server, SECOND_DAY)
         chaos.ask_for_run()
-        chaos.until_said("may not be written with these credentials")
+        chaos.until_message("may not be written with these credentials")
         chaos.check_rows(published, [f"{FIRST_DAY}T00:00:00Z"])
         revoked[0] = False
         chaos.until("the second snapshot", lambda: chaos.status().get("snapshotCount") == 2)

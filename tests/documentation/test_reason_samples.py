@@ -99,7 +99,7 @@ def test_every_error_has_a_fix() -> None:
     of_findings = {"InvalidDeclarations", "NoUniqueJoinTree"}
     with_their_own = {"DeclarationNotPossible", "TooManyRequests"}
     left = (site for site in sites() if site.error.name not in of_findings | with_their_own)
-    assert not [site.place for site in left if "hint" not in site.said], "name it, as `hint`"
+    assert not [site.place for site in left if "hint" not in site.shown], "name it, as `hint`"
 
 
 @pytest.mark.parametrize("reason", sorted(EVERY_REMEDY))
