@@ -18,7 +18,7 @@ import sys
 
 class Blocked:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("pyspark", "py4j"):
+        if name.split(".")[0] in ("pandas", "pyspark", "py4j"):
             raise ImportError(f"{name} is not to be imported")
 
 sys.meta_path.insert(0, Blocked())
@@ -32,9 +32,9 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("command", [name for name, _, _ in COMMANDS])
-def test_help_fits_80_columns_and_shows_no_empty_default(command: str) -> None:
+def test_help_fits_80_columns_shows_no_empty_default_and_imports_no_spark(command: str) -> None:
     done = subprocess.run(
-        [BIN, *command.split(), "--help"],
+        [sys.executable, "-c", BLOCKED, *command.split(), "--help"],
         env=environment(),
         capture_output=True,
         text=True,

@@ -77,6 +77,6 @@ def state_of(root: Path) -> FolderState:
 
 def sort_quietly(root: Path, request: SortRequest) -> SnapshotsSorted:
     """Sort every snapshot as the command does, in a thread that hears no signals."""
-    place = place_of_folder(str(root), ())
+    place = place_of_folder(str(root), (), lambda uri: open_store(uri, create=False))
     assert place is not None
     return sort_snapshots(place, request, (), lambda *_: None, lambda: None, Interruption())

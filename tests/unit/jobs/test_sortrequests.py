@@ -19,6 +19,7 @@ from snaploom.jobs.published.sortrequests import (
 )
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.skipping.advice.sortrequest import Checksum, Rewritten
+from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.stores import open_store
 
 DONE = SortedSnapshot(day(0), 7, Rewritten(Checksum(1200, 255, -1), 4, 1, 5000, 4000))
@@ -50,10 +51,14 @@ def test_only_what_should_have_been_sorted_is_missed(
     assert SnapshotsSorted("file:///out/", "run", (), left).is_complete == is_complete
 
 
+def opened(uri: str) -> ObjectStore:
+    return open_store(uri, create=False)
+
+
 @pytest.mark.parametrize("end", ["", "/", "/data", "/data/"])
 def test_folder_of_an_output_is_known_by_its_marker(tmp_path: Path, end: str) -> None:
     published(a_folder(open_store(str(tmp_path), create=True)))
-    place = place_of_folder(f"{tmp_path}{end}", (("a", "b"),))
+    place = place_of_folder(f"{tmp_path}{end}", (("a", "b"),), opened)
     assert place is not None
     assert (place.folder, place.output, place.settings) == (str(tmp_path), None, (("a", "b"),))
 
@@ -61,7 +66,7 @@ def test_folder_of_an_output_is_known_by_its_marker(tmp_path: Path, end: str) ->
 @pytest.mark.parametrize("uri", ["{0}/nothing", "{0}", "table"])
 def test_folders_of_others_are_none(tmp_path: Path, uri: str) -> None:
     (tmp_path / "file").write_text("mine")
-    assert place_of_folder(uri.format(tmp_path), ()) is None
+    assert place_of_folder(uri.format(tmp_path), (), opened) is None
 
 
 def test_declared_output_brings_its_folder(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from snaploom.cli.console import OutputForm, message_console, print_json, result
 from snaploom.cli.index.advise import readable_place
 from snaploom.cli.index.buildprogress import IndexProgress
 from snaploom.cli.index.indexoptions import DEFAULT_PLACE, PlaceOptions, pairs_of, refuse_request
-from snaploom.cli.options import Form, allowed_by, folder_uri, time_of
+from snaploom.cli.options import Form, allowed_by, folder_uri, open_named, time_of
 from snaploom.errors import SnapshotChanged
 from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.jobs.indexes.indexrequests import IndexedPlace
@@ -165,7 +165,7 @@ def _published(target: str, options: PlaceOptions) -> PublishedPlace:
         declarations = read_declarations(options.file, allowed_by(options.allow))
         found = place_of_output(declarations, target, settings, _warn)
     else:
-        found = place_of_folder(folder_uri(target), settings)
+        found = place_of_folder(folder_uri(target), settings, open_named)
     if found is None:
         raise refuse_request(
             "only snapshots that Snaploom published are sorted where they are",

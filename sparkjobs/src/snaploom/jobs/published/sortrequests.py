@@ -13,7 +13,6 @@ from snaploom.jobs.declarations.declarationfiles import Declarations, refuse
 from snaploom.jobs.indexes.indexrequests import IndexedPlace
 from snaploom.jobs.indexes.targets import index_names, places_on_publish
 from snaploom.jobs.interruption import Interruption
-from snaploom.jobs.session.folderstores import open_place
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import RunSettings
@@ -23,6 +22,7 @@ from snaploom.skipping.advice.sortrequest import Rewritten, SortRequest
 from snaploom.skipping.statements.syntax import Properties
 from snaploom.storage import layout
 from snaploom.storage.folder import open_folder
+from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.stores import UnsupportedStore
 
 
@@ -89,19 +89,22 @@ def place_of_output(
     return PublishedPlace(folder, bundle.output, indexes, settings, declarations.allow)
 
 
-def place_of_folder(uri: str, settings: Properties) -> PublishedPlace | None:
+def place_of_folder(
+    uri: str, settings: Properties, opened: Callable[[str], ObjectStore]
+) -> PublishedPlace | None:
     """The folder of an output, or the one that holds its data; None for any other.
 
     Args:
         uri: the folder, as a URI or absolute path.
         settings: of the Spark session.
+        opened: returns the store of a folder that exists; may start Spark.
     """
     folder = uri.rstrip("/")
     data = f"/{layout.DATA.rstrip('/')}"
     places = [folder, *([folder.removesuffix(data)] if folder.endswith(data) else [])]
     for place in places:
         try:
-            open_folder(open_place(place, create=False))
+            open_folder(opened(place))
         except (FolderNotOurs, UnsupportedStore):
             continue
         return PublishedPlace(place, settings=settings)

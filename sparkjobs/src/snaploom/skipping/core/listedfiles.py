@@ -14,8 +14,6 @@ from snaploom.skipping.core.filetable import FileTable, Mask
 
 Int64s = npt.NDArray[np.int64]
 
-_NO_TAG = pa.scalar(None, pa.large_string())
-
 UNKNOWN_ROW = -1
 """In `Matched.rows`: the index knows nothing about the file as it is now."""
 
@@ -94,15 +92,16 @@ def tags_of_dropped(listing: Listing, judged: Sequence[tuple[Mask | None, pa.Arr
         One for each file that is dropped, in order, empty where it is not known; nothing where
         none is known, or no file is local.
     """
+    no_tag = pa.scalar(None, pa.large_string())
     known = pa.nulls(len(listing), pa.large_string())
     dropped = np.zeros(len(listing), dtype=np.bool_)
     for keep, tags in judged:
         if keep is not None and tags is not None:
             dropped |= ~keep
-            mine = pc.if_else(pa.array(~keep), tags, _NO_TAG)
+            mine = pc.if_else(pa.array(~keep), tags, no_tag)
             known = pc.coalesce(known, mine)
     is_local = pc.starts_with(listing.paths, "file:/")
-    some = pc.if_else(is_local, known, _NO_TAG).filter(pa.array(dropped))
+    some = pc.if_else(is_local, known, no_tag).filter(pa.array(dropped))
     if some.null_count == len(some):
         return ""
     joined: str = ",".join(tag or "" for tag in some.to_pylist())

@@ -43,9 +43,6 @@ PART_ROWS = 50_000
 """Most rows of a part file: the reference's default."""
 
 
-NO_FILES = pa.schema(IDENTITY_FIELDS).empty_table()
-
-
 @dataclass(frozen=True)
 class Written:
     """What `XskipperDirectory.write` did."""
@@ -106,7 +103,7 @@ class XskipperDirectory:
                 encoded.append(write_part(part, layout, self._encryption(definition, layout)))
         if not encoded:
             # A store without rows still lists its indexes.
-            nothing = stored_rows(NO_FILES, definition, layout)
+            nothing = stored_rows(pa.schema(IDENTITY_FIELDS).empty_table(), definition, layout)
             encoded.append(write_part(nothing, layout, self._encryption(definition, layout)))
         self._replace(encoded, layout)
         return Written(len(encoded), rows, left_out, sum(map(len, encoded)))
