@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,13 @@ from support.cluster import Cluster
 from support.clusterkubectl import Kubectl, KubectlFailed
 from support.declarations import Raw, document, files, output, relationship
 from support.declarations import key as join_key
+from support.examples import BIN
 from support.shop import CommandResult, snaploom
 
 RELATIONSHIP = relationship(
     "customer-id", (["customer"], [join_key("id")]), (["address"], [join_key("customer")])
 )
+LOCAL_RUN = "ods-wide-12345678"
 MODEL = (files("customer"), files("address"), RELATIONSHIP, output())
 
 
@@ -179,19 +182,40 @@ def test_logs_of_a_deleted_output_are_its_events(
     assert "was deleted" in result.err
 
 
+def record_local_run(kubectl: Kubectl, namespace: str, state: str, **data: str) -> None:
+    """What the operator records about a run of `wide` that is a process."""
+    uid = kubectl.get("outputdataset", "wide", namespace)["metadata"]["uid"]
+    labels = {"snaploom.io/role": "application", "snaploom.io/run": LOCAL_RUN,
+              "snaploom.io/owner-uid": uid}  # fmt: skip
+    recorded = {"state": state, "host": "desk", "process": "4711 99", **data}
+    kubectl.apply({"apiVersion": "v1", "kind": "ConfigMap", "data": recorded,
+                   "metadata": {"name": LOCAL_RUN, "labels": labels}},
+                  namespace=namespace)  # fmt: skip
+
+
 def test_logs_of_a_local_run_name_its_host_and_its_last_lines(
     place: tuple[str, ...], namespace: str, kubectl: Kubectl
 ) -> None:
-    run = "ods-wide-12345678"
-    uid = kubectl.get("outputdataset", "wide", namespace)["metadata"]["uid"]
-    labels = {"snaploom.io/role": "application", "snaploom.io/run": run,
-              "snaploom.io/owner-uid": uid}  # fmt: skip
-    data = {"state": "FAILED", "host": "desk", "process": "4711 99", "message": "no disk\nexit 1"}
-    kubectl.apply({"apiVersion": "v1", "kind": "ConfigMap", "data": data,
-                   "metadata": {"name": run, "labels": labels}}, namespace=namespace)  # fmt: skip
-    result = snaploom("logs", "wide", "--run", run, *place).out.splitlines()
-    assert result[0] == f"local run {run}, process 4711 of desk: FAILED"
+    record_local_run(kubectl, namespace, "FAILED", message="no disk\nexit 1")
+    result = snaploom("logs", "wide", "--run", LOCAL_RUN, *place).out.splitlines()
+    assert result[0] == f"local run {LOCAL_RUN}, process 4711 of desk: FAILED"
     assert result[2:] == ["end of its stderr:", "no disk", "exit 1"]
+
+
+def test_logs_follow_a_local_run_until_it_ends(
+    place: tuple[str, ...], namespace: str, kubectl: Kubectl
+) -> None:
+    record_local_run(kubectl, namespace, "RUNNING")
+    command = [BIN / "snaploom", "logs", "wide", "--run", LOCAL_RUN, "--follow", *place]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as following:
+        assert following.stdout is not None
+        assert following.stdout.readline().endswith("of desk: RUNNING\n")
+        record_local_run(kubectl, namespace, "FAILED", message="no disk")
+        rest = following.stdout.read().splitlines()
+    assert following.returncode == 0
+    assert rest[1:] == [
+        f"local run {LOCAL_RUN}, process 4711 of desk: FAILED", "end of its stderr:", "no disk"
+    ]  # fmt: skip
 
 
 def test_logs_of_a_run_without_logs_are_its_events(

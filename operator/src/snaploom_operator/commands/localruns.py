@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from snaploom_operator.cluster.apiresources import CONFIG_MAPS
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.errors import ObjectMissing
@@ -9,18 +11,28 @@ from snaploom_operator.objectmetadata import mapping_in, text_in
 from snaploom_operator.submitters import local
 
 
-async def local_lines(cluster: Cluster, namespace: str, run: str) -> tuple[str, ...]:
-    """Lines about a local run: host, process and the end of its stderr; empty for other runs.
+@dataclass(frozen=True)
+class LocalRun:
+    """What is known of a run that is a process."""
+
+    lines: tuple[str, ...]
+    """Its host, its process and the end of its stderr."""
+    is_over: bool
+    """Whether the process has ended."""
+
+
+async def local_run(cluster: Cluster, namespace: str, run: str) -> LocalRun | None:
+    """A local run; None for other runs.
 
     Raises: ClusterError: the request failed.
     """
     try:
         stored = await cluster.get(CONFIG_MAPS, namespace, run)
     except ObjectMissing:
-        return ()
+        return None
     application = local.LocalForm().read(stored)
     if application is None:
-        return ()
+        return None
     data = mapping_in(stored, "data")
     host, process = text_in(data, local.HOST), text_in(data, local.PROCESS).partition(" ")[0]
     place = f"process {process} of {host}" if host else "not started"
@@ -29,4 +41,5 @@ async def local_lines(cluster: Cluster, namespace: str, run: str) -> tuple[str, 
         "its full log is in the output of its `snaploom operator run --local`",
     )
     output = text_in(data, local.MESSAGE).splitlines()
-    return (*head, *(("end of its stderr:", *output) if output else ()))
+    lines = (*head, *(("end of its stderr:", *output) if output else ()))
+    return LocalRun(lines, application.state.is_terminal)

@@ -21,7 +21,7 @@ from snaploom_operator.cluster.apiresources import PODS
 from snaploom_operator.cluster.podlogs import LogLine, pod_log
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.commands.clusteroptions import ClusterOptions
-from snaploom_operator.commands.localruns import local_lines
+from snaploom_operator.commands.localruns import local_run
 from snaploom_operator.commands.loglines import Line, driver_line, merged, operator_line
 from snaploom_operator.commands.namespaceview import not_found_error, read_view
 from snaploom_operator.commands.pastevents import past_events
@@ -33,6 +33,8 @@ from snaploom_operator.objects import LABEL_RUN, Ref
 
 OPERATOR_SELECTOR = "app.kubernetes.io/component=operator"
 """Labels of the operator's pods."""
+_FOLLOW_SECONDS = 2.0
+"""Between two looks at a local run, as between two of `snaploom status --watch`."""
 
 
 def logs(
@@ -42,7 +44,7 @@ def logs(
     run: Annotated[
         str | None, Parameter(help="Name of the run; default: the current or last one.")
     ] = None,
-    follow: Annotated[bool, Parameter(name=["--follow", "-f"], help="Stream new lines.")] = False,
+    follow: Annotated[bool, Parameter(name=["--follow", "-f"], help="Stream new lines until the run ends.")] = False,
     operator_namespace: Annotated[
         str,
         Parameter(
@@ -77,9 +79,9 @@ async def _show(
         chosen = run or _latest_run(named, runs)
         since = next((each.started_at for each in runs if each.id == chosen), None)
         driver = await _driver_of(cluster, place, chosen)
-        if driver is None and (here := await local_lines(cluster, place, chosen)):
-            progress = next((_progress(each) for each in runs if each.id == chosen), ())
-            print("\n".join((*here, *progress)))  # noqa: T201 - the result
+        if driver is None and await _has_printed_local_run(
+            cluster, place, named, chosen, is_followed=is_followed
+        ):
             return
         operators = await _operators_in(cluster, operator_namespace)
         if (
@@ -158,6 +160,26 @@ async def _has_printed_events(cluster: Cluster, resource: Ref, run: str) -> bool
     for line in lines:
         print(line)  # noqa: T201 - the result
     return bool(lines)
+
+
+async def _has_printed_local_run(
+    cluster: Cluster, place: str, named: Named, run: str, *, is_followed: bool
+) -> bool:
+    """Print what is known of a local run, and what is new until it ends; False for other runs."""
+    shown: tuple[str, ...] = ()
+    while (found := await local_run(cluster, place, run)) is not None:
+        resource = (await read_view(cluster, place, now())).resources.get(str(named))
+        runs = () if resource is None else _runs_in(resource)
+        progress = next((_progress(each) for each in runs if each.id == run), ())
+        lines = (*found.lines, *progress)
+        for line in lines:
+            if line not in shown:
+                print(line, flush=True)  # noqa: T201 - the result
+        shown = lines
+        if found.is_over or not is_followed:
+            return True
+        await asyncio.sleep(_FOLLOW_SECONDS)
+    return bool(shown)
 
 
 def _progress(run: CurrentRun | LastRun) -> tuple[str, ...]:
