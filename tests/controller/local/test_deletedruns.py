@@ -13,7 +13,6 @@ from support.localruns import LocalRuns, is_alive
 from support.operatorharness import FakeHarness
 
 from snaploom_operator.cluster.apiresources import CONFIG_MAPS
-from snaploom_operator.errors import ObjectMissing
 from snaploom_operator.objects import ApplicationState
 from snaploom_operator.submitters.local import FINALIZER
 
@@ -35,7 +34,7 @@ async def test_a_deleted_run_is_there_until_its_process_has_ended(runs: LocalRun
         await runs.delete("run-1")
         application = await runs.application("run-1")
         assert (application.state, application.is_deleting) == (ApplicationState.RUNNING, True)
-        await is_gone(runs)
+        await runs.removed("run-1")
         assert not any(is_alive(pid) for pid in runs.pids())
 
 
@@ -54,7 +53,11 @@ async def test_finalizers_of_others_stay(runs: LocalRuns) -> None:
         await runs.waiting()
         await runs.delete("run-1")
         await runs.all_gone()
-    assert (await runs.stored("run-1"))["metadata"]["finalizers"] == ["example.com/theirs"]
+
+        async def has_only_theirs() -> bool:
+            return (await runs.stored("run-1"))["metadata"]["finalizers"] == ["example.com/theirs"]
+
+        await until(has_only_theirs)
 
 
 @pytest.mark.parametrize("host", [socket.gethostname(), "elsewhere"])
@@ -70,7 +73,7 @@ async def test_a_deleted_run_of_a_dead_operator_is_removed_by_its_machine(
     async with runs.running():
         await runs.ended("run-2")
         if host == socket.gethostname():
-            await is_gone(runs)
+            await runs.removed("run-1")
     if host == "elsewhere":
         assert (await runs.application("run-1")).is_deleting
 
@@ -99,19 +102,6 @@ async def until_settled(harness: FakeHarness, predicate: Callable[[], bool]) -> 
         return predicate()
 
     await until(is_so)
-
-
-async def is_gone(runs: LocalRuns) -> None:
-    """Wait until `run-1` is no more."""
-
-    async def is_it() -> bool:
-        try:
-            await runs.stored("run-1")
-        except ObjectMissing:
-            return True
-        return False
-
-    await until(is_it)
 
 
 async def hold(runs: LocalRuns, finalizer: str) -> None:
