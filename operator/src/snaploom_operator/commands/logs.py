@@ -44,7 +44,9 @@ def logs(
     run: Annotated[
         str | None, Parameter(help="Name of the run; default: the current or last one.")
     ] = None,
-    follow: Annotated[bool, Parameter(name=["--follow", "-f"], help="Stream new lines until the run ends.")] = False,
+    follow: Annotated[
+        bool, Parameter(name=["--follow", "-f"], help="Stream new lines until the run ends.")
+    ] = False,
     operator_namespace: Annotated[
         str,
         Parameter(
