@@ -133,6 +133,14 @@ def test_the_job_refuses_what_varies_by_itself(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
+def test_the_job_visits_each_part_of_nested_replacements_once(spark: SparkSession) -> None:
+    source = spark.createDataFrame([], "a timestamp, b string")
+    nested = "to_timestamp(" * 30 + "{}" + ")" * 30
+    assert is_accepted(source, nested.format("a"))
+    assert not is_accepted(source, nested.format("concat('no', 'w')"))
+
+
+@pytest.mark.spark
 def test_the_job_refuses_every_function_that_the_list_marks_as_varying(spark: SparkSession) -> None:
     source = spark.createDataFrame([], "a timestamp, b string")
     names = [

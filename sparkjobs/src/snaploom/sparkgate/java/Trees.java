@@ -229,7 +229,7 @@ public final class Trees {
   /** The constant text that becomes a date or a time here, which may be `now`; empty if none. */
   private static String moment(Object node) {
     if (node instanceof RuntimeReplaceable) {
-      return momentBelow(((RuntimeReplaceable) node).replacement());
+      return momentOfReplacement((RuntimeReplaceable) node);
     }
     if (!(node instanceof Cast) || !((Cast) node).child().foldable()) {
       return "";
@@ -246,15 +246,27 @@ public final class Trees {
     }
   }
 
-  /** The first such text of an expression that Spark puts in the place of a function. */
-  private static String momentBelow(Expression part) {
-    String found = moment(part);
-    Iterator children =
-        CollectionConverters.asJava((scala.collection.Seq) part.children()).iterator();
-    while (found.isEmpty() && children.hasNext()) {
-      found = momentBelow((Expression) children.next());
+  /** Such a text of what Spark puts in the place of a function; each node is visited once. */
+  private static String momentOfReplacement(RuntimeReplaceable function) {
+    Set visited = Collections.newSetFromMap(new IdentityHashMap());
+    Deque open = new ArrayDeque();
+    open.add(function.replacement());
+    while (!open.isEmpty()) {
+      Object next = open.removeLast();
+      if (!visited.add(next)) {
+        continue;
+      }
+      if (next instanceof RuntimeReplaceable) {
+        open.add(((RuntimeReplaceable) next).replacement());
+        continue;
+      }
+      String found = moment(next);
+      if (!found.isEmpty()) {
+        return found;
+      }
+      open.addAll(CollectionConverters.asJava((scala.collection.Seq) ((TreeNode) next).children()));
     }
-    return found;
+    return "";
   }
 
   private static boolean isName(String field) {
