@@ -1,5 +1,6 @@
 """What holds for every folder of tests; fixtures of theirs are in tests/support/*fixtures.py."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -27,10 +28,13 @@ _FIXTURES = ("clusterfixtures", "databasefixtures", "sparkfixtures", "storefixtu
 # Only the first compiler of the JVM, here and in processes that tests start: most plans of tests
 # run once, and are over before the second compiler pays (a third of the processor time, measured
 # over the proofs). Options of the user's go before.
+# With it alone Java reserves 48 MB for compiled code, which the plans of one file of proofs fill:
+# without room the JVM compiles no more, or throws away what it has compiled.
 # Classes come from the archive of `.ci/classes.py`; a JVM that it does not fit logs nothing.
 os.environ.setdefault(
     "SPARK_SUBMIT_OPTS",
-    f"-XX:TieredStopAtLevel=1 -XX:SharedArchiveFile={Path(sys.prefix) / 'spark-classes.jsa'}"
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m"
+    f" -XX:SharedArchiveFile={Path(sys.prefix) / 'spark-classes.jsa'}"
     " -Xlog:cds=off -Xlog:cds+dynamic=off",
 )
 
@@ -78,6 +82,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=place)
     else:
         items.sort(key=_needs_cluster)
+
+
+def pytest_collection_finish() -> None:
+    """What has been collected stays: no collection of garbage looks through it again.
+
+    Fourteen thousand tests and all modules are a million objects and more.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Modules of C++ look at the end for what was not collected."""
+    gc.unfreeze()
 
 
 def _needs_cluster(item: pytest.Item) -> bool:
