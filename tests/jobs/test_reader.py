@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import math
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pytest
 from support.loom import Loom, ids
 
 import snaploom
-from snaploom.errors import FolderNotOurs, ObjectNotFound
+from snaploom.errors import ArgumentInvalid, FolderNotOurs, ObjectNotFound
 from snaploom.models.report import RunPhase
 from snaploom.storage.history import NothingPublished
 from snaploom.storage.writeridentity import CrashPoint
@@ -90,9 +91,9 @@ def test_nothing_published_and_no_folder_are_clear_errors(spark, loom) -> None:
         snaploom.read(spark, loom.uri, at="2023-12-31T00:00:00Z")
     with pytest.raises(NothingPublished):
         snaploom.read(spark, loom.uri, manifest=1)
-    with pytest.raises(ValueError, match="not both"):
+    with pytest.raises(ArgumentInvalid, match="not both"):
         snaploom.read(spark, loom.uri, at="2024-01-01T00:00:00Z", between=("", ""))
-    with pytest.raises(ValueError, match="time zone"):
+    with pytest.raises(ArgumentInvalid, match="time zone"):
         snaploom.read(spark, loom.uri, at=dt.datetime(2024, 1, 1))
 
 
@@ -348,5 +349,8 @@ def test_every_column_may_be_null_whatever_was_read(spark, loom) -> None:
 def test_a_date_may_be_text_and_an_invalid_time_is_an_error(spark, loom) -> None:
     woven_days(loom, spark, 1, 2)
     assert counts(snaploom.read(spark, loom.uri, at="2024-01-01")) == {1: 1}
-    with pytest.raises(ValueError, match=r"'01.02.2024' is no time; expected ISO 8601"):
-        snaploom.read(spark, loom.uri, at="01.02.2024")
+    for question in (snaploom.schema, snaploom.absences, partial(snaploom.read, spark)):
+        with pytest.raises(ArgumentInvalid, match=r"'01.02.2024'[^:]*\n  expected: ISO 8601"):
+            question(loom.uri, at="01.02.2024")
+        with pytest.raises(ArgumentInvalid, match="this is not the number of a manifest"):
+            question(loom.uri, manifest="3")

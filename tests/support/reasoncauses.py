@@ -63,6 +63,7 @@ from snaploom.storage.folder import open_folder
 from snaploom.storage.history import refuse_empty
 from snaploom.storage.local import LocalObjectStore
 from snaploom.storage.manifest import ManifestLog
+from snaploom.storage.readchoice import ReadChoice
 from snaploom.storage.state import EMPTY, FolderState
 from snaploom.storage.storeerrors import store_error
 from snaploom.storage.stores import open_store
@@ -235,6 +236,7 @@ CAUSES: Mapping[str, Cause] = {
     # Publication.
     "FolderNotOurs": lambda folder: open_folder(_local(folder)),
     "FolderNotWritable": _in_a_file,
+    "ArgumentInvalid": lambda _: ReadChoice.parse(None, ("2024-02-01", "2024-01-01")),
     "NothingPublished": lambda _: refuse_empty(EMPTY, "s3a://lake/wide/"),
     # Storage.
     "StorageFailed": _status(500, "InternalError", "We encountered an internal error."),

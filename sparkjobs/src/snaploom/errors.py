@@ -12,6 +12,7 @@ SnaploomError
 ├── ReportNotWritten          it may be written later (snaploom.jobs.reports.writer)
 │   ├── NoCluster             none to write it to (snaploom.jobs.reports.configmap)
 │   └── ReportNotOurs         another run's is in its place
+├── ArgumentInvalid           of `snaploom.read`: no time, a reversed range
 ├── UnexpectedFault           of Snaploom itself (snaploom.jobs.clusterjob)
 ├── SourceError
 │   ├── SourceNotReadable     a file is missing, truncated or not of its declared format
@@ -133,6 +134,13 @@ class SnaploomError(Exception):
 def _shown(text: str) -> str:
     """A text as anybody may read it."""
     return visible_lines(without_secrets(text))
+
+
+class ArgumentInvalid(SnaploomError):
+    """An argument of a function of the library cannot be read, or contradicts another one."""
+
+    reason = "ArgumentInvalid"
+    exit_code = 2
 
 
 class SourceError(SnaploomError):

@@ -9,28 +9,23 @@ widened, fields that are absent NULL), which Spark's own `mergeSchema` refuses t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, date, datetime
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
-from whenever import Instant
 
 from snaploom.engine.conform import conform_frame
 from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS
 from snaploom.engine.schemadocument import struct_from
 from snaploom.hadoop.store import hadoop_stores
 from snaploom.models.outputfolder import DataFormat
-from snaploom.models.times import EpochNanos, parse_instant
 from snaploom.storage import history, layout
 from snaploom.storage.entries import FolderSettings, SnapshotRecord
 from snaploom.storage.folder import Folder, open_folder
 from snaploom.storage.objectstore import refuse_links
+from snaploom.storage.readchoice import ReadChoice, Time, refuse_number
 from snaploom.storage.state import FolderState
 from snaploom.storage.stores import open_store
-
-Time = str | datetime | date
-"""ISO 8601 text with `Z` or an offset, an aware datetime, or a date or its text (midnight, UTC)."""
 
 
 def read(
@@ -59,11 +54,11 @@ def read(
         NothingPublished: nothing is published, or nothing at `at` or before.
         HistoryIncompatible: the snapshots chosen cannot be read together; both are named.
         FolderNotOurs: this is not the folder of an output.
-        ValueError: both `at` and `between`, or a time that cannot be read.
+        ArgumentInvalid: both `at` and `between`, a time that cannot be read, or a reversed range.
     """
-    _refuse_both(at, between)
+    choice = ReadChoice.parse(at, between)
     opened, state, settings = _open(folder, manifest)
-    chosen = _chosen(state, at, between)
+    chosen = choice.of(state)
     selection = _Selection(spark, opened, state, settings, chosen or state.snapshots, not chosen)
     return selection.frame()
 
@@ -87,12 +82,12 @@ def schema(
         NothingPublished: nothing is published, or nothing at `at` or before.
         HistoryIncompatible: the snapshots chosen cannot be read together; both are named.
         FolderNotOurs: this is not the folder of an output.
-        ValueError: both `at` and `between`, or a time that cannot be read.
+        ArgumentInvalid: both `at` and `between`, a time that cannot be read, or a reversed range.
     """
-    _refuse_both(at, between)
+    choice = ReadChoice.parse(at, between)
     opened, state, settings = _open(folder, manifest)
     documents = history.SchemaDocuments(opened.store)
-    records = _chosen(state, at, between) or state.snapshots
+    records = choice.of(state) or state.snapshots
     merged = history.merged_schema(state, documents, records)
     return struct_from(history.with_partition(merged, settings)).toNullable()
 
@@ -115,55 +110,18 @@ def absences(
     Raises:
         NothingPublished: nothing is published, or nothing at `at` or before.
         FolderNotOurs: this is not the folder of an output.
-        ValueError: both `at` and `between`, or a time that cannot be read.
+        ArgumentInvalid: both `at` and `between`, a time that cannot be read, or a reversed range.
     """
-    _refuse_both(at, between)
+    choice = ReadChoice.parse(at, between)
     _, state, _ = _open(folder, manifest)
-    return history.absences(state, _chosen(state, at, between))
-
-
-def _refuse_both(at: Time | None, between: tuple[Time, Time] | None) -> None:
-    if at is not None and between is not None:
-        raise ValueError("give either `at` or `between`, not both")
+    return history.absences(state, choice.of(state))
 
 
 def _open(folder: str, manifest: int | None) -> tuple[Folder, FolderState, FolderSettings]:
+    refuse_number(manifest)
     opened = open_folder(open_store(folder, create=False, others=hadoop_stores()))
     state = opened.log.read(manifest)
     return opened, state, history.refuse_empty(state, opened.store.uri)
-
-
-def _chosen(
-    state: FolderState, at: Time | None, between: tuple[Time, Time] | None
-) -> tuple[SnapshotRecord, ...]:
-    if at is not None:
-        return (history.snapshot_at(state, _instant(at)),)
-    if between is not None:
-        return history.snapshots_between(state, _instant(between[0]), _instant(between[1]))
-    return tuple(state.snapshots)
-
-
-def _instant(time: Time) -> EpochNanos:
-    if isinstance(time, str):
-        return _instant_of_text(time)
-    if not isinstance(time, datetime):
-        time = datetime(time.year, time.month, time.day, tzinfo=UTC)
-    if time.tzinfo is None:
-        raise ValueError(f"{time!r} has no time zone; expected an aware datetime")
-    return EpochNanos(Instant(time).timestamp(unit="nanosecond"))
-
-
-def _instant_of_text(text: str) -> EpochNanos:
-    """The instant of a text, or the first one in UTC of a date."""
-    for form in (text, f"{text}T00:00:00Z"):
-        try:
-            return parse_instant(form)
-        except ValueError:
-            continue
-    raise ValueError(
-        f"{text!r} is no time; expected ISO 8601 with Z or an offset, such as "
-        "2020-01-31T12:00:00Z, or a date, such as 2020-01-31"
-    )
 
 
 class _Selection:

@@ -18,7 +18,7 @@ from snaploom.lazyimport import OPEN_PLACE, resolve
 from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
-from snaploom.models.times import EpochNanos, now, parse_instant
+from snaploom.models.times import EpochNanos, now, parse_instant, with_zone
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.stores import StoreOpener, open_store
 
@@ -113,25 +113,16 @@ def time_of(text: str, option: str, hint: str) -> EpochNanos:
     try:
         return parse_instant(text)
     except ValueError:
+        whole = with_zone(text)
         finding = make_finding(
             "SL191",
             "this is not a time",
             path=option,
             found=text or EMPTY_TEXT,
             expected="ISO 8601 with Z or an offset, such as 2020-01-31T00:00:00Z",
-            hint=_time_hint(text) or hint,
+            hint=f"write {whole} if UTC is meant" if whole else hint,
         )
         raise InvalidDeclarations([finding]) from None
-
-
-def _time_hint(text: str) -> str:
-    for ending in ("Z", "T00:00:00Z"):
-        try:
-            parse_instant(text + ending)
-        except ValueError:
-            continue
-        return f"write {text}{ending} if UTC is meant"
-    return ""
 
 
 def folder_uri(place: str) -> str:

@@ -71,6 +71,19 @@ def chosen_snapshots(
         return (history.snapshot_at(state, time_of(at, "--at", _TIME_HINT)),)
     first = None if from_ is None else time_of(from_, "--from", _TIME_HINT)
     last = None if to is None else time_of(to, "--to", _TIME_HINT)
+    if first is not None and last is not None and last < first:
+        raise InvalidDeclarations(
+            [
+                make_finding(
+                    "SL191",
+                    "this range ends before it begins",
+                    path="--from",
+                    found=f"from {from_} to {to}",
+                    expected="the earlier time in --from; both ends are inclusive",
+                    hint="exchange the two",
+                )
+            ]
+        )
     found = history.snapshots_between(state, first, last)
     if not found:
         raise history.NothingPublished(

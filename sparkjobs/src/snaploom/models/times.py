@@ -32,6 +32,17 @@ def parse_instant(text: str) -> EpochNanos:
     return EpochNanos(OffsetDateTime.parse_iso(text).to_instant().timestamp(unit="nanosecond"))
 
 
+def with_zone(text: str) -> str:
+    """A time without a zone, or a date, completed to an instant in UTC; empty if it is neither."""
+    for ending in ("Z", "T00:00:00Z"):
+        try:
+            parse_instant(text + ending)
+        except ValueError:
+            continue
+        return text + ending
+    return ""
+
+
 def now() -> EpochNanos:
     """The wall clock; only entry points call it, everything below takes `now` as an argument."""
     return EpochNanos(Instant.now().timestamp(unit="nanosecond"))

@@ -64,6 +64,12 @@ PUBLICATION = {
         "Drop it (`ALTER TABLE ... DROP TAG`, `DROP BRANCH`); the next run removes their files.",
         see="how-to/tables.md",
     ),
+    "ArgumentInvalid": Remedy(
+        "`snaploom.read`, `snaploom.schema` or `snaploom.absences` was given something else than a "
+        "time, a time without a zone, a range that ends before it begins, or two choices at once.",
+        "Give `at` or `between` as text of ISO 8601 with `Z` or an offset, a datetime with a time "
+        "zone, or a date; `snaploom snapshots` lists the times of snapshots.",
+    ),
     "NothingPublished": Remedy(
         "The output has no snapshot, or none so old.",
         "Run the output first; `snaploom status` shows what it waits for.",

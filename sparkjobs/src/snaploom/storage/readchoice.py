@@ -1,0 +1,154 @@
+"""What `at`, `between` and `manifest` of `snaploom.read` mean, or what would be right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from snaploom.errors import ArgumentInvalid
+from snaploom.models.times import EpochNanos, format_instant, parse_instant, with_zone
+from snaploom.storage.entries import SnapshotRecord
+from snaploom.storage.history import snapshot_at, snapshots_between
+from snaploom.storage.state import FolderState
+
+Time = str | datetime | date
+"""ISO 8601 text with `Z` or an offset, an aware datetime, or a date or its text (midnight, UTC)."""
+
+EXPECTED = (
+    "ISO 8601 with Z or an offset, such as 2020-01-31T12:00:00Z, a datetime with a time zone, "
+    "or a date, such as 2020-01-31, which is midnight in UTC"
+)
+_PAIR = "two times, the first and the last, such as ('2020-01-01', '2020-01-31')"
+_LISTED = "'snaploom snapshots' lists the times of snapshots"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChoice:
+    """Which snapshots a read is about; all of them by default."""
+
+    at: EpochNanos | None = None
+    """Only the newest until then."""
+    between: tuple[EpochNanos, EpochNanos] | None = None
+    """Only those from one time to another, both inclusive."""
+
+    @classmethod
+    def parse(cls, at: object, between: object) -> ReadChoice:
+        """What the arguments mean.
+
+        Raises:
+            ArgumentInvalid: both are given, or one of them cannot be read.
+        """
+        if at is not None and between is not None:
+            raise ArgumentInvalid(
+                "one time and a range of times are asked for at once",
+                path="at",
+                found=f"at={_shown(at)} and between={_shown(between)}",
+                expected="either `at` or `between`, not both",
+                hint="leave out `between` for one snapshot, or `at` for all snapshots of a range",
+            )
+        return cls(
+            None if at is None else instant_of(at, "at"),
+            None if between is None else range_of(between),
+        )
+
+    def of(self, state: FolderState) -> tuple[SnapshotRecord, ...]:
+        """The snapshots chosen; none where the range has none.
+
+        Raises:
+            NothingPublished: the first snapshot is later than `at`.
+        """
+        if self.at is not None:
+            return (snapshot_at(state, self.at),)
+        if self.between is not None:
+            return snapshots_between(state, *self.between)
+        return tuple(state.snapshots)
+
+
+def refuse_number(manifest: object) -> None:
+    """Refuse what is no number of a manifest.
+
+    Raises:
+        ArgumentInvalid: it is neither None nor a whole number from 0.
+    """
+    if manifest is None or (type(manifest) is int and manifest >= 0):
+        return
+    raise ArgumentInvalid(
+        "this is not the number of a manifest",
+        path="manifest",
+        found=_shown(manifest),
+        expected="a whole number, or None for the newest",
+        hint="'snaploom snapshots' shows the number of the newest",
+    )
+
+
+def range_of(between: object) -> tuple[EpochNanos, EpochNanos]:
+    """The first and the last instant of a range.
+
+    Raises:
+        ArgumentInvalid: it is not a pair of times, or the first one is later.
+    """
+    if not isinstance(between, tuple | list) or len(between) != 2:
+        raise ArgumentInvalid(
+            "this is not a range of times",
+            path="between",
+            found=_shown(between),
+            expected=_PAIR,
+            hint="give both ends, or `at` for the newest snapshot until a time",
+        )
+    first, last = (instant_of(time, f"between[{n}]") for n, time in enumerate(between))
+    if last < first:
+        raise ArgumentInvalid(
+            "this range ends before it begins",
+            path="between",
+            found=f"from {format_instant(first)} to {format_instant(last)}",
+            expected="the earlier time first; both ends are inclusive",
+            hint="exchange the two",
+        )
+    return first, last
+
+
+def instant_of(time: object, argument: str) -> EpochNanos:
+    """The instant that a time means.
+
+    Args:
+        time: as it was given.
+        argument: which one, for messages.
+
+    Raises:
+        ArgumentInvalid: it is not a `Time`, has no time zone, or cannot be read.
+    """
+    match time:
+        case str():
+            return _of_text(time, argument)
+        case datetime() if time.tzinfo is None:
+            whole = with_zone(time.isoformat())
+            hint = f"for UTC, write '{whole}'" if whole else _LISTED
+            raise _not_a_time("this time has no time zone", time, argument, hint)
+        case datetime():
+            return _of_text(time.isoformat(), argument)
+        case date():
+            return _of_text(f"{time.isoformat()}T00:00:00Z", argument)
+    raise _not_a_time("this is not a time", time, argument, _LISTED)
+
+
+def _of_text(text: str, argument: str) -> EpochNanos:
+    """The instant of a text, or the first one in UTC of a date."""
+    for form in (text, f"{text}T00:00:00Z"):
+        try:
+            return parse_instant(form)
+        except ValueError:
+            continue
+    whole = with_zone(text)
+    hint = f"write {whole} if UTC is meant" if whole else _LISTED
+    raise _not_a_time("this is not a time", text, argument, hint)
+
+
+def _not_a_time(message: str, time: object, argument: str, hint: str) -> ArgumentInvalid:
+    return ArgumentInvalid(message, path=argument, found=_shown(time), expected=EXPECTED, hint=hint)
+
+
+def _shown(value: object) -> str:
+    """A value with its type, as Python writes it, cut where it is long."""
+    text = repr(value)
+    short = text if len(text) <= 100 else f"{text[:100]} ..."
+    return f"{short} ({type(value).__name__})"
