@@ -28,8 +28,8 @@ _FIXTURES = ("clusterfixtures", "databasefixtures", "sparkfixtures", "storefixtu
 # Only the first compiler of the JVM, here and in processes that tests start: most plans of tests
 # run once, and are over before the second compiler pays (a third of the processor time, measured
 # over the proofs). Options of the user's go before.
-# With only this one Java reserves 48 MB for compiled code, which the plans of one file of proofs fill:
-# without room the JVM compiles no more, or throws away what it has compiled.
+# With only this one Java reserves 48 MB for compiled code, which the plans of one file of proofs
+# fill: without room the JVM compiles no more, or throws away what it has compiled.
 # Classes come from the archive of `.ci/classes.py`; a JVM that it does not fit logs nothing.
 os.environ.setdefault(
     "SPARK_SUBMIT_OPTS",
