@@ -16,7 +16,6 @@ from support.cluster import Cluster
 from support.clusterkubectl import Kubectl
 from support.helmrelease import Release, Right, allowed
 
-from snaploom.models.crds import crd_name
 from snaploom.models.kinds import KINDS
 from snaploom_operator.operatorsettings import OperatorSettings
 
@@ -95,7 +94,7 @@ def release(bare_cluster: Cluster) -> Iterator[Release]:
     yield found
     found.uninstall()
     bare_cluster.kubectl("delete", "namespace", "jobs", "--wait=false")
-    bare_cluster.kubectl("delete", "crd", *(crd_name(kind) for kind in KINDS))
+    bare_cluster.delete_crds()
 
 
 @pytest.fixture(scope="module")

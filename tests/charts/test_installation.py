@@ -35,8 +35,7 @@ def release(bare_cluster: Cluster) -> Iterator[Release]:
     yield found
     if RELEASE in bare_cluster.kubectl("get", "secrets", "--namespace", NAMESPACE, "-o", "name"):
         found.uninstall()
-    if "snaploom.io" in bare_cluster.kubectl("get", "crd", "-o", "name"):
-        bare_cluster.kubectl("delete", "crd", "--ignore-not-found", *CRDS)
+    bare_cluster.delete_crds()
 
 
 def uids(cluster: Cluster, *kinds: str) -> dict[str, str]:
@@ -173,8 +172,8 @@ def test_resources_outlive_the_chart_and_are_found_again(release: Release) -> No
 
 def test_without_keep_the_kinds_go_with_the_chart(release: Release) -> None:
     release.upgrade({"crds": {"keep": False}})
-    release.uninstall()
-    assert not set(CRDS) & {name.partition("/")[2] for name in uids(release.cluster, "crd")}
+    release.uninstall(wait=False)
+    release.cluster.await_deletion_of_crds()
 
 
 def test_a_cluster_may_have_the_kinds_already(release: Release) -> None:

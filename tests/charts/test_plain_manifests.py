@@ -11,9 +11,6 @@ from support.chart import CHART, Raw, Rendered, helm, identity
 from support.cluster import Cluster
 from support.pages import DOCS, blocks_of
 
-from snaploom.models.crds import crd_name
-from snaploom.models.kinds import KINDS
-
 INSTALL = DOCS / "how-to/install.md"
 OPERATOR_NAMESPACE = "snaploom-system"
 OBJECTS = [
@@ -34,7 +31,7 @@ def plain(bare_cluster: Cluster) -> Iterator[Cluster]:
     for kind in ("clusterrole", "clusterrolebinding", "validatingwebhookconfiguration"):
         ours = f"app.kubernetes.io/instance={OPERATOR_NAMESPACE.partition('-')[0]}"
         bare_cluster.kubectl("delete", kind, "--selector", ours, "--ignore-not-found")
-    bare_cluster.kubectl("delete", "crd", "--ignore-not-found", *(crd_name(k) for k in KINDS))
+    bare_cluster.delete_crds()
     bare_cluster.kubectl("delete", "namespace", OPERATOR_NAMESPACE)
 
 

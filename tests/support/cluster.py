@@ -16,7 +16,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from support.certificates import Authority, issue_key_pair
@@ -79,6 +79,27 @@ class Cluster:
                 # For a moment the list of conditions is null, at which kubectl gives up.
                 if "accessor error" not in failure.stderr or time.monotonic() > deadline:
                     raise
+
+    def delete_crds(self) -> None:
+        """Delete our CRDs, with all that is of their kinds, and wait until they are gone."""
+        names = (crd_name(kind) for kind in KINDS)
+        self.kubectl("delete", "crd", "--ignore-not-found", "--wait=false", *names)
+        self.await_deletion_of_crds()
+
+    def await_deletion_of_crds(self) -> None:
+        """Wait until our CRDs, which somebody deletes, are gone.
+
+        The API server looks for what is of a kind while it opens its storage anew, fails, and
+        tries again minutes later; a CRD that changes meanwhile is looked at right away.
+        """
+        ours = {f"customresourcedefinition.apiextensions.k8s.io/{crd_name(kind)}" for kind in KINDS}
+        deadline = time.monotonic() + READY_SECONDS
+        while left := sorted(ours.intersection(self.kubectl("get", "crd", "-o", "name").split())):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"not deleted: {left}")
+            with suppress(KubectlFailed):  # gone meanwhile
+                changed = f"asked-again={time.monotonic_ns()}"
+                self.kubectl("annotate", "--overwrite", *left, changed)
 
     def create_namespace(self, prefix: str = "test") -> str:
         """Create a namespace; returns its name."""

@@ -26,9 +26,9 @@ class Release:
         self._helm("upgrade", "--install", "--create-namespace", "--reset-values", *options,
                    self.name, chart, values=values)  # fmt: skip
 
-    def uninstall(self) -> None:
-        """Uninstall it, and wait until its objects are deleted."""
-        self._helm("uninstall", self.name, "--wait")
+    def uninstall(self, *, wait: bool = True) -> None:
+        """Uninstall it; wait until its objects are deleted, unless the caller does."""
+        self._helm("uninstall", self.name, *(["--wait"] if wait else []))
 
     def manifest(self) -> Rendered:
         """What Helm reports as installed, tests included."""
