@@ -8,9 +8,11 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from snaploom.engine.settings import SESSION_SETTINGS
+from snaploom.jobs.session.spark import WITHOUT_CALL_SITES
 
 SETTINGS: Mapping[str, str] = {
     **{setting.name: setting.value for setting in SESSION_SETTINGS},
+    **WITHOUT_CALL_SITES,
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "1g",

@@ -55,6 +55,11 @@ SCHEDULING: Mapping[str, str] = {"spark.scheduler.mode": "FAIR"}
 """Outputs that are woven at a time have a pool each, of which Spark serves all alike; jobs of one
 pool take turns as they would otherwise."""
 
+WITHOUT_CALL_SITES: Mapping[str, str] = {"spark.python.sql.dataFrameDebugging.enabled": "false"}
+"""PySpark would note for each column that an expression has which line of ours made it, in some
+eight more calls to the JVM: a tenth of what planning many small queries takes (measured over the
+tests of sources and builds), for paths in messages that say nothing to who reads them."""
+
 _LOGS_PASSWORDS = "org.apache.spark.sql.execution.datasources.jdbc.connection"
 """Logger that prints the properties of each connection to a database, its password among them."""
 
@@ -106,7 +111,8 @@ def build_session(
     """
     silence_py4j()
     _refuse_unlisted(run, allow)
-    settings = {**RESULT_SETTINGS, **SCHEDULING, **s3a_settings(os.environ)}
+    settings = {**RESULT_SETTINGS, **SCHEDULING, **WITHOUT_CALL_SITES}
+    settings.update(s3a_settings(os.environ))
     if not _is_submitted():
         settings.update(LAPTOP_SETTINGS)
     settings.update(configured(run))
