@@ -75,6 +75,24 @@ def test_options_that_make_no_sense_are_errors(
     assert_refused(snaploom("run", "wide", "-f", Shop(tmp_path).write(), *arguments), 2, text)
 
 
+@pytest.mark.parametrize(
+    ("command", "instead"),
+    [
+        (("plan", "wide", "--offline"), "plan without --offline"),
+        (
+            ("backfill", "wide", "--from", "2024-01-01T00:00:00Z", "--to", "2024-02-01T00:00:00Z",
+             "--estimate"),
+            "snaploom plan --strict",
+        ),
+    ],
+)  # fmt: skip
+def test_strict_is_refused_where_the_root_is_not_listed(
+    tmp_path: Path, command: tuple[str, ...], instead: str
+) -> None:
+    result = snaploom(*command, "--strict", "-f", Shop(tmp_path).write())
+    assert_refused(result, 2, "--strict has no effect", "expected: one of the two", instead)
+
+
 def test_run_wants_to_know_which_outputs(tmp_path: Path) -> None:
     result = snaploom("run", "-f", Shop(tmp_path).write())
     assert_refused(result, 2, "name the outputs to run, or give --all", "outputs: wide")

@@ -52,6 +52,43 @@ def test_a_faulty_query_or_value_is_named_in_one_line(spark, sql, condition, exp
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
+    ("expression", "helps"),
+    [
+        ("9223372036854775807 * (id + 2)", "compute in a wider type"),
+        ("cast(100 as tinyint) * cast(id + 100 as tinyint)", "compute in a wider type"),
+        ("-cast(id - 2147483648 as int)", "compute in a wider type"),
+        ("interval '1' day * (id + 106751991168)", "compute in a wider type"),
+        ("sum(9223372036854775807 + 0 * id)", "widen what goes in"),
+        ("cast(id + 300 as tinyint)", "cast to a wider type"),
+        ("cast(id + 12345.5BD as decimal(4, 2))", "cast to a wider type"),
+        ("to_date('2024-13-' || id)", "try_to_date"),
+        ("to_number('x' || id, '999')", "try_to_number"),
+        ("id % id", "try_mod"),
+        ("interval '1' day / id", "nullif(b, 0)"),
+        ("element_at(array(1), cast(id + 5 as int))", "try_element_at"),
+        ("make_date(2024, 13, cast(id + 1 as int))", "CASE WHEN"),
+    ],
+)
+def test_a_value_that_does_not_fit_names_the_form_of_the_expression_that_helps(
+    spark, expression, helps
+):
+    error = translate(failure(spark.sql(f"select {expression} from range(2)").collect))
+
+    assert type(error) is SourceError
+    assert helps in str(error.hint)
+    assert error.expected
+    assert "spark.sql.ansi.enabled" not in str(error)
+
+
+@pytest.mark.spark
+def test_an_overflow_names_the_expression_that_overflows(spark):
+    sql = "select id, 9223372036854775807 * (id + 2) as k from range(2)"
+    error = translate(failure(spark.sql(sql).collect))
+    assert str(error.found).endswith("in 9223372036854775807 * (id + 2)")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
     ("form", "declared", "found"),
     [
         ("parquet", "name date", ""),

@@ -101,6 +101,22 @@ def test_what_is_not_published_cannot_be_restated(spark, shop) -> None:
     assert (result.code, "DataSource/customers has no snapshot" in result.out) == (1, True)
 
 
+def test_restatement_that_retention_would_delete_at_once_is_refused_before_weaving(shop) -> None:
+    shop.day("orders", ORDERS, SECOND_DAY)
+    shop.day("customers", ORDERS[:1], SECOND_DAY)
+    shop.run()
+    before = snaploom("files", shop.published).out
+    shop.set("wide", "outputFolder.snapshotAutoDelete", {"maxOldSnapshots": 0})
+    result = restated(shop, "--acknowledge-readers")
+    assert (result.code, "snapshotAutoDelete.maxOldSnapshots would delete" in result.out) == (
+        1,
+        True,
+    )
+    assert "published 2024-05-01" not in result.err
+    assert snaploom("files", shop.published).out == before
+    assert restated(shop, "--acknowledge-readers", day=SECOND_DAY).code == 0
+
+
 def test_backfill_publishes_its_span_a_few_at_a_time(spark, shop) -> None:
     for day in (SECOND_DAY, THIRD_DAY):
         shop.day("orders", ORDERS, day)

@@ -100,6 +100,16 @@ def test_null_and_unreadable_values_are_quoted_and_counted(spark, tmp_path):
     assert "2020-01-31" in str(caught.value.expected)
 
 
+@pytest.mark.parametrize(("value", "is_month"), [("2026-02", True), ("202602", True), ("1", False)])
+def test_a_month_in_a_column_is_refused_with_what_to_do(spark, tmp_path, value, is_month):
+    write(tmp_path, [value])
+
+    with pytest.raises(SnapshotValueInvalid) as caught:
+        reader(spark, by_column(tmp_path, "at", "ISO8601_DATE")).listing()
+
+    assert ("write its first day, as in 2020-01-01" in str(caught.value.hint)) is is_month
+
+
 def test_a_number_beyond_the_calendar_is_refused(spark, tmp_path):
     write(tmp_path, [2**63 - 1])
 

@@ -227,3 +227,18 @@ def test_views_of_streams_of_files_and_of_rows_are_refused(
         with pytest.raises(TargetNotIndexable):
             open_table(spark, "passing")
     spark.catalog.dropTempView("passing")
+
+
+def test_a_column_of_newer_snapshots_only_names_the_merged_schema(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    spark.sql("SELECT 1 AS id").write.parquet(str(tmp_path / "data" / "t=1"))
+    spark.sql("SELECT 1 AS id, 2 AS vip").write.parquet(str(tmp_path / "data" / "t=2"))
+    (tmp_path / MARKER).write_text("{}")
+    target = open_path(spark, str(tmp_path / "data"), "parquet")
+    with pytest.raises(IndexNotPossible) as raised:
+        target.column("vop")
+    assert f"{tmp_path}/metadata/schema/merged.json" in str(raised.value.hint)
+    assert "mergeSchema=true" in str(raised.value.hint)
+    merged = open_path(spark, str(tmp_path / "data"), "parquet", {"mergeSchema": "true"})
+    assert merged.column("vip") == column_term(("vip",), "int")

@@ -17,6 +17,7 @@ from snaploom.planning.explain import plan_json, plan_text, tree_text
 from snaploom.planning.intervals import READ_TIME, SourceSnapshots
 from snaploom.planning.plan import PublishedState, RunPlan, plan_offline, plan_run
 from snaploom.planning.retention import HeldSnapshot
+from snaploom.planning.selection import Selection
 from snaploom.planning.steps import (
     CollectEnded,
     FailSnapshot,
@@ -345,3 +346,26 @@ def test_a_thousand_sources_are_planned_whole() -> None:
 def test_actions_and_reasons_are_the_documented_ones() -> None:
     assert {action.value for action in Action} == {"PUBLISH", "SKIP", "FAIL"}
     assert all(reason.value == reason.value.upper() for reason in SnapshotReason)
+
+
+@pytest.mark.parametrize(
+    ("rules", "restated", "outcome"),
+    [
+        ({"maxOldSnapshots": 1}, 1, ("FAIL", "RETENTION")),
+        ({"maxOldSnapshots": 1}, 2, ("PUBLISH", "NEW_SNAPSHOT")),
+        ({"maxSnapshotAge": {"day": 5}}, 1, ("FAIL", "RETENTION")),
+        ({"maxSnapshotAge": {"day": 5}}, 3, ("PUBLISH", "NEW_SNAPSHOT")),
+        ({"maxSnapshotCreationAge": {"day": 1}}, 1, ("PUBLISH", "NEW_SNAPSHOT")),
+        ({}, 1, ("PUBLISH", "NEW_SNAPSHOT")),
+    ],
+)
+def test_restated_snapshot_that_the_run_would_delete_fails_before_it_is_woven(
+    rules: dict[str, object], restated: float, outcome: tuple[str, str]
+) -> None:
+    held = PublishedState(tuple(HeldSnapshot(day(d), day(d)) for d in (1, 2, 3)))
+    offered = {name: SourceSnapshots.of(map(day, (1, 2, 3))) for name in NAMES}
+    given = bundle(snapshotAutoDelete=rules)
+    plan = plan_run(given, offered, held, day(100), None, Selection(restated=day(restated)), day(8))
+    ((_, *found),) = outcomes(plan)
+    assert tuple(found) == outcome
+    assert day(restated) not in [removal.time for removal in plan.removing]

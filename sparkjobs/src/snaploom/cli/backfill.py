@@ -18,6 +18,7 @@ from snaploom.cli.options import (
     Strict,
     allowed_by,
     instant_of,
+    refuse_unlisted_strict,
     time_of,
 )
 from snaploom.cli.outputruns import weave_and_show
@@ -73,6 +74,8 @@ def backfill(
     Prints an estimate first, from what is published. What is published stays so whenever it
     is stopped; the same command goes on where it ended.
     """
+    if estimate and strict:
+        refuse_unlisted_strict("--estimate", "run 'snaploom plan --strict', which lists the root")
     moment = instant_of(now)
     selection = _span(from_, to)
     if estimate:

@@ -99,6 +99,27 @@ def instant_of(text: str | None) -> EpochNanos:
     return now() if text is None else time_of(text, "--now", "leave it out to plan for the present")
 
 
+def refuse_unlisted_strict(option: str, instead: str) -> None:
+    """Refuse `--strict` where no snapshot of the root is looked for.
+
+    Args:
+        option: with which it is given.
+        instead: what to do for the same purpose.
+
+    Raises:
+        InvalidDeclarations: always.
+    """
+    finding = make_finding(
+        "SL191",
+        f"--strict has no effect with {option}, which looks for no snapshot of the root",
+        path="--strict",
+        found=f"--strict and {option}",
+        expected="one of the two",
+        hint=f"leave out --strict, or {instead}",
+    )
+    raise InvalidDeclarations([finding])
+
+
 def time_of(text: str, option: str, hint: str) -> EpochNanos:
     """The instant that an option names.
 

@@ -7,7 +7,16 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from snaploom.cli.console import OutputForm
-from snaploom.cli.options import Allow, Files, Form, Now, Strict, allowed_by, instant_of
+from snaploom.cli.options import (
+    Allow,
+    Files,
+    Form,
+    Now,
+    Strict,
+    allowed_by,
+    instant_of,
+    refuse_unlisted_strict,
+)
 from snaploom.cli.planview import plan_output, show_plans
 from snaploom.jobs.declarations.declarationfiles import read_declarations
 
@@ -26,6 +35,8 @@ def plan(
     output: Form = OutputForm.TEXT,
 ) -> int:
     """Show how an output is joined together, and what a run would publish now."""
+    if offline and strict:
+        refuse_unlisted_strict("--offline", "plan without --offline, which lists the root")
     moment = instant_of(now)
     declarations = read_declarations(file, allowed_by(allow))
     planned = plan_output(declarations, name, moment, offline=offline, strict=strict)

@@ -44,6 +44,14 @@ _FILE = re.compile(
 _AFTER_MESSAGE = re.compile(r"(?:^|(?<=\S))\s*+SQLSTATE:.*|\n.*", re.DOTALL)
 _ABOUT_FILE = re.compile(r"^Encountered error while reading file .+?\. (?=[A-Z])")
 """The file stands under `found` as well, where it is easier to see."""
+_ANSI_ADVICE = re.compile(
+    r"\. If necessary set \S* to \S* to bypass this error(?:, and return NULL instead)?"
+)
+"""A setting that a run fixes: without ANSI, rows would change in silence."""
+_EXPRESSION = re.compile(
+    r"^== SQL \(.{1,80}\) ==\n(?P<line>.{1,2000})\n(?P<blank> *)(?P<mark>\^+)$", re.M
+)
+"""The part of a query at which Spark failed, which it underlines."""
 _EXCEPTION_NAME = re.compile(r"^(?:(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): )+")
 
 
@@ -209,11 +217,47 @@ _RULES = (
         "names that mean one column",
     ),
     _rule(
-        r"\[(?:CAST_|ARITHMETIC_OVERFLOW|DIVIDE_BY_ZERO|NUMERIC_|INVALID_ARRAY_INDEX|"
-        r"CANNOT_PARSE_|INVALID_FRACTION|DATETIME_)",
+        r"\[(?:BINARY_|INTERVAL_)?ARITHMETIC_OVERFLOW|ArithmeticException: \w+ overflow",
         SourceError,
-        "a value does not fit an expression of a query; use its try_ form (try_cast, try_divide)",
-        "values that the query can work with",
+        "compute in a wider type, such as CAST(a AS DECIMAL(38, 0)) * b, or use try_add, "
+        "try_subtract, try_multiply, which give NULL where the result does not fit; of sum() and "
+        "conv(), widen what goes in; a key needs a castDataType that holds the result, too",
+        "results that fit; whole numbers are computed in the wider type of the two sides",
+        "a result is too large for the type in which an expression of a query is computed",
+    ),
+    _rule(
+        r"\[(?:CAST_OVERFLOW|NUMERIC_)",
+        SourceError,
+        "cast to a wider type, such as BIGINT, DOUBLE or DECIMAL(38, 6), or use try_cast, which "
+        "gives NULL where a value does not fit",
+        "values that the type of the cast holds",
+    ),
+    _rule(
+        r"\[(?:CAST_|CANNOT_PARSE_|INVALID_FORMAT\.MISMATCH_INPUT)",
+        SourceError,
+        "correct the values or the type, or use try_cast, try_to_timestamp, try_to_date or "
+        "try_to_number, which give NULL for what cannot be read",
+        "values that are written as the type or the format wants them",
+    ),
+    _rule(
+        r"\[(?:INTERVAL_DIVIDED|DIVIDE|REMAINDER)_BY_ZERO",
+        SourceError,
+        "divide by nullif(b, 0), or use try_divide, of remainders try_mod: both give NULL for zero",
+        "a divisor other than zero",
+    ),
+    _rule(
+        r"\[INVALID_ARRAY_INDEX|\[INVALID_INDEX_OF_ZERO",
+        SourceError,
+        "ask size() first, or use get(a, i), which counts from 0, or try_element_at(a, i), which "
+        "counts from 1: both give NULL where there is no element",
+        "an index within the array",
+    ),
+    _rule(
+        r"\[(?:INVALID_FRACTION|DATETIME_)",
+        SourceError,
+        "correct the values, or leave out by CASE WHEN those that are no part of a date; "
+        "try_make_timestamp gives NULL for them",
+        "parts of a date and time of the years 1 to 9999",
     ),
     _rule(
         r"\[(?:UNRESOLVED_|TABLE_OR_VIEW_NOT_FOUND|PARSE_|DATATYPE_MISMATCH|MISSING_AGGREGATION|"
@@ -261,7 +305,7 @@ def translate(
             if "found" in groups:
                 found = condense(groups["found"]) + (f" in {file[1]}" if file else "")
             elif rule.message:
-                found = sentence
+                found = sentence + _expression(text)
             return rule.error(
                 rule.message or sentence,
                 resource=resource,
@@ -278,12 +322,22 @@ def translate(
     )
 
 
+def _expression(text: str) -> str:
+    """Which part of a query failed, where Spark underlines it."""
+    match = _EXPRESSION.search(text)
+    if match is None:
+        return ""
+    begin = len(match["blank"])
+    return f", in {match['line'][begin : begin + len(match['mark'])]}"
+
+
 def condense(message: str) -> str:
     """The first sentence of a message of Spark, without condition, plan and SQL state."""
     line = _AFTER_MESSAGE.sub("", message.strip())
     line = _EXCEPTION_NAME.sub("", line)
     condition = _CONDITION.match(line)
     line = line[condition.end() if condition else 0 :].strip().rstrip(".")
+    line = _ANSI_ADVICE.sub("", line)
     line = _ABOUT_FILE.sub("a file cannot be read: ", line)
     if len(line) > LONGEST_MESSAGE:
         return line[: LONGEST_MESSAGE - 1] + "…"

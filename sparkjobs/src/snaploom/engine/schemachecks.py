@@ -10,7 +10,7 @@ breadth-first order, and the first one that fails or skips the snapshot decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import types as spark
@@ -113,6 +113,7 @@ def check_schemas(
     schemas: Mapping[str, spark.StructType],
     others: Mapping[str, OtherDataSource],
     relationships: Mapping[str, DataRelationship],
+    inferred: Container[str] = frozenset(),
 ) -> SchemaOutcome:
     """Compare the schemas of one snapshot with what joins and groupings need; pure.
 
@@ -122,6 +123,7 @@ def check_schemas(
             together with what hangs on it. What hangs on a node that is left out is not looked at.
         others: settings of the joined sources, by field name.
         relationships: by name.
+        inferred: names of sources whose files have no types but those that values show.
     """
     excluded: list[Exclusion] = []
     warnings: list[str] = []
@@ -142,7 +144,10 @@ def check_schemas(
             )
             continue
         missing = next(
-            _missing_fields(child, tree, schemas, others[child.field_name], relationships), None
+            _missing_fields(
+                child, tree, schemas, others[child.field_name], relationships, inferred
+            ),
+            None,
         )
         if missing is None:
             continue
@@ -171,6 +176,7 @@ def _missing_fields(
     schemas: Mapping[str, spark.StructType],
     settings: OtherDataSource,
     relationships: Mapping[str, DataRelationship],
+    inferred: Container[str],
 ) -> Iterator[MissingField]:
     relationship = relationships[child.relationship]
     own = schemas[child.field_name]
@@ -199,13 +205,28 @@ def _missing_fields(
                         field.field_name,
                         _names(schema) if found is None else found.data_type.simpleString(),
                         to_spark(field.data_type).simpleString(),
-                        "" if found is None else _helps(side.source, field, found, component),
+                        ""
+                        if found is None
+                        else _helps(side.source, field, found, component, inferred),
                     )
 
 
-def _helps(source: str, field: KeyField, found: Found, component: KeyComponent) -> str:
+def _helps(
+    source: str,
+    field: KeyField,
+    found: Found,
+    component: KeyComponent,
+    inferred: Container[str],
+) -> str:
     actual, in_query = from_spark(found.data_type), component.query is not None
-    return what_helps(source, field.field_name, field.data_type, actual, in_query)
+    cast = what_helps(source, field.field_name, field.data_type, actual, in_query)
+    if source not in inferred:
+        return cast
+    declared = to_spark(field.data_type).simpleString()
+    return (
+        f"the type is inferred: declare schemaFields of {source} with {field.field_name} as "
+        f"{declared}, where its values are; or {cast}"
+    )
 
 
 NAMES_SHOWN = 12

@@ -44,6 +44,7 @@ from snaploom.planning.planhash import plan_hash
 from snaploom.planning.retention import (
     HeldSnapshot,
     Removal,
+    RetentionRule,
     catchup_order,
     not_worth_weaving,
     removals_of_run,
@@ -172,7 +173,7 @@ def plan_run(
         return plan
     planner = _SnapshotPlanner(plan.output, plan.tree, offered, published, now)
     if selection.restated is not None:
-        return followed(plan, (planner.restated(selection.restated),), published, present)
+        return followed(plan, (planner.restated(selection.restated, present),), published, present)
     candidates = (planned for planned in planner.plan() if selection.holds(planned.time))
     snapshots = _limited(tuple(candidates), limit)
     findings = (
@@ -249,8 +250,13 @@ class _SnapshotPlanner:
         decided = self._decide(candidates)
         return tuple(self._planned(time, decided[time]) for time in catchup_order(decided, mode))
 
-    def restated(self, time: EpochNanos) -> PlannedSnapshot:
-        """A published snapshot, to be woven again from what the sources offer now."""
+    def restated(self, time: EpochNanos, present: EpochNanos) -> PlannedSnapshot:
+        """A published snapshot, to be woven again from what the sources offer now.
+
+        Args:
+            time: of the snapshot.
+            present: the instant to which the run measures ages.
+        """
         zone = self.settings.intervals.zone
         if all(snapshot.time != time for snapshot in self.published.held):
             return self._planned(time, _not_restated(f"no snapshot {format_instant(time)} is live"))
@@ -258,11 +264,21 @@ class _SnapshotPlanner:
             source = f"DataSource/{self.tree.root.source}"
             reason = f"{source}, the root, has no snapshot at {format_instant(time)} any more"
             return self._planned(time, _not_restated(reason))
+        rule = self._rule_against(time, present)
+        if rule is not None:
+            return self._planned(time, _deleted_at_once(time, rule))
         found = availability(self.tree, self.rules, self.offered, time, self.now, zone)
         # What was asked for by name is not skipped in silence.
         return self._planned(
             time, _not_restated(found.message) if found.action is Action.SKIP else found
         )
+
+    def _rule_against(self, time: EpochNanos, present: EpochNanos) -> RetentionRule | None:
+        """The rule by which the run would remove a snapshot behind its restatement."""
+        rules = self.output.spec.output_folder.snapshot_auto_delete
+        periods = self.settings.intervals
+        gone = removals_of_run((time,), (time,), rules, self.published.held, present, periods)
+        return next((removal.rule for removal in gone if removal.time == time), None)
 
     def findings(self, snapshots: Iterable[PlannedSnapshot]) -> tuple[Finding, ...]:
         """What is doubtful or wrong about the candidates to publish."""
@@ -359,6 +375,15 @@ def _end_of(interval: Interval) -> str:
 
 def _not_restated(message: str) -> Availability:
     return Availability(Action.FAIL, SnapshotReason.SNAPSHOT_MISSING, (), message=message)
+
+
+def _deleted_at_once(time: EpochNanos, rule: RetentionRule) -> Availability:
+    message = (
+        f"outputFolder.snapshotAutoDelete.{rule} would delete snapshot {format_instant(time)} as "
+        "soon as it is restated: change the rule so that it keeps the snapshot, or leave it; the "
+        "next run that publishes deletes it"
+    )
+    return Availability(Action.FAIL, SnapshotReason.RETENTION, (), message=message)
 
 
 def _skipped(reason: SnapshotReason, message: str) -> Availability:

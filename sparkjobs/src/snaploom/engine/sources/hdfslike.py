@@ -157,7 +157,7 @@ class PathReader:
                 path="spec.hdfsLike.snapshot.fromFieldValue.timeFormat",
                 found=shown(invalid),
                 expected=f"{EXPECTED[self.settings.time_format]} ({self.settings.time_format})",
-                hint=month_hint(map(str, wrong))
+                hint=month_hint(wrong, in_paths=True)
                 or "correct timeFormat or the names, or make sourceUriGlobs leave them out",
             )
         return {instant: tuple(files) for instant, files in by_instant.items()}

@@ -37,17 +37,24 @@ _UNITS = {
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 
 
-_MONTH = re.compile(r"[0-9]{4}[-_/.]?(0[1-9]|1[0-2])")
+_MONTH = re.compile(r"[0-9]{4}[-_/.]?(0?[1-9]|1[0-2])")
+_MONTH_HINT = "a month is not a date: {}, as in 2020-01-01, or name {} as fieldName"
 
 
-def month_hint(values: Iterable[str]) -> str:
-    """What to do where values that are no dates are months; empty where they are not."""
-    if not all(map(_MONTH.fullmatch, values)):
+def month_hint(values: Iterable[object], *, in_paths: bool) -> str:
+    """What to do where values that are no dates are months; empty where they are not.
+
+    Args:
+        values: all of them.
+        in_paths: whether they are parts of the paths of files, and not in a column.
+    """
+    texts = {str(value) for value in values}
+    if not texts or not all(map(_MONTH.fullmatch, texts)):
         return ""
-    return (
-        "a month is not a date: name the files by its first day, as in 2020-01-01, or name a "
-        "column of the data that holds a date as fieldName"
-    )
+    if in_paths:
+        column = "a column of the data that holds a date"
+        return _MONTH_HINT.format("name the files by its first day", column)
+    return _MONTH_HINT.format("write its first day", "another column that holds a date")
 
 
 class NotAnInstant(ValueError):

@@ -30,6 +30,7 @@ from snaploom.engine.sources.instants import (
     instant_of,
     instant_of_date,
     instant_of_date_time,
+    month_hint,
 )
 from snaploom.errors import SnapshotValueInvalid, SourceSchemaInvalid
 from snaploom.models.datasource import FromFieldValue, TimeFormat
@@ -279,7 +280,8 @@ class SnapshotColumn:
             path=self._at("fieldName"),
             found=", ".join([*quoted, *more]),
             expected=f"{EXPECTED[self.settings.time_format]} ({self.settings.time_format})",
-            hint="correct the data or timeFormat; rows are never left out silently",
+            hint=month_hint((value for value, _ in invalid), in_paths=False)
+            or "correct the data or timeFormat; rows are never left out silently",
         )
 
 

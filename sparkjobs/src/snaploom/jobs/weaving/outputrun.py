@@ -18,6 +18,7 @@ from snaploom.engine.schemachecks import MissingField
 from snaploom.errors import (
     Interrupted,
     LeaseNotObtained,
+    PublicationError,
     RunRevoked,
     SnaploomError,
     SnapshotMissing,
@@ -94,8 +95,19 @@ def _visit(spark: SparkSession, prepared: Prepared, run: Run, job: Job, record: 
         if planned.action is Action.SKIP:
             record.leave_out(planned, planned.reason, planned.message, warn=planned.warn)
     for planned in failing:
-        # A snapshot of a source that is not there is all that makes a planned one fail.
-        record.fail(planned, planned.reason, planned.message, SnapshotMissing)
+        # Retention would delete what is to be restated, or a source has no snapshot for it.
+        if planned.reason is SnapshotReason.RETENTION:
+            identity, path = prepared.bundle.output.identity, "spec.outputFolder.snapshotAutoDelete"
+            record.fail(
+                planned,
+                planned.reason,
+                planned.message,
+                PublicationError,
+                resource=identity,
+                path=path,
+            )
+        else:
+            record.fail(planned, planned.reason, planned.message, SnapshotMissing)
     if failing and not job.options.keep_going:
         for planned in due:
             message = f"left for the next run: {failing[0].message}"

@@ -113,9 +113,10 @@ def refuse_conflicts(
             found="; ".join(map(str, conflicts)),
             expected="types that are equal or widen (byte, short, integer, long; float, "
             "double; decimals)",
-            hint=f"cast the column in a virtual source, so that snapshot "
-            f"{format_instant(time)} agrees with the others, publish to a new folder, or "
-            "allow the break (outputFolder.incompatibleSchema: WARN)",
+            hint="declare the column in schemaFields where its type is inferred, as of CSV, or "
+            f"cast it in a virtual source, so that snapshot {format_instant(time)} agrees with the "
+            "others, publish to a new folder, or allow the break "
+            "(outputFolder.incompatibleSchema: WARN)",
         )
     return tuple(map(_break_of, conflicts))
 

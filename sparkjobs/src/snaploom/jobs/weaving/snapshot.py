@@ -31,6 +31,7 @@ from snaploom.jobs.weaving.preparation import Prepared
 from snaploom.jobs.weaving.schemahistory import SchemaHistory, compare_structure
 from snaploom.jobs.weaving.sharedsubtrees import Sharing
 from snaploom.jobs.weaving.snapshotsources import Reading
+from snaploom.jobs.weaving.valuelesscolumns import ValuelessColumns
 from snaploom.models.report import CheckResult, Exclusion, SourceSnapshot
 from snaploom.models.times import format_instant
 from snaploom.planning.graph import ROOT_FIELD
@@ -92,6 +93,7 @@ class SnapshotWeaver:
         self._observations = observations
         self._sharing = sharing
         self._history = SchemaHistory(folder.store)
+        self._valueless = ValuelessColumns(prepared.bundle, prepared.plan.tree, self._history)
         self._history_warnings: tuple[str, ...] = ()
         self._remembered: Mapping[str, FoldedSubtree] = {}
         options = job.options
@@ -133,9 +135,19 @@ class SnapshotWeaver:
 
     def _weave(self, planned: PlannedSnapshot) -> Published | AlreadyPublished | MissingField:
         sources = (step for step in planned.steps if isinstance(step, ReadSource))
-        reading = Reading(sources, self._read)
+
+        def read(step: ReadSource) -> SourceFrame:
+            with translated(f"DataSource/{step.source}"):
+                found = self._read(step)
+                return self._valueless.typed(
+                    step.field_name, found, self.folder.log.read, planned.time
+                )
+
+        reading = Reading(sources, read)
         plan = self._prepared.plan
-        outcome = check_schemas(plan.tree, reading, self._others, self._relationships)
+        outcome = check_schemas(
+            plan.tree, reading, self._others, self._relationships, self._valueless.sources
+        )
         if outcome.stop is not None:
             return outcome.stop
         left_out = {exclusion.field_name for exclusion in outcome.excluded}

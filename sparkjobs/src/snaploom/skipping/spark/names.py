@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -14,15 +14,22 @@ from snaploom.hadoop.jvm import jvm_of
 from snaploom.skipping.core.terms import Term, arrow_type
 from snaploom.skipping.indexes.checks import SUPPORTED
 from snaploom.skipping.spark.columns import Columns
+from snaploom.skipping.spark.outputpaths import ANY_COLUMN
 
 
-def column_named(columns: Columns, session: SparkSession, name: str) -> Term:
+def column_named(
+    columns: Columns,
+    session: SparkSession,
+    name: str,
+    advice: Callable[[], str] = lambda: ANY_COLUMN,
+) -> Term:
     """The term of a column or nested field, with names as the schema spells them.
 
     Args:
         columns: those there are.
         session: knows the syntax of names.
         name: `a.b`, with backticks where names need them.
+        advice: what else to do where there is no such column.
 
     Raises:
         IndexNotPossible: there is no such column, or no index can be kept about its type.
@@ -33,9 +40,7 @@ def column_named(columns: Columns, session: SparkSession, name: str) -> Term:
             f"there is no column {name}",
             found=name,
             expected=", ".join(each.label for each in columns.terms[:20]),
-            hint="names with dots need backticks, fields of structs are written a.b; where only "
-            "some files have the column, read the folder with a schema that has it: "
-            "mergeSchema=true for Parquet and ORC",
+            hint=f"names with dots need backticks, fields of structs are written a.b; {advice()}",
         )
     if arrow_type(term.data_type) is None:
         raise IndexNotPossible(

@@ -14,18 +14,16 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from snaploom.errors import SnaploomError, TargetNotIndexable
+from snaploom.errors import TargetNotIndexable
 from snaploom.hadoop.filestatus import readable_uri
-from snaploom.hadoop.store import hadoop_stores
 from snaploom.planning.schemas import parse_schema
 from snaploom.skipping.core.definition import Target
 from snaploom.skipping.spark.causes import cause_of
 from snaploom.skipping.spark.fingerprint import FORMATS, SETTINGS, unusable
 from snaploom.skipping.spark.janino import JavaRule
+from snaploom.skipping.spark.outputpaths import root_hint
 from snaploom.skipping.spark.targets import SparkTarget
 from snaploom.skipping.statements.columns import name_text
-from snaploom.storage import layout
-from snaploom.storage.stores import open_store
 
 _VIEW = "org.apache.spark.sql.catalyst.plans.logical.View"
 _PARTS_OF_A_TABLE = 3
@@ -56,7 +54,7 @@ def open_path(
             f"{path} cannot be read as {file_format}",
             found=cause_of(error),
             expected="a folder of files of that format, or one file",
-            hint=_output_hint(spark, path)
+            hint=root_hint(spark, path)
             or "give the path, format and options with which spark.read reads it",
         ) from error
     _refuse_classes(frame, path)
@@ -75,21 +73,6 @@ def open_path(
         options=tuple(sorted(given.items())),
     )
     return SparkTarget(spark, target, header)
-
-
-def _output_hint(spark: SparkSession, path: str) -> str:
-    """What to do where the path is the folder of an output, whose files are in `data/`."""
-    try:
-        store = open_store(path, create=False, others=hadoop_stores(spark))
-        is_output = store.head(layout.MARKER) is not None
-    except (SnaploomError, ValueError):
-        return ""
-    if not is_output:
-        return ""
-    return (
-        "this is the folder of an output: give its data as the path, "
-        f"{path.rstrip('/')}/{layout.DATA}, or name the output itself (target.outputDataset)"
-    )
 
 
 def _refuse_classes(frame: DataFrame, name: str) -> None:

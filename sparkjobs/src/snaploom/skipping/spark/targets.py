@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import cast
 
 import pyarrow as pa
@@ -36,6 +36,7 @@ from snaploom.skipping.spark.fingerprint import columns, fingerprint, partition_
 from snaploom.skipping.spark.footers import FooterTerm
 from snaploom.skipping.spark.janino import JavaRule
 from snaploom.skipping.spark.names import column_at, column_named
+from snaploom.skipping.spark.outputpaths import column_hint
 from snaploom.skipping.spark.relationfiles import ListedFiles, list_relation
 from snaploom.skipping.spark.scan import Relation
 from snaploom.skipping.spark.subjects import term_of
@@ -107,7 +108,8 @@ class SparkTarget:
         Raises:
             IndexNotPossible: there is no such column, or no index can be kept about its type.
         """
-        return column_named(self._columns, self._session, name)
+        hint = partial(column_hint, self._session, self._target)
+        return column_named(self._columns, self._session, name, hint)
 
     def expression(self, text: str) -> Term:
         """The term of a deterministic expression over the columns.
