@@ -58,7 +58,7 @@ pool take turns as they would otherwise."""
 WITHOUT_CALL_SITES: Mapping[str, str] = {"spark.python.sql.dataFrameDebugging.enabled": "false"}
 """PySpark would note for each column that an expression has which line of ours made it, in some
 eight more calls to the JVM: a tenth of what planning many small queries takes (measured over the
-tests of sources and builds), for paths in messages that say nothing to who reads them."""
+tests of sources and builds), for paths in messages that do not help who reads them."""
 
 _LOGS_PASSWORDS = "org.apache.spark.sql.execution.datasources.jdbc.connection"
 """Logger that prints the properties of each connection to a database, its password among them."""
