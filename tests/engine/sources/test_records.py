@@ -4,8 +4,11 @@ import json
 from decimal import Decimal
 
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from support.sources import NOW, files, reader, rows_at
 
+from snaploom.engine.failures import translate
 from snaploom.errors import SourceNotReadable
 
 pytestmark = pytest.mark.spark
@@ -33,6 +36,50 @@ def test_lines_of_json_of_which_spark_would_drop_a_part_are_refused(
 
     assert "a.json" in str(caught.value.found)
     assert "PERMISSIVE" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("charset", "options"),
+    [
+        ("utf-16-le", {"encoding": "UTF-16LE", "lineSep": "\n"}),
+        ("utf-16-be", {"encoding": "UTF-16BE", "lineSep": "\n"}),
+        ("latin-1", {"encoding": "ISO-8859-1", "lineSep": "\n"}),
+        ("utf-16", {"encoding": "UTF-16", "multiLine": "true"}),
+    ],
+)
+def test_json_of_another_character_set_is_read_whole_or_refused(spark, tmp_path, charset, options):
+    schema = [{"name": "a", "dataType": {"string": {}}}]
+    spec = files("json", tmp_path / "*", formatOptions=options, schemaFields=schema)
+    (tmp_path / "a.json").write_bytes('{"a": "é"}\n'.encode(charset))
+    assert rows_at(reader(spark, spec), NOW) == [("é",)]
+    for text, message in (('{"a": "é"}{"a": "x"}', "more than one"), ('{"a": 1, "a": 2}', "twice")):
+        (tmp_path / "a.json").write_bytes(f"{text}\n".encode(charset))
+        with pytest.raises(SourceNotReadable, match=message):
+            reader(spark, spec).read(NOW)
+
+
+LONG = {"schemaFields": [{"name": "a", "dataType": {"long": {}}}]}
+LITTLE_ENDIAN = {"encoding": "UTF-16LE", "lineSep": "\n"}
+
+
+@pytest.mark.parametrize(
+    ("content", "settings", "helps"),
+    [
+        ('\ufeff{"a": 1}\n'.encode("utf-16-le"), {"formatOptions": LITTLE_ENDIAN}, "iconv"),
+        ('{"a": 1}'.encode("utf-16"), {"formatOptions": {"multiLine": "true"}}, "encoding"),
+        (b'{"a": "7"}\n', LONG, "cast it by a fieldTransformer"),
+    ],
+)
+def test_json_that_cannot_be_read_as_declared_is_refused_with_what_to_do(
+    spark, tmp_path, content, settings, helps
+):
+    (tmp_path / "a.json").write_bytes(content)
+    source = reader(spark, files("json", tmp_path / "*", **settings))
+    with pytest.raises((SourceNotReadable, PySparkException, Py4JJavaError)) as caught:
+        rows_at(source, NOW)
+    error = translate(caught.value)
+    assert type(error) is SourceNotReadable
+    assert helps in str(error.hint)
 
 
 def test_json_that_python_writes_is_read(spark, tmp_path):

@@ -159,6 +159,24 @@ _RULES = (
         message="the header of a CSV file names more or fewer columns than the schema has",
     ),
     _rule(
+        r"(?P<found>Unexpected character \(.{1,10} \(code 65279[^)]{0,20}\)\)|"
+        r"position is negative)",
+        SourceNotReadable,
+        "JSON in UTF-16 or UTF-32 needs formatOptions encoding, and in lines it may not begin with "
+        "a byte order mark: convert the files to UTF-8, such as by `iconv -f UTF-16 -t UTF-8`",
+        "JSON in UTF-8, or in the character set of formatOptions encoding",
+        "the bytes of a file are not of the character set that it is read in",
+    ),
+    _rule(
+        r"(?P<found>Cannot parse the (?:field name '[^']{0,300}' and the )?value .{1,300}? "
+        r"(?:of the JSON token type VALUE_STRING to target|as target) .{1,300})",
+        SourceNotReadable,
+        "declare the column as string in schemaFields, and cast it by a fieldTransformer, which "
+        "gives NULL for what is no number; or write numbers without quotes",
+        "a value of the declared type, numbers without quotes",
+        "a text of JSON is no value of the declared type",
+    ),
+    _rule(
         r"\[MALFORMED_RECORD_IN_PARSING\b(?s:.*)\n(?P<found>.+)",
         SourceNotReadable,
         "correct the file, or format, formatOptions or schemaFields; formatOptions mode: "

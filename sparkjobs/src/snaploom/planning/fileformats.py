@@ -446,7 +446,9 @@ def _option_faults(
         option, value, expected = missing
         yield FormatFault(
             OPTION_CODE, option, "JSON in lines cannot be read in this character set as it stands",
-            value[:_LONGEST_SHOWN], expected, charsets.TO_UTF_8,
+            value[:_LONGEST_SHOWN], expected,
+            "set these options (lines have no byte order mark then), or convert the files to "
+            f"UTF-8, such as by `iconv -f {value[:_LONGEST_SHOWN]} -t UTF-8`, and leave this out",
         )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from snaploom.engine.sources.textlines import options_of_files, text_lines
+from snaploom.engine.sources.textlines import decoded, options_of_files, text_lines
 from snaploom.errors import SourceNotReadable
 
 MOST_SUSPECTS = 100
@@ -60,13 +60,13 @@ def check_json(
         return
     if given.get("allowcomments", "").lower() == "true":
         return
-    if given.get("encoding", given.get("charset", "utf-8")).lower() not in ("utf-8", "utf8"):
-        return
+    encoding = given.get("encoding", given.get("charset", "UTF-8")).upper()
+    charset = None if encoding in ("UTF-8", "UTF8") else encoding
     is_whole = given.get("multiline", "").lower() == "true"
     if is_whole:
-        frame = _whole_texts(spark, paths, options)
+        frame = _whole_texts(spark, paths, options, charset)
     else:
-        frame = text_lines(spark, paths, options, given.get("linesep"))
+        frame = text_lines(spark, paths, options, given.get("linesep"), charset)
     line = sf.col("line")
     # In brackets, what follows the first value is either a second one or not JSON.
     listed = sf.concat(sf.lit("["), sf.regexp_replace(line, _NO_NUMBERS, "null"), sf.lit("]"))
@@ -122,14 +122,14 @@ def check_text(
 
 
 def _whole_texts(
-    spark: SparkSession, paths: Sequence[str], options: Mapping[str, str]
+    spark: SparkSession, paths: Sequence[str], options: Mapping[str, str], charset: str | None
 ) -> DataFrame:
     """Files that are one text each, with their URLs."""
     reader = spark.read.format("text").options(**options_of_files(options))
     frame = reader.option("wholetext", "true").load(list(paths))
     meta = frame.metadataColumn("_metadata")
     return frame.where(meta.getField("file_size") <= LONGEST_FILE).select(
-        meta.getField("file_path").alias("file"), sf.col("value").alias("line")
+        meta.getField("file_path").alias("file"), decoded(charset).alias("line")
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
 from snaploom.planning.fileformats import OF_FILES
@@ -27,6 +27,7 @@ def text_lines(
     paths: Sequence[str],
     options: Mapping[str, str],
     line_end: str | None = None,
+    charset: str | None = None,
 ) -> DataFrame:
     """Every line with its `file` (a URL), the `block` of the file, and its `place` in there.
 
@@ -35,16 +36,29 @@ def text_lines(
         paths: globs of the files, as Spark's reader takes them.
         options: of the source; of them those that decide which files are read, and how unpacked.
         line_end: between lines; None for any that is usual.
+        charset: of the text; None for UTF-8.
     """
     reader = spark.read.format("text").options(**options_of_files(options))
+    if charset is not None:
+        reader = reader.option("encoding", charset)
     frame = (reader if line_end is None else reader.option("lineSep", line_end)).load(list(paths))
     meta = frame.metadataColumn("_metadata")
     return frame.select(
         meta.getField("file_path").alias("file"),
         meta.getField("file_block_start").alias("block"),
         sf.monotonically_increasing_id().alias("place"),
-        sf.col("value").alias("line"),
+        decoded(charset).alias("line"),
     )
+
+
+def decoded(charset: str | None) -> Column:
+    """The text of `value`, which has the bytes of a file as they are.
+
+    Args:
+        charset: of the text; None for UTF-8.
+    """
+    value = sf.col("value")
+    return value if charset is None else sf.decode(value.cast("binary"), charset)
 
 
 def with_numbers(lines: DataFrame) -> DataFrame:

@@ -29,6 +29,8 @@ _SHORT = {
 """Numbers that have no more digits than `_DIGITS`, which are most."""
 _DIGITS = {"double": 15, "float": 6}
 """Digits of a number that come back from the type, wherever the point is."""
+_BEYOND_CALENDAR = r"^[+-]?[0-9]{13,}(\.[0-9]*)?$"
+"""Milliseconds since 1970 that Spark takes for seconds, thousands of years later."""
 _WHOLE = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
 
 
@@ -82,8 +84,13 @@ def text_loss(data_type: spark.DataType, writing: Writing) -> TextLoss | None:
                 is_suspect=lambda text: _is_printed_otherwise(text, name),
             )
         case spark.TimestampType() | spark.TimestampNTZType():
-            wrong = [_BEYOND_MICROSECONDS, *([] if writing.has_timestamp_format else [_ONLY_TIME])]
-            expected = "a day and a time with at most 6 digits after the second"
+            wrong = [_BEYOND_MICROSECONDS, _BEYOND_CALENDAR]
+            if not writing.has_timestamp_format:
+                wrong.append(_ONLY_TIME)
+            expected = (
+                "a day and a time with at most 6 digits after the second, or, as a number of JSON, "
+                "seconds since 1970 up to the year 9999"
+            )
             return _simple(expected, lambda text: sf.trim(text).rlike("|".join(wrong)))
         case spark.DateType() if not writing.has_date_format:
             expected = "a day such as 2024-05-01, without a time of day"
