@@ -39,13 +39,13 @@ def end(*_):
     sys.exit(130)
 
 signal.signal(signal.SIGTERM, end)
-    log_line("program begins")
+log_line("program begins")
 jvm = os.getppid()
 deadline = time.monotonic() + {seconds}
 while time.monotonic() < deadline and os.getppid() == jvm:
     time.sleep(0.05)
 time.sleep({after})
-    log_line("program ends")
+log_line("program ends")
 """
 EXECUTOR = {
     "SPARK_DRIVER_URL": "spark://driver:7078",
