@@ -79,6 +79,9 @@ def test_files_of_what_is_not_published_are_one_clear_error(shop) -> None:
     assert (result.code, result.out, "no snapshot in this range" in result.err) == (1, "", True)
     result = snaploom("files", shop.published, "--at", "x", "--to", "y")
     assert (result.code, "SL191 --at" in result.err) == (2, True)
+    reversed_range = ("--from", "2024-02-01T00:00:00Z", "--to", "2024-01-01T00:00:00Z")
+    result = snaploom("files", shop.published, *reversed_range)
+    assert (result.code, "this range ends before it begins" in result.err) == (2, True)
 
 
 def test_restatement_that_fails_leaves_the_published_version(spark, shop) -> None:

@@ -40,7 +40,7 @@ def text_lines(
     """
     reader = spark.read.format("text").options(**options_of_files(options))
     if charset is not None:
-        reader = reader.option("encoding", charset)
+        reader = reader.option("encoding", charset)  # of what separates lines, and no more
     frame = (reader if line_end is None else reader.option("lineSep", line_end)).load(list(paths))
     meta = frame.metadataColumn("_metadata")
     return frame.select(

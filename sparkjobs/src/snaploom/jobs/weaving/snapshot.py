@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from time import monotonic
 
 from pyspark.sql import SparkSession
@@ -136,12 +136,13 @@ class SnapshotWeaver:
     def _weave(self, planned: PlannedSnapshot) -> Published | AlreadyPublished | MissingField:
         sources = (step for step in planned.steps if isinstance(step, ReadSource))
 
+        @cache
+        def published_rows() -> StructType | None:
+            return self._valueless.published(self.folder.log.read(), planned.time)
+
         def read(step: ReadSource) -> SourceFrame:
             with translated(f"DataSource/{step.source}"):
-                found = self._read(step)
-                return self._valueless.typed(
-                    step.field_name, found, self.folder.log.read, planned.time
-                )
+                return self._valueless.typed(step.field_name, self._read(step), published_rows)
 
         reading = Reading(sources, read)
         plan = self._prepared.plan

@@ -71,26 +71,35 @@ class ValuelessColumns:
         """The sources that have only inferred types."""
         return frozenset(node.source for node in self._nodes.values())
 
+    def published(self, state: FolderState, time: EpochNanos) -> spark.StructType | None:
+        """The type of published rows; None where those cannot be read together.
+
+        Args:
+            state: of the output's folder.
+            time: of the snapshot that is woven, whose published version counts for nothing.
+        """
+        merged = merge_schemas([one for one in self._history.schemas(state) if one[0] != time])
+        return None if merged.conflicts else struct_from(merged.schema)
+
     def typed(
         self,
         field_name: str,
         found: SourceFrame,
-        state: Callable[[], FolderState],
-        time: EpochNanos,
+        published: Callable[[], spark.StructType | None],
     ) -> SourceFrame:
         """What a source holds, with types for its columns without any value.
 
         Args:
             field_name: of the node.
             found: what was read for it.
-            state: gives that of the output's folder; asked where there are such columns.
-            time: of the snapshot that is woven, whose published version counts for nothing.
+            published: the type of published rows; asked where a column may have no value.
         """
         node = self._nodes.get(field_name)
         texts = {f.name for f in found.frame.schema if isinstance(f.dataType, spark.StringType)}
         if node is None or not texts:
             return found
-        wanted = {**self._of_keys(node, found.frame), **self._published(node, found, state(), time)}
+        known = self._published(node, found.frame, published())
+        wanted = {**self._of_keys(node, found.frame), **known}
         untyped = {name: wanted[name] for name in wanted if name in texts}
         return replace(found, frame=_cast_empty(found.frame, untyped)) if untyped else found
 
@@ -108,22 +117,14 @@ class ValuelessColumns:
         return _of_values(types)
 
     def _published(
-        self, node: JoinNode, found: SourceFrame, state: FolderState, time: EpochNanos
+        self, node: JoinNode, frame: DataFrame, rows: spark.DataType | None
     ) -> dict[str, spark.DataType]:
-        """By column, the types in the published snapshots that can be read together."""
-        others = [one for one in self._history.schemas(state) if one[0] != time]
-        merged = merge_schemas(others)
-        if merged.conflicts:
-            return {}
-        place: spark.DataType | None = struct_from(merged.schema)
+        """By column, the types that published rows have for a node."""
+        place = rows
         for name in self._place(node):
             place = _below(place, name)
-        types = {}
-        for column in found.frame.columns:
-            known = _below(place, column)
-            if known is not None:
-                types[column] = known
-        return _of_values(types)
+        types = {name: _below(place, name) for name in frame.columns}
+        return _of_values({name: known for name, known in types.items() if known is not None})
 
     def _place(self, node: JoinNode) -> Iterator[str]:
         """Names of the fields that lead to the columns of a node in the output."""
@@ -154,11 +155,8 @@ def _of_values(types: Mapping[str, spark.DataType]) -> dict[str, spark.DataType]
 
 def _cast_empty(frame: DataFrame, wanted: Mapping[str, spark.DataType]) -> DataFrame:
     """The frame, with each of these columns that has no value as the wanted type."""
-    empty = {
-        name
-        for name in wanted
-        if not frame.where(sf.col(quote(name)).isNotNull()).select(sf.lit(1)).take(1)
-    }
+    counts = frame.agg(*(sf.count(sf.col(quote(name))) for name in wanted)).collect()[0]
+    empty = {name for name, count in zip(wanted, counts, strict=True) if count == 0}
     if not empty:
         return frame
     return frame.select(
