@@ -172,7 +172,8 @@ _RULES = (
         r"(?:of the JSON token type VALUE_STRING to target|as target) .{1,300})",
         SourceNotReadable,
         "declare the column as string in schemaFields, and cast it by a fieldTransformer, which "
-        "gives NULL for what is no number; or write numbers without quotes",
+        "gives NULL for what is no number; or write numbers without quotes; formatOptions mode: "
+        "PERMISSIVE gives NULL for what does not fit",
         "a value of the declared type, numbers without quotes",
         "a text of JSON is no value of the declared type",
     ),
