@@ -128,7 +128,7 @@ RUNS = (
         "bytes",
     ),
     Limit(
-        "snaploom.storage.manifest:COMMIT_ATTEMPTS",
+        "snaploom.storage.numberedlog:COMMIT_ATTEMPTS",
         "races that a commit loses in a row",
         "reason `CommitContended`",
     ),

@@ -42,10 +42,11 @@ from support.proofscope import IS_WHOLE
 from snaploom.errors import ObjectNotFound, RunRevoked
 from snaploom.models.common import TimeOffset
 from snaploom.models.times import EpochNanos
-from snaploom.storage import gc, layout, manifest, runcleanup, singleput
+from snaploom.storage import gc, layout, numberedlog, runcleanup
 from snaploom.storage.entries import Tombstone
 from snaploom.storage.folder import open_folder, prepare_folder
 from snaploom.storage.gc import Garbage, Verdict, collect_garbage, find_garbage
+from snaploom.storage.numberedlog import NumberedLog
 from snaploom.storage.objectstore import STORE_FAILURES, ObjectInfo
 from snaploom.storage.publication import Published, WriteResult, publish
 from snaploom.storage.runcleanup import sweep
@@ -231,8 +232,7 @@ class Invariants:
 @pytest.fixture
 def content(monkeypatch: pytest.MonkeyPatch) -> Iterator[Content]:
     """A folder that is begun, with a foreign file at the place of the snapshot."""
-    for module in (manifest, singleput):
-        monkeypatch.setattr(module, "pause", lambda attempt: None)
+    monkeypatch.setattr(numberedlog, "pause", lambda attempt: None)
     monkeypatch.setattr(layout.secrets, "token_hex", lambda count: "0" * (2 * count))
     store = open_store("memory:", create=True)
     grace = TimeOffset(nano=GRACE)
@@ -340,8 +340,8 @@ def test_a_commit_that_asks_nobody_is_caught(
     content: Content, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The explorer finds a put whose answer is believed when none came (rule P4)."""
-    monkeypatch.setattr(singleput, "PUT_ATTEMPTS", 1)
-    monkeypatch.setattr(singleput, "_is_ours", lambda store, key, document, unknown: True)
+    monkeypatch.setattr(numberedlog, "PUT_ATTEMPTS", 1)
+    monkeypatch.setattr(NumberedLog, "_holds", lambda log, key, document: True)
     explorer = Explorer(content, (WRITER, RIVAL), Mishaps(faults=1), is_quiet)
     with pytest.raises(AssertionError):
         explorer.explore(Invariants((WRITER, RIVAL)).check)

@@ -29,7 +29,7 @@ from support.folders import (
 
 from snaploom.errors import FolderNotWritable, RunRevoked, SnapshotChanged
 from snaploom.models.times import EpochNanos, parse_instant
-from snaploom.storage import singleput
+from snaploom.storage import numberedlog
 from snaploom.storage.entries import FileRecord, Revoke, Tombstone
 from snaploom.storage.folder import open_folder
 from snaploom.storage.gc import collect_garbage, find_garbage
@@ -113,7 +113,7 @@ class Protocol(RuleBasedStateMachine):
             outcome = published(folder, number, run)
         except (CommitOutcomeUnknown, FolderNotWritable):
             assert fault is not Fault.ANSWER_LOST
-            assert fault is Fault.REFUSED or count >= singleput.PUT_ATTEMPTS
+            assert fault is Fault.REFUSED or count >= numberedlog.PUT_ATTEMPTS
             assert not was_live
         else:
             assert isinstance(outcome, AlreadyPublished) == was_live
@@ -152,7 +152,7 @@ class Protocol(RuleBasedStateMachine):
             outcome = replaced(folder, number, run)
         except (CommitOutcomeUnknown, FolderNotWritable):
             assert fault is not Fault.ANSWER_LOST
-            assert fault is Fault.REFUSED or count >= singleput.PUT_ATTEMPTS
+            assert fault is Fault.REFUSED or count >= numberedlog.PUT_ATTEMPTS
         else:
             self._replace_in_the_model(number, run, outcome.ended.files)
 
@@ -356,7 +356,7 @@ class Protocol(RuleBasedStateMachine):
 
 
 def test_protocol_holds_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(singleput, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(numberedlog, "FIRST_PAUSE", 0.0)
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         Protocol,
         settings=settings(

@@ -193,7 +193,7 @@ def _contended(folder: Path) -> None:
             seconds=60,
         )
 
-    with patch("snaploom.storage.manifest.COMMIT_ATTEMPTS", 3):
+    with patch("snaploom.storage.numberedlog.COMMIT_ATTEMPTS", 3):
         ManifestLog(_local(folder)).commit(partial(claim, "slow"))
 
 

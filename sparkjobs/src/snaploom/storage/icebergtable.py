@@ -39,9 +39,9 @@ from snaploom.storage.documentparser import (
     parse_object,
 )
 from snaploom.storage.entries import FileRecord
-from snaploom.storage.manifest import CommitOutcomeUnknown
+from snaploom.storage.manifest import commit_unknown
+from snaploom.storage.numberedlog import NumberedLog
 from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore, refuse_links
-from snaploom.storage.singleput import put_once
 
 TABLE = "iceberg/"
 VERSIONS = f"{TABLE}metadata/"
@@ -177,6 +177,7 @@ class IcebergTable:
             store: of the output's folder.
         """
         self._store = store
+        self._log = NumberedLog(store, version_key, TABLE_VERSION.length, commit_unknown)
 
     def read(self) -> TableVersion | None:
         """The newest version; None before the first.
@@ -205,7 +206,7 @@ class IcebergTable:
             CommitOutcomeUnknown: the store stopped answering; reading again finds out.
             FolderNotWritable: the store refuses it.
         """
-        is_written = put_once(self._store, version_key(number), document, _unknown)
+        is_written = self._log.append(number, document)
         if is_written:
             self._tidy(number)
         return is_written
@@ -354,7 +355,3 @@ def _objects(value: JsonValue) -> list[dict[str, JsonValue]]:
 
 def _texts(value: JsonValue) -> dict[str, str]:
     return {k: str(v) for k, v in value.items()} if isinstance(value, dict) else {}
-
-
-def _unknown(message: str) -> CommitOutcomeUnknown:
-    return CommitOutcomeUnknown(message, hint="run again: what was published is recognised")

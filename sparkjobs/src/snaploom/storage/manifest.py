@@ -1,4 +1,4 @@
-"""The manifest log: one commit is one put-if-absent of the next number (rules P1 to P4).
+"""The manifest log: entries in a numbered log, and the state that they fold to (rules P1 to P4).
 
 The truth is the contiguous run of entries from 1. `_latest` is a hint that is written after the
 fact: it leads to a checkpoint, and betrays a lost entry, since everything up to it once existed.
@@ -7,24 +7,21 @@ A reader therefore never lists the entries; it probes from the newest checkpoint
 
 from __future__ import annotations
 
-import json
-import logging
 from collections.abc import Callable
+from itertools import islice
 from typing import Annotated
 
 from annotated_types import Ge, Le
 
 from snaploom.errors import (
     FolderRemoved,
-    ManifestCorrupt,
     ObjectNotFound,
-    ObjectTooLarge,
     StorageError,
 )
 from snaploom.models.base import ApiModel
 from snaploom.storage import layout
 from snaploom.storage.checkpoints import CHECKPOINT_EVERY, newest_checkpoint, write_checkpoint
-from snaploom.storage.documentparser import ENTRY, HINT, corrupt, get_bounded, parse_hint
+from snaploom.storage.documentparser import ENTRY, corrupt
 from snaploom.storage.entries import (
     Entry,
     Publish,
@@ -33,21 +30,15 @@ from snaploom.storage.entries import (
     format_entry,
     parse_entry,
 )
-from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
+from snaploom.storage.numberedlog import NumberedLog, read_hint, rebased, write_hint
+from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.pathnames import LARGEST
 from snaploom.storage.records import Records
-from snaploom.storage.singleput import pause, put_once
 from snaploom.storage.state import EMPTY, FolderState, apply_unwritten, fold
-
-COMMIT_ATTEMPTS = 100
-"""Lost races before a commit gives up. Every lost race is another writer's success, so that only
-a stream of them could reach it; twenty writers at once need at most twenty."""
 
 FOLDED_TOGETHER = 10_000
 """Entries that are held before they are folded: folding copies the index, which takes as long as
 reading some hundred entries where it has 100,000 versions."""
-
-_log = logging.getLogger(__name__)
 
 
 class CommitOutcomeUnknown(StorageError):
@@ -76,6 +67,7 @@ class ManifestLog:
     def __init__(self, store: ObjectStore) -> None:
         """Open the log of a folder; nothing is read yet."""
         self._store = store
+        self._log = NumberedLog(store, layout.manifest_key, ENTRY.length, commit_unknown)
         self._beginning = FolderState(records=Records(self._record))
         self._known = self._beginning
         self._newest: tuple[int, bytes] = (0, b"")
@@ -124,26 +116,24 @@ class ManifestLog:
             FolderNotWritable: the store refuses the entry.
             FolderRemoved: the log that it was to follow is gone.
         """
-        for attempt in range(COMMIT_ATTEMPTS):
-            state = self.read()
-            entry = build(state)
-            if entry is None:
-                return state
-            committed = apply_unwritten(state, entry)
-            self._refuse_removed(state)
-            if self._put(entry):
-                if isinstance(entry, Publish | Replace):
-                    committed.records.remember(entry.snapshot)
-                self._known = committed
-                self._after_commit(committed)
-                return committed
-            pause(attempt)
-        raise CommitContended(
-            f"other runs took {COMMIT_ATTEMPTS} sequence numbers in a row in {self._store.uri}",
-            found="a lost race at every attempt",
-            expected="few runs at a time in one folder",
-            hint="let one resource publish into the folder, and run again",
-        )
+        return rebased(lambda: self._attempt(build), self._contended)
+
+    def _attempt(self, build: Callable[[FolderState], Entry | None]) -> FolderState | None:
+        state = self.read()
+        entry = build(state)
+        if entry is None:
+            return state
+        committed = apply_unwritten(state, entry)
+        self._refuse_removed(state)
+        document = format_entry(entry)
+        if not self._log.append(entry.seq, document):
+            return None
+        self._remember(entry.seq, document)
+        if isinstance(entry, Publish | Replace):
+            committed.records.remember(entry.snapshot)
+        self._known = committed
+        self._help_readers(committed)
+        return committed
 
     def _start(self, hint: _Hint, at: int | None) -> FolderState:
         records = self._beginning.records
@@ -152,25 +142,17 @@ class ManifestLog:
 
     def _follow(self, state: FolderState, at: int | None) -> FolderState:
         entries: list[Entry] = []
-        seq = state.next_seq
-        while at is None or seq <= at:
-            entry = self._entry(seq)
-            if entry is None:
-                break
-            entries.append(entry)
-            seq += 1
+        following = self._log.after(state.seq)
+        limit = None if at is None else max(at - state.seq, 0)
+        for seq, document in enumerate(islice(following, limit), start=state.next_seq):
+            entries.append(self._parsed(seq, document))
             if len(entries) == FOLDED_TOGETHER:
                 state, entries = fold(state, entries), []
         return fold(state, entries) if entries else state
 
-    def _entry(self, seq: int) -> Entry | None:
-        key = layout.manifest_key(seq)
-        try:
-            document = get_bounded(self._store, key, ENTRY)
-        except ObjectNotFound:
-            return None
+    def _parsed(self, seq: int, document: bytes) -> Entry:
         self._remember(seq, document)
-        return parse_entry(document, f"{self._store.uri}{key}")
+        return parse_entry(document, f"{self._store.uri}{layout.manifest_key(seq)}")
 
     def _record(self, seq: int) -> SnapshotRecord:
         """The record that an entry published.
@@ -178,7 +160,8 @@ class ManifestLog:
         Raises:
             ManifestCorrupt: there is no such entry, or it publishes nothing.
         """
-        entry = self._entry(seq)
+        document = self._log.document(seq)
+        entry = None if document is None else self._parsed(seq, document)
         if not isinstance(entry, Publish | Replace):
             raise corrupt(
                 f"{self._store.uri}{layout.manifest_key(seq)}",
@@ -197,10 +180,7 @@ class ManifestLog:
         """
         if not state.seq:
             return
-        try:
-            document = get_bounded(self._store, layout.manifest_key(state.seq), ENTRY)
-        except ObjectNotFound:
-            document = None
+        document = self._log.document(state.seq)
         known = self._newest[1] if self._newest[0] == state.seq else document
         if document is None or document != known:
             raise FolderRemoved(
@@ -214,35 +194,25 @@ class ManifestLog:
             missing = f"{self._store.uri}{layout.manifest_key(state.next_seq)}"
             raise corrupt(missing, f"nothing, though {layout.LATEST} knows of entry {hint.seq}")
 
-    def _put(self, entry: Entry) -> bool:
-        """Whether the entry is in the log; False when another one has its number."""
-        key, document = layout.manifest_key(entry.seq), format_entry(entry)
-        is_written = put_once(self._store, key, document, _unknown)
-        if is_written:
-            self._remember(entry.seq, document)
-        return is_written
-
     def _read_hint(self) -> _Hint:
-        try:
-            document = get_bounded(self._store, layout.LATEST, HINT)
-            return parse_hint(document, layout.LATEST, _Hint)
-        except ObjectNotFound:
-            return _Hint()
-        except (ManifestCorrupt, ObjectTooLarge):
-            _log.warning("ignoring the hint %s, which is damaged", layout.LATEST)
-            return _Hint()
+        return read_hint(self._store, layout.LATEST, _Hint) or _Hint()
 
-    def _after_commit(self, state: FolderState) -> None:
-        """Help later readers; none of it is needed, so that a failure is only a warning."""
+    def _help_readers(self, state: FolderState) -> None:
+        """Write what makes reading quick; none of it is needed."""
         if state.seq % CHECKPOINT_EVERY == 0:
             write_checkpoint(self._store, state)
         checkpoint = state.seq - state.seq % CHECKPOINT_EVERY
-        hint = json.dumps({"seq": state.seq, "checkpoint": checkpoint}).encode()
-        try:
-            self._store.put(layout.LATEST, hint)
-        except STORE_FAILURES as error:
-            _log.warning("no hint for entry %d: %s", state.seq, error.message)
+        write_hint(self._store, layout.LATEST, _Hint(seq=state.seq, checkpoint=checkpoint))
+
+    def _contended(self, races: int) -> CommitContended:
+        return CommitContended(
+            f"other runs took {races} sequence numbers in a row in {self._store.uri}",
+            found="a lost race at every attempt",
+            expected="few runs at a time in one folder",
+            hint="let one resource publish into the folder, and run again",
+        )
 
 
-def _unknown(message: str) -> CommitOutcomeUnknown:
+def commit_unknown(message: str) -> CommitOutcomeUnknown:
+    """The error of a commit that may or may not be written, from a sentence about it."""
     return CommitOutcomeUnknown(message, hint="run again: what was published is recognised")

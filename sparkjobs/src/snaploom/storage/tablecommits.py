@@ -43,15 +43,10 @@ from snaploom.storage.icebergtable import (
     TableVersion,
     refuse_foreign_places,
 )
-from snaploom.storage.manifest import (
-    COMMIT_ATTEMPTS,
-    CommitContended,
-    CommitOutcomeUnknown,
-    ManifestLog,
-)
+from snaploom.storage.manifest import CommitContended, CommitOutcomeUnknown, ManifestLog
+from snaploom.storage.numberedlog import rebased
 from snaploom.storage.objectstore import ObjectStore, refuse_links
 from snaploom.storage.schemadocuments import read_schema, store_model, store_schema
-from snaploom.storage.singleput import pause
 from snaploom.storage.state import FolderState
 from snaploom.storage.tableexpiry import forget, remove_lists
 from snaploom.storage.tablehistory import CHANGES, Meant, commits_of, meaning_of, store_meaning
@@ -102,26 +97,29 @@ class TableCommits:
             HistoryIncompatible: columns contradict those that the table has.
             PublicationError: there is nothing that could write to the table.
         """
+        return rebased(lambda: self._attempt(build), self._contended)
+
+    def _attempt(self, build: Callable[[FolderState], Entry | None]) -> FolderState | None:
         table = IcebergTable(self.store)
-        for attempt in range(COMMIT_ATTEMPTS):
-            version = table.read()
-            if version is None:
-                raise corrupt(f"{self.store.uri}{VERSIONS}", "no table, though one was begun")
-            state = self.catch_up()
-            entry = build(state)
-            if entry is None:
-                return state
-            if not isinstance(entry, CHANGES):
-                raise AssertionError(f"not for the table: {entry.action}")
-            _refuse_revoked(version, entry.run_id)
-            if self._put(table, version, state, entry):
-                state = self._follow()
-                if isinstance(entry, Tombstone) or Meant(entry, "").is_version_of(state):
-                    return state
-            pause(attempt)
-        raise CommitContended(
-            f"other writers took {COMMIT_ATTEMPTS} versions in a row of the table in "
-            f"{self.store.uri}",
+        version = table.read()
+        if version is None:
+            raise corrupt(f"{self.store.uri}{VERSIONS}", "no table, though one was begun")
+        state = self.catch_up()
+        entry = build(state)
+        if entry is None:
+            return state
+        if not isinstance(entry, CHANGES):
+            raise AssertionError(f"not for the table: {entry.action}")
+        _refuse_revoked(version, entry.run_id)
+        if not self._put(table, version, state, entry):
+            return None
+        state = self._follow()
+        is_there = isinstance(entry, Tombstone) or Meant(entry, "").is_version_of(state)
+        return state if is_there else None
+
+    def _contended(self, races: int) -> CommitContended:
+        return CommitContended(
+            f"other writers took {races} versions in a row of the table in {self.store.uri}",
             found="a lost race at every attempt",
             expected="few writers at a time to one table",
             hint="let one resource write to the table, and run again",

@@ -39,8 +39,8 @@ from snaploom.skipping.stores.segmentcheck import checked
 from snaploom.skipping.stores.statedocument import target_key
 from snaploom.skipping.stores.statelog import StateLog
 from snaploom.skipping.stores.usage import UsageLog
+from snaploom.storage.numberedlog import PUT_ATTEMPTS
 from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.singleput import PUT_ATTEMPTS
 
 LONGEST_SEGMENT = 512 * 1024 * 1024
 """Bytes of the longest segment that is read: four times the size at which writers begin another

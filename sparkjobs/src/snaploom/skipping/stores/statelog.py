@@ -1,30 +1,19 @@
-"""Numbered states in an object store: one commit is one put-if-absent of the next number.
+"""States of a skipping index in a numbered log, of which the newest counts (rules P1, P4, S24).
 
-The newest number counts. `_latest` is a hint, written after the fact, from which a reader probes
-forward; without a good one it lists. Numbers are never freed: a state that is pruned is replaced
-by `PRUNED`, so that a writer that slept over a hundred commits cannot take an old number and
-believe that it won. A put whose answer is lost is put again until the store reports that the number
-is taken; then the writer of the bytes that are there has won (rule P4).
+`_latest` is a hint, written after the fact, from which a reader probes forward; without a good one
+it lists. Numbers are never freed: a state that is pruned is replaced by `PRUNED`, so that a writer
+that slept over a hundred commits cannot take an old number and believe that it won.
 """
 
 from __future__ import annotations
 
-import json
-import logging
 import re
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
 
-from pydantic import BaseModel, ValidationError
-
-from snaploom.errors import (
-    IndexBusy,
-    NotAPlainFile,
-    ObjectNotFound,
-    ObjectTooLarge,
-    SkippingError,
-)
+from snaploom.errors import IndexBusy, NotAPlainFile, ObjectTooLarge, SkippingError
+from snaploom.models.base import ApiModel
 from snaploom.skipping.stores.port import NOTHING, StateNumber, StoredState
 from snaploom.skipping.stores.statedocument import (
     LONGEST_STATE,
@@ -33,11 +22,8 @@ from snaploom.skipping.stores.statedocument import (
     format_state,
     parse_state,
 )
-from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
-from snaploom.storage.singleput import pause, put_once
-
-COMMIT_ATTEMPTS = 100
-"""Lost races before a commit gives up; each one is another writer's success."""
+from snaploom.storage.numberedlog import NumberedLog, read_hint, rebased, write_hint
+from snaploom.storage.objectstore import ObjectStore
 
 KEPT_STATES = 5
 """Newest states that pruning leaves for people who look for what happened."""
@@ -45,12 +31,10 @@ KEPT_STATES = 5
 MOST_PRUNED = 100
 """Pruned states in a row that are asked for one by one; beyond them the log is listed."""
 
-_LONGEST_HINT = 4096
 _NAME = re.compile(r"(\d{20})\.json")
-_log = logging.getLogger(__name__)
 
 
-class _Hint(BaseModel):
+class _Hint(ApiModel):
     version: StateNumber
 
 
@@ -74,6 +58,7 @@ class StateLog:
         self._store = store
         self._folder = f"{folder}manifest/"
         self._hint_key = f"{folder}_latest"
+        self._log = NumberedLog(store, self._key, LONGEST_STATE, _unknown)
         self._key_of_target = folder.rstrip("/").rpartition("/")[2]
         self._known = NOTHING
 
@@ -103,20 +88,23 @@ class StateLog:
             IndexCommitUnknown: the store does not answer any more.
             FolderNotWritable: the store refuses the state.
         """
-        for attempt in range(COMMIT_ATTEMPTS):
-            state = self.read()
-            successor = build(state)
-            if successor is None:
-                return state
-            committed = replace(successor, version=state.version + 1)
-            if self._put(committed):
-                self._known = committed
-                self._write_hint(committed.version)
-                return committed
-            pause(attempt)
-        raise IndexBusy(
-            f"other writers took {COMMIT_ATTEMPTS} states in a row in {self._store.uri}",
-            hint="run again",
+        return rebased(lambda: self._attempt(build), self._contended)
+
+    def _attempt(self, build: Callable[[StoredState], StoredState | None]) -> StoredState | None:
+        state = self.read()
+        successor = build(state)
+        if successor is None:
+            return state
+        committed = replace(successor, version=state.version + 1)
+        if not self._log.append(committed.version, format_state(committed, secrets.token_hex(8))):
+            return None
+        self._known = committed
+        write_hint(self._store, self._hint_key, _Hint(version=committed.version))
+        return committed
+
+    def _contended(self, races: int) -> IndexBusy:
+        return IndexBusy(
+            f"other writers took {races} states in a row in {self._store.uri}", hint="run again"
         )
 
     def states_from(self, version: int) -> list[StoredState]:
@@ -177,34 +165,16 @@ class StateLog:
 
     def _document(self, number: int) -> bytes | None:
         try:
-            return self._store.get(self._key(number), LONGEST_STATE)
-        except ObjectNotFound:
-            return None
+            return self._log.document(number)
         except (ObjectTooLarge, NotAPlainFile) as error:
             raise damaged_state(f"{self._store.uri}{self._key(number)}", error.message) from error
 
-    def _put(self, state: StoredState) -> bool:
-        """Whether the state is in the log; False when another one has its number."""
-        document = format_state(state, secrets.token_hex(8))
-        return put_once(self._store, self._key(state.version), document, _unknown)
-
     def _read_hint(self) -> int:
         try:
-            return _Hint.model_validate_json(
-                self._store.get(self._hint_key, _LONGEST_HINT), strict=True
-            ).version
-        except ObjectNotFound:
+            hint = read_hint(self._store, self._hint_key, _Hint)
+        except NotAPlainFile:
             return 0
-        except (ValidationError, ObjectTooLarge, NotAPlainFile) as error:
-            _log.warning("ignoring the hint %s: %s", self._hint_key, type(error).__name__)
-            return 0
-
-    def _write_hint(self, version: int) -> None:
-        """Help later readers; nothing needs it, so that a failure is only a warning."""
-        try:
-            self._store.put(self._hint_key, json.dumps({"version": version}).encode())
-        except STORE_FAILURES as error:
-            _log.warning("no hint for state %d: %s", version, error.message)
+        return hint.version if hint else 0
 
     def _key(self, number: int) -> str:
         return f"{self._folder}{number:020d}.json"

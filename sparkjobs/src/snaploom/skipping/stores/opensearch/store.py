@@ -26,9 +26,7 @@ Why every interleaving is sound:
 from __future__ import annotations
 
 import logging
-import random
 import secrets
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -75,12 +73,10 @@ from snaploom.skipping.stores.opensearch.segments import DocumentReader, Removed
 from snaploom.skipping.stores.opensearch.shardreader import Hit, read_hits
 from snaploom.skipping.stores.port import NOTHING, Segment, StoredState
 from snaploom.skipping.stores.statedocument import damaged_state, format_state, parse_state
+from snaploom.storage.numberedlog import rebased
 
 OWN_INDEX = "snaploom_skipping"
 """The shared index of states, removed paths and completing rows."""
-
-COMMIT_ATTEMPTS = 100
-"""Lost races before a commit gives up; each one is another writer's success."""
 
 _OWN_MAPPING: Json = {
     "dynamic": "false",
@@ -212,22 +208,27 @@ class OpenSearchIndexStore:
         self, build: Callable[[StoredState], StoredState | None]
     ) -> tuple[StoredState, StoredState]:
         self._client.create_index(OWN_INDEX, _OWN_MAPPING)
-        for attempt in range(COMMIT_ATTEMPTS):
-            found = self._client.get(OWN_INDEX, self._key)
-            before = NOTHING if found is None else self._parsed(found.source)
-            successor = build(before)
-            if successor is None:
-                return before, before
-            after = replace(successor, version=before.version + 1)
-            text = format_state(after, secrets.token_hex(8)).decode()
-            self._find_name(after.definition)
-            document = {"state": text, "rows": self._name}
-            source = {"index": self._key, "document": document}
-            if self._client.put(OWN_INDEX, self._key, source, found) or self._holds(document):
-                return before, after
-            time.sleep(min(0.005 * (1 << min(attempt, 10)), 0.5) * random.uniform(0.5, 1.0))
-        raise IndexBusy(
-            f"other writers took {COMMIT_ATTEMPTS} states in a row in {self.uri}", hint="run again"
+        return rebased(lambda: self._attempt(build), self._contended)
+
+    def _attempt(
+        self, build: Callable[[StoredState], StoredState | None]
+    ) -> tuple[StoredState, StoredState] | None:
+        found = self._client.get(OWN_INDEX, self._key)
+        before = NOTHING if found is None else self._parsed(found.source)
+        successor = build(before)
+        if successor is None:
+            return before, before
+        after = replace(successor, version=before.version + 1)
+        text = format_state(after, secrets.token_hex(8)).decode()
+        self._find_name(after.definition)
+        document = {"state": text, "rows": self._name}
+        source = {"index": self._key, "document": document}
+        is_put = self._client.put(OWN_INDEX, self._key, source, found) or self._holds(document)
+        return (before, after) if is_put else None
+
+    def _contended(self, races: int) -> IndexBusy:
+        return IndexBusy(
+            f"other writers took {races} states in a row in {self.uri}", hint="run again"
         )
 
     def _holds(self, document: Json) -> bool:
