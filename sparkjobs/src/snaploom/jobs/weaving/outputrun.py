@@ -41,8 +41,7 @@ from snaploom.jobs.weaving.preparation import (
 from snaploom.jobs.weaving.registration import TableRegistration
 from snaploom.jobs.weaving.retention import delete_old_snapshots
 from snaploom.jobs.weaving.sharedsubtrees import Sharing
-from snaploom.jobs.weaving.snapshot import SnapshotWeaver
-from snaploom.models.outputdataset import OutputDataset
+from snaploom.jobs.weaving.snapshot import OutputRun, SnapshotWeaver, WovenSnapshot
 from snaploom.models.report import Report, SnapshotReason
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.availability import Action
@@ -80,116 +79,102 @@ def weave_output(spark: SparkSession, bundle: Bundle, job: Job) -> Report:
                 record.warn(message)
             clock = never_before(job.clock, newest_moment(prepared.state))
             _estimate(prepared, job)
-            _visit(spark, prepared, replace(run, clock=clock), job, record)
+            _visit(OutputRun(spark, prepared, replace(run, clock=clock), job, record))
     except SnaploomError as error:
         record.stop(_reason_behind(job, error))
     return record.report()
 
 
-def _visit(spark: SparkSession, prepared: Prepared, run: Run, job: Job, record: RunRecord) -> None:
-    snapshots = prepared.plan.snapshots or ()
+def _visit(run: OutputRun) -> None:
+    plan, record = run.prepared.plan, run.record
+    snapshots = plan.snapshots or ()
     due = [planned for planned in snapshots if planned.action is Action.PUBLISH]
     failing = [planned for planned in snapshots if planned.action is Action.FAIL]
-    record.plan(prepared.plan, len(due))
+    record.plan(plan, len(due))
     for planned in snapshots:
         if planned.action is Action.SKIP:
             record.leave_out(planned, planned.reason, planned.message, warn=planned.warn)
     for planned in failing:
         # Retention would delete what is to be restated, or a source has no snapshot for it.
         if planned.reason is SnapshotReason.RETENTION:
-            identity, path = prepared.bundle.output.identity, "spec.outputFolder.snapshotAutoDelete"
             record.fail(
                 planned,
                 planned.reason,
                 planned.message,
                 PublicationError,
-                resource=identity,
-                path=path,
+                resource=run.output.identity,
+                path="spec.outputFolder.snapshotAutoDelete",
             )
         else:
             record.fail(planned, planned.reason, planned.message, SnapshotMissing)
-    if failing and not job.options.keep_going:
+    if failing and not run.job.options.keep_going:
         for planned in due:
             message = f"left for the next run: {failing[0].message}"
             record.leave_out(planned, SnapshotReason.EARLIER_FAILURE, message)
     elif due:
-        _weave(due, spark, prepared, run, job, record)
-    elif prepared.state.timeline:
-        _keep_listings(prepared, record)
-        output = prepared.bundle.output
-        _register(spark, output, open_folder(folder_store(output)), record)
+        _weave(run, due)
+    elif run.prepared.state.timeline:
+        _keep_listings(run)
+        _register(run, open_folder(folder_store(run.output)))
 
 
-def _weave(
-    due: Sequence[PlannedSnapshot],
-    spark: SparkSession,
-    prepared: Prepared,
-    run: Run,
-    job: Job,
-    record: RunRecord,
-) -> None:
-    output = prepared.bundle.output
+def _weave(run: OutputRun, due: Sequence[PlannedSnapshot]) -> None:
+    job, record = run.job, run.record
     try:
-        folder = _begin(spark, output, run)
+        folder = _begin(run)
     except SnaploomError as error:
         record.give_up(due, _reason_behind(job, error))
         return
     with ExitStack() as held:
         try:
-            check = held.enter_context(holding_lease(folder, run, job))
+            check = held.enter_context(holding_lease(folder, run.writer, job))
         except SnaploomError as error:
             leave_to_others(folder, due, job, record, _reason_behind(job, error))
         else:
-            _weave_each(due, spark, prepared, run, job, record, folder, check)
+            _weave_each(run, due, folder, check)
     _see_newest(folder, record)
 
 
 def _weave_each(
-    due: Sequence[PlannedSnapshot],
-    spark: SparkSession,
-    prepared: Prepared,
-    run: Run,
-    job: Job,
-    record: RunRecord,
-    folder: Folder,
-    check: Callable[[], None],
+    run: OutputRun, due: Sequence[PlannedSnapshot], folder: Folder, check: Callable[[], None]
 ) -> None:
-    output = prepared.bundle.output
-    _keep_listings(prepared, record)
-    sharing = Sharing(spark, prepared, due, run.run_id, record.warn)
-    weaver = SnapshotWeaver(spark, prepared, run, job, folder, record.observations, sharing)
+    job, record = run.job, run.record
+    _keep_listings(run)
+    run_id = run.writer.run_id
+    sharing = Sharing(run.spark, run.prepared, due, run_id, record.warn)
+    weaver = SnapshotWeaver(run, folder, sharing)
     for index, planned in enumerate(due):
         job.emit(SnapshotStarted(index + 1, len(due), planned.time))
+        stopped: SnaploomError | None = None
+        reason: SnapshotReason | None = None
         try:
             job.interruption.check()
             check()
+            woven = weaver.weave(planned, f"{run_id}-{index}")
             coming = [later.time for later in due[index + 1 :]]
-            stopped = _weave_one(weaver, planned, f"{run.run_id}-{index}", record, coming)
+            missing = _record_outcome(run, folder, planned, woven, coming)
+            if missing is not None:
+                stopped, reason = missing.error(), SnapshotReason(missing.reason.value)
         except SnaploomError as error:
-            behind = _reason_behind(job, error)
-            record.give_up(_given_up(due[index:], job, behind), behind)
-            if not _goes_on(job, behind):
+            stopped = _reason_behind(job, error)
+        if stopped is not None:
+            record.give_up(_given_up(due[index:], job, stopped), stopped, reason)
+            if not _goes_on(job, stopped):
                 break
-        else:
-            if stopped is not None:
-                behind, reason = stopped.error(), SnapshotReason(stopped.reason.value)
-                record.give_up(_given_up(due[index:], job, behind), behind, reason)
-                if not _goes_on(job, behind):
-                    break
-        _register(spark, output, folder, record)
+        _register(run, folder)
     else:
         # A run that ends early leaves this to the next.
-        if prepared.plan.collecting is not None:
-            _collect(folder, run, job, record, check)
+        if run.prepared.plan.collecting is not None:
+            _collect(run, folder, check)
     sharing.close()
 
 
-def _keep_listings(prepared: Prepared, record: RunRecord) -> None:
+def _keep_listings(run: OutputRun) -> None:
     """Leave what was learned of files to the next run, which asks again where that fails."""
     try:
-        prepared.listings.keep()
+        run.prepared.listings.keep()
     except SnaploomError as error:
-        record.warn(f"the listing cache is not written: {error.message}")
+        run.record.warn(f"the listing cache is not written: {error.message}")
 
 
 def _goes_on(job: Job, error: SnaploomError) -> bool:
@@ -211,30 +196,31 @@ def _estimate(prepared: Prepared, job: Job) -> None:
     job.emit(RunEstimated(prepared.bundle.output.name, estimate(prepared)))
 
 
-def _begin(spark: SparkSession, output: OutputDataset, run: Run) -> Folder:
+def _begin(run: OutputRun) -> Folder:
+    output = run.output
     return prepare_folder(
         folder_store(output, create=True),
         folder_settings(output),
         folder_identity(output),
-        run,
+        run.writer,
         accept_root_change=output.spec.run.accept_root_change,
         adopt_folder=output.spec.run.adopt_folder,
         reader_grace=output.spec.output_folder.reader_grace,
-        library=table_library(spark, output),
+        library=table_library(run.spark, output),
     )
 
 
-def _weave_one(
-    weaver: SnapshotWeaver,
+def _record_outcome(
+    run: OutputRun,
+    folder: Folder,
     planned: PlannedSnapshot,
-    group: str,
-    record: RunRecord,
+    woven: WovenSnapshot,
     coming: Sequence[EpochNanos],
 ) -> MissingField | None:
-    """Weave one snapshot and record its outcome; a missing field whose mode is ERROR is left."""
-    outcome = weaver.weave(planned, group)
+    """Record how a snapshot ended; a missing field whose mode is ERROR is left to the caller."""
+    record, outcome = run.record, woven.outcome
     if isinstance(outcome, MissingField):
-        is_restated = weaver.job.options.selection.restated is not None
+        is_restated = run.job.options.selection.restated is not None
         if is_restated or not outcome.mode.skips:
             return outcome
         reason = SnapshotReason(outcome.reason.value)
@@ -243,55 +229,50 @@ def _weave_one(
         message = f"run {outcome.record.run_id} published it meanwhile"
         record.leave_out(planned, SnapshotReason.ALREADY_PUBLISHED, message)
     else:
-        record.publish(outcome.record, weaver.seconds, weaver.warnings, weaver.columns)
-        _delete_old(weaver, record, coming)
-        _see_newest(weaver.folder, record)
+        record.publish(outcome.record, woven.seconds, woven.warnings, woven.columns)
+        _delete_old(run, folder, coming)
+        _see_newest(folder, record)
         record.show_published()
     return None
 
 
-def _delete_old(weaver: SnapshotWeaver, record: RunRecord, coming: Sequence[EpochNanos]) -> None:
+def _delete_old(run: OutputRun, folder: Folder, coming: Sequence[EpochNanos]) -> None:
     """Apply retention; the snapshot is published whatever comes of it."""
     try:
-        gone = delete_old_snapshots(
-            weaver.folder, weaver.run, weaver.output, weaver.job.now, coming
-        )
+        gone = delete_old_snapshots(folder, run.writer, run.output, run.job.now, coming)
     except SnaploomError as error:
-        record.warn(
+        run.record.warn(
             f"old snapshots were not deleted, which the next publication tries again: "
             f"{error.message}"
         )
         return
     for time in gone:
-        record.warn(f"deleted snapshot {format_instant(time)} (snapshotAutoDelete)")
+        run.record.warn(f"deleted snapshot {format_instant(time)} (snapshotAutoDelete)")
 
 
-def _collect(
-    folder: Folder, run: Run, job: Job, record: RunRecord, check: Callable[[], None]
-) -> None:
+def _collect(run: OutputRun, folder: Folder, check: Callable[[], None]) -> None:
     """Remove files of ended snapshots whose grace has passed; the run has done its work anyway."""
     try:
-        job.interruption.check()
+        run.job.interruption.check()
         check()
     except SnaploomError:
         return  # another run, or the next one, does it
     try:
-        present = store_present(folder.store, folder.log.read(), run.clock())
-        record.collect(sweep(folder, run, present))
+        present = store_present(folder.store, folder.log.read(), run.writer.clock())
+        run.record.collect(sweep(folder, run.writer, present))
     except SnaploomError as error:
-        record.warn(
+        run.record.warn(
             "files of deleted and replaced snapshots were not all removed, which the next run and "
             f"'snaploom gc' try again: {error}"
         )
 
 
-def _register(
-    spark: SparkSession, output: OutputDataset, folder: Folder, record: RunRecord
-) -> None:
+def _register(run: OutputRun, folder: Folder) -> None:
     """Bring the catalog table up to date; what is published is, whatever comes of it."""
-    if output.spec.output_folder.register_table is None:
+    record = run.record
+    if run.output.spec.output_folder.register_table is None:
         return
-    registration = TableRegistration(spark, output, folder)
+    registration = TableRegistration(run.spark, run.output, folder)
     is_first = record.registered is None
     try:
         state = folder.log.read()

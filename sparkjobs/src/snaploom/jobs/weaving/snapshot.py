@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from time import monotonic
 
@@ -23,7 +23,7 @@ from snaploom.engine.unmatched import unmatched_warnings
 from snaploom.engine.write import count_written, write_frame
 from snaploom.jobs.job import Job
 from snaploom.jobs.lineageinput import ReadColumns, WovenColumns
-from snaploom.jobs.reports.observations import Observations
+from snaploom.jobs.reports.runrecord import RunRecord
 from snaploom.jobs.runevents import JoinPlanned
 from snaploom.jobs.session.errortranslation import translated
 from snaploom.jobs.weaving.filelayout import Shaping
@@ -32,6 +32,7 @@ from snaploom.jobs.weaving.schemahistory import SchemaHistory, compare_structure
 from snaploom.jobs.weaving.sharedsubtrees import Sharing
 from snaploom.jobs.weaving.snapshotsources import Reading
 from snaploom.jobs.weaving.valuelesscolumns import ValuelessColumns
+from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import CheckResult, Exclusion, SourceSnapshot
 from snaploom.models.times import format_instant
 from snaploom.planning.graph import ROOT_FIELD
@@ -64,118 +65,147 @@ TASK_PATIENCE = 10.0
 an expression that takes longer is left behind, and its file to `snaploom gc`."""
 
 
+@dataclass(frozen=True)
+class OutputRun:
+    """One run of one output: what all of its steps share."""
+
+    spark: SparkSession
+    """The session."""
+    prepared: Prepared
+    """The plan, and what it rests on."""
+    writer: Run
+    """In whose name it writes."""
+    job: Job
+    """What the caller decided."""
+    record: RunRecord
+    """What becomes the Report."""
+
+    @property
+    def output(self) -> OutputDataset:
+        """The output."""
+        return self.prepared.bundle.output
+
+
+@dataclass(frozen=True)
+class WovenSnapshot:
+    """How the weaving of one snapshot ended."""
+
+    outcome: Published | AlreadyPublished | MissingField
+    """How it was published; or the field that is missing, where that fails or skips the snapshot:
+    nothing was written then."""
+    seconds: float
+    """Wall time."""
+    warnings: tuple[str, ...] = ()
+    """What a person should know of it."""
+    columns: WovenColumns | None = None
+    """Its columns, and those that it was woven from; None where nothing was written."""
+
+
+@dataclass(frozen=True)
+class _Written:
+    """Staged files, and what was learned while they were written."""
+
+    result: WriteResult
+    warnings: tuple[str, ...]
+    columns: WovenColumns
+    remembered: Mapping[str, FoldedSubtree]
+
+
 class SnapshotWeaver:
     """Weaves one snapshot after the other into a folder."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        prepared: Prepared,
-        run: Run,
-        job: Job,
-        folder: Folder,
-        observations: Observations,
-        sharing: Sharing,
-    ) -> None:
+    def __init__(self, run: OutputRun, folder: Folder, sharing: Sharing) -> None:
         """Index the declarations that every snapshot needs."""
-        self.run = run
-        self.job = job
-        self.folder = folder
-        self.output = prepared.bundle.output
-        self.warnings: tuple[str, ...] = ()
-        """What a person should know of the latest snapshot."""
-        self.seconds = 0.0
-        """Wall time of the latest snapshot."""
-        self.columns: WovenColumns | None = None
-        """Its columns, and those that it was woven from."""
-        self._spark = spark
-        self._prepared = prepared
-        self._observations = observations
+        self._run = run
+        self._folder = folder
         self._sharing = sharing
         self._history = SchemaHistory(folder.store)
-        self._valueless = ValuelessColumns(prepared.bundle, prepared.plan.tree, self._history)
-        self._history_warnings: tuple[str, ...] = ()
-        self._remembered: Mapping[str, FoldedSubtree] = {}
-        options = job.options
+        bundle, tree = run.prepared.bundle, run.prepared.plan.tree
+        self._valueless = ValuelessColumns(bundle, tree, self._history)
+        options = run.job.options
         self._publish: Publish = (
             publish
             if options.selection.restated is None
             else partial(restate, reason=options.reason)
         )
-        others = self.output.spec.data_model.other_data_sources
+        others = run.output.spec.data_model.other_data_sources
         self._others = {other.field_name: other for other in others}
-        self._relationships = {r.name: r for r in prepared.bundle.data_relationships}
+        self._relationships = {r.name: r for r in bundle.data_relationships}
 
-    def weave(
-        self, planned: PlannedSnapshot, group: str
-    ) -> Published | AlreadyPublished | MissingField:
+    def weave(self, planned: PlannedSnapshot, group: str) -> WovenSnapshot:
         """Weave and publish a planned snapshot.
 
         Args:
             planned: what is to be woven.
             group: name for the group of its Spark jobs.
 
-        Returns:
-            How it was published; or the field that is missing, where that fails or skips the
-            snapshot: nothing was written then.
-
         Raises:
             SnaploomError: whatever went wrong, in Snaploom's words.
         """
         started = monotonic()
-        self.warnings = self._history_warnings = ()
-        name = f"{self.output.identity}: snapshot {format_instant(planned.time)}"
-        self.job.group.enter(self._spark, group, name)
+        name = f"{self._run.output.identity}: snapshot {format_instant(planned.time)}"
+        self._run.job.group.enter(self._run.spark, group, name)
         try:
             with translated():
-                return self._weave(planned)
+                woven = self._weave(planned)
         finally:
             self._sharing.done(planned.time)
-            self.seconds = monotonic() - started
+        return replace(woven, seconds=monotonic() - started)
 
-    def _weave(self, planned: PlannedSnapshot) -> Published | AlreadyPublished | MissingField:
+    def _weave(self, planned: PlannedSnapshot) -> WovenSnapshot:
         sources = (step for step in planned.steps if isinstance(step, ReadSource))
 
         @cache
         def published_rows() -> StructType | None:
-            return self._valueless.published(self.folder.log.read(), planned.time)
+            return self._valueless.published(self._folder.log.read(), planned.time)
 
         def read(step: ReadSource) -> SourceFrame:
             with translated(f"DataSource/{step.source}"):
                 return self._valueless.typed(step.field_name, self._read(step), published_rows)
 
         reading = Reading(sources, read)
-        plan = self._prepared.plan
+        plan = self._run.prepared.plan
         outcome = check_schemas(
             plan.tree, reading, self._others, self._relationships, self._valueless.sources
         )
         if outcome.stop is not None:
-            return outcome.stop
+            return WovenSnapshot(outcome.stop, 0.0)
         left_out = {exclusion.field_name for exclusion in outcome.excluded}
         used = {name: reading.source(name) for name in reading if name not in left_out}
         target = SnapshotTarget(planned.time, planned.partition, plan.hash, model_nodes(plan.tree))
-        published = self._publish(
-            self.folder,
-            self.run,
-            target,
-            lambda uri: self._write(planned, used, outcome, uri),
-            self._revalidate,
-        )
-        self.warnings += self._history_warnings
-        if isinstance(published, Published):
-            self._history.store_merged(self.folder)
-            self._sharing.leave(self._remembered)
-        return published
+        written: list[_Written] = []
+        history_warnings: tuple[str, ...] = ()
+
+        def write(uri: str) -> WriteResult:
+            written.append(self._write(planned, used, outcome, uri))
+            return written[-1].result
+
+        def revalidate(state: FolderState, record: SnapshotRecord) -> None:
+            nonlocal history_warnings
+            history_warnings = (
+                *compare_structure(self._run.output, state, plan.tree),
+                *self._history.compare_record(self._run.output, state, record),
+            )
+
+        published = self._publish(self._folder, self._run.writer, target, write, revalidate)
+        if isinstance(published, AlreadyPublished):
+            return WovenSnapshot(published, 0.0)
+        self._history.store_merged(self._folder)
+        (found,) = written
+        self._sharing.leave(found.remembered)
+        return WovenSnapshot(published, 0.0, (*found.warnings, *history_warnings), found.columns)
 
     def _read(self, step: ReadSource) -> SourceFrame:
         with translated(f"DataSource/{step.source}"):
-            reader = self._prepared.readers[step.source]
+            reader = self._run.prepared.readers[step.source]
             found = self._sharing.source(step.source, step.time, lambda: reader.read(step.time))
-        self._observations.see_schema(step.source, found.time, _fingerprint(found.frame.schema))
-        share = self.job.options.sample
+        self._run.record.observations.see_schema(
+            step.source, found.time, _fingerprint(found.frame.schema)
+        )
+        share = self._run.job.options.sample
         if share is None or step.field_name != ROOT_FIELD:
             return found
-        key = self.output.spec.data_model.root_data_source.root_key
+        key = self._run.output.spec.data_model.root_data_source.root_key
         return replace(found, frame=sampled(found.frame, key, share, step.source))
 
     def _write(
@@ -184,34 +214,32 @@ class SnapshotWeaver:
         used: Mapping[str, SourceFrame],
         outcome: SchemaOutcome,
         uri: str,
-    ) -> WriteResult:
+    ) -> _Written:
         weaving = self._weaving(planned, used)
         schema = weaving.frame.schema.json()
-        self._history.compare(self.output, self.folder.log.read(), planned.time, schema)
-        self.job.interruption.check()
+        self._history.compare(self._run.output, self._folder.log.read(), planned.time, schema)
+        self._run.job.interruption.check()
         try:
             written, counts, checks = self._write_and_count(weaving, uri)
         except BaseException:
             weaving.drop()
             # Tasks outlive the job that failed; what they write must not come after the cleaning.
-            await_tasks(self._spark, TASK_PATIENCE)
+            await_tasks(self._run.spark, TASK_PATIENCE)
             raise
-        self._remembered = counts.remembered
         read = {name: _read_columns(source) for name, source in used.items()}
-        self.columns = WovenColumns(written.json(), read)
         ratios = {name: other.warn_null_key_ratio for name, other in self._others.items()}
         silent = {name for name, other in self._others.items() if other.warn_no_match is False}
         of_joins = (
             *null_key_warnings(counts.joins, ratios),
             *unmatched_warnings(weaving.weave, counts.joins, frozenset(silent)),
         )
-        self.warnings = (
+        warnings = (
             *_planned_warnings(planned),
             *outcome.warnings,
             *of_joins,
             *check_warnings(checks),
         )
-        return WriteResult(
+        result = WriteResult(
             rows=counts.rows,
             schema=written.json(),
             sources=_sources(planned, used),
@@ -219,24 +247,30 @@ class SnapshotWeaver:
             joins=counts.joins,
             checks=checks,
             warnings=of_joins,
-            spark_version=self._spark.version,
+            spark_version=self._run.spark.version,
         )
+        columns = WovenColumns(written.json(), read)
+        return _Written(result, warnings, columns, counts.remembered)
 
     def _weaving(self, planned: PlannedSnapshot, used: Mapping[str, SourceFrame]) -> Weaving:
         frames = {name: item.frame for name, item in used.items()}
-        weave = Weave(self._prepared.plan.tree, frames, self._relationships)
+        weave = Weave(self._run.prepared.plan.tree, frames, self._relationships)
         return Weaving(
             weave,
-            lambda number, joins, node: self.job.emit(JoinPlanned(number, joins, node.field_name)),
+            lambda number, joins, node: self._run.job.emit(
+                JoinPlanned(number, joins, node.field_name)
+            ),
             self._sharing.subtrees(planned.time, weave, used),
         )
 
     def _write_and_count(
         self, weaving: Weaving, uri: str
     ) -> tuple[StructType, RowCounts, tuple[CheckResult, ...]]:
-        folder = self.output.spec.output_folder
-        expectations = Expectations(self.output, weaving.frame)
-        shaping = Shaping(self._spark, self.output, self.folder.store, weaving.frame.schema)
+        folder = self._run.output.spec.output_folder
+        expectations = Expectations(self._run.output, weaving.frame)
+        shaping = Shaping(
+            self._run.spark, self._run.output, self._folder.store, weaving.frame.schema
+        )
         place = shaping.place(uri)
         schema = write_frame(
             expectations.frame,
@@ -246,23 +280,17 @@ class SnapshotWeaver:
             column_metadata=folder.column_metadata,
         )
         counts = weaving.settle(
-            self._spark,
-            self.job.group.name,
-            lambda: count_written(self._spark, place, folder.data_format, schema),
+            self._run.spark,
+            self._run.job.group.name,
+            lambda: count_written(self._run.spark, place, folder.data_format, schema),
         )
         checks = expectations.settle(
-            self._spark,
-            self.job.group.name,
-            lambda: read_files(self._spark, [place], folder.data_format, schema),
+            self._run.spark,
+            self._run.job.group.name,
+            lambda: read_files(self._run.spark, [place], folder.data_format, schema),
         )
         shaping.arrange(uri, schema, counts.rows)
         return schema, counts, checks
-
-    def _revalidate(self, state: FolderState, record: SnapshotRecord) -> None:
-        self._history_warnings = (
-            *compare_structure(self.output, state, self._prepared.plan.tree),
-            *self._history.compare_record(self.output, state, record),
-        )
 
 
 def _fingerprint(schema: StructType) -> str:
