@@ -26,6 +26,7 @@ from generation.metrics import metrics_page
 from generation.permissions import PAGE as PERMISSIONS
 from generation.permissions import permissions_page
 from generation.picture import flights_picture
+from generation.pythonapi import python_page
 from generation.reasons import PAGE as TROUBLESHOOTING
 from generation.reasons import troubleshooting_page
 from generation.runsettings import run_settings_page
@@ -51,6 +52,7 @@ def pages() -> dict[str, str]:
         f"{REFERENCE}formats.md": formats_page(),
         f"{REFERENCE}metrics.md": metrics_page(),
         f"{REFERENCE}plan-json.md": plan_page(),
+        f"{REFERENCE}python.md": python_page(),
         f"{REFERENCE}reasons.md": reasons_page(),
         f"{REFERENCE}report-json.md": report_page(),
         f"{REFERENCE}run-settings.md": run_settings_page(),

@@ -11,10 +11,10 @@ from contextlib import redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
 
-from snaploom.cli.console import message_console, preflight_finding, print_findings
-from snaploom.cli.planview import plan_output
+from snaploom.cli.console import message_console, print_findings
 from snaploom.errors import SnaploomError
 from snaploom.jobs.declarations.declarationfiles import Declarations, read_declarations
+from snaploom.jobs.plannedoutput import plan_output, preflight_finding
 from snaploom.models.codes import CODES
 from snaploom.models.finding import Finding, InvalidDeclarations
 from snaploom.models.times import parse_instant

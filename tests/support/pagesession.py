@@ -21,7 +21,7 @@ from support.pages import Block, Command, blocks_of, commands_of, pattern_of
 
 from snaploom.cli.main import run_command
 
-IN_A_SESSION = ("skip-files", "why-not-skipped", "opensearch-indexes", "xskipper")
+IN_A_SESSION = ("python", "skip-files", "why-not-skipped", "opensearch-indexes", "xskipper")
 """How-tos whose blocks need a session."""
 
 

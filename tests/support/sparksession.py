@@ -9,10 +9,13 @@ from pyspark.sql import SparkSession
 
 from snaploom.engine.settings import SESSION_SETTINGS
 from snaploom.jobs.session.spark import WITHOUT_CALL_SITES
+from snaploom.sparkgate.gate import ALLOW_SETTING
 
 SETTINGS: Mapping[str, str] = {
     **{setting.name: setting.value for setting in SESSION_SETTINGS},
     **WITHOUT_CALL_SITES,
+    # As a session that Snaploom has made: one of somebody else's would keep its settings.
+    ALLOW_SETTING: "{}",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "1g",

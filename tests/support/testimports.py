@@ -75,9 +75,10 @@ def _product() -> frozenset[Path]:
 
 @cache
 def _starts_programs(path: Path) -> bool:
-    return TESTS in path.parents and any(
-        name.partition(".")[0] in _STARTING for name in _names(path)
-    )
+    """Or uses the library by its name, which imports what is asked of it."""
+    names = _names(path)
+    starts = "snaploom" in names or any(name.partition(".")[0] in _STARTING for name in names)
+    return starts and TESTS in path.parents
 
 
 @cache
@@ -96,11 +97,24 @@ def _imported(path: Path) -> frozenset[Path]:
 
 @cache
 def _names(path: Path) -> frozenset[str]:
-    """Dotted names in the imports of a file, at any place in it."""
+    """Dotted names in the imports of a file, at any place in it that is run."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    waiting: list[ast.AST] = [ast.parse(path.read_text("utf-8"))]
+    while waiting:
+        node = waiting.pop()
+        if not _is_for_types(node):
+            waiting.extend(ast.iter_child_nodes(node))
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     return frozenset(names)
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    """Whether it is an `if TYPE_CHECKING:`, whose imports are never made."""
+    return (
+        isinstance(node, ast.If)
+        and isinstance(node.test, ast.Name)
+        and node.test.id == "TYPE_CHECKING"
+    )

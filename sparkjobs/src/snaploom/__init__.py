@@ -1,22 +1,47 @@
 """Snaploom weaves declared data sources into wide, point-in-time, query-ready tables on Spark.
 
-`snaploom.read(spark, folder)` returns what an output has published, `snaploom.schema(folder)` under
-which schema, and `snaploom.absences(folder)` why fields are NULL in whole snapshots. They are
-resolved when first used, so that `import snaploom` stays light and works without Spark.
+`load` reads declarations and returns a `Project`, which validates, plans, runs and reads; the six
+kinds, such as `DataSource`, are what declarations are made from in Python. `read`, `schema` and
+`absences` are about the folder of an output.
+
+Names are resolved when they are first used, so that `import snaploom` takes no time and works
+without Spark; type checkers and editors see them as they are.
 """
 
 from __future__ import annotations
 
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from snaploom import lazyimport
 
+if TYPE_CHECKING:
+    from snaploom.errors import SnaploomError as SnaploomError
+    from snaploom.models.finding import InvalidDeclarations as InvalidDeclarations
+    from snaploom.project.project import Project as Project
+    from snaploom.project.project import load as load
+    from snaploom.project.resources import DataRelationship as DataRelationship
+    from snaploom.project.resources import DataSource as DataSource
+    from snaploom.project.resources import FieldTransformer as FieldTransformer
+    from snaploom.project.resources import MetadataApplicator as MetadataApplicator
+    from snaploom.project.resources import OutputDataset as OutputDataset
+    from snaploom.project.resources import SkippingIndex as SkippingIndex
+    from snaploom.project.resources import to_yaml as to_yaml
+    from snaploom.project.results import RunFailed as RunFailed
+    from snaploom.reader import absences as absences
+    from snaploom.reader import read as read
+    from snaploom.reader import schema as schema
+
 __version__ = version("snaploom")
 
-__all__ = ["__version__", "absences", "read", "schema"]
+__all__ = ["__version__", *lazyimport.LIBRARY]
 
 
 def __getattr__(name: str) -> object:
-    if name in lazyimport.READER:
-        return lazyimport.resolve(lazyimport.READER[name])
+    if name in lazyimport.LIBRARY:
+        return lazyimport.resolve(lazyimport.LIBRARY[name])
     raise AttributeError(f"module 'snaploom' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

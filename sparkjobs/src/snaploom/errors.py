@@ -12,7 +12,8 @@ SnaploomError
 ├── ReportNotWritten          it may be written later (snaploom.jobs.reports.writer)
 │   ├── NoCluster             none to write it to (snaploom.jobs.reports.configmap)
 │   └── ReportNotOurs         another run's is in its place
-├── ArgumentInvalid           of `snaploom.read`: no time, a reversed range
+├── ArgumentInvalid           of the library: no time, a reversed range, a name of nothing
+├── RunFailed                 a run that Python started (snaploom.project.results)
 ├── UnexpectedFault           of Snaploom itself (snaploom.jobs.clusterjob)
 ├── SourceError
 │   ├── SourceNotReadable     a file is missing, truncated or not of its declared format

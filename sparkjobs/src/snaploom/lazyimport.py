@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+BUILD_SESSION = "snaploom.jobs.session.spark:build_session"
+SIBLING_SESSION = "snaploom.jobs.session.spark:sibling_session"
 WEAVE = "snaploom.jobs.weaving.outputs:weave_outputs"
 CHECK_CONTENT = "snaploom.jobs.published.contentcheck:check_content"
 ESTIMATE = "snaploom.jobs.weaving.outputs:estimated"
@@ -21,12 +23,24 @@ OPEN_PLACE = "snaploom.jobs.session.folderstores:open_place"
 FAILURES = "snaploom.cli.errordisplay:show_failure"
 LINEAGE = "snaploom.jobs.lineage.runlistener:LineageListener"
 
-READER = {
+LIBRARY = {
+    "DataRelationship": "snaploom.project.resources:DataRelationship",
+    "DataSource": "snaploom.project.resources:DataSource",
+    "FieldTransformer": "snaploom.project.resources:FieldTransformer",
+    "InvalidDeclarations": "snaploom.models.finding:InvalidDeclarations",
+    "MetadataApplicator": "snaploom.project.resources:MetadataApplicator",
+    "OutputDataset": "snaploom.project.resources:OutputDataset",
+    "Project": "snaploom.project.project:Project",
+    "RunFailed": "snaploom.project.results:RunFailed",
+    "SkippingIndex": "snaploom.project.resources:SkippingIndex",
+    "SnaploomError": "snaploom.errors:SnaploomError",
     "absences": "snaploom.reader:absences",
+    "load": "snaploom.project.project:load",
     "read": "snaploom.reader:read",
     "schema": "snaploom.reader:schema",
+    "to_yaml": "snaploom.project.resources:to_yaml",
 }
-"""What `snaploom` itself offers, by name: all of it needs Spark's types."""
+"""What `snaploom` itself offers, by name."""
 
 SKIPPING = {
     "disable": "snaploom.skipping.spark.enable:disable",

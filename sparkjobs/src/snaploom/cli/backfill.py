@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Protocol, cast
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from snaploom import lazyimport
 from snaploom.cli.console import OutputForm, print_json, result_console
 from snaploom.cli.options import (
     Allow,
@@ -24,29 +23,11 @@ from snaploom.cli.options import (
 from snaploom.cli.outputruns import weave_and_show
 from snaploom.jobs.declarations.declarationfiles import read_declarations, runnable_bundles
 from snaploom.jobs.interruption import signal_handlers
-from snaploom.jobs.published.runestimate import Estimate
+from snaploom.jobs.sparkentry import estimate_run
 from snaploom.jobs.weaving.runoptions import RunOptions
-from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
-from snaploom.models.times import EpochNanos
-from snaploom.planning.bundle import Bundle
 from snaploom.planning.selection import Selection
-
-
-class EstimateRun(Protocol):
-    """`snaploom.jobs.weaving.outputs.estimated`, which brings Spark along."""
-
-    def __call__(
-        self,
-        bundle: Bundle,
-        moment: EpochNanos,
-        limit: int | None,
-        selection: Selection,
-        allow: Allowances,
-    ) -> Estimate:
-        """What a run would take."""
-        ...
 
 
 def backfill(
@@ -81,8 +62,7 @@ def backfill(
     if estimate:
         declarations = read_declarations(file, allowed_by(allow))
         (bundle,), _ = runnable_bundles(declarations, [name])
-        estimate_run = cast(EstimateRun, lazyimport.resolve(lazyimport.ESTIMATE))
-        found = estimate_run(bundle, moment, limit, selection, declarations.allow)
+        found = estimate_run()(bundle, moment, limit, selection, declarations.allow)
         if output is OutputForm.JSON:
             print_json(found.document)
         else:

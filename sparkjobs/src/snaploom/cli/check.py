@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Protocol, cast
+from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 from cyclopts import Parameter
 from pydantic import JsonValue
 
-from snaploom import lazyimport
 from snaploom.cli.console import (
     OutputForm,
     counted,
@@ -20,14 +19,12 @@ from snaploom.cli.options import Allow, Files, Form, allowed_by, time_of
 from snaploom.cli.outputfolders import Place, published_state
 from snaploom.errors import ManifestCorrupt
 from snaploom.jobs.declarations.declarationfiles import read_declarations
-from snaploom.jobs.interruption import Interruption, signal_handlers
-from snaploom.models.allowances import Allowances
+from snaploom.jobs.interruption import signal_handlers
+from snaploom.jobs.published.outputcheck import check_output
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
-from snaploom.models.run import RunSettings
 from snaploom.models.times import EpochNanos, format_instant
-from snaploom.storage.foldercheck import Fault, FaultKind, check_files, check_log, check_table
-from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.foldercheck import Fault, FaultKind
 from snaploom.storage.state import FolderState
 
 _FIXES: Mapping[FaultKind, str] = {
@@ -48,24 +45,6 @@ _FIXES: Mapping[FaultKind, str] = {
     "('snaploom restate'), or name columns in `rootKey` that identify a row",
 }
 _TIME_HINT = "'snaploom snapshots' lists the times"
-
-
-class CheckContent(Protocol):
-    """`snaploom.jobs.published.contentcheck.check_content`, which brings Spark along."""
-
-    def __call__(
-        self,
-        run: RunSettings,
-        store: ObjectStore,
-        state: FolderState,
-        root_key: Sequence[str],
-        times: Sequence[EpochNanos],
-        emit: Callable[[str], None],
-        interruption: Interruption,
-        allow: Allowances,
-    ) -> tuple[Fault, ...]:
-        """Read snapshots, and compare them with the manifest."""
-        ...
 
 
 def check(
@@ -98,27 +77,11 @@ def check(
             found = f"{error.message}: {error.found}"
             return _show([Fault(FaultKind.LOG, "metadata/manifest/", found)], place, 0, 0, output)
         times = _chosen(state, asked)
-        faults = [*check_log(store), *check_table(store, state), *check_files(store, state)]
-        faults = [each for each in faults if each.snapshot is None or each.snapshot in times]
-        if not files_only and times:
-            broken: set[EpochNanos] = {
-                each.snapshot for each in faults if each.snapshot is not None
-            }
-            broken |= _without_schema(state, faults)
-            readable = [time for time in times if time not in broken]
-            run, key = _declared(place, file)
-            read = cast(CheckContent, lazyimport.resolve(lazyimport.CHECK_CONTENT))
-            faults.extend(
-                read(run, store, state, key, readable, _print, interruption, allowed_by(allow))
-            )
+        spec = read_declarations(file).bundle(place).output.spec if file else None
+        faults = check_output(
+            spec, store, state, times, files_only, _print, interruption, allowed_by(allow)
+        )
     return _show(faults, store.uri, state.seq, len(times), output)
-
-
-def _declared(place: str, file: Files | None) -> tuple[RunSettings, Sequence[str]]:
-    if not file:
-        return RunSettings(), ()
-    spec = read_declarations(file).bundle(place).output.spec
-    return spec.run, spec.data_model.root_data_source.root_key
 
 
 def _chosen(state: FolderState, asked: Sequence[EpochNanos]) -> tuple[EpochNanos, ...]:
@@ -135,16 +98,6 @@ def _chosen(state: FolderState, asked: Sequence[EpochNanos]) -> tuple[EpochNanos
         )
         raise InvalidDeclarations([finding])
     return tuple(time for time in live if not asked or time in asked)
-
-
-def _without_schema(state: FolderState, faults: Sequence[Fault]) -> set[EpochNanos]:
-    """Snapshots that cannot be read, since their schema is unknown."""
-    gone = {each.place for each in faults if each.kind is FaultKind.DOCUMENT}
-    return {
-        version.time
-        for version in state.timeline
-        if any(version.schema_hash in place for place in gone)
-    }
 
 
 def _print(line: str) -> None:

@@ -18,9 +18,8 @@ from rich.segment import Segment
 from rich.text import Text
 
 from snaploom.errors import SnaploomError
-from snaploom.models.codes import make_finding
+from snaploom.jobs.plannedoutput import preflight_finding
 from snaploom.models.finding import Finding, InvalidDeclarations
-from snaploom.models.remedies import REMEDY_BY_REASON
 from snaploom.visibletext import json_visible, visible_lines
 
 PIPE_WIDTH = 400
@@ -129,22 +128,3 @@ def print_error(error: SnaploomError, place: Callable[[Finding], Finding] = lamb
     finding = place(preflight_finding(error))
     console.print(_heading("error", error.reason, finding, "bold red"))
     _print_body(finding, console)
-
-
-def remedy_of(reason: str) -> str:
-    """What to do about a reason in general."""
-    remedy = REMEDY_BY_REASON.get(reason)
-    return remedy.fix if remedy else f"see {reason} in the reference of reasons"
-
-
-def preflight_finding(error: SnaploomError, reason: str = "") -> Finding:
-    """An error that is not only about declarations, as a finding."""
-    return make_finding(
-        "SL192",
-        f"{reason}: {error.message}" if reason else error.message,
-        resource=error.resource or "",
-        path=error.path or "",
-        found=error.found or "",
-        expected=error.expected or "",
-        hint=error.hint or remedy_of(error.reason),
-    )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from snaploom import lazyimport
 from snaploom.cli.console import (
     OutputForm,
     message_console,
@@ -17,9 +16,9 @@ from snaploom.cli.console import (
     result_console,
 )
 from snaploom.cli.options import Allow, Files, Form, Now, allowed_by, instant_of
-from snaploom.cli.planview import Preview
 from snaploom.jobs.declarations.declarationfiles import read_declarations, runnable_bundles
 from snaploom.jobs.published.declarationdiff import compare
+from snaploom.jobs.sparkentry import preview
 from snaploom.models.allowances import Allowances
 from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
@@ -63,8 +62,8 @@ def diff(
         before = read_declarations(against, allowed).bundle(name)
     print_findings(warnings, message_console())
     moment = instant_of(now)
-    preview = None if offline else partial(_looked_at, after, moment, allowed)
-    comparison = compare(after, before, moment, preview)
+    look = None if offline else partial(_looked_at, after, moment, allowed)
+    comparison = compare(after, before, moment, look)
     for warning in comparison.warnings:
         message_console().print(f"warning {warning}", style="yellow", markup=False)
     if output is OutputForm.JSON:
@@ -82,5 +81,4 @@ def diff(
 
 def _looked_at(bundle: Bundle, moment: EpochNanos, allowed: Allowances) -> RunPlan:
     """The plan of the next run; Spark is started for it."""
-    preview = cast(Preview, lazyimport.resolve(lazyimport.PREVIEW))
-    return preview(bundle, moment, None, allowed, False)
+    return preview()(bundle, moment, None, allowed, False)

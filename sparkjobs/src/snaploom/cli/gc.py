@@ -13,7 +13,8 @@ from rich.table import Table
 
 import snaploom
 from snaploom.cli.console import OutputForm, print_json, result_console
-from snaploom.cli.options import Form, Now, folder_uri, instant_of, open_named
+from snaploom.cli.options import Form, Now, folder_uri, instant_of
+from snaploom.jobs.sparkentry import open_named
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.times import NANOS_PER_MICROSECOND, now

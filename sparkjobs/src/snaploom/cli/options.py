@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -14,13 +14,10 @@ from cyclopts.validators import Number
 from snaploom.cli.console import OutputForm
 from snaploom.errors import FolderNotWritable
 from snaploom.jobs.declarations.allowlists import allowances_of
-from snaploom.lazyimport import OPEN_PLACE, resolve
 from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.times import EpochNanos, now, parse_instant, with_zone
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.stores import StoreOpener, open_store
 
 EMPTY_TEXT = "an empty text"
 """What was found where nothing but quotes was given."""
@@ -150,21 +147,6 @@ def folder_uri(place: str) -> str:
     """The URI of a folder as a person names it: a relative path of a folder counts from here."""
     # Unlike `Path.is_dir`, this has an answer where looking is not allowed or not possible.
     return f"{Path(place).absolute()}".rstrip("/") + "/" if os.path.isdir(place) else place
-
-
-def open_named(uri: str) -> ObjectStore:
-    """The store of a folder that is there; Spark is started where nothing else knows the scheme.
-
-    Raises:
-        StorageError: as `open_store`.
-    """
-    return open_store(uri, create=False, others=by_hadoop)
-
-
-def by_hadoop(uri: str, create: bool) -> ObjectStore:
-    """The store of a folder that only Hadoop's client knows; Spark is started for it."""
-    opener = cast(StoreOpener, resolve(OPEN_PLACE))
-    return opener(uri, create)
 
 
 @contextmanager

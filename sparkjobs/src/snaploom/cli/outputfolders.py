@@ -8,8 +8,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from snaploom.cli.options import EMPTY_TEXT, folder_uri, open_named, time_of
+from snaploom.cli.options import EMPTY_TEXT, folder_uri, time_of
 from snaploom.jobs.declarations.declarationfiles import read_declarations
+from snaploom.jobs.sparkentry import open_named
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.storage import history

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from typing import Protocol, cast
 
 from pydantic import JsonValue
 from rich.console import Console
 from rich.table import Table
 
-from snaploom import lazyimport
 from snaploom.cli.console import (
     OutputForm,
     message_console,
@@ -26,30 +23,11 @@ from snaploom.jobs.indexes.indexrequests import IndexedPlace
 from snaploom.jobs.indexes.targets import places_on_publish
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.reports.exitcodes import combined_exit_code, report_exit_code, unstarted_report
-from snaploom.jobs.runevents import EmitEvent
+from snaploom.jobs.sparkentry import weave_outputs
 from snaploom.jobs.weaving.runoptions import AS_DECLARED, RunOptions
 from snaploom.models.report import Report, Unpublished
 from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
-
-
-class WeaveOutputs(Protocol):
-    """`snaploom.jobs.weaving.outputs.weave_outputs`, which brings Spark along."""
-
-    def __call__(
-        self,
-        bundles: Sequence[Bundle],
-        moment: EpochNanos,
-        limit: int | None,
-        emit: EmitEvent,
-        on_tick: Callable[[], None],
-        interruption: Interruption,
-        indexes: Mapping[str, Sequence[IndexedPlace]],
-        options: RunOptions,
-    ) -> tuple[Report, ...]:
-        """Weave outputs one after the other."""
-        ...
-
 
 Elsewhere = Callable[[Bundle], Bundle]
 """Sends what an output weaves to another folder."""
@@ -107,9 +85,8 @@ def _weave(
     else:
         bundles = tuple(elsewhere(bundle) for bundle in bundles)
     progress = RunProgress(message_console())
-    weave = cast(WeaveOutputs, lazyimport.resolve(lazyimport.WEAVE))
     try:
-        return weave(
+        return weave_outputs()(
             bundles,
             moment,
             limit,
@@ -117,7 +94,7 @@ def _weave(
             progress.show,
             interruption,
             indexes,
-            replace(options, allow=declarations.allow),
+            options.allowing(declarations.allow),
         )
     finally:
         progress.close()

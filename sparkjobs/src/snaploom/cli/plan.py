@@ -17,8 +17,9 @@ from snaploom.cli.options import (
     instant_of,
     refuse_unlisted_strict,
 )
-from snaploom.cli.planview import plan_output, show_plans
+from snaploom.cli.planview import show_plans
 from snaploom.jobs.declarations.declarationfiles import read_declarations
+from snaploom.jobs.plannedoutput import plan_output
 
 
 def plan(

@@ -11,8 +11,9 @@ from rich.table import Table
 
 import snaploom
 from snaploom.cli.console import OutputForm, print_json, result_console
-from snaploom.cli.options import Files, Form, open_named
+from snaploom.cli.options import Files, Form
 from snaploom.jobs.declarations.declarationfiles import read_declarations, refuse
+from snaploom.jobs.sparkentry import open_named
 from snaploom.models.times import format_instant, now
 from snaploom.planning.plan import plan_offline
 from snaploom.storage.fixedsettings import folder_identity, folder_settings

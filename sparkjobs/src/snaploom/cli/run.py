@@ -21,10 +21,11 @@ from snaploom.cli.options import (
     instant_of,
 )
 from snaploom.cli.outputruns import weave_and_show
-from snaploom.cli.planview import plan_output, show_plans
+from snaploom.cli.planview import show_plans
 from snaploom.cli.sample import sampling_elsewhere
 from snaploom.jobs.declarations.declarationfiles import Declarations, read_declarations
 from snaploom.jobs.interruption import signal_handlers
+from snaploom.jobs.plannedoutput import plan_output
 from snaploom.jobs.reports.exitcodes import combined_exit_code
 from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.models.codes import make_finding

@@ -71,8 +71,14 @@ class Interruption:
 
 @contextmanager
 def signal_handlers() -> Iterator[Interruption]:
-    """Ctrl-C and SIGTERM are requests to stop, as long as the block lasts; main thread only."""
+    """Ctrl-C and SIGTERM are requests to stop, as long as the block lasts.
+
+    In another thread than the main one Python allows no handlers, and signals do as before.
+    """
     interruption = Interruption()
+    if threading.current_thread() is not threading.main_thread():
+        yield interruption
+        return
 
     def ask(_signal: int, _frame: FrameType | None) -> None:
         interruption.request()

@@ -8,12 +8,15 @@ from functools import cached_property
 from pathlib import Path
 
 from snaploom.loading.composer import Document, Fault, compose
-from snaploom.loading.documents import Read, members, read_resource
+from snaploom.loading.documents import Read, members, read_object, read_resource
 from snaploom.loading.filetexts import SourceText, read_files
-from snaploom.loading.nodes import Node, Position, position_of, split_path
+from snaploom.loading.nodes import Mapping, Node, Position, position_of, split_path
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding, errors_of
 from snaploom.models.resource import Resource
+
+_NOWHERE = Position(0, 0)
+_NO_NODE = Mapping({}, 1)
 
 
 @dataclass(frozen=True)
@@ -62,10 +65,26 @@ class Loaded:
 
 def load(paths: Sequence[Path]) -> Loaded:
     """Read the resources of files and folders; never raises for what the files contain."""
-    texts, faults = read_files(paths)
+    return load_resources((), paths)
+
+
+def load_resources(resources: Iterable[Resource], paths: Sequence[Path]) -> Loaded:
+    """The resources of a program, and of files and folders beside them.
+
+    Those of a program are judged by what they would be in a file, as all others are: a model can be
+    copied with other values without being validated.
+    """
+    texts, faults = read_files(paths) if paths else ((), ())
     found: list[Located] = []
     findings = list(faults)
     broken: set[str] = set()
+    for each in resources:
+        read = read_object(each.dump())
+        findings.extend(read.findings)
+        if read.resource is not None:
+            found.append(Located(each, "", _NO_NODE, _NOWHERE))
+        elif read.identity:
+            broken.add(read.identity)
     for text in texts:
         for read, item in _read_text(text, findings):
             findings.extend(read.findings)

@@ -22,7 +22,7 @@ from snaploom.cli.index.indexoptions import (
     settings_of,
 )
 from snaploom.cli.index.rendering import show_descriptions, show_list
-from snaploom.cli.options import Allow, Form, allowed_by, by_hadoop
+from snaploom.cli.options import Allow, Form, allowed_by
 from snaploom.errors import FormatNotAllowed, SkippingError
 from snaploom.jobs.indexes.indexrequests import (
     ExplainQuery,
@@ -33,6 +33,7 @@ from snaploom.jobs.indexes.indexrequests import (
 )
 from snaploom.jobs.indexes.lookup import find_index
 from snaploom.jobs.interruption import signal_handlers
+from snaploom.jobs.sparkentry import by_hadoop
 from snaploom.models.allowances import Allowances
 from snaploom.skipping.lifecycle.description import Description, list_indexes
 from snaploom.skipping.lifecycle.description import describe as described

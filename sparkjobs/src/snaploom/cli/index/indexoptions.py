@@ -10,11 +10,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from snaploom.cli.options import Allow, Files, allowed_by, by_hadoop, folder_uri
+from snaploom.cli.options import Allow, Files, allowed_by, folder_uri
 from snaploom.errors import StatementInvalid
 from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.jobs.indexes.indexrequests import IndexedPlace
 from snaploom.jobs.indexes.targets import place_of_resource
+from snaploom.jobs.sparkentry import by_hadoop
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.skippingindex import Index

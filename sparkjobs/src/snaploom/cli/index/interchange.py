@@ -10,9 +10,10 @@ from snaploom.cli.console import OutputForm
 from snaploom.cli.index.execution import carry_out, put_back_when_interrupted
 from snaploom.cli.index.indexoptions import DEFAULT_PLACE, PlaceOptions, Target, place_of
 from snaploom.cli.index.rendering import show_reports
-from snaploom.cli.options import Form, by_hadoop, folder_uri
+from snaploom.cli.options import Form, folder_uri
 from snaploom.jobs.indexes.indexrequests import IndexAction, IndexReport, IndexRequest
 from snaploom.jobs.indexes.lookup import find_index, keys_of
+from snaploom.jobs.sparkentry import by_hadoop
 from snaploom.skipping.formats.xskipper.directory import XskipperDirectory
 from snaploom.skipping.lifecycle.description import describe
 from snaploom.skipping.lifecycle.storeimport import export_index

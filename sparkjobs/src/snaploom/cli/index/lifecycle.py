@@ -11,9 +11,10 @@ from snaploom.cli.console import OutputForm
 from snaploom.cli.index.execution import carry_out, put_back_when_interrupted
 from snaploom.cli.index.indexoptions import DEFAULT_PLACE, PlaceOptions, Target, place_of
 from snaploom.cli.index.rendering import show_reports
-from snaploom.cli.options import Form, by_hadoop
+from snaploom.cli.options import Form
 from snaploom.jobs.indexes.indexrequests import IndexAction, IndexReport, IndexRequest
 from snaploom.jobs.indexes.lookup import find_index
+from snaploom.jobs.sparkentry import by_hadoop
 from snaploom.models.skippingindex import RefreshMode
 from snaploom.skipping.lifecycle import operations
 from snaploom.skipping.lifecycle.description import describe

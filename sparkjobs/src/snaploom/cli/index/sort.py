@@ -12,7 +12,7 @@ from snaploom.cli.console import OutputForm, message_console, print_json, result
 from snaploom.cli.index.advise import readable_place
 from snaploom.cli.index.buildprogress import IndexProgress
 from snaploom.cli.index.indexoptions import DEFAULT_PLACE, PlaceOptions, pairs_of, refuse_request
-from snaploom.cli.options import Form, allowed_by, folder_uri, open_named, time_of
+from snaploom.cli.options import Form, allowed_by, folder_uri, time_of
 from snaploom.errors import SnapshotChanged
 from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.jobs.indexes.indexrequests import IndexedPlace
@@ -24,6 +24,7 @@ from snaploom.jobs.published.sortrequests import (
     place_of_folder,
     place_of_output,
 )
+from snaploom.jobs.sparkentry import open_named
 from snaploom.skipping.advice.curves import Curve
 from snaploom.skipping.advice.sortrequest import TARGET_FILE_SIZE, SortRequest, SortResult
 

@@ -12,10 +12,11 @@ from rich.console import Console
 from snaploom.cli.console import OutputForm, print_json, result_console
 from snaploom.cli.index.declaredindexes import declared_places
 from snaploom.cli.index.indexoptions import base_of, refuse_request
-from snaploom.cli.options import Allow, Files, Form, allowed_by, by_hadoop
+from snaploom.cli.options import Allow, Files, Form, allowed_by
 from snaploom.errors import IndexNotFound
 from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.jobs.indexes.lookup import find_index
+from snaploom.jobs.sparkentry import by_hadoop
 from snaploom.models.allowances import Allowances
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.skipping.lifecycle.description import UsedIndex, describe_usage

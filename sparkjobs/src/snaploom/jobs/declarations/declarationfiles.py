@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from snaploom.loading.load import Loaded, load
+from snaploom.loading.load import Loaded, load, load_resources
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding, InvalidDeclarations, NoUniqueJoinTree, errors_of
@@ -83,7 +83,17 @@ class Declarations:
 
 def read_declarations(paths: Sequence[Path], allow: Allowances = NO_ALLOWANCES) -> Declarations:
     """Read files and folders and validate what they declare; never raises for their contents."""
-    loaded = load(paths)
+    return _validated(load(paths), allow)
+
+
+def declared(
+    resources: Sequence[Resource], paths: Sequence[Path] = (), allow: Allowances = NO_ALLOWANCES
+) -> Declarations:
+    """The declarations of resources, and of files beside them; as `read_declarations`."""
+    return _validated(load_resources(resources, paths), allow)
+
+
+def _validated(loaded: Loaded, allow: Allowances) -> Declarations:
     findings = validate(loaded.resources, broken=loaded.broken, allow=allow)
     return Declarations(loaded, (*loaded.findings, *loaded.placed(findings)), allow)
 

@@ -17,6 +17,7 @@ from snaploom.jobs.interruption import Interruption, run_interruptibly
 from snaploom.jobs.job import JobGroup
 from snaploom.jobs.session.errortranslation import translated
 from snaploom.jobs.session.spark import build_session
+from snaploom.jobs.sparkentry import OpenSession
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.outputfolder import DataFormat
 from snaploom.models.run import RunSettings
@@ -42,6 +43,7 @@ def check_content(
     report: Callable[[str], None],
     interruption: Interruption,
     allow: Allowances = NO_ALLOWANCES,
+    open_session: OpenSession = build_session,
 ) -> tuple[Fault, ...]:
     """Read snapshots, and compare them with the manifest.
 
@@ -54,6 +56,7 @@ def check_content(
         report: takes a line about each snapshot, from another thread.
         interruption: from `signal_handlers`.
         allow: what `run` may ask for beyond the built-in lists.
+        open_session: gives the session.
 
     Raises:
         SparkNotStarted: there is no Spark to work with.
@@ -62,7 +65,7 @@ def check_content(
     group = JobGroup()
 
     def work() -> tuple[Fault, ...]:
-        spark = build_session("snaploom check", run, allow)
+        spark = open_session("snaploom check", run, allow)
         checker = _Checker(spark, store, state, root_key)
         faults: list[Fault] = []
         for number, time in enumerate(times):

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from tempfile import TemporaryFile, gettempdir
 
 from py4j.protocol import Py4JError
@@ -47,6 +48,9 @@ LAPTOP_SETTINGS: Mapping[str, str] = {
 RESULT_SETTINGS: Mapping[str, str] = {"spark.sql.session.timeZone": "UTC"}
 """What the result of a query depends on unless `run.spark` overrides it: without it, `to_date` of
 a timestamp would give another day on a machine elsewhere."""
+
+_OF_HADOOP = "spark.hadoop."
+"""Begins settings of Hadoop's; a session that runs takes them without it."""
 
 EXECUTOR_JAVA = "spark.executor.extraJavaOptions"
 """Setting with the options that executors' Java is started with."""
@@ -98,6 +102,8 @@ def build_session(
 ) -> SparkSession:
     """The session of this process, made when there is none, with the settings that we need.
 
+    One that somebody else made keeps its settings: a sibling of it is given.
+
     Args:
         name: of the application.
         run: the resource's run settings; its Spark configuration wins over ours, except for the
@@ -109,16 +115,16 @@ def build_session(
         SettingNotAllowed: the resource makes a setting that is on no list.
         SparkNotStarted: no Java, or a configuration that Spark refuses.
     """
+    existing = SparkSession._instantiatedSession
+    if SparkContext._active_spark_context is not None and existing is not None:
+        with _translated_start():
+            is_ours = existing.conf.get(ALLOW_SETTING, None) is not None
+        if not is_ours:
+            return sibling_session(existing, run, allow, asked)
     silence_py4j()
     _refuse_unlisted(run, allow)
-    settings = {**RESULT_SETTINGS, **SCHEDULING, **WITHOUT_CALL_SITES}
-    settings.update(s3a_settings(os.environ))
-    if not _is_submitted():
-        settings.update(LAPTOP_SETTINGS)
-    settings.update(configured(run))
-    settings.update(asked)
-    settings.update({setting.name: setting.value for setting in SESSION_SETTINGS})
-    settings[ALLOW_SETTING] = allow.dump_json()
+    laptop = {} if _is_submitted() else LAPTOP_SETTINGS
+    settings = _settings({**SCHEDULING, **laptop}, run, allow, asked)
     settings[EXECUTOR_JAVA] = in_utc(settings.get(EXECUTOR_JAVA) or _submitted(EXECUTOR_JAVA))
     if not _is_submitted():
         # PySpark takes the interpreter of workers from the environment, and the setting from no
@@ -129,12 +135,68 @@ def build_session(
     builder = SparkSession.Builder().appName(name)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    try:
+    with _translated_start():
         session = builder.getOrCreate()
         _keep_passwords_out_of_logs(session)
+    return session
+
+
+def sibling_session(
+    spark: SparkSession,
+    run: RunSettings,
+    allow: Allowances = NO_ALLOWANCES,
+    asked: Iterable[tuple[str, str]] = (),
+) -> SparkSession:
+    """A session of the same application as another one, which keeps its settings.
+
+    What is decided when an application starts, such as memory, stays as it is. Where stores are
+    and how they are reached is taken over; what else the other session has set is not, since
+    results could depend on it.
+
+    Args:
+        spark: somebody's session.
+        run: the resource's run settings.
+        allow: what it may ask for beyond the built-in lists.
+        asked: settings of the process's caller, which win and are not judged.
+
+    Raises:
+        SettingNotAllowed: the resource makes a setting that is on no list.
+        SparkNotStarted: the application has ended.
+    """
+    silence_py4j()
+    _refuse_unlisted(run, allow)
+    with _translated_start():
+        session = spark.newSession()
+        stores = {k: v for k, v in spark.conf.getAll.items() if not k.startswith("spark.")}
+        for key, value in {**stores, **_settings({}, run, allow, asked)}.items():
+            is_free = not key.startswith("spark.") or key.startswith((_OF_HADOOP, ALLOW_SETTING))
+            if is_free or session.conf.isModifiable(key):
+                session.conf.set(key.removeprefix(_OF_HADOOP), value)
+        _keep_passwords_out_of_logs(session)
+    return session
+
+
+@contextmanager
+def _translated_start() -> Iterator[None]:
+    """Raise what Spark raises when a session is made as `SparkNotStarted`."""
+    try:
+        yield
     except (PySparkException, Py4JError, OSError) as error:
         raise _not_started(str(error)) from error
-    return session
+
+
+def _settings(
+    defaults: Mapping[str, str],
+    run: RunSettings,
+    allow: Allowances,
+    asked: Iterable[tuple[str, str]],
+) -> dict[str, str]:
+    settings = {**RESULT_SETTINGS, **WITHOUT_CALL_SITES, **s3a_settings(os.environ), **defaults}
+    settings.update(configured(run))
+    settings.update(asked)
+    settings.update({setting.name: setting.value for setting in SESSION_SETTINGS})
+    settings[ALLOW_SETTING] = allow.dump_json()
+    return settings
 
 
 def _keep_passwords_out_of_logs(spark: SparkSession) -> None:
@@ -216,7 +278,18 @@ def _not_started(found: str) -> SparkNotStarted:
 def result_settings(spark: SparkSession) -> dict[str, str]:
     """The settings that results depend on, as a session has them, for the Report (rule W4)."""
     names = (*(setting.name for setting in SESSION_SETTINGS), *RESULT_SETTINGS)
-    return {name: spark.conf.get(name, "") or "" for name in names}
+    return {name: _value(spark, name) for name in names}
+
+
+def _value(spark: SparkSession, name: str) -> str:
+    """A setting as it applies; empty where this Spark does not know it.
+
+    Asked without a default: Spark judges that as a value of the setting.
+    """
+    try:
+        return spark.conf.get(name) or ""
+    except PySparkException:
+        return ""
 
 
 def configured(run: RunSettings) -> dict[str, str]:

@@ -20,6 +20,7 @@ from snaploom.jobs.runevents import EmitEvent, Event, OfOutput, TasksDone, Warne
 from snaploom.jobs.session.errortranslation import translated
 from snaploom.jobs.session.loggers import warnings_as_events
 from snaploom.jobs.session.spark import build_session, configured
+from snaploom.jobs.sparkentry import OpenSession
 from snaploom.jobs.weaving.outputrun import weave_output
 from snaploom.jobs.weaving.parallel import in_parallel
 from snaploom.jobs.weaving.preparation import Prepared, estimate, prepare
@@ -49,6 +50,7 @@ def weave_outputs(
     indexes: Mapping[str, Sequence[IndexedPlace]] = NO_INDEXES,
     options: RunOptions = AS_DECLARED,
     lease: OpenLease = ClaimLease,
+    open_session: OpenSession = build_session,
 ) -> tuple[Report, ...]:
     """Weave outputs, several at a time where that is asked for; an interruption ends all cleanly.
 
@@ -65,6 +67,7 @@ def weave_outputs(
         indexes: by name of output, indexes that follow its publications (`trigger: ON_PUBLISH`).
         options: what is asked beyond the declarations.
         lease: where runs of one folder learn of each other.
+        open_session: gives the session.
 
     Raises:
         SparkNotStarted: there is no Spark to work with.
@@ -84,7 +87,7 @@ def weave_outputs(
 
     def work() -> tuple[Report, ...]:
         interruption.check()
-        spark = build_session("snaploom", bundles[0].output.spec.run, options.allow)
+        spark = open_session("snaploom", bundles[0].output.spec.run, options.allow)
         for bundle in bundles[1:]:
             _warn_of_other_settings(bundles[0], bundle, emit)
         reports = in_parallel(
@@ -192,6 +195,7 @@ def preview(
     limit: int | None,
     allow: Allowances = NO_ALLOWANCES,
     is_strict: bool = False,
+    open_session: OpenSession = build_session,
 ) -> RunPlan:
     """The plan that a run would visit now, after preflight; writes nothing.
 
@@ -199,7 +203,9 @@ def preview(
         SnaploomError: what preflight finds, as `prepare` raises it.
         Interrupted: somebody pressed Ctrl-C.
     """
-    return _looked_ahead(bundle, moment, limit, EVERYTHING, allow, is_strict, _with_schemas).plan
+    return _looked_ahead(
+        bundle, moment, limit, EVERYTHING, allow, open_session, is_strict, _with_schemas
+    ).plan
 
 
 def _with_schemas(prepared: Prepared, check: Callable[[], None]) -> Prepared:
@@ -215,6 +221,7 @@ def estimated(
     limit: int | None,
     selection: Selection,
     allow: Allowances = NO_ALLOWANCES,
+    open_session: OpenSession = build_session,
 ) -> Estimate:
     """About what it would take to publish what is selected; writes nothing.
 
@@ -222,7 +229,7 @@ def estimated(
         SnaploomError: what preflight finds, as `prepare` raises it.
         Interrupted: somebody pressed Ctrl-C.
     """
-    return estimate(_looked_ahead(bundle, moment, limit, selection, allow))
+    return estimate(_looked_ahead(bundle, moment, limit, selection, allow, open_session))
 
 
 def _looked_ahead(
@@ -231,6 +238,7 @@ def _looked_ahead(
     limit: int | None,
     selection: Selection,
     allow: Allowances,
+    open_session: OpenSession,
     is_strict: bool = False,
     prepare_more: Callable[[Prepared, Callable[[], None]], Prepared] = lambda prepared, check: (
         prepared
@@ -238,7 +246,7 @@ def _looked_ahead(
 ) -> Prepared:
     def work() -> Prepared:
         interruption.check()
-        spark = build_session("snaploom plan", bundle.output.spec.run, allow)
+        spark = open_session("snaploom plan", bundle.output.spec.run, allow)
         job.group.enter(spark, "plan", f"{bundle.output.identity}: listing sources")
         with prepare(
             spark, bundle, moment, limit, None, selection, now, allow, is_strict

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.planning.selection import EVERYTHING, Selection
@@ -26,6 +26,10 @@ class RunOptions:
     """Why a snapshot is restated, for people."""
     allow: Allowances = NO_ALLOWANCES
     """What declarations may use beyond the built-in lists."""
+
+    def allowing(self, allow: Allowances) -> RunOptions:
+        """The same with what declarations may use."""
+        return replace(self, allow=allow)
 
 
 AS_DECLARED = RunOptions()

@@ -64,9 +64,13 @@ PUBLICATION = {
         "Drop it (`ALTER TABLE ... DROP TAG`, `DROP BRANCH`); the next run removes their files.",
         see="how-to/tables.md",
     ),
+    "RunFailed": Remedy(
+        "A run that Python started (`Project.run`) failed, or was interrupted.",
+        "Look at `runs` of the exception: each has the Report of an output, with its cause.",
+    ),
     "ArgumentInvalid": Remedy(
-        "`snaploom.read`, `snaploom.schema` or `snaploom.absences` was given something else than a "
-        "time, a time without a zone, a range that ends before it begins, or two choices at once.",
+        "A function of the library was given something else than a time, a time without a zone, a "
+        "range that ends before it begins, two choices at once, or a name of nothing.",
         "Give `at` or `between` as text of ISO 8601 with `Z` or an offset, a datetime with a time "
         "zone, or a date; `snaploom snapshots` lists the times of snapshots.",
     ),

@@ -1,4 +1,4 @@
-"""Pages about skipping: their Python, SQL and commands have the results that they show."""
+"""Pages for a session: their Python, SQL and commands have the results that they show."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def session(spark: SparkSession) -> Iterator[PageSession]:
         spark.sql(f"DROP TABLE {table.name}")
 
 
-@pytest.mark.parametrize("name", ["skip-files", "why-not-skipped"])
+@pytest.mark.parametrize("name", ["python", "skip-files", "why-not-skipped"])
 def test_page_does_what_it_shows(name: str, session: PageSession) -> None:
     session.run(DOCS / "how-to" / f"{name}.md")
 

@@ -1,0 +1,138 @@
+"""Plans one output as far as its declarations allow, with all that is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from snaploom.errors import SnaploomError
+from snaploom.jobs.declarations.declarationfiles import (
+    TREE_CODES,
+    Declarations,
+    exit_code_of,
+    refuse,
+)
+from snaploom.jobs.sparkentry import BUILT, OpenSession, preview
+from snaploom.models.codes import make_finding
+from snaploom.models.finding import Finding, InvalidDeclarations, errors_of
+from snaploom.models.remedies import REMEDY_BY_REASON
+from snaploom.models.times import EpochNanos
+from snaploom.planning.availability import Action
+from snaploom.planning.explain import finding_json, plan_json
+from snaploom.planning.plan import RunPlan, plan_offline
+
+
+@dataclass
+class Planned:
+    """What the planning of one output came to, as far as it got."""
+
+    output: str
+    plan: RunPlan | None = None
+    findings: tuple[Finding, ...] = ()
+    failure: SnaploomError | None = None
+
+    def add(self, findings: Iterable[Finding]) -> None:
+        """Keep each finding once: validation and planning find the same trees ambiguous."""
+        known = {(f.code, f.resource, f.path, f.message): f for f in self.findings}
+        for finding in findings:
+            known.setdefault(
+                (finding.code, finding.resource, finding.path, finding.message), finding
+            )
+        self.findings = tuple(known.values())
+
+    @property
+    def is_plannable(self) -> bool:
+        """Whether nothing is wrong but, perhaps, the join tree, which a plan shows best."""
+        return all(finding.code in TREE_CODES for finding in errors_of(self.findings))
+
+    @property
+    def document(self) -> dict[str, JsonValue]:
+        """The contract of `plan -o json`; what could not be planned is empty."""
+        empty: dict[str, JsonValue] = {
+            "output": self.output,
+            "hash": "",
+            "root": "",
+            "joins": [],
+            "unreachable": [],
+            "ties": [],
+            "candidates": None,
+            "deletes": [],
+            "unforeseen": [],
+            "collect": None,
+        }
+        failure = self.failure
+        failed = () if failure is None else (preflight_finding(failure, failure.reason),)
+        document = plan_json(self.plan) if self.plan is not None else empty
+        findings: list[JsonValue] = [finding_json(f) for f in (*self.findings, *failed)]
+        return {**document, "findings": findings}
+
+    @property
+    def exit_code(self) -> int:
+        """What `plan` exits with."""
+        if self.failure is not None:
+            return self.failure.exit_code
+        planned = () if self.plan is None else self.plan.snapshots or ()
+        failing = any(snapshot.action is Action.FAIL for snapshot in planned)
+        return exit_code_of(self.findings) or int(failing)
+
+
+def plan_output(
+    declarations: Declarations,
+    name: str,
+    moment: EpochNanos,
+    *,
+    offline: bool = False,
+    limit: int | None = None,
+    strict: bool = False,
+    open_session: OpenSession = BUILT,
+) -> Planned:
+    """Plan one output as far as its declarations allow; only faults of Snaploom are raised.
+
+    Args:
+        declarations: holds the output.
+        name: of the OutputDataset.
+        moment: the instant of planning.
+        offline: plan the join tree only; Spark is not started.
+        limit: snapshots to publish at most.
+        strict: whether a root without any snapshot is a failure in any case.
+        open_session: gives the session.
+    """
+    planned = Planned(name)
+    try:
+        bundle = declarations.bundle(name)
+        planned.add(declarations.findings_for(bundle))
+        if planned.is_plannable:
+            planned.plan = plan_offline(bundle)
+            planned.add(declarations.placed(planned.plan.findings))
+        refuse(planned.findings)
+        if not offline:
+            planned.plan = preview()(
+                bundle, moment, limit, declarations.allow, strict, open_session
+            )
+            planned.add(declarations.placed(planned.plan.findings))
+    except InvalidDeclarations as error:
+        planned.add(declarations.placed(error.findings))
+    except SnaploomError as error:
+        planned.failure = error
+    return planned
+
+
+def remedy_of(reason: str) -> str:
+    """What to do about a reason in general."""
+    remedy = REMEDY_BY_REASON.get(reason)
+    return remedy.fix if remedy else f"see {reason} in the reference of reasons"
+
+
+def preflight_finding(error: SnaploomError, reason: str = "") -> Finding:
+    """An error that is not only about declarations, as a finding."""
+    return make_finding(
+        "SL192",
+        f"{reason}: {error.message}" if reason else error.message,
+        resource=error.resource or "",
+        path=error.path or "",
+        found=error.found or "",
+        expected=error.expected or "",
+        hint=error.hint or remedy_of(error.reason),
+    )

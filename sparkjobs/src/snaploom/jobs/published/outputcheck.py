@@ -1,0 +1,65 @@
+"""Compares what is in an output's folder with what was published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from snaploom.jobs.interruption import Interruption
+from snaploom.jobs.sparkentry import BUILT, OpenSession, check_content
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
+from snaploom.models.outputdataset import OutputDatasetSpec
+from snaploom.models.run import RunSettings
+from snaploom.models.times import EpochNanos
+from snaploom.storage.foldercheck import Fault, FaultKind, check_files, check_log, check_table
+from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.state import FolderState
+
+
+def check_output(
+    spec: OutputDatasetSpec | None,
+    store: ObjectStore,
+    state: FolderState,
+    times: Sequence[EpochNanos],
+    files_only: bool,
+    report: Callable[[str], None],
+    interruption: Interruption,
+    allow: Allowances = NO_ALLOWANCES,
+    open_session: OpenSession = BUILT,
+) -> tuple[Fault, ...]:
+    """Every fault of the manifest, of the files, and of what is in them.
+
+    Args:
+        spec: of the output, where it is known: its keys are checked, too.
+        store: of the folder.
+        state: what is published.
+        times: of the snapshots to look at; they are live.
+        files_only: look at names and sizes of files, and start no Spark.
+        report: takes a line about each snapshot that is read, from another thread.
+        interruption: from `signal_handlers`.
+        allow: what `spec.run` may ask for beyond the built-in lists.
+        open_session: gives the session.
+
+    Raises:
+        SparkNotStarted: there is no Spark to work with.
+        Interrupted: somebody asked to stop.
+    """
+    found = [*check_log(store), *check_table(store, state), *check_files(store, state)]
+    faults = [each for each in found if each.snapshot is None or each.snapshot in times]
+    if not files_only and times:
+        broken = {each.snapshot for each in faults} | _without_schema(state, faults)
+        readable = [time for time in times if time not in broken]
+        run = RunSettings() if spec is None else spec.run
+        key = () if spec is None else spec.data_model.root_data_source.root_key
+        read = check_content()
+        faults += read(run, store, state, key, readable, report, interruption, allow, open_session)
+    return tuple(faults)
+
+
+def _without_schema(state: FolderState, faults: Sequence[Fault]) -> set[EpochNanos]:
+    """Snapshots that cannot be read, since their schema is unknown."""
+    gone = {each.place for each in faults if each.kind is FaultKind.DOCUMENT}
+    return {
+        version.time
+        for version in state.timeline
+        if any(version.schema_hash in place for place in gone)
+    }

@@ -1,0 +1,190 @@
+"""What jobs do with Spark, typed for callers that must not import Spark before they need it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, cast
+
+from snaploom import lazyimport
+from snaploom.jobs.indexes.indexrequests import IndexedPlace
+from snaploom.jobs.interruption import Interruption
+from snaploom.jobs.published.runestimate import Estimate
+from snaploom.jobs.runevents import EmitEvent
+from snaploom.jobs.weaving.runoptions import AS_DECLARED, RunOptions
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
+from snaploom.models.report import Report
+from snaploom.models.run import RunSettings
+from snaploom.models.times import EpochNanos
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.plan import RunPlan
+from snaploom.planning.selection import Selection
+from snaploom.storage.foldercheck import Fault
+from snaploom.storage.objectstore import ObjectStore
+from snaploom.storage.readchoice import Time
+from snaploom.storage.state import FolderState
+from snaploom.storage.stores import StoreOpener, open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+OpenSession = Callable[[str, RunSettings, Allowances], "SparkSession"]
+"""Gives the session for a piece of work: its name, how it is made, what it may ask for."""
+
+
+def _build_session(name: str, run: RunSettings, allow: Allowances) -> SparkSession:
+    build = cast(OpenSession, lazyimport.resolve(lazyimport.BUILD_SESSION))
+    return build(name, run, allow)
+
+
+BUILT: OpenSession = _build_session
+"""The session of this process, made when there is none."""
+
+
+NO_INDEXES: Mapping[str, Sequence[IndexedPlace]] = {}
+
+
+class WeaveOutputs(Protocol):
+    """`snaploom.jobs.weaving.outputs.weave_outputs`."""
+
+    def __call__(
+        self,
+        bundles: Sequence[Bundle],
+        moment: EpochNanos,
+        limit: int | None,
+        emit: EmitEvent,
+        on_tick: Callable[[], None],
+        interruption: Interruption,
+        indexes: Mapping[str, Sequence[IndexedPlace]] = NO_INDEXES,
+        options: RunOptions = AS_DECLARED,
+        *,
+        open_session: OpenSession = BUILT,
+    ) -> tuple[Report, ...]:
+        """Weave outputs one after the other."""
+        ...
+
+
+class Preview(Protocol):
+    """`snaploom.jobs.weaving.outputs.preview`."""
+
+    def __call__(
+        self,
+        bundle: Bundle,
+        moment: EpochNanos,
+        limit: int | None,
+        allow: Allowances = NO_ALLOWANCES,
+        is_strict: bool = False,
+        open_session: OpenSession = BUILT,
+    ) -> RunPlan:
+        """The plan that a run would visit."""
+        ...
+
+
+class EstimateRun(Protocol):
+    """`snaploom.jobs.weaving.outputs.estimated`."""
+
+    def __call__(
+        self,
+        bundle: Bundle,
+        moment: EpochNanos,
+        limit: int | None,
+        selection: Selection,
+        allow: Allowances = NO_ALLOWANCES,
+        open_session: OpenSession = BUILT,
+    ) -> Estimate:
+        """What a run would take."""
+        ...
+
+
+class CheckContent(Protocol):
+    """`snaploom.jobs.published.contentcheck.check_content`."""
+
+    def __call__(
+        self,
+        run: RunSettings,
+        store: ObjectStore,
+        state: FolderState,
+        root_key: Sequence[str],
+        times: Sequence[EpochNanos],
+        report: Callable[[str], None],
+        interruption: Interruption,
+        allow: Allowances = NO_ALLOWANCES,
+        open_session: OpenSession = BUILT,
+    ) -> tuple[Fault, ...]:
+        """Read snapshots, and compare them with the manifest."""
+        ...
+
+
+def weave_outputs() -> WeaveOutputs:
+    """Weaves outputs."""
+    return cast(WeaveOutputs, lazyimport.resolve(lazyimport.WEAVE))
+
+
+def preview() -> Preview:
+    """Plans a run."""
+    return cast(Preview, lazyimport.resolve(lazyimport.PREVIEW))
+
+
+def estimate_run() -> EstimateRun:
+    """Estimates a backfill."""
+    return cast(EstimateRun, lazyimport.resolve(lazyimport.ESTIMATE))
+
+
+def check_content() -> CheckContent:
+    """Reads what is published, and compares it with its records."""
+    return cast(CheckContent, lazyimport.resolve(lazyimport.CHECK_CONTENT))
+
+
+def open_named(uri: str) -> ObjectStore:
+    """The store of a folder that is there; Spark is started where nothing else knows the scheme.
+
+    Raises:
+        StorageError: as `open_store`.
+    """
+    return open_store(uri, create=False, others=by_hadoop)
+
+
+def by_hadoop(uri: str, create: bool) -> ObjectStore:
+    """The store of a folder that only Hadoop's client knows; Spark is started for it."""
+    opener = cast(StoreOpener, lazyimport.resolve(lazyimport.OPEN_PLACE))
+    return opener(uri, create)
+
+
+class ReadFolder(Protocol):
+    """`snaploom.reader.read`."""
+
+    def __call__(
+        self,
+        spark: SparkSession,
+        folder: str,
+        *,
+        at: Time | None = None,
+        between: tuple[Time, Time] | None = None,
+        manifest: int | None = None,
+    ) -> DataFrame:
+        """The published rows of an output."""
+        ...
+
+
+class SiblingSession(Protocol):
+    """`snaploom.jobs.session.spark.sibling_session`."""
+
+    def __call__(
+        self, spark: SparkSession, run: RunSettings, allow: Allowances = NO_ALLOWANCES
+    ) -> SparkSession:
+        """A session of the same application."""
+        ...
+
+
+def read_folder() -> ReadFolder:
+    """Reads what is published in a folder."""
+    return cast(ReadFolder, lazyimport.resolve(lazyimport.LIBRARY["read"]))
+
+
+def session_beside(spark: SparkSession) -> OpenSession:
+    """Gives sessions of the same application as somebody's, which keeps its settings."""
+    sibling = cast(SiblingSession, lazyimport.resolve(lazyimport.SIBLING_SESSION))
+
+    def opened(name: str, run: RunSettings, allow: Allowances) -> SparkSession:
+        return sibling(spark, run, allow)
+
+    return opened

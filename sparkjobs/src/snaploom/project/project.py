@@ -1,0 +1,571 @@
+"""`snaploom.load`: declarations as an object, whose methods are what the commands do."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, overload
+
+from snaploom.errors import ArgumentInvalid
+from snaploom.jobs.declarations.allowlists import allowances_of
+from snaploom.jobs.declarations.declarationfiles import (
+    Declarations,
+    declared,
+    read_declarations,
+    runnable_bundles,
+)
+from snaploom.jobs.indexes.targets import places_on_publish
+from snaploom.jobs.interruption import signal_handlers
+from snaploom.jobs.plannedoutput import plan_output
+from snaploom.jobs.published.declarationdiff import compare
+from snaploom.jobs.published.outputcheck import check_output
+from snaploom.jobs.published.runestimate import Estimate
+from snaploom.jobs.reports.textlines import EventLines
+from snaploom.jobs.runevents import Event, Warned
+from snaploom.jobs.sparkentry import (
+    BUILT,
+    OpenSession,
+    estimate_run,
+    open_named,
+    preview,
+    read_folder,
+    session_beside,
+    weave_outputs,
+)
+from snaploom.jobs.weaving.runoptions import RunOptions
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.resource import Resource
+from snaploom.models.times import EpochNanos, now
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.selection import Selection
+from snaploom.project.resources import to_yaml
+from snaploom.project.results import Checked, Diff, Findings, Plan, Run, RunFailed, Runs
+from snaploom.storage.entries import SnapshotRecord
+from snaploom.storage.folder import is_unused, open_folder
+from snaploom.storage.readchoice import Time, instant_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Source = str | os.PathLike[str] | Resource
+"""A YAML file, a folder with such files, or a resource."""
+
+Progress = bool | Callable[[str], None]
+"""True prints lines to standard error, False prints none, a function takes them."""
+
+
+def load(source: Source | Iterable[Source], *, allow: Sequence[str] = ()) -> Project:
+    """Read declarations from files, folders and resources; nothing is run, and no data read.
+
+    Args:
+        source: one of them, or several, which are one set of declarations.
+        allow: what they may use beyond the built-in lists, each `LIST=ENTRY`; besides what the
+            environment variable SNAPLOOM_ALLOW allows.
+
+    Raises:
+        InvalidDeclarations: `allow` names no list, or no entry. What is wrong with the
+            declarations is in `Project.findings`.
+        ArgumentInvalid: `source` is something else.
+    """
+    single = isinstance(source, str | os.PathLike | Resource)
+    sources = [source] if single else _listed(source)
+    resources = [each for each in sources if isinstance(each, Resource)]
+    paths = [Path(each) for each in sources if isinstance(each, str | os.PathLike)]
+    if len(resources) + len(paths) != len(sources):
+        other = next(s for s in sources if not isinstance(s, str | os.PathLike | Resource))
+        raise ArgumentInvalid(
+            "these are no declarations",
+            path="source",
+            found=f"a {type(other).__name__}",
+            expected="paths of YAML files and folders, and resources such as snaploom.DataSource",
+            hint="write load('models/') or load([source, relationship, output])",
+        )
+    allowed = allowances_of(os.environ, allow)
+    if not resources:
+        return Project(read_declarations(paths, allowed))
+    return Project(declared(resources, paths, allowed))
+
+
+def _listed(source: object) -> list[object]:
+    return list(source) if isinstance(source, Iterable) else [source]
+
+
+class Project:
+    """Declarations, and what can be done with them.
+
+    Methods raise subclasses of `snaploom.errors.SnaploomError`; `InvalidDeclarations` has the
+    findings attached. A session of Spark that is given, or that there is already, keeps its
+    settings and is never stopped.
+    """
+
+    def __init__(self, declarations: Declarations) -> None:
+        """Made by `load`."""
+        self._declarations = declarations
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """All that is declared and could be read, in the order of files and documents."""
+        return self._declarations.resources
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the OutputDatasets."""
+        return self._declarations.output_names
+
+    @property
+    def findings(self) -> Findings:
+        """What is wrong, or doubtful."""
+        return Findings(self._declarations.findings)
+
+    def to_yaml(self) -> str:
+        """All resources as YAML documents."""
+        return to_yaml(self.resources)
+
+    def validate(self, *, raises: bool = False) -> Findings:
+        """What is wrong, or doubtful, with the declarations; data is not looked at.
+
+        Args:
+            raises: whether errors are raised.
+
+        Raises:
+            InvalidDeclarations: there is an error, and `raises` is set.
+        """
+        return self.findings.raise_for_errors() if raises else self.findings
+
+    def plan(
+        self,
+        output: str,
+        *,
+        now: Time | None = None,
+        offline: bool = False,
+        limit: int | None = None,
+        strict: bool = False,
+        spark: SparkSession | None = None,
+    ) -> Plan:
+        """How an output is joined together, and what a run would publish; nothing is written.
+
+        Args:
+            output: name of an OutputDataset.
+            now: time to plan for; omitted, the present.
+            offline: plan the join tree only; data is not looked at, Spark not started.
+            limit: snapshots to publish at most.
+            strict: whether a root without any snapshot is a failure.
+            spark: somebody's session; omitted, that of this process, or a new one.
+
+        Raises:
+            ArgumentInvalid: there is no such output, or `now` is no time. What else is wrong is
+                in the plan.
+        """
+        self._refuse_unknown([output])
+        planned = plan_output(
+            self._declarations,
+            output,
+            _moment(now),
+            offline=offline,
+            limit=limit,
+            strict=strict,
+            open_session=_session(spark),
+        )
+        bundle = self._declarations.bundle(output) if planned.plan is not None else None
+        return Plan(planned, bundle)
+
+    @overload
+    def run(
+        self,
+        output: str,
+        *,
+        now: Time | None = ...,
+        limit: int | None = ...,
+        keep_going: bool = ...,
+        parallel: int = ...,
+        strict: bool = ...,
+        spark: SparkSession | None = ...,
+        progress: Progress = ...,
+        raises: bool = ...,
+    ) -> Run: ...
+
+    @overload
+    def run(
+        self,
+        output: list[str] | tuple[str, ...] | None = ...,
+        *,
+        now: Time | None = ...,
+        limit: int | None = ...,
+        keep_going: bool = ...,
+        parallel: int = ...,
+        strict: bool = ...,
+        spark: SparkSession | None = ...,
+        progress: Progress = ...,
+        raises: bool = ...,
+    ) -> Runs: ...
+
+    def run(
+        self,
+        output: str | list[str] | tuple[str, ...] | None = None,
+        *,
+        now: Time | None = None,
+        limit: int | None = None,
+        keep_going: bool = False,
+        parallel: int = 1,
+        strict: bool = False,
+        spark: SparkSession | None = None,
+        progress: Progress = True,
+        raises: bool = True,
+    ) -> Run | Runs:
+        """Weave and publish every snapshot that is due.
+
+        Args:
+            output: name of an OutputDataset, or several; omitted, all.
+            now: time to plan for; omitted, the present.
+            limit: snapshots to publish at most, of each output.
+            keep_going: whether a snapshot that fails leaves the later ones their turn.
+            parallel: how many outputs are woven at a time.
+            strict: whether a root without any snapshot is a failure.
+            spark: somebody's session; omitted, that of this process, or a new one.
+            progress: where lines about what happens go.
+            raises: whether a failure is raised; otherwise it is in the result.
+
+        Returns:
+            What came of the output; of several, in the order in which they were named.
+
+        Raises:
+            InvalidDeclarations: something is wrong with an output.
+            RunFailed: a run failed or was interrupted, and `raises` is set; all results are
+                attached.
+            ArgumentInvalid: there is no such output, or `now` is no time.
+        """
+        options = RunOptions(keep_going=keep_going, parallel=parallel, is_strict=strict)
+        names = [output] if isinstance(output, str) else list(output or self.outputs)
+        runs = self._run(names, _moment(now), limit, options, spark, progress, raises)
+        return runs[0] if isinstance(output, str) else runs
+
+    def backfill(
+        self,
+        output: str,
+        start: Time,
+        end: Time,
+        *,
+        limit: int | None = None,
+        keep_going: bool = False,
+        strict: bool = False,
+        now: Time | None = None,
+        spark: SparkSession | None = None,
+        progress: Progress = True,
+        raises: bool = True,
+    ) -> Run:
+        """Publish what is due in a span of snapshot times, and nothing else.
+
+        Args:
+            output: name of an OutputDataset.
+            start: earliest snapshot time.
+            end: snapshot times are before it.
+            limit: snapshots to publish at most.
+            keep_going: whether a snapshot that fails leaves the later ones their turn.
+            strict: whether a root without any snapshot is a failure.
+            now: time to plan for; omitted, the present.
+            spark: somebody's session; omitted, that of this process, or a new one.
+            progress: where lines about what happens go.
+            raises: whether a failure is raised; otherwise it is in the result.
+
+        Raises:
+            ArgumentInvalid: the span ends before it begins, or as `run`.
+            InvalidDeclarations, RunFailed: as `run`.
+        """
+        options = RunOptions(selection=_span(start, end), keep_going=keep_going, is_strict=strict)
+        return self._run([output], _moment(now), limit, options, spark, progress, raises)[0]
+
+    def estimate(
+        self,
+        output: str,
+        start: Time,
+        end: Time,
+        *,
+        limit: int | None = None,
+        now: Time | None = None,
+        spark: SparkSession | None = None,
+    ) -> Estimate:
+        """About what a backfill would take; nothing is written.
+
+        Args:
+            output: name of an OutputDataset.
+            start: earliest snapshot time.
+            end: snapshot times are before it.
+            limit: snapshots to publish at most.
+            now: time to plan for; omitted, the present.
+            spark: somebody's session; omitted, that of this process, or a new one.
+
+        Raises:
+            ArgumentInvalid, InvalidDeclarations: as `backfill`.
+        """
+        bundle = self._runnable([output])[0]
+        return estimate_run()(
+            bundle,
+            _moment(now),
+            limit,
+            _span(start, end),
+            self._declarations.allow,
+            _session(spark),
+        )
+
+    def restate(
+        self,
+        output: str,
+        time: Time,
+        *,
+        acknowledge_readers: Literal[True],
+        reason: str = "",
+        now: Time | None = None,
+        spark: SparkSession | None = None,
+        progress: Progress = True,
+        raises: bool = True,
+    ) -> Run:
+        """Weave a published snapshot again, and put the new version in place of the old one.
+
+        Args:
+            output: name of an OutputDataset.
+            time: of the published snapshot.
+            acknowledge_readers: readers that list folders instead of asking the manifest see both
+                versions until `readerGrace` has passed; True where everybody knows.
+            reason: why, for people; kept in the manifest.
+            now: time to plan for; omitted, the present.
+            spark: somebody's session; omitted, that of this process, or a new one.
+            progress: where lines about what happens go.
+            raises: whether a failure is raised; otherwise it is in the result.
+
+        Raises:
+            ArgumentInvalid: the readers are not acknowledged, or as `run`.
+            InvalidDeclarations, RunFailed: as `run`.
+        """
+        if acknowledge_readers is not True:
+            raise ArgumentInvalid(
+                "a published snapshot is to be replaced",
+                path="acknowledge_readers",
+                found=repr(acknowledge_readers),
+                expected="True",
+                hint="readers that list folders see both versions until readerGrace has passed "
+                "and the old one is removed; pass True if everybody knows",
+            )
+        selection = Selection(restated=instant_of(time, "time"))
+        options = RunOptions(selection=selection, reason=reason)
+        return self._run([output], _moment(now), None, options, spark, progress, raises)[0]
+
+    def diff(
+        self,
+        output: str,
+        against: Project | Source | Iterable[Source] | None = None,
+        *,
+        offline: bool = False,
+        now: Time | None = None,
+        spark: SparkSession | None = None,
+    ) -> Diff:
+        """What the declarations would change in plan, schema and history; nothing is run.
+
+        Args:
+            output: name of an OutputDataset.
+            against: declarations as they are; omitted, only published data is compared.
+            offline: do not look at the sources for what retention deletes.
+            now: time to plan for; omitted, the present.
+            spark: somebody's session; omitted, that of this process, or a new one.
+
+        Raises:
+            ArgumentInvalid, InvalidDeclarations: as `run`.
+        """
+        after, moment = self._runnable([output])[0], _moment(now)
+        before = None
+        if against is not None:
+            other = against if isinstance(against, Project) else load(against)
+            before = other._declarations.bundle(output)
+        look = partial(
+            preview(), after, moment, None, self._declarations.allow, False, _session(spark)
+        )
+        return Diff(compare(after, before, moment, None if offline else look))
+
+    def check(
+        self,
+        output: str,
+        *,
+        files_only: bool = False,
+        snapshots: Sequence[Time] = (),
+        spark: SparkSession | None = None,
+        progress: Progress = True,
+    ) -> Checked:
+        """Compare what is in an output's folder with what was published; nothing is changed.
+
+        Args:
+            output: name of an OutputDataset.
+            files_only: look at the manifest, and at names and sizes of files; start no Spark.
+            snapshots: times of the snapshots to read; omitted, every one that is live.
+            spark: somebody's session; omitted, that of this process, or a new one.
+            progress: where lines about what happens go.
+
+        Raises:
+            ArgumentInvalid: as `run`, or no live snapshot has one of the times.
+            FolderNotOurs, ManifestCorrupt: the folder cannot be read.
+        """
+        spec = self._bundle(output).output.spec
+        store = open_named(spec.output_folder.folder_uri)
+        state = open_folder(store).log.read()
+        live = tuple(version.time for version in state.timeline)
+        asked = [instant_of(time, f"snapshots[{n}]") for n, time in enumerate(snapshots)]
+        if set(asked) - set(live):
+            raise ArgumentInvalid(
+                "no live snapshot has this time",
+                path="snapshots",
+                found=", ".join(map(str, snapshots)),
+                expected="times of published snapshots",
+                hint="`snapshots` lists them",
+            )
+        with signal_handlers() as interruption:
+            times = tuple(asked) or live
+            faults = check_output(
+                spec, store, state, times, files_only, _lines(progress), interruption,
+                self._declarations.allow, _session(spark),
+            )  # fmt: skip
+        return Checked(store.uri, faults, len(times))
+
+    def snapshots(self, output: str) -> tuple[SnapshotRecord, ...]:
+        """What an output has published, oldest first; nothing where it never ran.
+
+        Args:
+            output: name of an OutputDataset.
+
+        Raises:
+            ArgumentInvalid: there is no such output.
+            FolderNotOurs: its folder is not ours.
+        """
+        store = open_named(self._bundle(output).output.spec.output_folder.folder_uri)
+        return () if is_unused(store) else tuple(open_folder(store).log.read().snapshots)
+
+    def read(
+        self,
+        output: str,
+        *,
+        at: Time | None = None,
+        between: tuple[Time, Time] | None = None,
+        manifest: int | None = None,
+        spark: SparkSession | None = None,
+    ) -> DataFrame:
+        """The published rows of an output, as `snaploom.read` returns them.
+
+        Args:
+            output: name of an OutputDataset.
+            at: only the newest snapshot at this time or before it.
+            between: only snapshots from one time to another, both inclusive.
+            manifest: sequence number to read as of; omitted, the newest.
+            spark: any session; omitted, that of this process, or a new one.
+
+        Raises:
+            ArgumentInvalid: there is no such output, or as `snaploom.read`.
+            NothingPublished, HistoryIncompatible, FolderNotOurs: as `snaploom.read`.
+        """
+        spec = self._bundle(output).output.spec
+        session = spark or BUILT("snaploom read", spec.run, self._declarations.allow)
+        return read_folder()(
+            session, spec.output_folder.folder_uri, at=at, between=between, manifest=manifest
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{self}</pre>{self.findings._repr_html_()}"
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(each.identity for each in self.resources)
+        return f"<Project: {kinds or 'nothing is declared'}>"
+
+    def _run(
+        self,
+        names: Sequence[str],
+        moment: EpochNanos,
+        limit: int | None,
+        options: RunOptions,
+        spark: SparkSession | None,
+        progress: Progress,
+        raises: bool,
+    ) -> Runs:
+        bundles = self._runnable(names)
+        print_line = _lines(progress)
+        lines = EventLines()
+
+        def emit(event: Event) -> None:
+            line = lines.line(event)
+            if line is not None:
+                print_line(line)
+
+        declarations = self._declarations
+        indexes = {
+            name: places_on_publish(declarations, name, lambda text: emit(Warned(text)))
+            for name in names
+        }
+        with signal_handlers() as interruption:
+            reports = weave_outputs()(
+                bundles,
+                moment,
+                limit,
+                emit,
+                lambda: None,
+                interruption,
+                indexes,
+                options.allowing(declarations.allow),
+                open_session=_session(spark),
+            )
+        runs = Runs(tuple(map(Run, reports)))
+        if raises and not runs.is_ok:
+            raise RunFailed(runs)
+        return runs
+
+    def _runnable(self, names: Sequence[str]) -> tuple[Bundle, ...]:
+        self._refuse_unknown(names)
+        bundles, _ = runnable_bundles(self._declarations, names)
+        return bundles
+
+    def _bundle(self, output: str) -> Bundle:
+        self._refuse_unknown([output])
+        return self._declarations.bundle(output)
+
+    def _refuse_unknown(self, names: Sequence[str]) -> None:
+        """Refuse names of nothing; what could not be read is reported by its findings."""
+        broken = self._declarations.loaded.broken
+        for name in names:
+            is_known = name in self.outputs or f"{OutputDataset.__name__}/{name}" in broken
+            if not is_known and self.findings.is_ok:
+                raise ArgumentInvalid(
+                    "there is no such OutputDataset",
+                    path="output",
+                    found=str(name),
+                    expected=", ".join(self.outputs) or "declarations with an OutputDataset",
+                    hint="`outputs` has the names",
+                )
+
+
+def _moment(time: Time | None) -> EpochNanos:
+    return now() if time is None else instant_of(time, "now")
+
+
+def _span(start: Time, end: Time) -> Selection:
+    first, last = instant_of(start, "start"), instant_of(end, "end")
+    if first >= last:
+        raise ArgumentInvalid(
+            "no time lies in this span",
+            path="start",
+            found=f"from {start} to {end}",
+            expected="a time after `start` in `end`",
+            hint="give a later `end`, or an earlier `start`",
+        )
+    return Selection(first, last)
+
+
+def _session(spark: SparkSession | None) -> OpenSession:
+    return BUILT if spark is None else session_beside(spark)
+
+
+def _lines(progress: Progress) -> Callable[[str], None]:
+    if callable(progress):
+        return progress
+    return _print if progress else lambda line: None
+
+
+def _print(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()

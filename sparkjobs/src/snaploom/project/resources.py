@@ -1,0 +1,281 @@
+"""The six kinds, as Python writes them: name first, and the fields of the spec by their names.
+
+They are the models of the API, so that they validate, compare and round-trip as YAML does:
+`load([...])` takes them, `to_yaml` writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import yaml
+from pydantic import JsonValue
+
+from snaploom.models.datarelationship import DataRelationship as _DataRelationship
+from snaploom.models.datarelationship import DataRelationshipSpec, Representation
+from snaploom.models.datasource import ComplexVirtual, DataSourceSpec, HdfsLike, Jdbc, SimpleVirtual
+from snaploom.models.datasource import DataSource as _DataSource
+from snaploom.models.fieldtransformer import FieldTransformer as _FieldTransformer
+from snaploom.models.fieldtransformer import FieldTransformerSpec, Transformer
+from snaploom.models.metadataapplicator import (
+    ApplicatorBehaviour,
+    CoordinateSelector,
+    MetadataApplicatorSpec,
+)
+from snaploom.models.metadataapplicator import MetadataApplicator as _MetadataApplicator
+from snaploom.models.outputdataset import Check, DataModel, OutputDatasetSpec
+from snaploom.models.outputdataset import OutputDataset as _OutputDataset
+from snaploom.models.outputfolder import OutputFolder
+from snaploom.models.resource import ObjectMeta, Resource
+from snaploom.models.run import RunSettings
+from snaploom.models.skippingindex import (
+    Index,
+    IndexEncryption,
+    IndexStore,
+    IndexTarget,
+    Refresh,
+    SkippingIndexSpec,
+)
+from snaploom.models.skippingindex import SkippingIndex as _SkippingIndex
+
+_NO_LABELS: Mapping[str, str] = {}
+
+
+def _metadata(name: str, namespace: str | None, labels: Mapping[str, str]) -> ObjectMeta:
+    return ObjectMeta(name=name, namespace=namespace, labels=dict(labels))
+
+
+class _Written:
+    """What every kind has besides its model."""
+
+    def to_yaml(self) -> str:
+        """The resource as YAML, with what was given and without defaults."""
+        assert isinstance(self, Resource)
+        return to_yaml([self])
+
+
+class DataSource(_DataSource, _Written):
+    """Where data is, and how to distinguish its snapshots."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        files: HdfsLike | None = None,
+        jdbc: Jdbc | None = None,
+        simple_virtual: SimpleVirtual | None = None,
+        complex_virtual: ComplexVirtual | None = None,
+        namespace: str | None = None,
+        labels: Mapping[str, str] = _NO_LABELS,
+    ) -> None:
+        """Declare a source.
+
+        Args:
+            name: of the resource.
+            files: `spec.hdfsLike`; exactly one of the four is given.
+            jdbc: `spec.jdbc`.
+            simple_virtual: `spec.simpleVirtual`.
+            complex_virtual: `spec.complexVirtual`.
+            namespace: of the resource.
+            labels: of the resource.
+
+        Raises:
+            pydantic.ValidationError: with every fault.
+        """
+        given = {
+            "hdfs_like": files,
+            "jdbc": jdbc,
+            "simple_virtual": simple_virtual,
+            "complex_virtual": complex_virtual,
+        }
+        spec = DataSourceSpec.model_validate({k: v for k, v in given.items() if v is not None})
+        super().__init__(metadata=_metadata(name, namespace, labels), spec=spec)
+
+
+class DataRelationship(_DataRelationship, _Written):
+    """Columns that mean the same entity."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        representations: Sequence[Representation],
+        namespace: str | None = None,
+        labels: Mapping[str, str] = _NO_LABELS,
+    ) -> None:
+        """Declare a relationship.
+
+        Args:
+            name: of the resource.
+            representations: the ways in which the key is written.
+            namespace: of the resource.
+            labels: of the resource.
+
+        Raises:
+            pydantic.ValidationError: with every fault.
+        """
+        spec = DataRelationshipSpec(representations=tuple(representations))
+        super().__init__(metadata=_metadata(name, namespace, labels), spec=spec)
+
+
+class FieldTransformer(_FieldTransformer, _Written):
+    """Renames, casts, expressions and drops of fields, reusable by many sources."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        transformers: Sequence[Transformer],
+        namespace: str | None = None,
+        labels: Mapping[str, str] = _NO_LABELS,
+    ) -> None:
+        """Declare a transformer.
+
+        Args:
+            name: of the resource.
+            transformers: the changes, in order.
+            namespace: of the resource.
+            labels: of the resource.
+
+        Raises:
+            pydantic.ValidationError: with every fault.
+        """
+        spec = FieldTransformerSpec(transformers=tuple(transformers))
+        super().__init__(metadata=_metadata(name, namespace, labels), spec=spec)
+
+
+class MetadataApplicator(_MetadataApplicator, _Written):
+    """Metadata for fields, reusable by many outputs."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        field_selectors: Sequence[CoordinateSelector],
+        fields_metadata: Mapping[str, str],
+        behaviour: ApplicatorBehaviour = ApplicatorBehaviour.MERGE,
+        namespace: str | None = None,
+        labels: Mapping[str, str] = _NO_LABELS,
+    ) -> None:
+        """Declare an applicator.
+
+        Args:
+            name: of the resource.
+            field_selectors: the fields.
+            fields_metadata: `spec.metadata`, which is attached to them.
+            behaviour: what happens to metadata that a field already has.
+            namespace: of the resource.
+            labels: of the resource.
+
+        Raises:
+            pydantic.ValidationError: with every fault.
+        """
+        spec = MetadataApplicatorSpec(
+            behaviour=behaviour,
+            field_selectors=tuple(field_selectors),
+            metadata=dict(fields_metadata),
+        )
+        super().__init__(metadata=_metadata(name, namespace, labels), spec=spec)
+
+
+class OutputDataset(_OutputDataset, _Written):
+    """What to weave together, and where to publish it."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        data_model: DataModel,
+        output_folder: OutputFolder,
+        checks: Sequence[Check] = (),
+        run: RunSettings | None = None,
+        namespace: str | None = None,
+        labels: Mapping[str, str] = _NO_LABELS,
+    ) -> None:
+        """Declare an output.
+
+        Args:
+            name: of the resource.
+            data_model: the sources, and how they may be joined.
+            output_folder: where and how snapshots are published.
+            checks: expectations about the woven rows.
+            run: how and when jobs run.
+            namespace: of the resource.
+            labels: of the resource.
+
+        Raises:
+            pydantic.ValidationError: with every fault.
+        """
+        given: dict[str, object] = {"data_model": data_model, "output_folder": output_folder}
+        if checks:
+            given["checks"] = tuple(checks)
+        if run is not None:
+            given["run"] = run
+        spec = OutputDatasetSpec.model_validate(given)
+        super().__init__(metadata=_metadata(name, namespace, labels), spec=spec)
+
+
+class SkippingIndex(_SkippingIndex, _Written):
+    """What is indexed, how, and where the index is kept."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        target: IndexTarget,
+        indexes: Sequence[Index],
+        store: IndexStore,
+        enabled: bool = True,
+        where: str | None = None,
+        refresh: Refresh | None = None,
+        encryption: IndexEncryption | None = None,
+        run: RunSettings | None = None,
+        namespace: str | None = None,
+        labels: Mapping[str, str] = _NO_LABELS,
+    ) -> None:
+        """Declare an index.
+
+        Args:
+            name: of the resource.
+            target: the files that are indexed.
+            indexes: what is kept about each file.
+            store: where the index is kept.
+            enabled: whether queries use it.
+            where: chooses files by partition columns or path.
+            refresh: how the index follows its files.
+            encryption: of the index as a whole.
+            run: how and when jobs run.
+            namespace: of the resource.
+            labels: of the resource.
+
+        Raises:
+            pydantic.ValidationError: with every fault.
+        """
+        given: dict[str, object] = {
+            "target": target,
+            "indexes": tuple(indexes),
+            "store": store,
+            "enabled": enabled,
+        }
+        rest = {"where": where, "refresh": refresh, "encryption": encryption, "run": run}
+        given.update({key: value for key, value in rest.items() if value is not None})
+        spec = SkippingIndexSpec.model_validate(given)
+        super().__init__(metadata=_metadata(name, namespace, labels), spec=spec)
+
+
+def to_yaml(resources: Iterable[Resource]) -> str:
+    """Resources as YAML documents, with what was given and without defaults."""
+    return "---\n".join(
+        yaml.safe_dump(_document(each), sort_keys=False, allow_unicode=True) for each in resources
+    )
+
+
+def _document(resource: Resource) -> JsonValue:
+    given: dict[str, JsonValue] = resource.model_dump(
+        mode="json", by_alias=True, exclude_none=True, exclude_unset=True, exclude={"status"}
+    )
+    head: dict[str, JsonValue] = {"apiVersion": resource.api_version, "kind": resource.kind}
+    metadata = given.get("metadata")
+    if isinstance(metadata, dict):
+        given["metadata"] = {key: value for key, value in metadata.items() if value}
+    return {**head, **given}

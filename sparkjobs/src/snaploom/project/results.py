@@ -1,0 +1,367 @@
+"""What the methods of a project return: values that print themselves, in notebooks as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+from pydantic import JsonValue
+
+from snaploom.errors import SnaploomError
+from snaploom.jobs.declarations.declarationfiles import refuse
+from snaploom.jobs.plannedoutput import Planned
+from snaploom.jobs.published.declarationdiff import Comparison
+from snaploom.jobs.reports.textlines import finding_lines
+from snaploom.models.finding import Finding, errors_of
+from snaploom.models.report import Report, RunPhase, SnapshotReport, Unpublished
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.explain import plan_text
+from snaploom.planning.picture import picture_of
+from snaploom.planning.plan import PlannedSnapshot, RunPlan
+from snaploom.planning.svg import to_svg
+from snaploom.project import html
+from snaploom.storage.foldercheck import Fault
+
+
+class RunFailed(SnaploomError):
+    """A run of a project failed; the results of all of its outputs are attached."""
+
+    reason = "RunFailed"
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        """Name the outputs that failed, with the first cause of each."""
+        self.runs = tuple(runs)
+        causes = [f"{run.output}: {run.cause}" for run in runs if not run.is_ok]
+        super().__init__("; ".join(causes) or "nothing was run")
+
+
+@dataclass(frozen=True)
+class Findings(Sequence[Finding]):
+    """What is wrong, or doubtful, with declarations."""
+
+    items: tuple[Finding, ...]
+    """One by one, in the order of files and documents."""
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """Those that stop a run."""
+        return errors_of(self.items)
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """Those that do not."""
+        return tuple(each for each in self.items if not each.is_error)
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether nothing stops a run."""
+        return not self.errors
+
+    def raise_for_errors(self) -> Findings:
+        """The findings themselves, if none of them is an error.
+
+        Raises:
+            NoUniqueJoinTree: every error is an ambiguous or unreachable join tree.
+            InvalidDeclarations: otherwise; with all findings.
+        """
+        refuse(self.items)
+        return self
+
+    @overload
+    def __getitem__(self, index: int) -> Finding: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Finding, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Finding | tuple[Finding, ...]:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __str__(self) -> str:
+        return "\n".join(finding_lines(self.items)) or "nothing is wrong"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                each.severity.value.lower(),
+                each.code,
+                f"{each.file}:{each.line}" if each.line else each.file,
+                each.resource,
+                each.path,
+                each.message,
+                each.found,
+                each.expected,
+                each.hint,
+            )
+            for each in self.items
+        ]
+        columns = ("", "code", "file", "resource", "path", "message", "found", "expected", "fix")
+        return html.table(columns, rows) or html.line("nothing is wrong")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How an output is joined together, and what a run would publish."""
+
+    planned: Planned
+    """As far as planning got."""
+    bundle: Bundle | None = None
+    """What was planned; None where it could not be read."""
+
+    @property
+    def output(self) -> str:
+        """Name of the OutputDataset."""
+        return self.planned.output
+
+    @property
+    def run_plan(self) -> RunPlan | None:
+        """The plan as data; None where there is none."""
+        return self.planned.plan
+
+    @property
+    def snapshots(self) -> tuple[PlannedSnapshot, ...]:
+        """Candidates, in the order in which they are processed; none of an offline plan."""
+        return () if self.planned.plan is None else self.planned.plan.snapshots or ()
+
+    @property
+    def findings(self) -> Findings:
+        """What is wrong, or doubtful."""
+        return Findings(self.planned.findings)
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether a run would begin."""
+        return self.planned.failure is None and self.findings.is_ok
+
+    @property
+    def document(self) -> dict[str, JsonValue]:
+        """The plan as `snaploom plan -o json` prints it."""
+        return self.planned.document
+
+    @property
+    def svg(self) -> str:
+        """The join tree as a picture; empty where there is none."""
+        if self.planned.plan is None or self.bundle is None:
+            return ""
+        return to_svg(picture_of(self.bundle, self.planned.plan.graph, self.planned.plan.tree))
+
+    def raise_for_errors(self) -> Plan:
+        """The plan itself, if a run would begin.
+
+        Raises:
+            SnaploomError: why it would not.
+        """
+        if self.planned.failure is not None:
+            raise self.planned.failure
+        self.findings.raise_for_errors()
+        return self
+
+    def __str__(self) -> str:
+        parts = [plan_text(self.planned.plan)] if self.planned.plan is not None else []
+        parts += [str(self.findings)] if self.planned.findings else []
+        parts += [str(self.planned.failure)] if self.planned.failure is not None else []
+        return "\n".join(part.rstrip("\n") for part in parts)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        failure = self.planned.failure
+        parts = [html.heading(self.output), self.svg]
+        if self.planned.plan is not None:
+            parts.append(f"<pre>{html.text(plan_text(self.planned.plan))}</pre>")
+        if self.planned.findings:
+            parts.append(self.findings._repr_html_())
+        if failure is not None:
+            parts.append(html.line(failure))
+        return "".join(parts)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run of one output came to."""
+
+    report: Report
+    """The Report, as `snaploom run -o json` prints it."""
+
+    @property
+    def output(self) -> str:
+        """Name of the OutputDataset."""
+        return self.report.output
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether all that was due is published."""
+        return self.report.phase is RunPhase.SUCCEEDED
+
+    @property
+    def published(self) -> tuple[SnapshotReport, ...]:
+        """Snapshots that this run published."""
+        return self.report.snapshots
+
+    @property
+    def skipped(self) -> tuple[Unpublished, ...]:
+        """Snapshots that were left out without being failures."""
+        return self.report.skipped
+
+    @property
+    def failed(self) -> tuple[Unpublished, ...]:
+        """Snapshots that failed."""
+        return self.report.failed
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know of the published snapshots."""
+        return tuple(text for snapshot in self.published for text in snapshot.warnings)
+
+    @property
+    def cause(self) -> str:
+        """Why it is not ok; empty where it is."""
+        if self.is_ok:
+            return ""
+        first = next(iter(self.failed), None)
+        return self.report.message or (first.message if first else self.report.phase.value)
+
+    def __str__(self) -> str:
+        lines = [
+            f"published {each.time}: {each.rows:,} rows, {each.files} files"
+            for each in self.published
+        ]
+        lines += [f"skipped {each.time}: {each.reason.value}" for each in self.skipped]
+        lines += [
+            f"failed {each.time}: {each.reason.value}: {each.message}" for each in self.failed
+        ]
+        if not self.is_ok and not self.failed:
+            lines.append(f"{self.report.phase.value}: {self.cause}")
+        return "\n".join([f"{self.output}: {'' if lines else 'nothing to publish'}", *lines])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        published = html.table(
+            ("snapshot", "rows", "files", "bytes", "seconds", "joins"),
+            [
+                (
+                    each.time,
+                    f"{each.rows:,}",
+                    each.files,
+                    f"{each.bytes:,}",
+                    f"{each.seconds:.1f}",
+                    ", ".join(
+                        f"{join.child} {join.matched / join.in_:.0%}" if join.in_ else join.child
+                        for join in each.joins
+                    ),
+                )
+                for each in self.published
+            ],
+        )
+        left = html.table(
+            ("not published", "", "reason", "message"),
+            [
+                (each.time, kind, each.reason.value, each.message)
+                for kind, group in (("skipped", self.skipped), ("failed", self.failed))
+                for each in group
+            ],
+        )
+        nothing = "" if published or left else html.line(self.cause or "nothing to publish")
+        warnings = "".join(html.line(f"warning: {text}") for text in self.warnings)
+        return f"{html.heading(self.output)}{published}{left}{nothing}{warnings}"
+
+
+@dataclass(frozen=True)
+class Runs(Sequence[Run]):
+    """What runs of several outputs came to."""
+
+    items: tuple[Run, ...]
+    """One an output, in the order in which they were asked for."""
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether all that was due is published."""
+        return all(run.is_ok for run in self.items)
+
+    @overload
+    def __getitem__(self, index: int) -> Run: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Run, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Run | tuple[Run, ...]:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self.items)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.items))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return "".join(run._repr_html_() for run in self.items)
+
+
+@dataclass(frozen=True)
+class Diff:
+    """What changed declarations would do."""
+
+    comparison: Comparison
+    """All that would be otherwise."""
+
+    @property
+    def is_same(self) -> bool:
+        """Whether nothing would change."""
+        return not self.comparison.differences
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a run would refuse any of it."""
+        return self.comparison.is_refused
+
+    @property
+    def document(self) -> JsonValue:
+        """The differences as `snaploom diff -o json` prints them."""
+        return self.comparison.document
+
+    def __str__(self) -> str:
+        warnings = [f"warning {text}" for text in self.comparison.warnings]
+        lines = [*warnings, *map(str, self.comparison.differences)]
+        return "\n".join(lines or [f"{self.comparison.output}: nothing would change"])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"{html.heading(self.comparison.output)}<pre>{html.text(self)}</pre>"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Whether published data is what was published."""
+
+    uri: str
+    """The folder."""
+    faults: tuple[Fault, ...]
+    """What is not."""
+    snapshots: int
+    """How many were looked at."""
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether there is no fault."""
+        return not self.faults
+
+    def __str__(self) -> str:
+        summary = f"{self.uri}: {self.snapshots} snapshots, {len(self.faults)} faults"
+        return "\n".join([summary, *map(str, self.faults)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.text(self)}</pre>"

@@ -1,0 +1,127 @@
+"""`snaploom.load` without Spark: reading, findings, resources of Python, and what is imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from support.declarations import document
+from support.shop import Shop
+
+import snaploom as sl
+from snaploom.errors import ArgumentInvalid
+from snaploom.models.common import DataType
+from snaploom.models.datarelationship import KeyComponent, KeyField, Representation
+from snaploom.models.datasource import FromReadTime, HdfsLike, SnapshotSettings
+from snaploom.models.fieldtransformer import Rename, Transformer, TransformerSelector
+from snaploom.project import html
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> sl.Project:
+    return sl.load(Shop(tmp_path).write())
+
+
+def test_findings_are_those_of_validate(tmp_path: Path) -> None:
+    shop = Shop(tmp_path).set("wide", "dataModel.rootDataSource.dataSource", "nothing")
+    findings = sl.load(shop.write()).validate()
+    assert [each.code for each in findings.errors] == ["SL130"]
+    assert not findings.is_ok
+    assert "model.yaml" in findings[0].file
+    assert "nothing" in findings._repr_html_()
+    with pytest.raises(sl.InvalidDeclarations) as caught:
+        sl.load(shop.model).validate(raises=True)
+    assert caught.value.findings == findings.items
+
+
+def test_files_folders_and_resources_are_one_set(tmp_path: Path, project: sl.Project) -> None:
+    first, *others = project.resources
+    (tmp_path / "rest").mkdir()
+    (tmp_path / "rest" / "a.yaml").write_text(sl.to_yaml(others))
+    mixed = sl.load([first, tmp_path / "rest"])
+    assert set(mixed.outputs) == {"wide"}
+    assert mixed.validate().is_ok
+    assert len(sl.load([*project.resources, first]).validate().errors) == 1
+
+
+@pytest.mark.parametrize("source", [3, [None], [["a.yaml"]]])
+def test_what_is_no_declaration_is_named(source: object) -> None:
+    with pytest.raises(ArgumentInvalid, match="these are no declarations"):
+        sl.load(source)  # type: ignore[arg-type]
+
+
+def test_resources_round_trip_through_yaml(tmp_path: Path, project: sl.Project) -> None:
+    text = project.to_yaml()
+    assert list(yaml.safe_load_all(text)) == Shop(tmp_path).documents
+    (tmp_path / "again.yaml").write_text(text)
+    assert sl.load(tmp_path / "again.yaml").resources == project.resources
+
+
+def test_a_source_without_a_place_is_refused_as_in_yaml() -> None:
+    with pytest.raises(ValueError, match="exactly one of"):
+        sl.DataSource("orders")
+
+
+def test_a_copy_that_was_not_validated_is_a_finding() -> None:
+    files = HdfsLike(
+        format="csv",
+        source_uri_globs=("file:///data/*.csv",),
+        source_uri_prefix="file:///data/",
+        snapshot=SnapshotSettings(from_read_time=FromReadTime()),
+    )
+    spoilt = files.model_copy(update={"source_uri_globs": ()})
+    source = sl.DataSource("orders", files=files)
+    spec = source.spec.model_copy(update={"hdfs_like": spoilt})
+    findings = sl.load([source.model_copy(update={"spec": spec})]).validate()
+    assert [(each.resource, each.path) for each in findings.errors] == [
+        ("DataSource/orders", "spec.hdfsLike.sourceUriGlobs")
+    ]
+
+
+def test_other_kinds_are_written_as_yaml_has_them() -> None:
+    key = KeyField(field_name="id", data_type=DataType(long={}))
+    relationship = sl.DataRelationship(
+        "id",
+        representations=[
+            Representation(data_sources=("a", "b"), join_key=(KeyComponent(fields=(key,)),))
+        ],
+    )
+    assert yaml.safe_load(relationship.to_yaml()) == document(
+        "DataRelationship",
+        "id",
+        {
+            "representations": [
+                {
+                    "dataSources": ["a", "b"],
+                    "joinKey": [{"fields": [{"fieldName": "id", "dataType": {"long": {}}}]}],
+                }
+            ]
+        },
+    )
+    selector = TransformerSelector(coordinate_include_regex="^a$")
+    transformer = sl.FieldTransformer(
+        "short", transformers=[Transformer(selectors=(selector,), rename=Rename(to="b"))]
+    )
+    assert sl.load([transformer]).validate() is not None
+
+
+@given(st.text())
+def test_no_text_leaves_its_place_in_html(text: str) -> None:
+    assert not set("<>") & set(html.text(text))
+
+
+def test_import_takes_nothing_along_and_names_are_known() -> None:
+    program = (
+        "import sys, snaploom as sl; "
+        "assert not {'pyspark', 'pydantic', 'networkx'} & set(sys.modules), 'import'; "
+        "sl.load; assert 'pyspark' not in sys.modules, 'load'; "
+        "print(*dir(sl))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert {"load", "read", "DataSource", "Project"} <= set(done.stdout.split())
