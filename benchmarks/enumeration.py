@@ -27,7 +27,7 @@ from obstore.store import S3Store
 from pyspark import SparkContext
 from support.s3servers import BUCKET, environment_of, installed, running_versitygw
 
-from snaploom.engine.sources.hdfslike import open_hdfs_like
+from snaploom.engine.sources.files.readers import open_hdfs_like
 from snaploom.jobs.session.spark import build_session
 from snaploom.models.datasource import HdfsLike
 from snaploom.models.run import RunSettings

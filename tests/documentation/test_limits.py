@@ -16,8 +16,8 @@ from snaploom.loading.filetexts import MAX_BYTES
 NAMED_SO = re.compile(r"(MOST|LARGEST|LONGEST|MAX)(_\w+)?")
 OF_TEXTS_AND_NAMES = {
     "snaploom.engine.failures:LONGEST_MESSAGE",
-    "snaploom.engine.sources.recordchecks:LONGEST_SHOWN",
-    "snaploom.engine.sources.valuechecks:LONGEST_SHOWN",
+    "snaploom.engine.sources.files.text.recordchecks:LONGEST_SHOWN",
+    "snaploom.engine.sources.files.text.valuechecks:LONGEST_SHOWN",
     "snaploom.jobs.clusterwork:MOST_LINES",
     "snaploom.jobs.reports.configmap:LONGEST_LABEL",
     "snaploom.jobs.reports.runrecord:LONGEST_MESSAGE",

@@ -43,4 +43,4 @@ SOURCE_OPTIONS: Mapping[str, Mapping[str, str]] = {
     "xml": {"mode": "FAILFAST"},
 }
 """With which files of others are read, unless a source sets others: Spark by itself gives NULL
-for what does not fit the schema. Those of CSV are in `snaploom.engine.sources.csvdialect`."""
+for what does not fit the schema. Those of CSV are in `engine.sources.files.text.csvdialect`."""

@@ -3,7 +3,7 @@
 A run looks at the schemas of a snapshot when it comes to it. `plan` looks at those of all, by the
 same readers and the same comparison: footers of Parquet, ORC and Avro, declared schemas, and
 schemas of tables have them; and whether declared types hold what files have, which every read of
-such files begins with (`snaploom.engine.sources.filechecks`). Then the output's own schema is
+such files begins with (`snaploom.engine.sources.files.checks`). Then the output's own schema is
 compared with what is published (`outputforecast`). Where Spark would have to read data
 to infer a schema, nothing is forecast, and the plan shows that.
 """
@@ -19,7 +19,7 @@ from snaploom.engine.schemachecks import (
     SchemaOutcome,
     check_schemas,
 )
-from snaploom.engine.sources.filechecks import SELF_DESCRIBING
+from snaploom.engine.sources.files.checks import SELF_DESCRIBING
 from snaploom.engine.sources.port import SourceFrame
 from snaploom.errors import CheckInvalid, HistoryIncompatible, SourceError
 from snaploom.jobs.reports.runrecord import reason_of

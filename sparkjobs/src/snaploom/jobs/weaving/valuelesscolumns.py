@@ -19,7 +19,7 @@ from snaploom.engine.datatypes import to_spark
 from snaploom.engine.fields import find_field
 from snaploom.engine.keys import components
 from snaploom.engine.schemadocument import struct_from
-from snaploom.engine.sources.filechecks import SELF_DESCRIBING
+from snaploom.engine.sources.files.checks import SELF_DESCRIBING
 from snaploom.engine.sources.port import SourceFrame
 from snaploom.jobs.weaving.schemahistory import SchemaHistory
 from snaploom.models.datasource import DataSource

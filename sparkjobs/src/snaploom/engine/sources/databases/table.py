@@ -19,11 +19,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, DecimalType, IntegralType
 
-from snaploom.engine.sources.jdbcconnection import JdbcAddress, JdbcConnection, connect
-from snaploom.engine.sources.jdbcfailures import refused
-from snaploom.engine.sources.jdbclogin import login_of
-from snaploom.engine.sources.jdbcrelation import jdbc_frame
-from snaploom.engine.sources.jdbczone import refuse_other_zones
+from snaploom.engine.sources.databases.connection import JdbcAddress, JdbcConnection, connect
+from snaploom.engine.sources.databases.failures import refused
+from snaploom.engine.sources.databases.login import login_of
+from snaploom.engine.sources.databases.relation import jdbc_frame
+from snaploom.engine.sources.databases.zone import refuse_other_zones
 from snaploom.engine.sources.schemas import check_schema
 from snaploom.errors import SourceError, SourceSchemaInvalid
 from snaploom.models.datasource import IsolationLevel, Jdbc, JdbcDriver

@@ -23,7 +23,7 @@ from pyspark.sql import types as spark_types
 from snaploom.engine.failures import translate
 from snaploom.engine.fields import find_field, fold_case
 from snaploom.engine.sources.port import SourceFrame, SourceReader, not_listed
-from snaploom.engine.sources.queries import SourceQuery
+from snaploom.engine.sources.queries.sourcequery import SourceQuery
 from snaploom.errors import SnapshotValueInvalid, SourceSchemaInvalid
 from snaploom.models.datasource import ComplexVirtual
 from snaploom.models.times import EpochNanos

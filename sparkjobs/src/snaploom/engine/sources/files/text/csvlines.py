@@ -13,8 +13,8 @@ from operator import or_
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
-from snaploom.engine.sources.csvdialect import CsvDialect
-from snaploom.engine.sources.textlines import options_of_files, text_lines, with_numbers
+from snaploom.engine.sources.files.text.csvdialect import CsvDialect
+from snaploom.engine.sources.files.text.lines import options_of_files, text_lines, with_numbers
 
 _SPECIAL = (
     "is_odd", "is_wrong", "has_cr", "has_inner_cr", "is_blank", "is_of_blanks", "has_nul",

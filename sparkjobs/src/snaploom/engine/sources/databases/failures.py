@@ -14,7 +14,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from snaploom.engine.failures import DEEPEST_CAUSE, condense
-from snaploom.engine.sources.jdbclogin import CredentialsRefused, Login
+from snaploom.engine.sources.databases.login import CredentialsRefused, Login
 from snaploom.errors import SourceError, SourceNotReadable, SourceSchemaInvalid
 
 

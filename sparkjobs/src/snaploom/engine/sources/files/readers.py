@@ -2,7 +2,7 @@
 
 * by read time: everything there is, as one snapshot at the instant of the run;
 * by path: enumerated from only the names of files, without opening one;
-* by column: read from the files, and remembered (`snaploom.engine.sources.columnreader`).
+* by column: read from the files, and remembered (`snaploom.engine.sources.files.columnreader`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from functools import cached_property
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from snaploom.engine.sources.columnreader import ColumnReader
-from snaploom.engine.sources.files import fingerprint
-from snaploom.engine.sources.fileschemas import common_schema
-from snaploom.engine.sources.fileset import CapturedFile, FileSet, shown
+from snaploom.engine.sources.files.columnreader import ColumnReader
+from snaploom.engine.sources.files.fileset import CapturedFile, FileSet, shown
+from snaploom.engine.sources.files.globs import fingerprint
+from snaploom.engine.sources.files.schemas import common_schema
 from snaploom.engine.sources.instants import (
     EXPECTED,
     NotAnInstant,

@@ -22,8 +22,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark_types
 
-from snaploom.engine.sources.csvdialect import CsvDialect
-from snaploom.engine.sources.csvlines import lines_of, numbered, with_facts
+from snaploom.engine.sources.files.text.csvdialect import CsvDialect
+from snaploom.engine.sources.files.text.csvlines import lines_of, numbered, with_facts
 from snaploom.errors import SourceNotReadable
 
 _WIDENINGS: tuple[tuple[spark_types.DataType, ...], ...] = (

@@ -1,7 +1,7 @@
 """Files of which a column holds the snapshot of each row: which there are, and their rows.
 
 Such files are one table whose rows came at different times, and so they are read under one schema
-that holds what any of them has (`snaploom.engine.sources.fileschemas`).
+that holds what any of them has (`snaploom.engine.sources.files.schemas`).
 
 The values of a file are read from its footer, where that has them, else by one pass over the column
 of those files that are in doubt. The result is remembered, and not asked again while the file
@@ -22,16 +22,16 @@ from pyspark.sql import types as spark_types
 
 import snaploom
 from snaploom.engine.committers import COMMITTERS
-from snaploom.engine.sources.fileends import FileEnds
-from snaploom.engine.sources.files import file_key, fingerprint
-from snaploom.engine.sources.fileschemas import (
+from snaploom.engine.sources.files.ends import FileEnds
+from snaploom.engine.sources.files.fileset import CapturedFile, FileSet, urls_of
+from snaploom.engine.sources.files.footers import Footer, read_footers
+from snaploom.engine.sources.files.globs import file_key, fingerprint
+from snaploom.engine.sources.files.schemas import (
     are_asked,
     have_footer_schemas,
     inferred_schemas,
     merged_schema,
 )
-from snaploom.engine.sources.fileset import CapturedFile, FileSet, urls_of
-from snaploom.engine.sources.footers import Footer, read_footers
 from snaploom.engine.sources.port import SourceFrame, not_listed
 from snaploom.engine.sources.snapshotcolumn import RawValue, SnapshotColumn
 from snaploom.models.datasource import FromFieldValue

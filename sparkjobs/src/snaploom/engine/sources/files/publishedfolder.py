@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence, Set
 
 from pyspark.sql import SparkSession
 
-from snaploom.engine.sources.files import exists
+from snaploom.engine.sources.files.globs import exists
 from snaploom.hadoop.filestatus import ListedFile
 from snaploom.hadoop.store import hadoop_stores
 from snaploom.storage import layout

@@ -24,14 +24,14 @@ from snaploom.engine.failures import translate
 from snaploom.engine.fields import fold_case
 from snaploom.engine.formats import SOURCE_OPTIONS
 from snaploom.engine.schemadocument import schema_of
-from snaploom.engine.sources.capturedcolumns import CapturedColumns
-from snaploom.engine.sources.csvdialect import default_options, dialect_of
-from snaploom.engine.sources.csvlayout import CsvLayout, common_schema, layouts_of
-from snaploom.engine.sources.filechecks import FileChecks
-from snaploom.engine.sources.files import escape_glob, list_files
-from snaploom.engine.sources.publishedfolder import only_live
+from snaploom.engine.sources.files.capturedcolumns import CapturedColumns
+from snaploom.engine.sources.files.checks import FileChecks
+from snaploom.engine.sources.files.globs import escape_glob, list_files
+from snaploom.engine.sources.files.publishedfolder import only_live
+from snaploom.engine.sources.files.text.csvdialect import default_options, dialect_of
+from snaploom.engine.sources.files.text.csvlayout import CsvLayout, common_schema, layouts_of
+from snaploom.engine.sources.files.text.valuechecks import ValueChecks
 from snaploom.engine.sources.schemas import check_schema
-from snaploom.engine.sources.valuechecks import ValueChecks
 from snaploom.errors import (
     SnapshotValueInvalid,
     SourceFileUnmatched,

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as spark
 
 from snaploom.engine.fields import find_field
-from snaploom.engine.sources.jdbcconditions import condition_for
-from snaploom.engine.sources.jdbctable import ROWS, DatabaseTable
-from snaploom.engine.sources.jdbctypes import as_declared
+from snaploom.engine.sources.databases.conditions import condition_for
+from snaploom.engine.sources.databases.table import ROWS, DatabaseTable
+from snaploom.engine.sources.databases.types import as_declared
 from snaploom.engine.sources.port import SourceFrame, SourceReader, not_listed
 from snaploom.engine.sources.snapshotcolumn import RawValue, SnapshotColumn
 from snaploom.models.datasource import FromFieldValue

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from snaploom.engine.sources.complexvirtual import ComplexVirtualReader
+from snaploom.engine.sources.databases.readers import open_jdbc
+from snaploom.engine.sources.databases.table import DatabaseTable
 from snaploom.engine.sources.declaredcolumns import ShapedReader
-from snaploom.engine.sources.hdfslike import open_hdfs_like
-from snaploom.engine.sources.jdbc import open_jdbc
-from snaploom.engine.sources.jdbctable import DatabaseTable
+from snaploom.engine.sources.files.readers import open_hdfs_like
 from snaploom.engine.sources.port import SourceReader
-from snaploom.engine.sources.tables import open_table
-from snaploom.engine.sources.virtual import SimpleVirtualReader
+from snaploom.engine.sources.queries.complex import ComplexVirtualReader
+from snaploom.engine.sources.queries.simple import SimpleVirtualReader
+from snaploom.engine.sources.tables.readers import open_table
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.datasource import DataSourceSpec
 from snaploom.models.finding import InvalidDeclarations, errors_of

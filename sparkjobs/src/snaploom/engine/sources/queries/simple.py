@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from snaploom.engine.sources.port import SourceFrame, SourceReader
-from snaploom.engine.sources.queries import SourceQuery
+from snaploom.engine.sources.queries.sourcequery import SourceQuery
 from snaploom.models.datasource import SimpleVirtual
 from snaploom.models.times import EpochNanos
 from snaploom.planning.intervals import SourceSnapshots

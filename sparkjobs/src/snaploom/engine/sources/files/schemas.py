@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import types as spark_types
 
 from snaploom.engine.schemadocument import struct_from
-from snaploom.engine.sources.fileends import FileEnds
-from snaploom.engine.sources.fileset import MERGED_BY_SPARK, CapturedFile, FileSet
-from snaploom.engine.sources.footers import Footer, read_footers
+from snaploom.engine.sources.files.ends import FileEnds
+from snaploom.engine.sources.files.fileset import MERGED_BY_SPARK, CapturedFile, FileSet
+from snaploom.engine.sources.files.footers import Footer, read_footers
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.datasource import HdfsLike
 from snaploom.models.times import EpochNanos, format_instant

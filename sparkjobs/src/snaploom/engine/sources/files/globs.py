@@ -27,7 +27,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from snaploom.engine.failures import translate
-from snaploom.engine.sources.localfiles import local_matches
+from snaploom.engine.sources.files.localfiles import local_matches
 from snaploom.errors import SourceNotReadable
 from snaploom.hadoop.filestatus import (
     ListedFile,

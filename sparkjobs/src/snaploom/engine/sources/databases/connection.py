@@ -15,8 +15,8 @@ from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from snaploom.engine.sources.jdbcfailures import DriverMissing, refused
-from snaploom.engine.sources.jdbclogin import Login
+from snaploom.engine.sources.databases.failures import DriverMissing, refused
+from snaploom.engine.sources.databases.login import Login
 from snaploom.hadoop.jvm import jvm_of
 
 Row = tuple[str | None, ...]

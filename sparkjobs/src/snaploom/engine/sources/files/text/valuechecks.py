@@ -16,10 +16,10 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark_types
 
-from snaploom.engine.sources.csvdialect import default_options, dialect_of
-from snaploom.engine.sources.csvlines import lines_of
-from snaploom.engine.sources.textlines import text_lines, with_numbers
-from snaploom.engine.sources.textvalues import TextLoss, Writing, text_loss
+from snaploom.engine.sources.files.text.csvdialect import default_options, dialect_of
+from snaploom.engine.sources.files.text.csvlines import lines_of
+from snaploom.engine.sources.files.text.lines import text_lines, with_numbers
+from snaploom.engine.sources.files.text.losses import TextLoss, Writing, text_loss
 from snaploom.errors import SourceNotReadable
 from snaploom.models.datasource import HdfsLike
 

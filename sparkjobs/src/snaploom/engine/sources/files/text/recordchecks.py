@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from snaploom.engine.sources.textlines import decoded, options_of_files, text_lines
+from snaploom.engine.sources.files.text.lines import decoded, options_of_files, text_lines
 from snaploom.errors import SourceNotReadable
 
 MOST_SUSPECTS = 100
