@@ -24,7 +24,7 @@ OF_TEXTS_AND_NAMES = {
     "snaploom.planning.schemas:MOST_DIGITS",
     "snaploom.storage.documentparser:LONGEST_FAULT",
     "snaploom.planning.picture:MOST_ALTERNATIVES",
-    "snaploom.planning.tablenames:MOST_PARTS",
+    "snaploom.planning.sources.databases.tablenames:MOST_PARTS",
     "snaploom.skipping.core.text:LONGEST_TEXT",
     "snaploom.skipping.core.text:MOST_PARTS",
     "snaploom.skipping.core.text:MOST_VALUES",

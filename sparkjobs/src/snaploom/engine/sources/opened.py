@@ -21,8 +21,8 @@ from snaploom.models.datasource import DataSourceSpec
 from snaploom.models.finding import InvalidDeclarations, errors_of
 from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
-from snaploom.planning.tableformats import table_format
-from snaploom.planning.validation.jdbc import jdbc_findings
+from snaploom.planning.sources.databases.checks import jdbc_findings
+from snaploom.planning.sources.tableformats import table_format
 from snaploom.storage.listingcache import Listings
 
 

@@ -14,7 +14,7 @@ from datetime import date, datetime, timedelta
 from pyspark.sql import types as spark
 
 from snaploom.engine.sources.snapshotcolumn import RawValue
-from snaploom.planning.databases import Database
+from snaploom.planning.sources.databases.drivers import Database
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _EPOCH = datetime(1970, 1, 1)

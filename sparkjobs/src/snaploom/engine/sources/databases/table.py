@@ -28,16 +28,16 @@ from snaploom.engine.sources.schemas import check_schema
 from snaploom.errors import SourceError, SourceSchemaInvalid
 from snaploom.models.datasource import IsolationLevel, Jdbc, JdbcDriver
 from snaploom.models.times import EpochNanos
-from snaploom.planning.databases import (
+from snaploom.planning.sources.databases.drivers import (
     DATABASES,
     Database,
     connection_url,
     first_statement,
     properties_of,
 )
-from snaploom.planning.databasesplits import doubt_of
-from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE
-from snaploom.planning.tablenames import table_parts
+from snaploom.planning.sources.databases.splits import doubt_of
+from snaploom.planning.sources.databases.tablenames import table_parts
+from snaploom.planning.sources.databases.urls import ALLOW_URL_VARIABLE
 
 ROWS = "snaploom_rows"
 """Column of `DatabaseTable.values_of` with the number of rows."""

@@ -23,9 +23,8 @@ from snaploom.engine.sources.files.types import TypeMismatch, type_mismatches
 from snaploom.errors import SourceError, SourceSchemaInvalid
 from snaploom.hadoop.filestatus import ListedFile
 from snaploom.models.datasource import HdfsLike
+from snaploom.planning.fileformats import SELF_DESCRIBING
 
-SELF_DESCRIBING = frozenset({"avro", "orc", "parquet"})
-"""Formats whose files contain their schema."""
 ASKED_AT_ONCE = 8
 """Headers of Avro that are read at the same time: on stores most of the time is waiting."""
 _FIELDS = "spec.hdfsLike.schemaFields"

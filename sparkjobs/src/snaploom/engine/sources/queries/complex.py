@@ -29,8 +29,8 @@ from snaploom.models.datasource import ComplexVirtual
 from snaploom.models.times import EpochNanos
 from snaploom.planning.continuum import NO_TIME, Continuum, ReversedInterval
 from snaploom.planning.intervals import SourceSnapshots
-from snaploom.planning.validation.placeholders import bound
-from snaploom.planning.validation.virtual import INTERVAL_COLUMNS
+from snaploom.planning.sources.queries.complex import INTERVAL_COLUMNS
+from snaploom.planning.sources.queries.placeholders import bound
 
 MOST_INTERVALS = 1_000_000
 """Different intervals that a snapshotQuery may return: they are merged in the driver's memory."""

@@ -28,7 +28,7 @@ from snaploom.models.datasource import FromFieldValue, HdfsLike
 from snaploom.models.times import EpochNanos
 from snaploom.planning.hadoopuris import hadoop_uri
 from snaploom.planning.intervals import READ_TIME, SourceSnapshots
-from snaploom.planning.tableformats import TABLE_FORMATS, table_format
+from snaploom.planning.sources.tableformats import TABLE_FORMATS, table_format
 
 _ICEBERG = "iceberg"
 _CLASSES: Mapping[str, str] = {

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import re
 
+from snaploom.models.codes import make_finding
+from snaploom.models.datasource import DataSource
+from snaploom.models.finding import Finding
 from snaploom.models.times import NANOS_PER_MILLISECOND, NANOS_PER_SECOND, EpochNanos
 from snaploom.planning.sqlgate.lexer import SqlRefused, TokenKind, scan
 
@@ -50,3 +53,19 @@ def bound(query: str, snapshot: EpochNanos) -> str:
         return f"({snapshot // _UNITS[inside['format']]}L)"
 
     return PLACEHOLDER.sub(literal, query)
+
+
+def placeholder_finding(
+    message: str, found: str, owner: DataSource, path: str, hint: str = ""
+) -> Finding:
+    """The finding about a placeholder that is missing, or stands where none may."""
+    forms = " or ".join(f"{{{{ SNAPSHOT | {name} }}}}" for name in PLACEHOLDER_FORMATS)
+    return make_finding(
+        "SL153",
+        message,
+        resource=owner.identity,
+        path=path,
+        found=found or "no placeholder",
+        expected="" if hint else forms,
+        hint=hint,
+    )

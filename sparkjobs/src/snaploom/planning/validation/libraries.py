@@ -1,37 +1,16 @@
-"""Sources that are tables of Iceberg or Delta: one place, and nothing that belongs to files."""
+"""Libraries that Spark needs for the sources of an output, and that only a run can see."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from snaploom.models.codes import make_finding
-from snaploom.models.datasource import DataSource, HdfsLike
 from snaploom.models.finding import Finding
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.planning.tableformats import TABLE_FORMATS, table_format
+from snaploom.planning.sources.registry import declared
+from snaploom.planning.sources.tableformats import TABLE_FORMATS
 from snaploom.planning.validation.outputfolder import brings
 from snaploom.planning.validation.scope import Scope
-
-_GLOB = frozenset("*?[{")
-
-
-def table_findings(spec: HdfsLike, owner: DataSource) -> Iterator[Finding]:
-    """What a table cannot have, where the source is one."""
-    if table_format(spec) is None:
-        return
-    globs = spec.source_uri_globs
-    if len(globs) > 1 or _GLOB & set(globs[0]):
-        yield _not_with_tables(
-            owner, "sourceUriGlobs", ", ".join(globs[:3]), "the place of one table, without `*`"
-        )
-    given = {
-        "sourceUriPrefix": spec.source_uri_prefix,
-        "formatOptions": ", ".join(sorted(spec.format_options)),
-        "schemaFields": ", ".join(field.name for field in spec.schema_fields or ()),
-    }
-    for field, found in given.items():
-        if found:
-            yield _not_with_tables(owner, field, found, f"a source without {field}")
 
 
 def library_findings(output: OutputDataset, scope: Scope) -> Iterator[Finding]:
@@ -49,7 +28,7 @@ def library_findings(output: OutputDataset, scope: Scope) -> Iterator[Finding]:
             continue
         seen.add(name)
         waiting.extend(source.spec.reads)
-        kind = None if source.spec.hdfs_like is None else table_format(source.spec.hdfs_like)
+        kind = declared(source).table_format
         if kind is not None:
             wanted[kind] = min(name, wanted.get(kind, name))
     for kind, name in sorted(wanted.items()):
@@ -63,15 +42,3 @@ def library_findings(output: OutputDataset, scope: Scope) -> Iterator[Finding]:
                 found=f"no jar of {TABLE_FORMATS[kind]}",
                 expected="its library, for the Spark that is used, on Spark's class path",
             )
-
-
-def _not_with_tables(owner: DataSource, field: str, found: str, expected: str) -> Finding:
-    return make_finding(
-        "SL148",
-        "a table has its own files, schema and versions, and is read as it is",
-        resource=owner.identity,
-        path=f"spec.hdfsLike.{field}",
-        found=found,
-        expected=expected,
-        hint="to choose or shape columns, use a FieldTransformer or a simpleVirtual source",
-    )

@@ -12,22 +12,22 @@ from snaploom.confidential import without_user
 from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource, Jdbc, JdbcDriver
-from snaploom.models.finding import Finding
+from snaploom.models.finding import Finding, Severity
 from snaploom.planning.addresses import (
     OF_ADMINISTRATOR,
     literal_address,
     plain_host,
     refusal_of_address,
 )
-from snaploom.planning.databases import DATABASES, H2_FILES, HOST, has_host
 from snaploom.planning.fileformats import FORMAT_CODE
-from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE
 from snaploom.planning.secretdetection import names_a_login
+from snaploom.planning.sources.databases.drivers import DATABASES, H2_FILES, HOST, has_host
+from snaploom.planning.sources.databases.tablenames import MOST_PARTS, TableNameInvalid, table_parts
+from snaploom.planning.sources.databases.urls import ALLOW_URL_VARIABLE
+from snaploom.planning.sources.physical import schema_findings, snapshot_findings
 from snaploom.planning.sqlgate.facts import SqlFault, SqlForm, SqlJudge, SqlText, judge
-from snaploom.planning.tablenames import MOST_PARTS, TableNameInvalid, table_parts
 from snaploom.planning.validation.credentials import variable_findings
 from snaploom.planning.validation.fields import Findings
-from snaploom.planning.validation.physical import schema_findings, snapshot_findings
 
 
 def jdbc_findings(
@@ -50,7 +50,7 @@ def jdbc_findings(
         *_table(spec, owner),
         *_predicates(spec, owner, allow, judge_sql),
         *schema_findings(spec.schema_fields or (), owner, "spec.jdbc.schemaFields"),
-        *snapshot_findings(spec, owner, "spec.jdbc", None),
+        *snapshot_findings(spec.snapshot, spec.schema_fields or (), owner, "spec.jdbc"),
     )
 
 
@@ -238,3 +238,35 @@ def _connection(
         expected=expected,
         hint=hint,
     )
+
+
+def cluster_findings(spec: Jdbc, owner: DataSource, *, allow_jdbc_url: bool) -> Iterator[Finding]:
+    """An error for what only a laptop accepts.
+
+    Everyone with read access to resources can read a password in a spec (rule R16), and a JDBC URL
+    can have options through which a driver runs code (rule W6).
+
+    Args:
+        spec: the source.
+        owner: what it is of.
+        allow_jdbc_url: whether the operator's settings allow whole URLs.
+    """
+    if spec.credentials is not None and spec.credentials.from_plaintext is not None:
+        yield make_finding(
+            "SL143",
+            "a password in a resource is readable by everyone who can read the resource",
+            resource=owner.identity,
+            path="spec.jdbc.credentials.fromPlaintext",
+            hint="put it into a Secret, and name that in fromSecret",
+            severity=Severity.ERROR,
+        )
+    if spec.url is not None and not allow_jdbc_url:
+        yield make_finding(
+            "SL144",
+            "a JDBC URL is not accepted in this cluster: it could make the driver run code",
+            resource=owner.identity,
+            path="spec.jdbc.url",
+            hint="use driver, host, port, database and options; or ask the administrator "
+            "of the operator to set allowJdbcUrl",
+            severity=Severity.ERROR,
+        )
