@@ -37,6 +37,9 @@ READ_OPTIONS: Mapping[DataFormat, Mapping[str, str]] = {
 }
 """What Spark must know to read back what was written."""
 
+NULL_TEXT = "\ufdd0snaploom: no value\ufdd0"
+"""What stands for a value of CSV that is not written at all, so that `""` is an empty text and not
+NULL. U+FDD0 is a character that Unicode keeps out of texts that are exchanged."""
 
 SOURCE_OPTIONS: Mapping[str, Mapping[str, str]] = {
     "json": {"mode": "FAILFAST"},

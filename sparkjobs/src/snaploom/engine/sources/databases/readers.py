@@ -18,16 +18,34 @@ from snaploom.engine.sources.databases.conditions import condition_for
 from snaploom.engine.sources.databases.table import ROWS, DatabaseTable
 from snaploom.engine.sources.databases.types import as_declared
 from snaploom.engine.sources.port import SourceFrame, SourceReader, not_listed
+from snaploom.engine.sources.readercontext import ReaderContext
 from snaploom.engine.sources.snapshotcolumn import RawValue, SnapshotColumn
 from snaploom.models.datasource import FromFieldValue
+from snaploom.models.finding import InvalidDeclarations, errors_of
 from snaploom.models.times import EpochNanos
 from snaploom.planning.intervals import READ_TIME, SourceSnapshots
+from snaploom.planning.sources.databases.checks import jdbc_findings
+from snaploom.planning.sources.databases.source import DatabaseSource
+from snaploom.planning.sources.declared import DeclaredSource
 
 _TIMES = (spark.DateType, spark.TimestampType, spark.TimestampNTZType)
 
 
-def open_jdbc(name: str, table: DatabaseTable) -> SourceReader:
-    """The reader of a table of a database; nothing is opened yet."""
+def open_database(source: DeclaredSource, context: ReaderContext) -> SourceReader | None:
+    """The reader of a table of a database.
+
+    Raises:
+        InvalidDeclarations: the source is not sound; the writer of the Bundle need not have
+            validated it.
+    """
+    if not isinstance(source, DatabaseSource):
+        return None
+    refused = errors_of(jdbc_findings(source.declared, source.source, context.allow))
+    if refused:
+        raise InvalidDeclarations(refused)
+    name, identity = source.source.name, source.source.identity
+    table = DatabaseTable(context.spark, identity, source.declared, context.now)
+    context.resources.callback(table.close)
     settings = table.declared.snapshot.from_field_value
     if settings is None:
         return TableReader(name, table)

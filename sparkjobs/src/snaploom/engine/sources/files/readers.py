@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from snaploom.engine.sources.files.columnreader import ColumnReader
@@ -27,40 +26,27 @@ from snaploom.engine.sources.instants import (
     month_hint,
 )
 from snaploom.engine.sources.port import SourceFrame, SourceReader, not_listed
+from snaploom.engine.sources.readercontext import ReaderContext
 from snaploom.errors import SnapshotValueInvalid
-from snaploom.models.allowances import NO_ALLOWANCES, Allowances
-from snaploom.models.datasource import FromFieldValue, HdfsLike, TimeFormat
+from snaploom.models.datasource import FromFieldValue, TimeFormat
 from snaploom.models.times import EpochNanos
 from snaploom.planning.intervals import READ_TIME, SourceSnapshots
 from snaploom.planning.prefix import CapturedValue, UriPrefix
-from snaploom.storage.listingcache import Listings
+from snaploom.planning.sources.declared import DeclaredSource
+from snaploom.planning.sources.files.source import FileSource
 
 
-def open_hdfs_like(
-    spark: SparkSession,
-    name: str,
-    declared: HdfsLike,
-    now: EpochNanos,
-    listings: Listings | None = None,
-    allow: Allowances = NO_ALLOWANCES,
-) -> SourceReader:
-    """The reader of a source of files; nothing is listed or read yet.
-
-    Args:
-        spark: the session.
-        name: of the DataSource.
-        declared: its files.
-        now: the instant of the run.
-        listings: what earlier runs learned of files; None to ask all of them.
-        allow: what declarations may use beyond the built-in lists.
-    """
-    files = FileSet(spark, f"DataSource/{name}", declared, allow)
-    settings = declared.snapshot.from_field_value
+def open_files(source: DeclaredSource, context: ReaderContext) -> SourceReader | None:
+    """The reader of a source of files."""
+    if not isinstance(source, FileSource):
+        return None
+    name, settings = source.source.name, source.declared.snapshot.from_field_value
+    files = FileSet(context.spark, source.source.identity, source.declared, context.allow)
     if settings is None:
-        return ReadTimeReader(name, files, now)
+        return ReadTimeReader(name, files, context.now)
     if files.prefix is not None and files.prefix.capture(settings.field_name) is not None:
         return PathReader(name, files, settings, files.prefix)
-    return ColumnReader(name, files, settings, listings)
+    return ColumnReader(name, files, settings, context.listings)
 
 
 @dataclass(frozen=True)
@@ -124,7 +110,7 @@ class PathReader:
             self._schemas[snapshot] = common_schema(self.files, files)
         frame = self.files.read(files, self._schemas[snapshot])
         field = self.prefix.capture(self.settings.field_name)
-        assert field is not None  # open_hdfs_like chose this reader because of it
+        assert field is not None  # open_files chose this reader because of it
         dropped = (field.name,) if self.settings.drop_field else ()
         return SourceFrame(frame, snapshot, _fingerprint(files), dropped)
 
@@ -136,7 +122,7 @@ class PathReader:
     @cached_property
     def _by_instant(self) -> Mapping[EpochNanos, tuple[CapturedFile, ...]]:
         capture = self.prefix.capture(self.settings.field_name)
-        assert capture is not None  # open_hdfs_like chose this reader because of it
+        assert capture is not None  # open_files chose this reader because of it
         by_value: dict[CapturedValue, list[CapturedFile]] = defaultdict(list)
         for file in self.files.files:
             by_value[file.values[capture.name]].append(file)

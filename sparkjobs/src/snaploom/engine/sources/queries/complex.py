@@ -24,12 +24,14 @@ from snaploom.engine.failures import translate
 from snaploom.engine.fields import find_field, fold_case
 from snaploom.engine.sources.port import SourceFrame, SourceReader, not_listed
 from snaploom.engine.sources.queries.sourcequery import SourceQuery
+from snaploom.engine.sources.readercontext import ReaderContext
 from snaploom.errors import SnapshotValueInvalid, SourceSchemaInvalid
 from snaploom.models.datasource import ComplexVirtual
 from snaploom.models.times import EpochNanos
 from snaploom.planning.continuum import NO_TIME, Continuum, ReversedInterval
 from snaploom.planning.intervals import SourceSnapshots
-from snaploom.planning.sources.queries.complex import INTERVAL_COLUMNS
+from snaploom.planning.sources.declared import DeclaredSource
+from snaploom.planning.sources.queries.complex import INTERVAL_COLUMNS, ComplexQuery
 from snaploom.planning.sources.queries.placeholders import bound
 
 MOST_INTERVALS = 1_000_000
@@ -42,6 +44,15 @@ _WHOLE = (
     spark_types.IntegerType,
     spark_types.LongType,
 )
+
+
+def open_complex_query(source: DeclaredSource, context: ReaderContext) -> SourceReader | None:
+    """The reader of queries over other sources."""
+    if not isinstance(source, ComplexQuery):
+        return None
+    declared = source.declared
+    read = {each.alias: context.reader(each.data_source) for each in declared.data_sources}
+    return ComplexVirtualReader(context.spark, source.source.name, declared, read, context.now)
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,20 @@ from pyspark.sql import SparkSession
 
 from snaploom.engine.sources.port import SourceFrame, SourceReader
 from snaploom.engine.sources.queries.sourcequery import SourceQuery
+from snaploom.engine.sources.readercontext import ReaderContext
 from snaploom.models.datasource import SimpleVirtual
 from snaploom.models.times import EpochNanos
 from snaploom.planning.intervals import SourceSnapshots
+from snaploom.planning.sources.declared import DeclaredSource
+from snaploom.planning.sources.queries.simple import SimpleQuery
+
+
+def open_simple_query(source: DeclaredSource, context: ReaderContext) -> SourceReader | None:
+    """The reader of a query over another source."""
+    if not isinstance(source, SimpleQuery):
+        return None
+    read = context.reader(source.declared.data_source)
+    return SimpleVirtualReader(context.spark, source.source.name, source.declared, read)
 
 
 @dataclass(frozen=True)

@@ -20,15 +20,17 @@ from snaploom.engine.failures import translate
 from snaploom.engine.iceberg import has_class
 from snaploom.engine.schemadocument import schema_of
 from snaploom.engine.sources.port import SourceFrame, SourceReader, not_listed
+from snaploom.engine.sources.readercontext import ReaderContext
 from snaploom.engine.sources.schemas import check_schema
 from snaploom.engine.sources.snapshotcolumn import RawValue, SnapshotColumn
 from snaploom.errors import SnaploomError, SourceNotReadable
 from snaploom.hadoop.jvm import jvm_of
-from snaploom.models.datasource import FromFieldValue, HdfsLike
+from snaploom.models.datasource import FromFieldValue
 from snaploom.models.times import EpochNanos
 from snaploom.planning.hadoopuris import hadoop_uri
 from snaploom.planning.intervals import READ_TIME, SourceSnapshots
-from snaploom.planning.sources.tableformats import TABLE_FORMATS, table_format
+from snaploom.planning.sources.declared import DeclaredSource
+from snaploom.planning.sources.tables.source import TableSource
 
 _ICEBERG = "iceberg"
 _CLASSES: Mapping[str, str] = {
@@ -43,19 +45,14 @@ _LIBRARIES: Mapping[str, str] = {
 }
 
 
-def open_table(spark: SparkSession, name: str, declared: HdfsLike, now: EpochNanos) -> SourceReader:
-    """The reader of a source that is a table; nothing is looked at yet.
-
-    Args:
-        spark: the session.
-        name: of the DataSource.
-        declared: where the table is; `table_format` knows its format.
-        now: the instant of the run.
-    """
-    table = PinnedTable(spark, f"DataSource/{name}", declared)
-    settings = declared.snapshot.from_field_value
+def open_table(source: DeclaredSource, context: ReaderContext) -> SourceReader | None:
+    """The reader of a source that is a table."""
+    if not isinstance(source, TableSource):
+        return None
+    name, settings = source.source.name, source.declared.snapshot.from_field_value
+    table = PinnedTable(context.spark, source)
     if settings is None:
-        return TableReader(name, table, now)
+        return TableReader(name, table, context.now)
     return TableColumnReader(name, table, settings)
 
 
@@ -64,9 +61,13 @@ class PinnedTable:
     """A table at the version that it had when it was first looked at."""
 
     spark: SparkSession
-    resource: str
-    """`Kind/name` of the source."""
-    declared: HdfsLike
+    source: TableSource
+    """Where it is, and of which format."""
+
+    @property
+    def resource(self) -> str:
+        """`Kind/name` of the source."""
+        return self.source.source.identity
 
     @cached_property
     def version(self) -> str | None:
@@ -106,13 +107,11 @@ class PinnedTable:
 
     @property
     def _format(self) -> str:
-        found = table_format(self.declared)
-        assert found is not None  # `open_table` is for tables
-        return found
+        return self.source.format
 
     @property
     def _place(self) -> str:
-        return hadoop_uri(self.declared.source_uri_globs[0])
+        return hadoop_uri(self.source.globs[0])
 
     def _iceberg_version(self) -> str | None:
         place = self._place.removesuffix("/")
@@ -132,7 +131,7 @@ class PinnedTable:
     def _require_library(self) -> None:
         if has_class(self.spark, _CLASSES[self._format]):
             return
-        called = TABLE_FORMATS[self._format]
+        called = self.source.called
         raise SourceNotReadable(
             f"Spark has no library for tables of {called}",
             resource=self.resource,
@@ -148,7 +147,7 @@ class PinnedTable:
         found = translate(error, resource=self.resource, path=path)
         if isinstance(found, SourceNotReadable):
             return found
-        called = TABLE_FORMATS[self._format]
+        called = self.source.called
         return SourceNotReadable(
             f"the table of {called} cannot be read",
             resource=self.resource,

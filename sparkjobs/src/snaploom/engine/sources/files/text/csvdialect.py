@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-NULL_TEXT = "\ufdd0snaploom: no value\ufdd0"
-"""What stands for a value that is not written at all, so that `""` is an empty text and not NULL.
-U+FDD0 is a character that Unicode keeps out of texts that are exchanged."""
+from snaploom.engine.formats import NULL_TEXT
 
 CSV_OPTIONS: Mapping[str, str] = {
     "mode": "FAILFAST",
