@@ -6,6 +6,8 @@ options through which a driver runs code (rule W6), and `localhost` is the pod o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.datasource import DataSource
 from snaploom.models.finding import Finding, Severity
@@ -27,12 +29,14 @@ def cluster_findings(
         allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
         allow: what declarations may use beyond the built-in lists.
     """
-    secrets = (
-        finding.model_copy(update={"severity": Severity.ERROR})
-        for finding in secret_findings(resource)
-    )
+    secrets = _as_errors(secret_findings(resource))
     if isinstance(resource, SkippingIndex):
         return (*server_findings(resource, job_rules(allow)), *secrets)
     if not isinstance(resource, DataSource):
-        return tuple(secrets)
-    return (*declared(resource).cluster_findings(allow_jdbc_url=allow_jdbc_url), *secrets)
+        return secrets
+    of_kind = declared(resource).cluster_findings(allow_jdbc_url=allow_jdbc_url)
+    return (*_as_errors(of_kind), *secrets)
+
+
+def _as_errors(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(each.model_copy(update={"severity": Severity.ERROR}) for each in findings)

@@ -132,7 +132,7 @@ class DeclaredSource(ABC):
         return None
 
     def cluster_findings(self, *, allow_jdbc_url: bool) -> Findings:
-        """Errors for what a cluster does not accept, and a laptop does (rule R16).
+        """What only a laptop accepts (rule R16): there a warning, an error in a cluster.
 
         Args:
             allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.

@@ -12,7 +12,7 @@ from snaploom.confidential import without_user
 from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource, Jdbc, JdbcDriver
-from snaploom.models.finding import Finding, Severity
+from snaploom.models.finding import Finding
 from snaploom.planning.addresses import (
     OF_ADMINISTRATOR,
     literal_address,
@@ -241,7 +241,7 @@ def _connection(
 
 
 def cluster_findings(spec: Jdbc, owner: DataSource, *, allow_jdbc_url: bool) -> Iterator[Finding]:
-    """An error for what only a laptop accepts.
+    """What only a laptop accepts.
 
     Everyone with read access to resources can read a password in a spec (rule R16), and a JDBC URL
     can have options through which a driver runs code (rule W6).
@@ -258,7 +258,6 @@ def cluster_findings(spec: Jdbc, owner: DataSource, *, allow_jdbc_url: bool) -> 
             resource=owner.identity,
             path="spec.jdbc.credentials.fromPlaintext",
             hint="put it into a Secret, and name that in fromSecret",
-            severity=Severity.ERROR,
         )
     if spec.url is not None and not allow_jdbc_url:
         yield make_finding(
@@ -268,5 +267,4 @@ def cluster_findings(spec: Jdbc, owner: DataSource, *, allow_jdbc_url: bool) -> 
             path="spec.jdbc.url",
             hint="use driver, host, port, database and options; or ask the administrator "
             "of the operator to set allowJdbcUrl",
-            severity=Severity.ERROR,
         )
