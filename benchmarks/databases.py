@@ -26,7 +26,7 @@ from support.postgresserver import PASSWORD, USER, Postgres, running_postgres
 from support.sources import INDEX, NOW, a_source, by_field
 from support.sparksession import make_session
 
-from snaploom.engine.sources.openedsources import Sources
+from snaploom.engine.sources.opened import Sources
 from snaploom.planning.bundle import Bundle
 
 FETCH = 1000

@@ -26,10 +26,9 @@ from figures import Figure, publish
 from obstore.store import S3Store
 from pyspark import SparkContext
 from support.s3servers import BUCKET, environment_of, installed, running_versitygw
+from support.sources import by_field, files, reader
 
-from snaploom.engine.sources.hdfslike import open_hdfs_like
 from snaploom.jobs.session.spark import build_session
-from snaploom.models.datasource import HdfsLike
 from snaploom.models.run import RunSettings
 from snaploom.models.times import now
 
@@ -132,15 +131,10 @@ def opened(uri: str) -> Callable[[], int]:
     if uri.startswith("s3a:"):
         conf["spark.driver.extraClassPath"] = f"{installed('jars', 's3a')}/*"
     spark = build_session("benchmark", RunSettings(), asked=conf.items())
-    declared = HdfsLike.parse(
-        {
-            "format": "json",
-            "sourceUriGlobs": [f"{uri}/*/*.json"],
-            "sourceUriPrefix": f"{uri}/at={{at:LONG}}/",
-            "snapshot": {"fromFieldValue": {"fieldName": "at", "timeFormat": "UNIX_SECONDS"}},
-        }
-    )
-    return lambda: len(open_hdfs_like(spark, "many", declared, now()).listing().times)
+    snapshot = by_field("at", "UNIX_SECONDS")
+    prefix = f"{uri}/at={{at:LONG}}/"
+    spec = files("json", f"{uri}/*/*.json", sourceUriPrefix=prefix, snapshot=snapshot)
+    return lambda: len(reader(spark, spec, now=now()).listing().times)
 
 
 def by_hand(uri: str) -> int:

@@ -96,22 +96,22 @@ RUNS = (
         "reason `SnapshotValueInvalid`",
     ),
     Limit(
-        "snaploom.engine.sources.complexvirtual:MOST_INTERVALS",
+        "snaploom.engine.sources.queries.complex:MOST_INTERVALS",
         "different intervals of a `snapshotQuery`",
         "reason `SnapshotValueInvalid`",
     ),
     Limit(
-        "snaploom.engine.sources.recordchecks:MOST_SUSPECTS",
+        "snaploom.engine.sources.files.text.recordchecks:MOST_SUSPECTS",
         "lines of JSON that are looked at a second time",
         "the rest is read as Spark reads it",
     ),
     Limit(
-        "snaploom.engine.sources.recordchecks:LONGEST_SUSPECT",
+        "snaploom.engine.sources.files.text.recordchecks:LONGEST_SUSPECT",
         "characters of such a line",
         "it is read as Spark reads it",
     ),
     Limit(
-        "snaploom.engine.sources.recordchecks:LONGEST_FILE",
+        "snaploom.engine.sources.files.text.recordchecks:LONGEST_FILE",
         "a file of JSON with `multiLine` that is looked at",
         "it is read as Spark reads it",
         "bytes",

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 from support.examples import BIN, REPOSITORY
 from support.folders import a_folder, day, published
 from support.pages import blocks_of
 
+import snaploom
 from snaploom.models.times import format_instant
 from snaploom.storage.local import LocalObjectStore
 
 PAGE = REPOSITORY / "CONTRIBUTING.md"
 SNAPLOOM = str(BIN / "snaploom")
+LIBRARY = REPOSITORY / "sparkjobs/src/snaploom"
 
 
 def section(title: str) -> dict[str, str]:
@@ -44,6 +49,28 @@ def installed(title: str, folder: Path) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
+def patched(text: str, diff: str) -> str:
+    """A file after a diff without line numbers: each hunk fits one place of it."""
+    for hunk in re.split(r"^@@\n", diff, flags=re.MULTILINE):
+        lines = hunk.splitlines(keepends=True)
+        before, after = ("".join(li[1:] for li in lines if li[0] != sign) for sign in "+-")
+        assert text.count(before) == 1, before
+        text = text.replace(before, after)
+    return text
+
+
+def with_recipe(title: str, library: Path) -> dict[str, str]:
+    """Carry out the recipe of a change to a copy of the library; the environment that finds it."""
+    shutil.copytree(LIBRARY, library, ignore=shutil.ignore_patterns("__pycache__"))
+    for name, content in section(title).items():
+        target = library / name
+        if (library / name).exists():
+            content = patched(target.read_text("utf-8"), content)
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(content, "utf-8")
+    return os.environ | {"PYTHONPATH": str(library.parent)}
+
+
 def printed(command: list[str], environment: dict[str, str], cwd: Path) -> str:
     done = subprocess.run(
         command, env=environment, cwd=cwd, capture_output=True, text=True, check=False
@@ -65,6 +92,24 @@ def test_the_index_type_of_the_page_loses_no_row_and_skips_files(tmp_path: Path)
     query = f"SELECT * FROM parquet.`{data}` WHERE id = 64"
     explain = [SNAPLOOM, "index", "explain", query, "--location", indexes]
     assert "1 of 2 files" in printed(explain, environment, tmp_path)
+
+
+def test_the_source_kind_of_the_page_is_run(spark: SparkSession, tmp_path: Path) -> None:
+    library = tmp_path / "snaploom"
+    environment = with_recipe("Add a source kind", library)
+    declarations = library / "numbers.yaml"
+    folder = f"{tmp_path}/counted/"
+    text = declarations.read_text("utf-8")
+    declarations.write_text(text.replace("/tmp/snaploom/counted/", folder), "utf-8")
+    printed([SNAPLOOM, "run", "counted", "-f", str(declarations)], environment, tmp_path)
+    rows = snaploom.read(spark, folder).select("data.number").collect()
+    assert sorted(row.number for row in rows) == [1, 2, 3]
+
+
+def test_a_source_kind_changes_its_model_and_the_registries_only() -> None:
+    changed = {name for name in section("Add a source kind") if (LIBRARY / name).exists()}
+    registries = {"planning/sources/registry.py", "engine/sources/registry.py"}
+    assert changed == {"models/datasource.py", *registries}
 
 
 def test_the_command_of_the_page_is_listed_and_runs(tmp_path: Path) -> None:

@@ -16,15 +16,15 @@ from snaploom.loading.filetexts import MAX_BYTES
 NAMED_SO = re.compile(r"(MOST|LARGEST|LONGEST|MAX)(_\w+)?")
 OF_TEXTS_AND_NAMES = {
     "snaploom.engine.failures:LONGEST_MESSAGE",
-    "snaploom.engine.sources.recordchecks:LONGEST_SHOWN",
-    "snaploom.engine.sources.valuechecks:LONGEST_SHOWN",
+    "snaploom.engine.sources.files.text.recordchecks:LONGEST_SHOWN",
+    "snaploom.engine.sources.files.text.valuechecks:LONGEST_SHOWN",
     "snaploom.jobs.clusterwork:MOST_LINES",
     "snaploom.jobs.reports.configmap:LONGEST_LABEL",
     "snaploom.jobs.reports.runrecord:LONGEST_MESSAGE",
     "snaploom.planning.schemas:MOST_DIGITS",
     "snaploom.storage.documentparser:LONGEST_FAULT",
     "snaploom.planning.picture:MOST_ALTERNATIVES",
-    "snaploom.planning.tablenames:MOST_PARTS",
+    "snaploom.planning.sources.databases.tablenames:MOST_PARTS",
     "snaploom.skipping.core.text:LONGEST_TEXT",
     "snaploom.skipping.core.text:MOST_PARTS",
     "snaploom.skipping.core.text:MOST_VALUES",

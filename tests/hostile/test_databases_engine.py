@@ -18,7 +18,7 @@ from support.mariadbserver import MariaDb
 from support.postgresserver import Postgres
 from support.sources import NOW, a_bundle, rows_at
 
-from snaploom.engine.sources.openedsources import Sources
+from snaploom.engine.sources.opened import Sources
 from snaploom.errors import SourceError
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.finding import InvalidDeclarations

@@ -18,8 +18,8 @@ from support.shop import CommandResult, snaploom
 
 from snaploom import reader
 from snaploom.engine.schemadocument import schema_of
-from snaploom.engine.sources.files import list_files
-from snaploom.engine.sources.publishedfolder import only_live
+from snaploom.engine.sources.files.globs import list_files
+from snaploom.engine.sources.files.publishedfolder import only_live
 from snaploom.errors import ManifestCorrupt, NotAPlainFile, SourceSchemaInvalid
 from snaploom.storage.folder import open_folder
 from snaploom.storage.stores import open_store

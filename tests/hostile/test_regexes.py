@@ -8,7 +8,7 @@ from support.budget import WorkExceeded, within_work
 from support.declarations import document, parsed
 
 from snaploom.engine.sources.fieldtransformers import renamed
-from snaploom.engine.sources.localfiles import local_matches
+from snaploom.engine.sources.files.localfiles import local_matches
 from snaploom.engine.sources.selectors import is_selected
 from snaploom.models.fieldtransformer import Rename, TransformerSelector
 from snaploom.planning.dependence import _is_below

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from support.shop import CUSTOMERS, FIRST_DAY, ORDERS, Shop
 from support.sources import by_field
 
-from snaploom.engine.sources import columnreader
-from snaploom.engine.sources.footers import read_footers
+from snaploom.engine.sources.files import columnreader
+from snaploom.engine.sources.files.footers import read_footers
 from snaploom.hadoop.filestatus import ListedFile
 from snaploom.storage import layout, listingcache
 

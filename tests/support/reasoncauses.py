@@ -23,7 +23,7 @@ from snaploom.cli.init import init
 from snaploom.endpoints.connections import bounded_body, origin_of
 from snaploom.engine.failures import translate
 from snaploom.engine.schemachecks import MissingField
-from snaploom.engine.sources.jdbclogin import login_of
+from snaploom.engine.sources.databases.login import login_of
 from snaploom.engine.sources.port import not_listed
 from snaploom.engine.sources.schemas import check_schema
 from snaploom.errors import SnaploomError

@@ -30,7 +30,7 @@ from support.shop import (
 )
 
 from snaploom.engine.committers import COMMITTERS
-from snaploom.engine.sources.files import exists
+from snaploom.engine.sources.files.globs import exists
 from snaploom.models.allowances import ALLOW_VARIABLE
 from snaploom.reader import read
 from snaploom.storage.objectstore import ObjectStore

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from support.loom import Loom
 from support.sparksession import make_session
 
-from snaploom.engine.sources.hdfslike import PathReader
+from snaploom.engine.sources.files.readers import PathReader
 from snaploom.engine.sources.port import SourceFrame
 from snaploom.models.times import EpochNanos
 

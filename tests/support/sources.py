@@ -4,7 +4,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from snaploom.engine.sources.openedsources import open_source
+from snaploom.engine.sources.opened import open_source
 from snaploom.engine.sources.port import SourceReader
 from snaploom.models.datasource import DataSource
 from snaploom.models.skippingindex import SkippingIndex

@@ -20,8 +20,8 @@ from support.runsinflight import decided, flying, phase_of
 from support.sources import a_source
 
 from snaploom.models.run import CurrentPhase, Trigger
-from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE
 from snaploom.planning.secretvariables import secret_keys
+from snaploom.planning.sources.databases.urls import ALLOW_URL_VARIABLE
 from snaploom_operator.actions import Create, Delete
 from snaploom_operator.decide.decide import decide
 from snaploom_operator.decide.decisionsettings import DecideSettings

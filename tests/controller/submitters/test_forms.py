@@ -13,9 +13,9 @@ from support.sparkcrds import judge_of
 from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
 from snaploom.models.run import RunAction, SparkSettings, Submitter
 from snaploom.models.times import parse_instant
-from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE
 from snaploom.planning.podvariables import PINNED
 from snaploom.planning.secretvariables import SecretKey
+from snaploom.planning.sources.databases.urls import ALLOW_URL_VARIABLE
 from snaploom_operator.errors import SparkSettingsRefused
 from snaploom_operator.objects import ApplicationState
 from snaploom_operator.operatorsettings import ApiKey, LineageSettings, OperatorSettings

@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 from support.sources import NOW, a_bundle, by_field, files, reader, rows_at, snapshot_times
 
-from snaploom.engine.sources import columnreader, fileschemas
-from snaploom.engine.sources.footers import read_footers
-from snaploom.engine.sources.openedsources import Sources
+from snaploom.engine.sources.files import columnreader, schemas
+from snaploom.engine.sources.files.footers import read_footers
+from snaploom.engine.sources.opened import Sources
 from snaploom.engine.sources.port import SourceReader
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.hadoop.store import HadoopObjectStore
@@ -52,7 +52,7 @@ def opened_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         opened.extend(file.name for file in files)
         return read_footers(files, *rest)
 
-    for module in (columnreader, fileschemas):
+    for module in (columnreader, schemas):
         monkeypatch.setattr(module, "read_footers", read)
     return opened
 

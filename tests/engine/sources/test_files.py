@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from snaploom.engine.sources.files import (
+from snaploom.engine.sources.files.globs import (
     _matches_of_hadoop,
     escape_glob,
     fingerprint,
@@ -12,7 +12,7 @@ from snaploom.engine.sources.files import (
     list_files,
     split_glob,
 )
-from snaploom.engine.sources.localfiles import local_matches
+from snaploom.engine.sources.files.localfiles import local_matches
 from snaploom.errors import SourceNotReadable
 from snaploom.hadoop.filestatus import with_local_tag
 
@@ -204,8 +204,8 @@ def test_folders_listed_at_the_same_time_give_what_one_question_gives(spark, tmp
     touch(tmp_path, *(f"day={n}[{n % 3}]/{m}.csv" for n in range(20) for m in range(7)))
     touch(tmp_path, "day=3[0]/_hidden.csv", "_other/x.csv", "file.csv")
     at_once = listed(spark, tmp_path, "*/*", "day=1*/[0-3].*")
-    monkeypatch.setattr("snaploom.engine.sources.files.split_glob", lambda _glob: None)
-    monkeypatch.setattr("snaploom.engine.sources.files.STATUSES_AT_ONCE", 3)
+    monkeypatch.setattr("snaploom.engine.sources.files.globs.split_glob", lambda _glob: None)
+    monkeypatch.setattr("snaploom.engine.sources.files.globs.STATUSES_AT_ONCE", 3)
 
     assert at_once == listed(spark, tmp_path, "*/*", "day=1*/[0-3].*")
     assert len(at_once) == 140

@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 from support.sources import NOW, a_bundle, files, reader, rows_at
 
 from snaploom.engine.failures import translate
-from snaploom.engine.sources.openedsources import open_source
+from snaploom.engine.sources.opened import open_source
 from snaploom.errors import FormatNotAllowed, SnaploomError, SourceNotReadable, SourceSchemaInvalid
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.planning.fileformats import spark_format

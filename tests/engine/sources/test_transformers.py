@@ -5,7 +5,7 @@ from pyspark.sql import types as spark_types
 from support.sources import INDEX, a_source, by_field, files
 
 from snaploom.engine.sources.fieldtransformers import renamed
-from snaploom.engine.sources.openedsources import open_source
+from snaploom.engine.sources.opened import open_source
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.fieldtransformer import FieldTransformer, Rename
 from snaploom.models.times import parse_instant

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from snaploom.engine.expectations import Expectations
 from snaploom.engine.keys import KeyPart, check_keys
 from snaploom.engine.sources.fieldtransformers import Columns, transformed
-from snaploom.engine.sources.queries import SourceQuery
+from snaploom.engine.sources.queries.sourcequery import SourceQuery
 from snaploom.errors import SnaploomError, StatementInvalid
 from snaploom.models.fieldtransformer import FieldTransformer
 from snaploom.models.outputdataset import Check

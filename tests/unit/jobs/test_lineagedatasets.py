@@ -17,9 +17,11 @@ from openlineage.client.naming.dataset import (
 )
 from support.declarations import document, files, output, spoilt
 
-from snaploom.jobs.lineage.datasets import DatasetName, output_dataset, place_dataset, read_datasets
+from snaploom.jobs.lineage.datasets import output_dataset
 from snaploom.models.datasource import DataSource
 from snaploom.models.outputdataset import OutputDataset
+from snaploom.planning.datasetnames import DatasetName, place_dataset
+from snaploom.planning.sources.registry import declared
 
 
 def by_rules(naming: DatasetNaming) -> DatasetName:
@@ -61,7 +63,7 @@ def source_of(spec: dict[str, Any]) -> DataSource:
 def test_files_are_named_by_the_folder_that_holds_them(globs: list[str], names: list[str]) -> None:
     raw = spoilt(files("orders"), "spec.hdfsLike.sourceUriGlobs", globs)
     raw["spec"]["hdfsLike"].pop("sourceUriPrefix", None)
-    found = read_datasets(DataSource.parse(raw))
+    found = declared(DataSource.parse(raw)).datasets
     assert [(place.namespace, place.name) for place in found] == [
         ("s3://lake", name) for name in names
     ]
@@ -70,7 +72,7 @@ def test_files_are_named_by_the_folder_that_holds_them(globs: list[str], names: 
 def test_a_place_of_iceberg_is_a_dataset_by_itself() -> None:
     raw = spoilt(files("orders"), "spec.hdfsLike.sourceUriGlobs", ["s3a://lake/tables/orders"])
     raw["spec"]["hdfsLike"]["format"] = "iceberg"
-    assert read_datasets(DataSource.parse(raw)) == (DatasetName("s3://lake", "tables/orders"),)
+    assert declared(DataSource.parse(raw)).datasets == (DatasetName("s3://lake", "tables/orders"),)
 
 
 def table(driver: str, reference: str, **address: Any) -> dict[str, Any]:
@@ -119,13 +121,13 @@ def table(driver: str, reference: str, **address: Any) -> dict[str, Any]:
     ],
 )
 def test_a_table_is_named_by_the_rules(spec: dict[str, Any], expected: DatasetName) -> None:
-    assert read_datasets(source_of(spec)) == (expected,)
+    assert declared(source_of(spec)).datasets == (expected,)
 
 
 def test_options_of_a_url_are_no_part_of_a_name() -> None:
     spec = table("POSTGRESQL", "sales.orders", url="jdbc:postgresql://db:5432/shop?sslmode=require")
     del spec["jdbc"]["database"]
-    (found,) = read_datasets(source_of(spec))
+    (found,) = declared(source_of(spec)).datasets
     assert found == DatasetName("postgresql://db:5432/shop", "sales.orders")
 
 

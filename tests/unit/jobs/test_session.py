@@ -2,7 +2,7 @@
 
 import pytest
 
-from snaploom.engine.sources.jdbczone import zone_in
+from snaploom.engine.sources.databases.zone import zone_in
 from snaploom.jobs.session.spark import configured, in_utc
 from snaploom.models.run import DriverSettings, RunSettings, SparkSettings, spark_memory
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snaploom.planning.databases import DATABASES
+from snaploom.planning.sources.databases.drivers import DATABASES
 from snaploom.planning.sqlgate.facts import SqlFault, SqlForm, SqlText, judge
 
 DIALECTS = sorted({database.dialect for database in DATABASES.values()})

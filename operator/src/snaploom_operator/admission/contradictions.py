@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from snaploom.models.allowances import NO_ALLOWANCES
 from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource
-from snaploom.models.finding import Finding, Severity
+from snaploom.models.finding import Finding
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import ManifestPointer
 from snaploom.models.resource import Resource
 from snaploom.planning.dependence import dependence_findings
-from snaploom.planning.judging.texts import judge
+from snaploom.planning.sources.circles import cycle_findings
 from snaploom.planning.validation.outputfolder import comparable_folder
 from snaploom.planning.validation.overlaps import folder_of, overlap
-from snaploom.planning.validation.scope import scope_of
-from snaploom.planning.validation.virtual import cycle_findings
 from snaploom.storage.fixedsettings import (
     SETTING_PATHS,
     changed_settings,
@@ -60,9 +57,6 @@ def _circle(source: DataSource, near: Iterable[Resource]) -> tuple[Finding, ...]
     sources = {item.name: item for item in near if isinstance(item, DataSource)}
     if not _reaches_itself(source, sources):
         return ()
-    scope = scope_of(
-        [source, *sources.values()], frozenset(), Severity.WARNING, NO_ALLOWANCES, judge
-    )
     return tuple(
         finding.model_copy(
             update={
@@ -70,7 +64,7 @@ def _circle(source: DataSource, near: Iterable[Resource]) -> tuple[Finding, ...]
                 "path": f"spec.{DataSource.variant_of(source.spec)}",
             }
         )
-        for finding in cycle_findings(scope)
+        for finding in cycle_findings({**sources, source.name: source})
     )
 
 

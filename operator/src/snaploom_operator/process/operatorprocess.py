@@ -19,8 +19,8 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from snaploom.models.allowances import ALLOW_VARIABLE
 from snaploom.models.metadataapplicator import MetadataApplicator
-from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE
 from snaploom.planning.jobvariables import NAMESPACE_VARIABLE, URL_VARIABLE
+from snaploom.planning.sources.databases.urls import ALLOW_URL_VARIABLE
 from snaploom_operator.admission.httpserver import serving
 from snaploom_operator.apply.eventrecorder import EventRecorder
 from snaploom_operator.certificates.rotator import CertificateRotator

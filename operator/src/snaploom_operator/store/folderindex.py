@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from snaploom.models.datasource import DataSource, HdfsLike
+from snaploom.models.datasource import DataSource
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
+from snaploom.planning.sources.registry import declared
 from snaploom.planning.validation.outputfolder import comparable_folder
 from snaploom.planning.validation.overlaps import folder_of
 from snaploom_operator.objects import Ref
@@ -20,10 +21,7 @@ _WILDCARD = re.compile(r"[*?\[{\\]")
 
 def read_folders(source: DataSource) -> frozenset[str]:
     """The folders below which a source's files lie, up to the first wildcard of each glob."""
-    variant = source.spec.variant
-    if not isinstance(variant, HdfsLike):
-        return frozenset()
-    fixed = (_WILDCARD.split(glob, maxsplit=1)[0] for glob in variant.source_uri_globs)
+    fixed = (_WILDCARD.split(glob, maxsplit=1)[0] for glob in declared(source).globs)
     return frozenset(comparable_folder(path.rpartition("/")[0]) for path in fixed)
 
 

@@ -16,7 +16,6 @@ from pydantic import JsonValue
 from snaploom.models.allowances import ALLOW_VARIABLE
 from snaploom.models.base import ApiModel
 from snaploom.models.podtemplate import PodTemplate
-from snaploom.planning.jdbcurls import ALLOW_URL_VARIABLE
 from snaploom.planning.jobvariables import (
     KEY_VARIABLE,
     LOG_FORMAT_VARIABLE,
@@ -25,6 +24,7 @@ from snaploom.planning.jobvariables import (
 )
 from snaploom.planning.podsettings import BUNDLE_FOLDER, OUR_VOLUMES, normal_path
 from snaploom.planning.podvariables import PINNED
+from snaploom.planning.sources.databases.urls import ALLOW_URL_VARIABLE
 from snaploom_operator.manifests.childmetadata import child_labels
 from snaploom_operator.operatorsettings import LineageSettings
 from snaploom_operator.submitters.base import RunRequest

@@ -16,7 +16,7 @@ from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
-from snaploom.engine.sources.csvdialect import NULL_TEXT
+from snaploom.engine.formats import NULL_TEXT
 from snaploom.errors import (
     FolderNotWritable,
     Interrupted,

@@ -37,10 +37,13 @@ READ_OPTIONS: Mapping[DataFormat, Mapping[str, str]] = {
 }
 """What Spark must know to read back what was written."""
 
+NULL_TEXT = "\ufdd0snaploom: no value\ufdd0"
+"""What stands for a value of CSV that is not written at all, so that `""` is an empty text and not
+NULL. U+FDD0 is a character that Unicode keeps out of texts that are exchanged."""
 
 SOURCE_OPTIONS: Mapping[str, Mapping[str, str]] = {
     "json": {"mode": "FAILFAST"},
     "xml": {"mode": "FAILFAST"},
 }
 """With which files of others are read, unless a source sets others: Spark by itself gives NULL
-for what does not fit the schema. Those of CSV are in `snaploom.engine.sources.csvdialect`."""
+for what does not fit the schema. Those of CSV are in `engine.sources.files.text.csvdialect`."""

@@ -136,6 +136,8 @@ class ApiModel(BaseModel):
     only where `one_of` names every field, for models that stand deep under lists."""
     cel_rules: ClassVar[tuple[CelRule, ...]] = ()
     """Rules for the API server beyond `one_of`; each has a twin among the model's validators."""
+    secrets_checked_elsewhere: ClassVar[frozenset[str]] = frozenset()
+    """Fields (inside Python) whose own checks look for secrets, and report them as errors."""
 
     @classmethod
     def parse(cls, raw: JsonValue) -> Self:

@@ -72,7 +72,16 @@ class SnapshotSettings(ApiModel):
     """There is one snapshot: what is there when it is read."""
 
 
-class HdfsLike(ApiModel):
+class SourceModel(ApiModel):
+    """Base of what a kind of source declares: a field of `DataSourceSpec`."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Names of the sources that it reads; empty for a physical one."""
+        return ()
+
+
+class HdfsLike(SourceModel):
     """Files on anything that Hadoop calls a file system."""
 
     format: Annotated[str, StringConstraints(min_length=1, max_length=255)]
@@ -175,7 +184,7 @@ class Credentials(ApiModel):
     """In the spec itself: for a laptop only."""
 
 
-class Jdbc(ApiModel):
+class Jdbc(SourceModel):
     """A table of a database (rule W6)."""
 
     cel_rules: ClassVar[tuple[CelRule, ...]] = (
@@ -185,6 +194,7 @@ class Jdbc(ApiModel):
         ),
         CelRule("has(self.url) || has(self.database)", "give database (or url, where allowed)"),
     )
+    secrets_checked_elsewhere: ClassVar[frozenset[str]] = frozenset({"url"})
 
     driver: JdbcDriver
     """The kind of database."""
@@ -249,7 +259,7 @@ class Jdbc(ApiModel):
         return self
 
 
-class SimpleVirtual(ApiModel):
+class SimpleVirtual(SourceModel):
     """A query over one physical source; it has the snapshots of that source."""
 
     data_source: ResourceName
@@ -263,6 +273,11 @@ class SimpleVirtual(ApiModel):
     field_transformers: References = ()
     """FieldTransformers to apply, in order, before the applicators."""
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The one source."""
+        return (self.data_source,)
+
 
 class AliasedSource(ApiModel):
     """A source, under the name by which queries read it."""
@@ -273,7 +288,7 @@ class AliasedSource(ApiModel):
     """Name under which queries read it."""
 
 
-class ComplexVirtual(ApiModel):
+class ComplexVirtual(SourceModel):
     """A query over the latest snapshot of several sources, valid for intervals of time."""
 
     data_sources: Annotated[
@@ -290,6 +305,11 @@ class ComplexVirtual(ApiModel):
     """MetadataApplicators to apply, in order."""
     field_transformers: References = ()
     """FieldTransformers to apply, in order, before the applicators."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The sources behind the aliases."""
+        return tuple(source.data_source for source in self.data_sources)
 
 
 Variant = HdfsLike | Jdbc | SimpleVirtual | ComplexVirtual
@@ -312,18 +332,12 @@ class DataSourceSpec(ApiModel):
     @property
     def variant(self) -> Variant:
         """The one variant that is given."""
-        given = self.hdfs_like or self.jdbc or self.simple_virtual or self.complex_virtual
-        assert given is not None  # guaranteed by one_of
-        return given
+        return next(given for _, given in self if isinstance(given, Variant))
 
     @property
     def reads(self) -> tuple[str, ...]:
         """Names of the sources that a virtual source reads; empty for a physical one."""
-        if self.simple_virtual is not None:
-            return (self.simple_virtual.data_source,)
-        if self.complex_virtual is not None:
-            return tuple(source.data_source for source in self.complex_virtual.data_sources)
-        return ()
+        return self.variant.reads
 
 
 class UsedBy(ApiModel):

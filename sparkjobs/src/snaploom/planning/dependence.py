@@ -21,6 +21,7 @@ from snaploom.models.datasource import DataSource
 from snaploom.models.finding import Finding
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.planning.bundle import Bundle
+from snaploom.planning.sources.registry import declared
 from snaploom.planning.validation.outputfolder import comparable_folder
 
 _SPECIAL = re.compile(r"[*?\[\]{}\\]")
@@ -88,7 +89,7 @@ class _Folders:
 
     def read_by(self, output: OutputDataset, sources: Mapping[str, DataSource]) -> set[str]:
         """Names of the outputs that an output reads."""
-        globs = (glob for source in _sources(output, sources) for glob in _globs(source))
+        globs = (glob for one in _sources(output, sources) for glob in declared(one).globs)
         folders = {folder for glob in globs for folder in self._read_at(glob)}
         return {name for folder in folders for name in self._names[folder]}
 
@@ -126,11 +127,6 @@ def _sources(output: OutputDataset, sources: Mapping[str, DataSource]) -> Iterat
             seen.add(name)
             waiting.extend(sources[name].spec.reads)
             yield sources[name]
-
-
-def _globs(source: DataSource) -> tuple[str, ...]:
-    files = source.spec.hdfs_like
-    return files.source_uri_globs if files is not None else ()
 
 
 def _choices(glob: str) -> tuple[str, ...]:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from snaploom.errors import RootEmpty
 from snaploom.models.codes import make_finding
-from snaploom.models.datasource import DataSource, HdfsLike
+from snaploom.models.datasource import DataSource
 from snaploom.models.finding import Finding
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.intervals import SourceSnapshots
-from snaploom.planning.prefix import UriPrefix
+from snaploom.planning.sources.registry import declared
 from snaploom.planning.tree import JoinTree
 
 EMPTY_SOURCE = "SL307"
@@ -50,40 +50,13 @@ def refuse_empty_root(root: DataSource, offered: SourceSnapshots) -> None:
 
 
 def _finding(source: DataSource) -> Finding:
-    files = source.spec.hdfs_like
+    reported = declared(source).no_snapshots
     return make_finding(
         EMPTY_SOURCE,
         "this source has no snapshot at all",
         resource=source.identity,
-        path="spec.hdfsLike.sourceUriGlobs" if files else f"spec.{source.variant_of(source.spec)}",
-        found=_found(files),
+        path=f"spec.{reported.field}",
+        found=reported.found,
         expected="at least one snapshot",
-        hint=_hint(source),
+        hint=reported.hint,
     )
-
-
-def _found(files: HdfsLike | None) -> str:
-    if files is None:
-        return "no snapshot"
-    globs = ", ".join(files.source_uri_globs)
-    if _has_snapshots_in_rows(files):
-        return f"no file matches {globs}, or none that does has a row"
-    return f"no file matches {globs}"
-
-
-def _has_snapshots_in_rows(files: HdfsLike) -> bool:
-    """Whether a column has the snapshot, so that files without rows have none."""
-    field = files.snapshot.from_field_value
-    if field is None:
-        return False
-    prefix = files.source_uri_prefix
-    captured = () if prefix is None else UriPrefix.parse(prefix).names
-    return field.field_name.casefold() not in map(str.casefold, captured)
-
-
-def _hint(source: DataSource) -> str:
-    files = source.spec.hdfs_like
-    if files is None:
-        read = ", ".join(f"DataSource/{name}" for name in source.spec.reads)
-        return f"check what {read} has" if read else "check that the table has rows"
-    return "check that the data is there, and the spelling of the globs"

@@ -36,6 +36,9 @@ jar brings the short name, the class is the same (rule W7)."""
 _SPARK_NAMES: Mapping[str, str] = {"avro": AVRO_CLASS}
 """What Spark is asked for, where that is not the name of the format."""
 
+SELF_DESCRIBING = frozenset({"avro", "orc", "parquet"})
+"""Formats whose files contain their schema."""
+
 _LONGEST_SHOWN = 60
 """Characters of a value that a message shows: enough to recognise it."""
 

@@ -12,16 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from snaploom.models.datasource import (
-    ComplexVirtual,
-    DataSource,
-    HdfsLike,
-    Jdbc,
-    SimpleVirtual,
-)
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.graph import JoinGraph
 from snaploom.planning.publishedmodel import Change, PublishedModel, PublishedNode
+from snaploom.planning.sources.registry import declared
 from snaploom.planning.tree import JoinNode, JoinTree
 
 CARD_WIDTH = 280
@@ -215,7 +209,9 @@ def _face(bundle: Bundle, node: JoinNode) -> Face:
     named_alike = node.field_name == source.name
     about = ("root",) if node.number == 0 else () if named_alike else (source.name,)
     return Face(
-        node.field_name or source.name, " · ".join((*about, _variant(source))), _grouped(node)
+        node.field_name or source.name,
+        " · ".join((*about, declared(source).caption)),
+        _grouped(node),
     )
 
 
@@ -234,18 +230,6 @@ def _published_face(node: PublishedNode) -> Face:
 
 def _grouped(node: JoinNode | PublishedNode) -> str:
     return f"grouped by {', '.join(node.group_by)}" if node.group_by else ""
-
-
-def _variant(source: DataSource) -> str:
-    match source.spec.variant:
-        case HdfsLike(format=name):
-            return name
-        case Jdbc(driver=driver):
-            return driver.value.lower()
-        case SimpleVirtual(data_source=name):
-            return f"query on {name}"
-        case ComplexVirtual(data_sources=sources):
-            return f"query on {len(sources)} sources"
 
 
 def _label(bundle: Bundle, node: JoinNode) -> tuple[str, str]:

@@ -22,8 +22,8 @@ from urllib.parse import unquote
 
 from pydantic import BaseModel
 
+from snaploom.models.base import ApiModel
 from snaploom.models.codes import make_finding
-from snaploom.models.datasource import Jdbc
 from snaploom.models.finding import Finding
 from snaploom.models.resource import Resource
 
@@ -174,8 +174,8 @@ def _found(model: BaseModel, path: str) -> Iterator[tuple[str, str]]:
             continue  # written by the operator, from what was judged
         value = getattr(model, name)
         place = f"{path}.{field.alias or name}".removeprefix(".")
-        if isinstance(model, Jdbc) and name == "url":
-            continue  # judged where URLs are, as an error
+        if isinstance(model, ApiModel) and name in model.secrets_checked_elsewhere:
+            continue
         if name == "value" and isinstance(value, str) and isinstance(named, str):
             yield from _of_pair(named, value, place, is_description=False)
         else:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from snaploom.models.datasource import Credentials
 from snaploom.models.run import RunAction
 from snaploom.planning.bundle import Bundle
+from snaploom.planning.sources.registry import declared
 
 _PREFIX = "SNAPLOOM_SECRET_"
 _DIGITS = 16
@@ -55,8 +56,7 @@ def secret_keys(bundle: Bundle, action: RunAction = RunAction.RUN) -> tuple[Secr
 
 def _credentials(bundle: Bundle, action: RunAction) -> Iterator[Credentials | None]:
     for source in bundle.data_sources if action is RunAction.RUN else ():
-        if source.spec.jdbc is not None:
-            yield source.spec.jdbc.credentials
+        yield declared(source).credentials
     index = bundle.skipping_index
     if index is not None and index.spec.store.open_search is not None:
         yield index.spec.store.open_search.credentials

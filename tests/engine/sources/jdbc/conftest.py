@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.sources import INDEX, NOW, a_source
 
-from snaploom.engine.sources.openedsources import Sources
+from snaploom.engine.sources.opened import Sources
 from snaploom.engine.sources.port import SourceReader
 from snaploom.models.allowances import Allowances
 from snaploom.planning.bundle import Bundle

@@ -10,7 +10,7 @@ from support.postgresserver import PASSWORD, USER
 from support.sources import NOW
 
 from snaploom.engine.failures import translate
-from snaploom.engine.sources.jdbclogin import Login
+from snaploom.engine.sources.databases.login import Login
 from snaploom.errors import SourceError
 
 pytestmark = pytest.mark.spark

@@ -9,7 +9,7 @@ from support.declarations import Raw, document, files, found, key, output, parse
 from support.declarations import simple as virtual
 
 from snaploom.models.datasource import DataSource
-from snaploom.planning.declaredcolumns import read_columns
+from snaploom.planning.sources.registry import declared as declared_source
 from snaploom.planning.validation.validator import validate
 
 STRING = {"string": {}}
@@ -143,7 +143,7 @@ def test_every_declared_name_is_there_and_no_other(names: list[str], data: st.Da
     spec = files("x", schemaFields=fields(*names))
     source = parsed([spec])[0]
     assert isinstance(source, DataSource)
-    columns = read_columns(source)
+    columns = declared_source(source).columns
     assert columns is not None
     name = data.draw(st.sampled_from(names))
     assert columns.missing_part((name.upper(),)) is None

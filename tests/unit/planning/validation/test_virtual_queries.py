@@ -13,7 +13,7 @@ from support.virtualsources import HOSTILE, at_any_time, over
 
 from snaploom.models.finding import Finding
 from snaploom.models.times import EpochNanos
-from snaploom.planning.validation.placeholders import bound, misplaced
+from snaploom.planning.sources.queries.placeholders import bound, misplaced
 from snaploom.planning.validation.validator import validate
 
 RAW = a_source(files("parquet", "/data/*", snapshot=READ_TIME), "raw")

@@ -14,6 +14,7 @@ from snaploom.models.datasource import DataSource, HdfsLike
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
 from snaploom.planning.bundle import Bundle
+from snaploom.planning.sources.registry import declared
 from snaploom.skipping.statements.declaration import declaration_of_resource, place_of_store
 from snaploom.skipping.statements.parser import parse_subject
 from snaploom.skipping.statements.syntax import PathName, Properties, Subject
@@ -124,8 +125,8 @@ def published_files(output: OutputDataset) -> PathName:
 
 
 def _of_source(index: SkippingIndex, source: DataSource) -> PathName:
-    declared = source.spec.hdfs_like
-    if declared is None:
+    files = declared(source).files
+    if files is None:
         raise TargetNotIndexable(
             "only files can be indexed, and this source has none of its own",
             resource=index.identity,
@@ -134,16 +135,13 @@ def _of_source(index: SkippingIndex, source: DataSource) -> PathName:
             expected="a source that is hdfsLike",
             hint="index the sources that it reads",
         )
-    return PathName(
-        declared.format,
-        _folder(index, source, declared),
-        _pairs(declared.format_options.items()),
-    )
+    folder = _folder(index, source, files)
+    return PathName(files.format, folder, _pairs(files.format_options.items()))
 
 
-def _folder(index: SkippingIndex, source: DataSource, declared: HdfsLike) -> str:
+def _folder(index: SkippingIndex, source: DataSource, files: HdfsLike) -> str:
     """The folder in which all globs of a source begin: what is below it is indexed."""
-    folders = {_fixed(glob) for glob in declared.source_uri_globs}
+    folders = {_fixed(glob) for glob in files.source_uri_globs}
     if len(folders) > 1:
         raise TargetNotIndexable(
             "the files of this source begin in several folders",

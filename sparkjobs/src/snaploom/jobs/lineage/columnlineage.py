@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 
 from snaploom.engine.fold import DATA
 from snaploom.engine.sources.origins import origins
-from snaploom.jobs.lineage.datasets import DatasetName, read_datasets
 from snaploom.jobs.lineage.querycolumns import query_columns
 from snaploom.jobs.lineageinput import ReadColumns, WovenColumns
 from snaploom.models.datasource import DataSource
 from snaploom.planning.bundle import Bundle
+from snaploom.planning.datasetnames import DatasetName
 from snaploom.planning.fieldpaths import split_path
 from snaploom.planning.schemas import Array, Struct, parse_schema
+from snaploom.planning.sources.registry import declared
 from snaploom.planning.tree import JoinNode, JoinTree
-from snaploom.planning.validation.placeholders import bound
 
 
 @dataclass(frozen=True)
@@ -103,18 +103,15 @@ def source_columns(bundle: Bundle, name: str, read: ReadColumns) -> Found:
 def read_places(bundle: Bundle, name: str) -> tuple[DatasetName, ...]:
     """The datasets that a source reads, directly or through others."""
     source = bundle.source(name)
-    found = [read_datasets(source), *(read_places(bundle, each) for each in source.spec.reads)]
+    found = [declared(source).datasets, *(read_places(bundle, each) for each in source.spec.reads)]
     return tuple(dict.fromkeys(place for places in found for place in places))
 
 
 def _below(bundle: Bundle, source: DataSource, read: ReadColumns) -> Found:
-    simple, complex_ = source.spec.simple_virtual, source.spec.complex_virtual
-    if simple is not None:
-        return _of_query(bundle, simple.data_query, {simple.alias: simple.data_source}, read)
-    if complex_ is not None:
-        aliases = {each.alias: each.data_source for each in complex_.data_sources}
-        return _of_query(bundle, bound(complex_.data_query, read.time), aliases, read)
-    places = read_datasets(source)
+    query = declared(source).query(read.time)
+    if query is not None:
+        return _of_query(bundle, query.text, query.sources, read)
+    places = declared(source).datasets
     return {
         field.name.casefold(): tuple(InputColumn(place, field.name) for place in places)
         for field in _schema(read).fields

@@ -35,7 +35,7 @@ from openlineage.client.facet_v2 import (
 
 import snaploom
 from snaploom.jobs.lineage.columnlineage import column_lineage, read_places
-from snaploom.jobs.lineage.datasets import DatasetName, output_dataset, read_datasets
+from snaploom.jobs.lineage.datasets import output_dataset
 from snaploom.jobs.lineage.facets import (
     PRODUCER,
     column_facet,
@@ -48,8 +48,10 @@ from snaploom.jobs.runevents import Event, SnapshotLeftOut, SnapshotPublished, S
 from snaploom.models.report import Report, RunPhase, SnapshotReport, Unpublished
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.bundle import Bundle
+from snaploom.planning.datasetnames import DatasetName
 from snaploom.planning.plan import plan_offline
 from snaploom.planning.schemas import parse_schema
+from snaploom.planning.sources.registry import declared
 from snaploom.planning.tree import JoinTree
 
 INTEGRATION = "SNAPLOOM"
@@ -231,7 +233,7 @@ def _inputs(
         read = None if columns is None else columns.read.get(taken.field_name)
         for place in read_places(run.bundle, taken.source):
             of_input = facets.setdefault(place, {})
-            if place in read_datasets(run.bundle.source(taken.source)):
+            if place in declared(run.bundle.source(taken.source)).datasets:
                 of_input.update(_input_facets(taken.time, read))
     return [
         InputDataset(place.namespace, place.name, facets=of_input)

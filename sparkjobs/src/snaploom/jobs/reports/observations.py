@@ -7,6 +7,7 @@ from snaploom.models.runfacts import SeenSource
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.intervals import SourceSnapshots
+from snaploom.planning.sources.registry import declared
 from snaploom.storage.state import FolderState
 
 
@@ -45,10 +46,10 @@ class Observations:
         return _seen(source.name, listing, None if schema is None else schema[1])
 
     def _below(self, source: DataSource) -> SeenSource | None:
-        """The source that a simple virtual one reads, which has the same snapshots."""
+        """The source whose snapshots this one has."""
         listing = self._listings.get(source.name)
-        read = source.spec.simple_virtual
-        return None if read is None or listing is None else _seen(read.data_source, listing, None)
+        below = declared(source).snapshots_of
+        return None if below is None or listing is None else _seen(below, listing, None)
 
 
 def _seen(name: str, listing: SourceSnapshots, schema: str | None) -> SeenSource:

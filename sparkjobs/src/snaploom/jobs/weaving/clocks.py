@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from snaploom.errors import PublicationError
-from snaploom.models.datasource import DataSource, HdfsLike, Jdbc
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.bundle import Bundle
+from snaploom.planning.sources.registry import declared
 from snaploom.storage.state import FolderState
 
 TOLERATED = 60 * 1_000_000_000
@@ -61,7 +61,7 @@ def check_clock(bundle: Bundle, state: FolderState, present: EpochNanos) -> tupl
     if newest is None or newest - present <= TOLERATED:
         return ()
     found = f"the clock has {format_instant(present)}, the log has {format_instant(newest)}"
-    read_now = [source.name for source in bundle.data_sources if _is_read_now(source)]
+    read_now = [source.name for source in bundle.data_sources if declared(source).is_read_now]
     if read_now:
         raise ClockBehind(
             "the clock of this machine is behind the newest entry of the output's log",
@@ -75,10 +75,3 @@ def check_clock(bundle: Bundle, state: FolderState, present: EpochNanos) -> tupl
         f"a clock is wrong, here or where was published last: {found}; what is published now is "
         "dated with the latter",
     )
-
-
-def _is_read_now(source: DataSource) -> bool:
-    match source.spec.variant:
-        case HdfsLike(snapshot=snapshot) | Jdbc(snapshot=snapshot):
-            return snapshot.from_read_time is not None
-    return False

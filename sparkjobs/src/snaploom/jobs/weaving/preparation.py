@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from snaploom.engine.iceberg import IcebergLibrary, require_iceberg
-from snaploom.engine.sources.openedsources import Sources
+from snaploom.engine.sources.opened import Sources
 from snaploom.engine.sources.port import SourceReader
 from snaploom.jobs.declarations.declarationfiles import refuse
 from snaploom.jobs.published.runestimate import Estimate, estimate_of

@@ -3,7 +3,7 @@
 A run looks at the schemas of a snapshot when it comes to it. `plan` looks at those of all, by the
 same readers and the same comparison: footers of Parquet, ORC and Avro, declared schemas, and
 schemas of tables have them; and whether declared types hold what files have, which every read of
-such files begins with (`snaploom.engine.sources.filechecks`). Then the output's own schema is
+such files begins with (`snaploom.engine.sources.files.checks`). Then the output's own schema is
 compared with what is published (`outputforecast`). Where Spark would have to read data
 to infer a schema, nothing is forecast, and the plan shows that.
 """
@@ -19,7 +19,6 @@ from snaploom.engine.schemachecks import (
     SchemaOutcome,
     check_schemas,
 )
-from snaploom.engine.sources.filechecks import SELF_DESCRIBING
 from snaploom.engine.sources.port import SourceFrame
 from snaploom.errors import CheckInvalid, HistoryIncompatible, SourceError
 from snaploom.jobs.reports.runrecord import reason_of
@@ -27,14 +26,13 @@ from snaploom.jobs.session.errortranslation import translated
 from snaploom.jobs.weaving.outputforecast import OutputForecast
 from snaploom.jobs.weaving.preparation import Prepared
 from snaploom.jobs.weaving.snapshotsources import Reading
-from snaploom.models.datasource import DataSource, HdfsLike, Jdbc
 from snaploom.models.report import ExclusionReason, SnapshotReason
 from snaploom.models.times import EpochNanos
 from snaploom.planning.availability import Action, ExcludedSource
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import PlannedSnapshot, Unforeseen, publishing_times
+from snaploom.planning.sources.registry import declared
 from snaploom.planning.steps import FailSnapshot, ReadSource, SkipSnapshot
-from snaploom.planning.tableformats import table_format
 from snaploom.planning.tree import JoinTree
 
 
@@ -66,17 +64,14 @@ def foreseen(prepared: Prepared, check: Callable[[], None]) -> Forecast:
     return Forecast(looked_at, tuple(_unforeseen(prepared)))
 
 
+_OF_OTHERS = "it reads a source whose files do not contain them"
+
+
 def has_known_schema(bundle: Bundle, name: str) -> bool:
     """Whether the schema of a source is known without reading its data."""
     source = bundle.source(name)
-    match source.spec.variant:
-        case HdfsLike() as files:
-            is_declared = files.schema_fields is not None or table_format(files) is not None
-            return is_declared or files.format.lower() in SELF_DESCRIBING
-        case Jdbc():
-            return True
-        case _:
-            return all(has_known_schema(bundle, read) for read in source.spec.reads)
+    is_known = not declared(source).unknown_schema
+    return is_known and all(has_known_schema(bundle, read) for read in source.spec.reads)
 
 
 def _unforeseen(prepared: Prepared) -> Iterator[Unforeseen]:
@@ -84,14 +79,8 @@ def _unforeseen(prepared: Prepared) -> Iterator[Unforeseen]:
     for node in tree.nodes:
         source = bundle.source(node.source)
         if not has_known_schema(bundle, node.source):
-            yield Unforeseen(node.source, f"columns and types, which {_why_silent(source)}")
-
-
-def _why_silent(source: DataSource) -> str:
-    files = source.spec.hdfs_like
-    if files is None:
-        return "it reads a source whose files do not contain them"
-    return f"{files.format} has only as it is read; declare schemaFields to have them checked"
+            why = declared(source).unknown_schema or _OF_OTHERS
+            yield Unforeseen(node.source, f"columns and types, which {why}")
 
 
 def _looked_at(

@@ -19,31 +19,18 @@ from snaploom.engine.datatypes import to_spark
 from snaploom.engine.fields import find_field
 from snaploom.engine.keys import components
 from snaploom.engine.schemadocument import struct_from
-from snaploom.engine.sources.filechecks import SELF_DESCRIBING
 from snaploom.engine.sources.port import SourceFrame
 from snaploom.jobs.weaving.schemahistory import SchemaHistory
-from snaploom.models.datasource import DataSource
 from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.fieldpaths import quote
-from snaploom.planning.tableformats import table_format
+from snaploom.planning.sources.registry import declared
 from snaploom.planning.tree import JoinNode, JoinTree
 from snaploom.planning.typemerge import merge_schemas
 from snaploom.storage.state import FolderState
 
 _DATA = "data"
 _NESTED = (spark.ArrayType, spark.MapType, spark.StructType)
-
-
-def has_inferred_types(source: DataSource) -> bool:
-    """Whether types are only those that values have: files of text without `schemaFields`."""
-    files = source.spec.hdfs_like
-    return (
-        files is not None
-        and files.schema_fields is None
-        and table_format(files) is None
-        and files.format.lower() not in SELF_DESCRIBING
-    )
 
 
 class ValuelessColumns:
@@ -62,7 +49,7 @@ class ValuelessColumns:
         self._nodes = {
             node.field_name: node
             for node in tree.nodes
-            if has_inferred_types(bundle.source(node.source))
+            if declared(bundle.source(node.source)).unknown_schema
         }
         self._relationships = {one.name: one for one in bundle.data_relationships}
 

@@ -7,29 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from snaploom.loading.nearmisses import listing
 from snaploom.models.codes import make_finding
 from snaploom.models.datarelationship import DataRelationship
-from snaploom.models.datasource import DataSource, HdfsLike, SimpleVirtual
+from snaploom.models.datasource import DataSource
 from snaploom.models.finding import Finding
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
-from snaploom.planning.declaredcolumns import DeclaredColumns, read_columns, shaped_columns
-from snaploom.planning.sqlgate.facts import SqlFacts
-from snaploom.planning.sqlgate.nondeterminism import WORDS
+from snaploom.planning.declaredcolumns import DeclaredColumns
 from snaploom.planning.validation.scope import Scope
 
 DATA = "data"
 """Field of the output, at every level, that holds the columns of the source itself."""
-
-
-def snapshot_column_findings(source: DataSource, scope: Scope) -> Iterator[Finding]:
-    """A finding when the field of the snapshot time is neither declared nor captured."""
-    files = source.spec.variant
-    # The column of a table may hold the snapshot time without being among those that are read.
-    if not isinstance(files, HdfsLike) or files.snapshot.from_field_value is None:
-        return
-    name, columns = files.snapshot.from_field_value.field_name, read_columns(source)
-    if columns is not None and columns.missing_of(name) is not None:
-        path = "spec.hdfsLike.snapshot.fromFieldValue.fieldName"
-        yield _finding(source, columns, name, source, path, scope)
 
 
 def key_column_findings(relationship: DataRelationship, scope: Scope) -> Iterator[Finding]:
@@ -58,23 +44,6 @@ def output_column_findings(output: OutputDataset, scope: Scope) -> Iterator[Find
             yield from _of_source(other.data_source, column, output, f"{at}[{place}]", scope)
 
 
-def query_column_findings(
-    spec: SimpleVirtual, facts: SqlFacts, owner: DataSource, path: str, scope: Scope
-) -> Iterator[Finding]:
-    """A finding for every column that a query reads and its source does not declare."""
-    source = scope.sources.get(spec.data_source)
-    columns = None if source is None else shaped_columns(source, scope.transformers)
-    if source is None or columns is None:
-        return
-    own = {*(name.casefold() for name in facts.aliases), *WORDS, "user"}
-    for name in facts.columns:
-        parts = name.split(".")
-        if len(parts) > 1 and parts[0].casefold() == spec.alias.casefold():
-            del parts[0]
-        if parts[0].casefold() not in own and columns.missing_part(parts) is not None:
-            yield _finding(source, columns, ".".join(parts), owner, path, scope)
-
-
 def undeclared_in_output(
     output: OutputDataset, parts: Sequence[str], scope: Scope
 ) -> tuple[str, str] | None:
@@ -96,8 +65,7 @@ def undeclared_in_output(
     if rest and rest[0].casefold() != DATA:
         fields = ".".join(parts[: len(parts) - len(rest)])
         return f"{DATA}, or the field of a source", f"write {fields}.{DATA}.{'.'.join(rest)}"
-    source = scope.sources.get(name)
-    columns = None if source is None else shaped_columns(source, scope.transformers)
+    columns = scope.columns_of(name)
     if columns is None or len(rest) < 2 or columns.missing_part(rest[1:]) is None:
         return None
     guess = scope.guesses.did_you_mean(rest[1], columns.names)
@@ -107,16 +75,16 @@ def undeclared_in_output(
 def _of_source(
     name: str, column: str, owner: Resource, path: str, scope: Scope
 ) -> Iterable[Finding]:
-    source = scope.sources.get(name)
-    columns = None if source is None else shaped_columns(source, scope.transformers)
+    source, columns = scope.sources.get(name), scope.columns_of(name)
     if source is not None and columns is not None and columns.missing_of(column) is not None:
-        yield _finding(source, columns, column, owner, path, scope)
+        yield undeclared_column(source, columns, column, owner, path, scope)
 
 
-def _finding(
+def undeclared_column(
     source: DataSource, columns: DeclaredColumns, name: str, owner: Resource, path: str,
     scope: Scope,
 ) -> Finding:  # fmt: skip
+    """The finding about a column that a source does not declare."""
     return make_finding(
         "SL158",
         f"{source.identity} declares no such column",

@@ -10,10 +10,10 @@ from snaploom.planning.sparksettings import spark_findings
 from snaploom.planning.validation.checks import check_findings, cluster_findings
 from snaploom.planning.validation.columns import output_column_findings
 from snaploom.planning.validation.fields import Findings, duplicate_findings, run_findings
+from snaploom.planning.validation.libraries import library_findings
 from snaploom.planning.validation.outputfolder import folder_findings
 from snaploom.planning.validation.scope import Scope
 from snaploom.planning.validation.snapshotfilter import filter_findings
-from snaploom.planning.validation.tables import library_findings
 
 RESERVED_FIELD = "data"
 """Field that holds the columns of a source itself, at every level of the output."""

@@ -17,12 +17,17 @@ from snaploom.models.metadataapplicator import MetadataApplicator
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import SkippingIndex
+from snaploom.planning.declaredcolumns import DeclaredColumns
 from snaploom.planning.judging.texts import TextJudge
 
 _Kind = TypeVar("_Kind", bound=Resource)
 
 NamesOfKind = Callable[[str], Iterable[str]]
 """From a kind to names of its resources in one namespace."""
+
+
+ShapedColumns = Callable[[DataSource, Mapping[str, FieldTransformer]], DeclaredColumns | None]
+"""From a source, and transformers by name, to the columns that it may give to an output."""
 
 
 def no_names(kind: str) -> tuple[str, ...]:
@@ -48,10 +53,17 @@ class Scope:
     """What declarations may use beyond the built-in lists."""
     judge_text: TextJudge
     """Judges texts of SQL and regular expressions."""
+    shaped_columns: ShapedColumns
+    """Columns of sources; kinds of sources, which know them, are above a scope."""
     others: NamesOfKind = no_names
     """Names of resources, by kind, that are there and were not given: for guesses."""
     guesses: Guesses = field(default_factory=Guesses)
     """What names were meant for that are not there."""
+
+    def columns_of(self, name: str) -> DeclaredColumns | None:
+        """The columns that a source may give to an output; None where that is not known."""
+        source = self.sources.get(name)
+        return None if source is None else self.shaped_columns(source, self.transformers)
 
     def missing(self, kind: str, name: str, owner: Resource, path: str) -> tuple[Finding, ...]:
         """A finding when a reference leads to nothing."""
@@ -89,6 +101,7 @@ def scope_of(
     missing_reference: Severity,
     allow: Allowances,
     judge_text: TextJudge,
+    shaped_columns: ShapedColumns,
     others: NamesOfKind = no_names,
 ) -> Scope:
     """The scope of resources of one namespace; of two with the same identity the first counts."""
@@ -104,6 +117,7 @@ def scope_of(
         missing_reference,
         allow,
         judge_text,
+        shaped_columns,
         others,
     )
 

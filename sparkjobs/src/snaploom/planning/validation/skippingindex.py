@@ -16,9 +16,10 @@ from snaploom.models.skippingindex import (
 )
 from snaploom.planning.addresses import EndpointRules, refusal_of_host
 from snaploom.planning.fileformats import format_findings, target_place
+from snaploom.planning.sources.registry import declared
+from snaploom.planning.sources.tableformats import TABLE_FORMATS
 from snaploom.planning.sparksettings import spark_findings
 from snaploom.planning.sqlgate.nondeterminism import CHANGES_VERDICTS
-from snaploom.planning.tableformats import TABLE_FORMATS, table_format
 from snaploom.planning.validation.credentials import variable_findings
 from snaploom.planning.validation.fields import Findings, duplicate_findings, run_findings
 from snaploom.planning.validation.queries import expression_findings
@@ -87,14 +88,10 @@ def _target(resource: SkippingIndex, scope: Scope) -> Findings:
 
 
 def _source_without_files(resource: SkippingIndex, source: DataSource) -> Findings:
-    declared = source.spec.hdfs_like
-    if declared is None:
-        kind = DataSource.variant_of(source.spec)
-    elif (table := table_format(declared)) is not None:
-        kind = TABLE_FORMATS[table]
-    else:
+    found = declared(source)
+    if found.files is not None:
         return ()
-    return _without_files(resource, "dataSource", f"{source.name}, which is {kind}")
+    return _without_files(resource, "dataSource", f"{source.name}, which is {found.called}")
 
 
 def _without_files(resource: SkippingIndex, field: str, found: str) -> Findings:

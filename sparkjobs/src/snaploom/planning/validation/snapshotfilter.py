@@ -14,6 +14,7 @@ from snaploom.models.outputdataset import (
 )
 from snaploom.models.outputfolder import TimestampFormat
 from snaploom.models.times import NANOS_PER_MILLISECOND, NANOS_PER_SECOND
+from snaploom.planning.sources.registry import declared
 from snaploom.planning.validation.fields import (
     Findings,
     cron_findings,
@@ -128,7 +129,7 @@ def _never_closed(root: str, output: OutputDataset, path: str) -> Finding:
 
 def _reads_now(source: DataSource | None, scope: Scope) -> bool:
     """Whether the source has no snapshot but the present one."""
-    if source is not None and source.spec.simple_virtual is not None:
-        source = scope.sources.get(source.spec.simple_virtual.data_source)
-    physical = source and (source.spec.hdfs_like or source.spec.jdbc)
-    return bool(physical and physical.snapshot.from_read_time is not None)
+    read = None if source is None else declared(source).snapshots_of
+    if read is not None:
+        source = scope.sources.get(read)
+    return source is not None and declared(source).is_read_now

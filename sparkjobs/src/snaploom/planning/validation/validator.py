@@ -17,6 +17,8 @@ from snaploom.planning.dependence import dependence_findings
 from snaploom.planning.graph import join_graph
 from snaploom.planning.judging.texts import TextJudge, judge
 from snaploom.planning.secretdetection import secret_findings
+from snaploom.planning.sources.circles import cycle_findings
+from snaploom.planning.sources.shapedcolumns import shaped_columns
 from snaploom.planning.tree import plan_tree
 from snaploom.planning.treefindings import tree_findings
 from snaploom.planning.validation.datarelationship import relationship_findings
@@ -28,7 +30,6 @@ from snaploom.planning.validation.overlaps import overlap_findings
 from snaploom.planning.validation.places import place_findings
 from snaploom.planning.validation.scope import NamesOfKind, Scope, no_names, scope_of
 from snaploom.planning.validation.skippingindex import index_findings
-from snaploom.planning.validation.virtual import cycle_findings
 
 _Kind = TypeVar("_Kind", bound=Resource)
 _KUBERNETES_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -66,7 +67,12 @@ def validate(
     findings: list[Finding] = []
     for members in by_namespace.values():
         findings.extend(
-            _within(scope_of(members, broken, missing_reference, allow, judge_text, others), about)
+            _within(
+                scope_of(
+                    members, broken, missing_reference, allow, judge_text, shaped_columns, others
+                ),
+                about,
+            )
         )
     outputs = [resource for resource in listed if isinstance(resource, OutputDataset)]
     judged = [item for item in listed if about is None or item.identity in about]
@@ -88,7 +94,7 @@ def _within(scope: Scope, about: Collection[str] | None) -> tuple[Finding, ...]:
         *(f for item in judged.relationships.values() for f in relationship_findings(item, scope)),
         *(f for item in judged.outputs.values() for f in output_findings(item, scope)),
         *(f for item in judged.indexes.values() for f in index_findings(item, scope)),
-        *cycle_findings(scope),
+        *cycle_findings(scope.sources),
         *dependence_findings(judged.outputs.values(), scope.outputs, scope.sources),
     )
     faulty = frozenset(f.resource for f in by_kind if f.is_error or f.code == "SL130")

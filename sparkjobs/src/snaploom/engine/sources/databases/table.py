@@ -1,0 +1,278 @@
+"""One table of a database during one run: looked at once, then read by Spark in parallel.
+
+In PostgreSQL all reads of a run see the table at one moment: a transaction of ours exports its
+snapshot and stays open, and every connection of Spark's begins by importing it. So partitions fit
+together, whatever is written meanwhile, and a task that is tried again reads the same rows.
+Other databases promise that for one statement at most, which is one partition.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from functools import cached_property
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType, DecimalType, IntegralType
+
+from snaploom.engine.sources.databases.connection import JdbcAddress, JdbcConnection, connect
+from snaploom.engine.sources.databases.failures import refused
+from snaploom.engine.sources.databases.login import login_of
+from snaploom.engine.sources.databases.relation import jdbc_frame
+from snaploom.engine.sources.databases.zone import refuse_other_zones
+from snaploom.engine.sources.schemas import check_schema
+from snaploom.errors import SourceError, SourceSchemaInvalid
+from snaploom.models.datasource import IsolationLevel, Jdbc, JdbcDriver
+from snaploom.models.times import EpochNanos
+from snaploom.planning.sources.databases.drivers import (
+    DATABASES,
+    Database,
+    connection_url,
+    first_statement,
+    properties_of,
+)
+from snaploom.planning.sources.databases.splits import doubt_of
+from snaploom.planning.sources.databases.tablenames import table_parts
+from snaploom.planning.sources.databases.urls import ALLOW_URL_VARIABLE
+
+ROWS = "snaploom_rows"
+"""Column of `DatabaseTable.values_of` with the number of rows."""
+
+_SAME_MOMENT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+_NO_LIMIT = "SET LOCAL idle_in_transaction_session_timeout = 0"
+"""The transaction that holds the moment does nothing while Spark reads."""
+_EXPORT = "SELECT pg_export_snapshot(), txid_current_snapshot()"
+
+
+class UrlNotAllowed(SourceError):
+    """A source gives a whole JDBC URL, and nobody has allowed that."""
+
+    reason = "UrlNotAllowed"
+    exit_code = 2
+
+
+@dataclass(frozen=True)
+class _Session:
+    """What is known once the database was asked."""
+
+    connection: JdbcConnection
+    first_statement: str
+    """What every connection of Spark's begins with; empty for nothing."""
+    moment: str
+    """Identifies this state of the database."""
+
+
+@dataclass(frozen=True)
+class DatabaseTable:
+    """The table of one `jdbc` source; nothing is opened before it is needed."""
+
+    spark: SparkSession
+    resource: str
+    """`Kind/name` of the source."""
+    declared: Jdbc
+    now: EpochNanos
+    """The instant of the run."""
+
+    @cached_property
+    def database(self) -> Database:
+        """What is known of databases of its kind."""
+        return DATABASES[self.declared.driver]
+
+    def look(self) -> None:
+        """Make sure that the table is there and may be read.
+
+        Raises:
+            SourceError: it is not, or the database cannot be reached.
+        """
+        _ = self._session
+
+    def read(self, condition: str = "") -> DataFrame:
+        """The rows that meet a condition, or all; nothing but the schema is read yet.
+
+        Raises:
+            SourceError: the table cannot be read, or predicates do not split it.
+        """
+        self._check_predicates()
+        frame = self._rows_that(condition) if condition else self.rows
+        check_schema(frame.schema, self.resource, "spec.jdbc.tableReference")
+        return frame
+
+    def values_of(self, column: str, *, is_time: bool) -> DataFrame:
+        """Every value of a column, and how many rows have it; grouped by the database.
+
+        Args:
+            column: its name, letter for letter.
+            is_time: whether it is a date or a timestamp.
+
+        Raises:
+            SourceError: the table cannot be read.
+        """
+        name = self.database.quoted(column)
+        value = self.database.finite.format(column=name) if is_time else name
+        rows = self.database.quoted(ROWS)
+        grouped = (
+            f"SELECT {value} AS {name}, COUNT(*) AS {rows} FROM {self._table} GROUP BY {value}"
+        )
+        return self._frame(f"({grouped}) {self.database.quoted('snaploom_values')}", [])
+
+    @cached_property
+    def rows(self) -> DataFrame:
+        """All of the table; its schema is known, and whether predicates split it is not yet.
+
+        Raises:
+            SourceError: the table cannot be read.
+        """
+        return self._rows_that("")
+
+    def fingerprint(self, condition: str = "") -> str:
+        """A hash that changes whenever the rows of a condition may have changed.
+
+        PostgreSQL reports whether anything was written since; elsewhere every run has its own.
+        """
+        read = [self._address.url, self._table, condition, self._session.moment]
+        return hashlib.sha256(json.dumps(read).encode()).hexdigest()
+
+    def close(self) -> None:
+        """Close the connection, which ends its moment; frames cannot be read then."""
+        if "_session" in self.__dict__:
+            self._session.connection.close()
+
+    @cached_property
+    def _table(self) -> str:
+        return ".".join(map(self.database.quoted, table_parts(self.declared.table_reference)))
+
+    @cached_property
+    def _address(self) -> JdbcAddress:
+        declared = self.declared
+        if declared.url is not None and os.environ.get(ALLOW_URL_VARIABLE) != "true":
+            raise UrlNotAllowed(
+                "a JDBC URL is not allowed here: it can carry options by which drivers run code",
+                resource=self.resource,
+                path="spec.jdbc.url",
+                expected="driver, host, port, database and options",
+                hint=f"set {ALLOW_URL_VARIABLE}=true for this process if you trust its author",
+            )
+        return JdbcAddress(
+            self.resource,
+            declared.driver_class or self.database.driver_class,
+            connection_url(declared),
+            properties_of(declared),
+            login_of(declared.credentials, os.environ, self.resource),
+        )
+
+    @cached_property
+    def _session(self) -> _Session:
+        refuse_other_zones(self.spark, self.resource)
+        connection = connect(self.spark, self._address)
+        try:
+            session = self._begun(connection)
+            # In PostgreSQL this also keeps others from changing its columns while we read.
+            connection.run(f"SELECT 1 FROM {self._table} WHERE 1 = 0")
+        except BaseException:
+            connection.close()
+            raise
+        return session
+
+    def _begun(self, connection: JdbcConnection) -> _Session:
+        level = self.declared.isolation_level
+        if self.declared.driver is JdbcDriver.POSTGRESQL and level != IsolationLevel.READ_COMMITTED:
+            connection.begin()
+            connection.run(_SAME_MOMENT)
+            connection.run(_NO_LIMIT)
+            ((exported, moment),) = connection.run(_EXPORT, "spec.jdbc.isolationLevel")
+            return _Session(
+                connection, f"{_SAME_MOMENT}; SET TRANSACTION SNAPSHOT '{exported}'", str(moment)
+            )
+        statement = first_statement(self.declared)
+        if statement and self.database.read_only:
+            connection.run(statement)
+        return _Session(connection, statement, str(self.now))
+
+    def _rows_that(self, condition: str) -> DataFrame:
+        """Rows that meet a condition, in a partition for each predicate."""
+        predicates = self.declared.table_predicates or (("",) if condition else ())
+        both = [" AND ".join(f"({c})" for c in (p, condition) if c) for p in predicates]
+        return self._frame(self._table, both)
+
+    def _frame(self, table: str, predicates: list[str]) -> DataFrame:
+        session = self._session
+        options = {
+            **self._address.properties,
+            "driver": self._address.driver_class,
+            "fetchsize": str(self.declared.fetch_size),
+            # Times without a zone stay so, instead of being read in the zone of this machine.
+            "preferTimestampNTZ": "true",
+        }
+        if session.first_statement:
+            options["sessionInitStatement"] = session.first_statement
+        try:
+            return jdbc_frame(self.spark, self._address.url, table, predicates, options)
+        except (PySparkException, Py4JError) as error:
+            raise refused(error, self.resource, self._address.login) from None
+
+    def _check_predicates(self) -> None:
+        if self.declared.check_predicates and len(self.declared.table_predicates) > 0:
+            _ = self._counted
+
+    @cached_property
+    def _counted(self) -> None:
+        """Asked once, in the database: does each row meet one predicate?"""
+        met = " + ".join(
+            f"CASE WHEN ({predicate}) THEN 1 ELSE 0 END"
+            for predicate in self.declared.table_predicates
+        )
+        doubted = self._doubted_by_values()
+        if doubted == "":
+            return
+        wrong = f"({met}) <> 1"
+        condition = wrong if doubted is None else f"({doubted}) AND {wrong}"
+        path = "spec.jdbc.tablePredicates"
+        # Without groups, of which PostgreSQL expects a million, so that it neither works in
+        # parallel nor without compiling: a quarter of the time, measured.
+        others = f"SELECT COUNT(*) FROM {self._table} WHERE {condition}"
+        ((number,),) = self._session.connection.run(others, path)
+        if int(number or 0):
+            self._refuse_split(met, path)
+
+    def _doubted_by_values(self) -> str | None:
+        """Rows that may not meet one predicate, by the values of a column; None for any row.
+
+        Only whole numbers are in a column that Spark reads as an integer, or as a decimal without
+        digits after the point.
+        """
+        doubt = doubt_of(self.declared.table_predicates, self.database.dialect)
+        if doubt is None:
+            return None
+        name = doubt.column.casefold()
+        fields = [field for field in self.rows.schema if field.name.casefold() == name]
+        if len(fields) != 1 or not _is_whole(fields[0].dataType):
+            return None
+        return doubt.condition(self.database.quoted(fields[0].name))
+
+    def _refuse_split(self, met: str, path: str) -> None:
+        """Report how many rows are left out, and how many are read twice."""
+        # Grouped, so that databases which fold a subquery into its reader count once a row.
+        each = f"(SELECT {met} AS met FROM {self._table}) counted"
+        statement = f"SELECT met, COUNT(*) FROM {each} GROUP BY met"
+        found = self._session.connection.run(statement, path)
+        rows = {int(count or 0): int(number or 0) for count, number in found}
+        total, left_out = sum(rows.values()), rows.get(0, 0)
+        twice = total - left_out - rows.get(1, 0)
+        raise SourceSchemaInvalid(
+            "the predicates do not split the table into parts",
+            resource=self.resource,
+            path=path,
+            found=f"of {total} rows, {left_out} meet none and {twice} meet more than one",
+            expected="exactly one predicate for every row, those with NULL included",
+            hint="cover NULL by a predicate such as `id IS NULL`, and let bounds not overlap",
+        )
+
+
+def _is_whole(data_type: DataType) -> bool:
+    if isinstance(data_type, DecimalType):
+        return data_type.scale == 0
+    return isinstance(data_type, IntegralType)

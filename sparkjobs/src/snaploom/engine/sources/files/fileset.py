@@ -1,0 +1,451 @@
+"""The files of one source as Spark reads them, with the values that their paths give.
+
+A snapshot is one read of exactly its files, so that Spark infers one schema for all of them. What
+`sourceUriPrefix` captures becomes columns after those of the data: constants where all files of
+the read agree, otherwise looked up by the file that each row comes from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from urllib.parse import unquote
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql import types as spark_types
+
+from snaploom.engine.datatypes import struct_of
+from snaploom.engine.failures import translate
+from snaploom.engine.fields import fold_case
+from snaploom.engine.formats import SOURCE_OPTIONS
+from snaploom.engine.schemadocument import schema_of
+from snaploom.engine.sources.files.capturedcolumns import CapturedColumns
+from snaploom.engine.sources.files.checks import FileChecks
+from snaploom.engine.sources.files.globs import escape_glob, list_files
+from snaploom.engine.sources.files.publishedfolder import only_live
+from snaploom.engine.sources.files.text.csvdialect import default_options, dialect_of
+from snaploom.engine.sources.files.text.csvlayout import CsvLayout, common_schema, layouts_of
+from snaploom.engine.sources.files.text.valuechecks import ValueChecks
+from snaploom.engine.sources.schemas import check_schema
+from snaploom.errors import (
+    SnapshotValueInvalid,
+    SourceFileUnmatched,
+    SourceNotReadable,
+    SourceSchemaInvalid,
+)
+from snaploom.hadoop.filestatus import ListedFile
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
+from snaploom.models.datasource import HdfsLike
+from snaploom.planning.fileformats import require_format, source_place
+from snaploom.planning.prefix import CapturedValue, CapturedValueInvalid, UriPrefix, normal_uri
+
+SHOWN = 20
+"""Files that one message names; with more, the rest is only counted."""
+NEVER_EMPTY = frozenset(["parquet", "avro"])
+"""Formats of which a file of zero bytes is no file. (Hive writes ORC files of zero bytes.)"""
+
+NAMES_IN_RECORDS = frozenset(["json", "xml"])
+"""Formats of which every record names its fields, and which Spark reads with regard to case."""
+
+MERGED_BY_SPARK = frozenset(["parquet", "orc"])
+"""Formats of which Spark takes one file's schema for all, unless an option merges those of all."""
+
+_SCHEMA_OPTIONS = frozenset(["avroschema", "mergeschema"])
+"""Options by which a reader takes another schema than that of each file."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedFile:
+    """A file with the values that its path gives."""
+
+    file: ListedFile
+    values: Mapping[str, CapturedValue]
+
+
+@dataclass(frozen=True)
+class FileSet:
+    """The files of one `hdfsLike` source; listed once, when they are first asked for."""
+
+    spark: SparkSession
+    resource: str
+    """`Kind/name` of the source."""
+    declared: HdfsLike
+    allow: Allowances = NO_ALLOWANCES
+    """What declarations may use beyond the built-in lists."""
+
+    @cached_property
+    def prefix(self) -> UriPrefix | None:
+        """The parsed `sourceUriPrefix`; validation has proved that it parses."""
+        text = self.declared.source_uri_prefix
+        return None if text is None else UriPrefix.parse(text)
+
+    @cached_property
+    def files(self) -> tuple[CapturedFile, ...]:
+        """Every file that the source has, by URI.
+
+        Raises:
+            SourceNotReadable: listing fails, or a file is empty where its format has no such files.
+            SourceFileUnmatched: a file does not begin with `sourceUriPrefix`.
+            SnapshotValueInvalid: a captured value is NULL or not of its type.
+        """
+        listed = list_files(self.spark, self.declared.source_uri_globs, self.resource)
+        files = only_live(self.spark, listed)
+        self._refuse_empty(files)
+        if self.prefix is None:
+            return tuple(CapturedFile(file, {}) for file in files)
+        return self._captured(self.prefix, files)
+
+    def read(
+        self, files: Sequence[CapturedFile], schema: spark_types.StructType | None = None
+    ) -> DataFrame:
+        """One frame over some of the files: the data's columns, then the captured ones.
+
+        Args:
+            files: at least one.
+            schema: of the data; None to infer it from one of these files, unless it is declared.
+
+        Raises:
+            SourceNotReadable: Spark cannot read them.
+            SourceSchemaInvalid: columns clash, or have no type.
+        """
+        return self.with_captures(self.data(files, schema), files)
+
+    def with_captures(self, frame: DataFrame, files: Sequence[CapturedFile]) -> DataFrame:
+        """The columns of the data, then the captured ones.
+
+        Args:
+            frame: from `data`.
+            files: its files.
+
+        Raises:
+            SourceSchemaInvalid: columns clash.
+        """
+        if self.prefix is None:
+            return frame
+        self._refuse_clashes(frame.schema, self.prefix)
+        if not self.prefix.captures:
+            return frame
+        settings = self.declared.snapshot.from_field_value
+        zone = "UTC" if settings is None else settings.default_timezone
+        captured = CapturedColumns(self.spark, self.prefix.captures, zone)
+        values = {file.file.uri: file.values for file in files}
+        constant = captured.constant(frame, values.values())
+        if constant is not None:
+            return constant
+        by_url = {url: values[uri] for url, uri in urls_of(frame, values).items()}
+        return captured.looked_up(frame, self.file_of_row(frame, values), by_url)
+
+    def data(
+        self, files: Sequence[CapturedFile], schema: spark_types.StructType | None = None
+    ) -> DataFrame:
+        """One frame over some of the files, with the columns of the data only.
+
+        Args:
+            files: at least one.
+            schema: of the data; None to infer it from these files, unless it is declared.
+
+        Raises:
+            SourceNotReadable: Spark cannot read them.
+            SourceSchemaInvalid: columns clash, or have no type.
+        """
+        # Before anything is read: what looks at files gives some of the options to Spark, too.
+        self._allowed_format()
+        try:
+            self._checks.check([file.file for file in files])
+        except (PySparkException, Py4JError) as error:
+            raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
+        frame = self._load([file.file.uri for file in files], schema)
+        check_schema(frame.schema, self.resource, "spec.hdfsLike")
+        return frame
+
+    def file_of_row(self, frame: DataFrame, uris: Iterable[str]) -> Column:
+        """The file that each row comes from, as `urls_of` names it.
+
+        Args:
+            frame: from `data`.
+            uris: of its files.
+        """
+        # Spark knows no metadata column of a union.
+        is_union = len(self._by_layout(list(uris))) > 1
+        path = (
+            sf.input_file_name()
+            if is_union
+            else frame.metadataColumn("_metadata").getField("file_path")
+        )
+        return sf.regexp_replace(path, "^file:/+", "file:/")
+
+    def _captured(self, prefix: UriPrefix, files: Sequence[ListedFile]) -> tuple[CapturedFile, ...]:
+        captured: list[CapturedFile] = []
+        unmatched: list[str] = []
+        invalid: list[str] = []
+        # A prefix that ends with a folder captures the same of all files in one: it is matched once
+        # for them, and a million files do not have a million mappings.
+        by_folder: dict[str, Mapping[str, CapturedValue]] = {}
+        for file in files:
+            folder = file.uri.rpartition("/")[0] if prefix.text.endswith("/") else file.uri
+            values = by_folder.get(folder)
+            if values is None:
+                try:
+                    values = prefix.match(file.uri)
+                except CapturedValueInvalid as error:
+                    invalid.append(f"{file.uri}: {error}")
+                    continue
+            if values is None:
+                unmatched.append(file.uri)
+            else:
+                by_folder[folder] = values
+                captured.append(CapturedFile(file, values))
+        if unmatched:
+            raise SourceFileUnmatched(
+                f"{len(unmatched)} of {len(files)} files do not begin with the prefix",
+                resource=self.resource,
+                path="spec.hdfsLike.sourceUriPrefix",
+                found=shown(unmatched),
+                expected=prefix.text,
+                hint="make sourceUriGlobs match fewer files, or the prefix more",
+            )
+        if invalid:
+            raise SnapshotValueInvalid(
+                f"{len(invalid)} of {len(files)} files have a path with a value that cannot be "
+                "read",
+                resource=self.resource,
+                path="spec.hdfsLike.sourceUriPrefix",
+                found=shown(invalid),
+                expected=prefix.text,
+                hint="rename the folders, or make sourceUriGlobs leave them out",
+            )
+        return tuple(captured)
+
+    def _refuse_empty(self, files: Sequence[ListedFile]) -> None:
+        if self.declared.format.lower() not in NEVER_EMPTY:
+            return
+        empty = [file.uri for file in files if file.length == 0]
+        if empty:
+            raise SourceNotReadable(
+                f"{len(empty)} of {len(files)} files have zero bytes, which is not "
+                f"{self.declared.format}: they were cut short",
+                resource=self.resource,
+                path="spec.hdfsLike.sourceUriGlobs",
+                found=shown(empty),
+                expected=f"whole {self.declared.format} files",
+                hint="write them again, or remove them",
+            )
+
+    def _load(self, uris: Sequence[str], schema: spark_types.StructType | None) -> DataFrame:
+        try:
+            schema = schema or self._schema(uris)
+            frame = self._of_layouts(self._by_layout(uris), schema)
+            found = schema_of(frame, self.resource, "spec.hdfsLike")
+        except (PySparkException, Py4JError) as error:
+            raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
+        if found.names == ["_corrupt_record"] and self.declared.schema_fields is None:
+            raise SourceNotReadable(
+                f"no record of these files is {self.declared.format}",
+                resource=self.resource,
+                path="spec.hdfsLike.format",
+                found=shown(uris),
+                hint="correct format or formatOptions, or declare schemaFields",
+            )
+        if not found.names and self.declared.schema_fields is None:
+            raise SourceSchemaInvalid(
+                "these files have no columns: they are empty",
+                resource=self.resource,
+                path="spec.hdfsLike.schemaFields",
+                found=shown(uris),
+                expected="columns in a header or in records, or schemaFields",
+                hint="declare schemaFields, so that empty files are no rows of these columns; "
+                "or write the files again, or remove them",
+            )
+        try:
+            self._check_values(uris, found)
+        except (PySparkException, Py4JError) as error:
+            raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
+        return frame
+
+    def _check_values(self, uris: Sequence[str], schema: spark_types.StructType) -> None:
+        """Refuse values of text that reading would change, of each file once."""
+        checks = ValueChecks(self.spark, self.resource, self.declared)
+        unknown = [uri for uri in uris if uri not in self._valued]
+        texts = checks.texts(schema) if unknown else None
+        if texts is not None:
+            frame = self._of_layouts(self._by_layout(unknown), texts)
+            paths = [escape_glob(uri) for uri in unknown]
+            checks.check(frame, self.file_of_row(frame, unknown), schema, paths)
+        self._valued.update(unknown)
+
+    @cached_property
+    def _valued(self) -> set[str]:
+        """Files whose values were looked at, by URI."""
+        return set()
+
+    def _of_layouts(
+        self, uris: Mapping[CsvLayout, Sequence[str]], schema: spark_types.StructType | None
+    ) -> DataFrame:
+        """One frame over files, each read as its records are laid out."""
+
+        def read(layout: CsvLayout, schema: spark_types.StructType | None) -> DataFrame:
+            reader = self._reader(self.spark, layout)
+            paths = [escape_glob(uri) for uri in uris[layout]]
+            return (reader if schema is None else reader.schema(schema)).load(paths)
+
+        frames = [read(layout, schema) for layout in uris]
+        if schema is None and len(frames) > 1:
+            common = common_schema([frame.schema for frame in frames])
+            frames = [read(layout, common) for layout in uris]
+        return reduce(DataFrame.unionAll, frames)
+
+    def _by_layout(self, uris: Sequence[str]) -> Mapping[CsvLayout, Sequence[str]]:
+        """Files by how their records are laid out; those of other formats are laid out in lines."""
+        options = self.declared.format_options
+        dialect = dialect_of(options) if self._format == "csv" else None
+        if dialect is None:
+            return {CsvLayout.LINES: uris}
+        unknown = [uri for uri in uris if uri not in self._layouts]
+        if unknown:
+            paths = [escape_glob(uri) for uri in unknown]
+            found = layouts_of(self.spark, paths, dialect, options, self.resource)
+            found_layouts = {normal_uri(unquote(url)): layout for url, layout in found.items()}
+            self._layouts.update(
+                (uri, found_layouts.get(normal_uri(uri), CsvLayout.LINES)) for uri in unknown
+            )
+        layouts = dict.fromkeys(self._layouts[uri] for uri in uris)
+        return {layout: [u for u in uris if self._layouts[u] is layout] for layout in layouts}
+
+    @cached_property
+    def _layouts(self) -> dict[str, CsvLayout]:
+        """How records are laid out in CSV files that were looked at, by URI."""
+        return {}
+
+    @cached_property
+    def _checks(self) -> FileChecks:
+        return FileChecks(self.spark, self.resource, self.declared, self._own_schema)
+
+    def _own_schema(self, files: Sequence[ListedFile]) -> spark_types.StructType:
+        """Types of the declared columns in files; of several only where Spark merges schemas."""
+        columns = [field.name for field in self.declared.schema_fields or ()]
+        options = {
+            name: value
+            for name, value in self.declared.format_options.items()
+            if name.casefold() not in _SCHEMA_OPTIONS
+        }
+        spark = self._of_nanoseconds if self._format == "parquet" else self.spark
+        reader = spark.read.format(self._allowed_format()).options(**options)
+        reader = reader.option("mergeSchema", str(len(files) > 1).lower())
+        try:
+            frame = reader.load([escape_glob(file.uri) for file in files])
+            return schema_of(frame, self.resource, "spec.hdfsLike", columns)
+        except (PySparkException, Py4JError) as error:
+            raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
+
+    @cached_property
+    def _of_nanoseconds(self) -> SparkSession:
+        """A session in which nanoseconds, which Spark has no type for, are whole numbers."""
+        return _session_with(self.spark, "spark.sql.legacy.parquet.nanosAsLong")
+
+    def merged_by_spark(self, files: Sequence[CapturedFile]) -> spark_types.StructType:
+        """One schema of files that need not agree, of a format in `MERGED_BY_SPARK`.
+
+        Raises:
+            SourceNotReadable: Spark cannot read them, or the types of a column differ.
+        """
+        paths = [escape_glob(file.file.uri) for file in files]
+        reader = self._reader(self.spark).option("mergeSchema", "true")
+        try:
+            return schema_of(reader.load(paths), self.resource, "spec.hdfsLike")
+        except (PySparkException, Py4JError) as error:
+            raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
+
+    @property
+    def _format(self) -> str:
+        return self.declared.format.lower()
+
+    def _allowed_format(self) -> str:
+        """The format by Spark's name; an error unless it and its options are on the lists."""
+        options = self.declared.format_options
+        place = source_place(self.resource)
+        return require_format(self.declared.format, options, self.allow, place)
+
+    def _reader(self, spark: SparkSession, layout: CsvLayout = CsvLayout.LINES) -> DataFrameReader:
+        options = dict(self.declared.format_options)
+        reader = spark.read.format(self._allowed_format())
+        # Spark's reader takes names of options in any case, and the last one holds.
+        if self._format == "csv":
+            reader = reader.options(**layout.options).options(**default_options(options))
+        return reader.options(**SOURCE_OPTIONS.get(self._format, {})).options(**options)
+
+    def _schema(self, uris: Sequence[str]) -> spark_types.StructType | None:
+        """The schema to read with; None to leave it to the format.
+
+        Ignoring case, Spark infers one column from `id` in one record and `ID` in another, and then
+        reads only one of the two: the rest is NULL. So names are inferred as they are, and refused
+        where they clash.
+        """
+        if self.declared.schema_fields is not None:
+            return struct_of(self.declared.schema_fields)
+        if self.declared.format.lower() not in NAMES_IN_RECORDS:
+            return None
+        reader = self._reader(_session_with(self.spark, "spark.sql.caseSensitive"))
+        try:
+            inferred = reader.load([escape_glob(uri) for uri in uris])
+            schema = schema_of(inferred, self.resource, "spec.hdfsLike")
+        except (PySparkException, Py4JError) as error:
+            failure = translate(error, resource=self.resource, path="spec.hdfsLike")
+            named = failure.found or ""
+            # While it infers a schema, Spark often does not name the file it could not read.
+            if not any(uri.rpartition("/")[2] in named for uri in uris):
+                failure.found = f"{named}{', ' * bool(named)}in one of\n            {shown(uris)}"
+            raise failure from error
+        check_schema(schema, self.resource, "spec.hdfsLike")
+        return schema
+
+    def _refuse_clashes(self, schema: spark_types.StructType, prefix: UriPrefix) -> None:
+        columns = {fold_case(name): name for name in schema.names}
+        clashes = [name for name in prefix.names if fold_case(name) in columns]
+        if clashes:
+            raise SourceSchemaInvalid(
+                "sourceUriPrefix captures a name that the data has as a column",
+                resource=self.resource,
+                path="spec.hdfsLike.sourceUriPrefix",
+                found=", ".join(
+                    f"{name} and column {columns[fold_case(name)]}" for name in clashes
+                ),
+                expected="names that the data does not have, ignoring case",
+                hint="rename the capture",
+            )
+
+
+def urls_of(frame: DataFrame, uris: Iterable[str]) -> Mapping[str, str]:
+    """The URI of each file that a frame reads, by the name that Spark has for it.
+
+    Args:
+        frame: as it was loaded.
+        uris: of its files.
+    """
+    by_uri = {normal_uri(uri): uri for uri in uris}
+    return {_comparable(url): by_uri[normal_uri(unquote(url))] for url in frame.inputFiles()}
+
+
+def _session_with(session: SparkSession, name: str) -> SparkSession:
+    """A session like another one with a setting that is `true`; the other is left as it is."""
+    like = session.newSession()
+    for key, value in session.conf.getAll.items():
+        if like.conf.isModifiable(key):
+            like.conf.set(key, value)
+    like.conf.set(name, "true")
+    return like
+
+
+def shown(items: Sequence[str]) -> str:
+    """The first items, one a line, and how many more there are."""
+    more = [f"… and {len(items) - SHOWN} more"] if len(items) > SHOWN else []
+    return "\n            ".join([*items[:SHOWN], *more])
+
+
+def _comparable(url: str) -> str:
+    """A file's URL with local ones in one form; Spark prints `file:/` here and `file:///` there."""
+    return re.sub("^file:/+", "file:/", url)

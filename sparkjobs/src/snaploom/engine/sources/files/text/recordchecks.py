@@ -1,0 +1,156 @@
+"""What Spark's readers of JSON and of text pass over without a word, found before files are read.
+
+Of a line of JSON Spark reads the first value and leaves what follows, a second record for example;
+of a key that an object has twice it takes the last. Bytes that are no UTF-8 stay in texts, and
+become other characters wherever they are shown. Nothing of that is in what is read afterwards, so
+the lines are looked at before. A file that is one value (`multiLine`) is looked at as a line is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from snaploom.engine.sources.files.text.lines import decoded, options_of_files, text_lines
+from snaploom.errors import SourceNotReadable
+
+MOST_SUSPECTS = 100
+"""Lines that one look takes a second time, one by one: each is proved to be wrong or passed."""
+LONGEST_SUSPECT = 1 << 20
+"""Characters of such a line; a longer one is not proved to be wrong, and is read as before."""
+LONGEST_FILE = 16 << 20
+"""Bytes of a file of JSON that is one value and is looked at: what one task holds with ease."""
+LONGEST_SHOWN = 200
+"""Characters of a line that a message shows: enough to find it."""
+
+_NO_NUMBERS = "(?<=[\\[:,\\s])[-+]?(?:NaN|Infinity|INF)(?=[\\s,\\]}])"
+"""What Python and others write for numbers that JSON does not have."""
+
+_OF_LINES = "leave multiLine out"
+_OF_FILES = 'set formatOptions multiLine: "true" where a file is one value over several lines'
+
+
+class _KeyTwice(ValueError):
+    """An object has a key twice."""
+
+
+def check_json(
+    spark: SparkSession, paths: Sequence[str], options: Mapping[str, str], resource: str
+) -> None:
+    """Refuse lines of several records, and objects that have a key twice.
+
+    A source that takes records as they come (`mode`), or whose records may have comments
+    (`allowComments`), is not looked at. With `multiLine` each file is what else a line is.
+
+    Args:
+        spark: the session.
+        paths: globs of the files, as Spark's reader takes them.
+        options: of the source.
+        resource: `Kind/name` of the source.
+
+    Raises:
+        SourceNotReadable: naming the file and the line.
+    """
+    given = {name.casefold(): value for name, value in options.items()}
+    if given.get("mode", "FAILFAST").upper() != "FAILFAST":
+        return
+    if given.get("allowcomments", "").lower() == "true":
+        return
+    encoding = given.get("encoding", given.get("charset", "UTF-8")).upper()
+    charset = None if encoding in ("UTF-8", "UTF8") else encoding
+    is_whole = given.get("multiline", "").lower() == "true"
+    if is_whole:
+        frame = _whole_texts(spark, paths, options, charset)
+    else:
+        frame = text_lines(spark, paths, options, given.get("linesep"), charset)
+    line = sf.col("line")
+    # In brackets, what follows the first value is either a second one or not JSON.
+    listed = sf.concat(sf.lit("["), sf.regexp_replace(line, _NO_NUMBERS, "null"), sf.lit("]"))
+    is_suspect = "parsed IS NULL OR variant_get(parsed, '$[1]') IS NOT NULL"
+    longest = LONGEST_FILE if is_whole else LONGEST_SUSPECT
+    suspects = (
+        frame.where((sf.trim(line) != "") & (sf.length(line) <= longest))
+        .withColumn("parsed", sf.try_parse_json(listed))
+        .where(is_suspect)
+        .select("file", "line")
+        .limit(MOST_SUSPECTS)
+    )
+    for file, text in suspects.collect():
+        fault = _json_fault(text, "file" if is_whole else "line")
+        if fault:
+            raise SourceNotReadable(
+                fault,
+                resource=resource,
+                path="spec.hdfsLike.format",
+                found=f"{text[:LONGEST_SHOWN]} in {unquote(file)}",
+                expected=f"one JSON value a {'file' if is_whole else 'line'}, whose objects have "
+                "every key once",
+                hint=f"write the file so, or {_OF_LINES if is_whole else _OF_FILES}; formatOptions "
+                "mode: PERMISSIVE reads the first value, and the last of equal keys",
+            )
+
+
+def check_text(
+    spark: SparkSession, paths: Sequence[str], options: Mapping[str, str], resource: str
+) -> None:
+    """Refuse text that is not UTF-8, the only character set that Spark reads as text.
+
+    Args:
+        spark: the session.
+        paths: globs of the files, as Spark's reader takes them.
+        options: of the source.
+        resource: `Kind/name` of the source.
+
+    Raises:
+        SourceNotReadable: naming the file.
+    """
+    wrong = text_lines(spark, paths, options).where(~sf.is_valid_utf8("line")).head()
+    if wrong is not None:
+        raise SourceNotReadable(
+            "a text file is not UTF-8",
+            resource=resource,
+            path="spec.hdfsLike.format",
+            found=unquote(wrong["file"]),
+            expected="text in UTF-8",
+            hint="write the file in UTF-8, or read it by format binaryFile and decode it in a "
+            "simpleVirtual source",
+        )
+
+
+def _whole_texts(
+    spark: SparkSession, paths: Sequence[str], options: Mapping[str, str], charset: str | None
+) -> DataFrame:
+    """Files that are one text each, with their URLs."""
+    reader = spark.read.format("text").options(**options_of_files(options))
+    frame = reader.option("wholetext", "true").load(list(paths))
+    meta = frame.metadataColumn("_metadata")
+    return frame.where(meta.getField("file_size") <= LONGEST_FILE).select(
+        meta.getField("file_path").alias("file"), decoded(charset).alias("line")
+    )
+
+
+def _json_fault(text: str, unit: str) -> str:
+    """Why a text is wrong; empty where that is not proved, which Spark then has to judge."""
+    decoder = json.JSONDecoder(object_pairs_hook=_every_key_once, strict=False)
+    stripped = text.strip()
+    try:
+        _, end = decoder.raw_decode(stripped)
+    except _KeyTwice as twice:
+        return f"an object of JSON has the key {twice} twice"
+    except (ValueError, RecursionError):
+        return ""
+    if stripped[end:].strip():
+        return f"a {unit} of JSON has more than one value"
+    return ""
+
+
+def _every_key_once(pairs: Sequence[tuple[str, object]]) -> None:
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            raise _KeyTwice(json.dumps(key, ensure_ascii=False)[:LONGEST_SHOWN])
+        seen.add(key)

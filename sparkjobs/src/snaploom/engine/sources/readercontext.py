@@ -1,0 +1,37 @@
+"""What a kind of source is given to open its reader, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from snaploom.engine.sources.port import SourceReader
+from snaploom.models.allowances import Allowances
+from snaploom.models.times import EpochNanos
+from snaploom.planning.sources.declared import DeclaredSource
+from snaploom.storage.listingcache import Listings
+
+
+@dataclass(frozen=True)
+class ReaderContext:
+    """One run, as readers of sources need it."""
+
+    spark: SparkSession
+    """The session, with the settings of `snaploom.engine.settings`."""
+    now: EpochNanos
+    """The instant of the run: the time of `fromReadTime` snapshots."""
+    allow: Allowances
+    """What declarations may use beyond the built-in lists."""
+    listings: Listings | None
+    """What earlier runs learned of files; None to ask all of them."""
+    reader: Callable[[str], SourceReader]
+    """From the name of another source to its reader, which all that read it share."""
+    resources: ExitStack
+    """Closed at the end of the run: connections, and what else is opened once."""
+
+
+OpenReader = Callable[[DeclaredSource, ReaderContext], SourceReader | None]
+"""The reader of a source, at which nothing is listed or read yet; None for other kinds."""

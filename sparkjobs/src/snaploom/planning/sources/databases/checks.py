@@ -1,0 +1,270 @@
+"""Tables of databases: an address that stays an address, options that are known, whole conditions.
+
+The rules guard what is put into a URL or a statement later. Engine and validation read the same
+table of databases, so that nothing is allowed here and refused there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from snaploom.confidential import without_user
+from snaploom.models.allowances import Allowances
+from snaploom.models.codes import make_finding
+from snaploom.models.datasource import DataSource, Jdbc, JdbcDriver
+from snaploom.models.finding import Finding
+from snaploom.planning.addresses import (
+    OF_ADMINISTRATOR,
+    literal_address,
+    plain_host,
+    refusal_of_address,
+)
+from snaploom.planning.fileformats import FORMAT_CODE
+from snaploom.planning.secretdetection import names_a_login
+from snaploom.planning.sources.databases.drivers import DATABASES, H2_FILES, HOST, has_host
+from snaploom.planning.sources.databases.tablenames import MOST_PARTS, TableNameInvalid, table_parts
+from snaploom.planning.sources.databases.urls import ALLOW_URL_VARIABLE
+from snaploom.planning.sources.physical import schema_findings, snapshot_findings
+from snaploom.planning.sqlgate.facts import SqlFault, SqlForm, SqlJudge, SqlText, judge
+from snaploom.planning.validation.credentials import variable_findings
+from snaploom.planning.validation.fields import Findings
+
+
+def jdbc_findings(
+    spec: Jdbc, owner: DataSource, allow: Allowances, judge_sql: SqlJudge = judge
+) -> Findings:
+    """Everything that is wrong with one jdbc source by itself.
+
+    Args:
+        spec: the source.
+        owner: what it is of.
+        allow: what it may use beyond the built-in lists.
+        judge_sql: gives the facts of its conditions.
+    """
+    return (
+        *_credentials(spec, owner),
+        *variable_findings(spec.credentials, owner, "spec.jdbc.credentials"),
+        *_address(spec, owner),
+        *_code(spec, owner, allow),
+        *_options(spec, owner),
+        *_table(spec, owner),
+        *_predicates(spec, owner, allow, judge_sql),
+        *schema_findings(spec.schema_fields or (), owner, "spec.jdbc.schemaFields"),
+        *snapshot_findings(spec.snapshot, spec.schema_fields or (), owner, "spec.jdbc"),
+    )
+
+
+def _address(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
+    database = DATABASES[spec.driver]
+    if database.why_not:
+        yield _connection(
+            owner, "driver", f"tables of {spec.driver} are not read", spec.driver.value,
+            "another kind of database", database.why_not,
+        )  # fmt: skip
+    if spec.url is not None:
+        yield from _url(spec.url, spec.driver, owner)
+        return
+    if spec.host is None and not database.is_file:
+        yield _connection(
+            owner, "host", "this kind of database needs a host", "no host",
+            "the name or address of its server", "add `host`, such as `host: db.example.org`",
+        )  # fmt: skip
+    if spec.host is not None and not has_host(spec.driver):
+        yield _connection(
+            owner, "host", "this kind of database is a file, and has no host", spec.host, "no host",
+            "remove `host`; `database` is the path of the file",
+        )  # fmt: skip
+    elif spec.host is not None and HOST.fullmatch(spec.host) is None:
+        yield _connection(
+            owner, "host", "this is not the name or address of a host", without_user(spec.host),
+            "letters, digits, points and hyphens, or an address",
+            "write only the name; a port belongs into `port`, user and password into credentials",
+        )  # fmt: skip
+    elif spec.host is not None and (refused := _refusal_of_address(spec.host, spec.port or 0)):
+        yield _connection(
+            owner, "host", f"this server is not connected to: {refused}", spec.host,
+            "a server of a database", "name the server of the database by its host name",
+        )  # fmt: skip
+    form = database.database_form
+    if form is not None and form.fullmatch(spec.database or "") is None:
+        yield _connection(
+            owner, "database", "this cannot be the name of such a database", spec.database or "",
+            "an absolute path without '..', ':', ';' and '?'"
+            if database.is_file
+            else "a name without '/', '?', '#', '&' and '%'",
+            "write only the name; what follows `?` in a URL belongs into `options`",
+        )  # fmt: skip
+
+
+def _refusal_of_address(host: str, port: int) -> str:
+    """Why an address is none of a database; empty for a name, whose addresses nobody knows here."""
+    address = literal_address(plain_host(host))
+    if address is None:
+        return ""
+    return refusal_of_address(address, OF_ADMINISTRATOR, host, port)
+
+
+def _code(spec: Jdbc, owner: DataSource, allow: Allowances) -> Iterator[Finding]:
+    """What would load code that nobody judged: the class of a driver, a file of H2."""
+    database, allowed = DATABASES[spec.driver], frozenset(allow.formats)
+    given = spec.driver_class
+    if given is not None and given not in {*database.driver_classes, *allowed}:
+        yield _unlisted(
+            owner, "driverClass", "this class of a driver is not on the list", given,
+            " or ".join(database.driver_classes),
+        )  # fmt: skip
+    if spec.host is None and spec.url is None and database.is_code and H2_FILES not in allowed:
+        yield _unlisted(
+            owner, "database", "a file of H2 can hold Java that runs as soon as it is opened",
+            H2_FILES, "a server of H2 (host), or a database of another kind",
+        )  # fmt: skip
+
+
+def _unlisted(owner: DataSource, field: str, message: str, entry: str, expected: str) -> Finding:
+    return make_finding(
+        FORMAT_CODE,
+        message,
+        resource=owner.identity,
+        path=f"spec.jdbc.{field}",
+        found=entry,
+        expected=expected,
+        hint=f"or have `{entry}` added to the list `formats` (chart value allow.formats, or "
+        f"--allow formats={entry})",
+    )
+
+
+def _url(url: str, driver: JdbcDriver, owner: DataSource) -> Iterator[Finding]:
+    yield make_finding(
+        "SL144",
+        "a JDBC URL is accepted only where an administrator allows it",
+        resource=owner.identity,
+        path="spec.jdbc.url",
+        found="url",
+        expected="driver, host, port, database and options",
+        hint="use driver, host, port, database and options; or let it be allowed: on a laptop by "
+        f"{ALLOW_URL_VARIABLE}=true, in a cluster by the operator's setting allowJdbcUrl",
+    )
+    start = DATABASES[driver].address.split(":")[:2]
+    if url.split(":")[:2] != start:
+        yield _connection(
+            owner, "url", "the URL is not one of this driver", "another beginning",
+            ":".join(start), "correct `driver`, or the beginning of the URL",
+        )  # fmt: skip
+    if names_a_login(url):
+        yield _connection(
+            owner, "url", "a user or password stands in the URL", "not shown",
+            "a URL without them", "use credentials",
+        )  # fmt: skip
+
+
+def _options(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
+    allowed = DATABASES[spec.driver].options
+    for name in sorted(set(spec.options) - allowed):
+        yield make_finding(
+            "SL146",
+            f"this option is not among those that are allowed for {spec.driver}",
+            resource=owner.identity,
+            path=f"spec.jdbc.options.{name}",
+            found=name,
+            expected=", ".join(sorted(allowed)) or "no options",
+            hint="options of drivers can run code or read files; an administrator may allow a url",
+        )
+    levels = DATABASES[spec.driver].isolation
+    if spec.isolation_level is not None and spec.isolation_level not in levels:
+        yield _connection(
+            owner, "isolationLevel", f"{spec.driver} has no such level", spec.isolation_level.value,
+            ", ".join(levels) or "none",
+            "write one of them, or leave isolationLevel out" if levels else "leave it out",
+        )  # fmt: skip
+
+
+def _credentials(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
+    if spec.credentials is None:
+        if not DATABASES[spec.driver].is_file:
+            yield _connection(
+                owner, "credentials", "this kind of database asks who connects", "none",
+                "fromEnvironment or fromSecret",
+                "add `credentials: {fromEnvironment: {userVariable: ..., passwordVariable: ...}}`",
+            )  # fmt: skip
+    elif spec.credentials.from_plaintext is not None:
+        yield make_finding(
+            "SL143",
+            "the password stands in the declaration itself; clusters refuse that",
+            resource=owner.identity,
+            path="spec.jdbc.credentials.fromPlaintext",
+            found="fromPlaintext",
+            expected="fromEnvironment or fromSecret",
+            hint="use fromEnvironment, or fromSecret in a cluster",
+        )
+
+
+def _table(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
+    try:
+        table_parts(spec.table_reference)
+    except TableNameInvalid as error:
+        yield _connection(
+            owner, "tableReference", f"this is not the name of a table: {error}",
+            spec.table_reference, f"up to {MOST_PARTS} names, with points between them",
+            "put a name that contains a point into double quotes; for a query use simpleVirtual",
+        )  # fmt: skip
+
+
+def _predicates(
+    spec: Jdbc, owner: DataSource, allow: Allowances, judge_sql: SqlJudge
+) -> Iterator[Finding]:
+    dialect, added = DATABASES[spec.driver].dialect, tuple(sorted(allow.functions))
+    for index, predicate in enumerate(spec.table_predicates):
+        verdict = judge_sql(SqlText(predicate, SqlForm.CONDITION, dialect, added))
+        if isinstance(verdict, SqlFault):
+            yield make_finding(
+                "SL147",
+                f"this is not one condition: {verdict.message}",
+                resource=owner.identity,
+                path=f"spec.jdbc.tablePredicates[{index}]",
+                found=predicate,
+                expected="what may stand behind WHERE, such as mod(id, 4) = 0",
+            )
+
+
+def _connection(
+    owner: DataSource, field: str, message: str, found: str, expected: str, hint: str = ""
+) -> Finding:
+    return make_finding(
+        "SL145",
+        message,
+        resource=owner.identity,
+        path=f"spec.jdbc.{field}",
+        found=found,
+        expected=expected,
+        hint=hint,
+    )
+
+
+def cluster_findings(spec: Jdbc, owner: DataSource, *, allow_jdbc_url: bool) -> Iterator[Finding]:
+    """What only a laptop accepts.
+
+    Everyone with read access to resources can read a password in a spec (rule R16), and a JDBC URL
+    can have options through which a driver runs code (rule W6).
+
+    Args:
+        spec: the source.
+        owner: what it is of.
+        allow_jdbc_url: whether the operator's settings allow whole URLs.
+    """
+    if spec.credentials is not None and spec.credentials.from_plaintext is not None:
+        yield make_finding(
+            "SL143",
+            "a password in a resource is readable by everyone who can read the resource",
+            resource=owner.identity,
+            path="spec.jdbc.credentials.fromPlaintext",
+            hint="put it into a Secret, and name that in fromSecret",
+        )
+    if spec.url is not None and not allow_jdbc_url:
+        yield make_finding(
+            "SL144",
+            "a JDBC URL is not accepted in this cluster: it could make the driver run code",
+            resource=owner.identity,
+            path="spec.jdbc.url",
+            hint="use driver, host, port, database and options; or ask the administrator "
+            "of the operator to set allowJdbcUrl",
+        )

@@ -1,0 +1,5 @@
+"""Tables of Iceberg and Delta as sources: what may be declared of them.
+
+Which formats are tables is in `snaploom.planning.sources.tableformats`, since indexes ask as well.
+Outputs that are tables are in `snaploom.models.outputfolder`.
+"""
