@@ -333,12 +333,12 @@ INDEXES = (
         "all files are read",
     ),
     Limit(
-        "snaploom.skipping.spark.catalyst:MOST_REWRITTEN_VALUES",
+        "snaploom.skipping.spark.optimizer.translation.catalyst:MOST_REWRITTEN_VALUES",
         "members of an IN list over an expression",
         "that condition leaves out no file",
     ),
     Limit(
-        "snaploom.skipping.spark.ranges:MOST_STEPS",
+        "snaploom.skipping.spark.optimizer.translation.ranges:MOST_STEPS",
         "expressions inside one another, of which a range of the column is concluded",
         "that condition leaves out no file",
     ),
@@ -348,7 +348,7 @@ INDEXES = (
         "that condition leaves out no file",
     ),
     Limit(
-        "snaploom.skipping.spark.clusteredwrite:MOST_COLUMNS",
+        "snaploom.skipping.spark.builds.clusteredwrite:MOST_COLUMNS",
         "columns of `clusterBy` on a curve",
         "reason `SortNotPossible`",
     ),

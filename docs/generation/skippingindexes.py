@@ -23,7 +23,8 @@ from snaploom.skipping.core import filetable, terms
 from snaploom.skipping.formats.kms import keyservices
 from snaploom.skipping.indexes.registry import ENTRY_POINTS as TYPES_GROUP
 from snaploom.skipping.lifecycle.machine import USUAL
-from snaploom.skipping.spark import fingerprint, settings
+from snaploom.skipping.spark.optimizer import settings
+from snaploom.skipping.spark.relations import fingerprint
 from snaploom.skipping.statements import parameters, properties
 from snaploom.skipping.stores import folder
 from snaploom.skipping.stores.bases import ENTRY_POINTS as STORES_GROUP
@@ -217,18 +218,22 @@ def _python() -> list[str]:
         node = named(module_tree(module), name)
         if isinstance(node, ast.FunctionDef):
             rows.append([f"`{signature(node)}`", meaning(ast.get_docstring(node) or "")])
-    builder = class_named(module_tree("snaploom.skipping.spark.indexbuilder"), "IndexBuilder")
+    builder = class_named(
+        module_tree("snaploom.skipping.spark.interfaces.indexbuilder"), "IndexBuilder"
+    )
     verbs = [
         [f"`.{signature(node)}`", meaning(ast.get_docstring(node) or "")]
         for node in public_methods(builder)
     ]
-    manage = class_named(module_tree("snaploom.skipping.spark.manage"), "SkippingIndexes")
+    manage = class_named(
+        module_tree("snaploom.skipping.spark.interfaces.manage"), "SkippingIndexes"
+    )
     operations = [
         [f"`.{signature(node)}`", meaning(ast.get_docstring(node) or "")]
         for node in public_methods(manage)
         if not node.decorator_list
     ]
-    counting = module_tree("snaploom.skipping.spark.usagecounters")
+    counting = module_tree("snaploom.skipping.spark.optimizer.usagecounters")
     sums = field_docs(class_named(counting, "Statistics"))
     return [
         "## Python\n",
@@ -238,8 +243,8 @@ def _python() -> list[str]:
         "What `skipping_index(...)` returns. Every verb returns a new builder.\n",
         table(["verb", "meaning"], verbs),
         "### Operations\n",
-        "`snaploom.skipping.spark.manage.SkippingIndexes(spark, location)`; subjects are "
-        "`TableName(parts)` or `PathName(format, path, options)` of "
+        "`snaploom.skipping.spark.interfaces.manage.SkippingIndexes(spark, location)`; subjects "
+        "are `TableName(parts)` or `PathName(format, path, options)` of "
         "`snaploom.skipping.statements.syntax`.\n",
         table(["method", "meaning"], operations),
         "### Statistics\n",

@@ -11,7 +11,7 @@ from snaploom import skipping
 from snaploom.cli.main import run_command
 from snaploom.errors import IndexNotFound
 from snaploom.skipping.formats.xskipper.locations import LOCATION
-from snaploom.skipping.spark.settings import LOCATIONS
+from snaploom.skipping.spark.optimizer.settings import LOCATIONS
 from snaploom.skipping.statements.parser import parse_subject
 
 

@@ -21,8 +21,8 @@ from snaploom.models.skippingindex import RefreshMode
 from snaploom.skipping.formats.flint import PREFIX, SUFFIX, FlintForm, index_name
 from snaploom.skipping.lifecycle.description import Description
 from snaploom.skipping.lifecycle.operations import RefreshResult
-from snaploom.skipping.spark.indexbuilder import IndexBuilder, skipping_index
-from snaploom.skipping.spark.manage import SkippingIndexes
+from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder, skipping_index
+from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
 from snaploom.skipping.statements.syntax import TableName
 from snaploom.skipping.stores.port import StoredState
 
