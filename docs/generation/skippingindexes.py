@@ -19,8 +19,10 @@ from generation.sourcetext import (
     signature,
 )
 from snaploom import lazyimport
+from snaploom.interop.opensearch import options
+from snaploom.interop.opensearch.options import Auth, OpenSearchOptions
 from snaploom.skipping.core import filetable, terms
-from snaploom.skipping.formats.kms import keyservices
+from snaploom.skipping.formats import keyservices
 from snaploom.skipping.indexes.registry import ENTRY_POINTS as TYPES_GROUP
 from snaploom.skipping.lifecycle.machine import USUAL
 from snaploom.skipping.spark.optimizer import settings
@@ -29,8 +31,6 @@ from snaploom.skipping.statements import parameters, properties
 from snaploom.skipping.stores import folder
 from snaploom.skipping.stores.bases import ENTRY_POINTS as STORES_GROUP
 from snaploom.skipping.stores.catalog import BELIEVED_SECONDS
-from snaploom.skipping.stores.opensearch import options
-from snaploom.skipping.stores.opensearch.options import Auth, OpenSearchOptions
 
 GRAMMAR = """
 CREATE SKIPPING INDEX [IF NOT EXISTS] ON target
@@ -282,7 +282,7 @@ def _store() -> list[str]:
 
 
 def _flint() -> list[str]:
-    tree = module_tree("snaploom.skipping.stores.opensearch.options")
+    tree = module_tree("snaploom.interop.opensearch.options")
     docs = field_docs(class_named(tree, "OpenSearchOptions"))
     defaults = OpenSearchOptions()
     by_field: dict[str, list[str]] = {}

@@ -10,7 +10,7 @@ from support.indexinterfaces import Lake
 from snaploom import skipping
 from snaploom.cli.main import run_command
 from snaploom.errors import IndexNotFound
-from snaploom.skipping.formats.xskipper.locations import LOCATION
+from snaploom.interop.xskipper.locations import LOCATION
 from snaploom.skipping.spark.optimizer.settings import LOCATIONS
 from snaploom.skipping.statements.parser import parse_subject
 

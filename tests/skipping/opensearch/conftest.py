@@ -7,8 +7,8 @@ from support.fakeopensearch import FakeOpenSearch, serving
 from support.opensearches import options_of, unused_name
 from support.opensearchserver import running_opensearch
 
-from snaploom.skipping.stores.opensearch.client import OpenSearchClient
-from snaploom.skipping.stores.opensearch.store import OpenSearchIndexStore
+from snaploom.interop.opensearch.client import OpenSearchClient
+from snaploom.interop.opensearch.store import OpenSearchIndexStore
 
 
 @pytest.fixture(scope="session")

@@ -4,10 +4,10 @@ import pytest
 from support.opensearches import a_definition, price_rows
 
 from snaploom.errors import StatementInvalid
+from snaploom.interop.flint.metadata import index_name
+from snaploom.interop.opensearch.base import OpenSearchBase, open_opensearch_base
+from snaploom.interop.opensearch.client import OpenSearchClient
 from snaploom.skipping.core.definition import Target
-from snaploom.skipping.formats.flint import index_name
-from snaploom.skipping.stores.opensearch.base import OpenSearchBase, open_opensearch_base
-from snaploom.skipping.stores.opensearch.client import OpenSearchClient
 
 
 @pytest.fixture

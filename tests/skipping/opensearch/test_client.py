@@ -4,12 +4,12 @@ import pytest
 from support.opensearches import options_of, unused_name
 
 from snaploom.errors import IndexAlreadyExists, IndexNotFound, StatementInvalid
-from snaploom.skipping.formats.flint import FlintColumn, FlintForm, FlintMetadata
-from snaploom.skipping.stores.opensearch.bulk import Action, Write, write_all
-from snaploom.skipping.stores.opensearch.client import OpenSearchClient
-from snaploom.skipping.stores.opensearch.flintclient import FlintClient
-from snaploom.skipping.stores.opensearch.options import RefreshPolicy
-from snaploom.skipping.stores.opensearch.shardreader import read_hits
+from snaploom.interop.flint.metadata import FlintColumn, FlintForm, FlintMetadata
+from snaploom.interop.opensearch.bulk import Action, Write, write_all
+from snaploom.interop.opensearch.client import OpenSearchClient
+from snaploom.interop.opensearch.flintclient import FlintClient
+from snaploom.interop.opensearch.options import RefreshPolicy
+from snaploom.interop.opensearch.shardreader import read_hits
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from support.opensearches import options_of, unused_name
 
-from snaploom.skipping.spark.flint.datasource import register
-from snaploom.skipping.stores.opensearch.bulk import Action, Write, write_all
-from snaploom.skipping.stores.opensearch.client import OpenSearchClient
-from snaploom.skipping.stores.opensearch.options import RefreshPolicy
-from snaploom.skipping.stores.opensearch.shardreader import read_hits
+from snaploom.interop.flintspark.datasource import register
+from snaploom.interop.opensearch.bulk import Action, Write, write_all
+from snaploom.interop.opensearch.client import OpenSearchClient
+from snaploom.interop.opensearch.options import RefreshPolicy
+from snaploom.interop.opensearch.shardreader import read_hits
 
 SCHEMA = (
     "id int, flag boolean, l bigint, s smallint, b tinyint, d double, f float, text string, "

@@ -5,8 +5,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from snaploom.errors import IndexNotFound
+from snaploom.interop.flintspark.builder import FULL, FlintSpark
 from snaploom.models.skippingindex import IndexState
-from snaploom.skipping.spark.flint.flintspark import FULL, FlintSpark
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ from support.guardedproxy import guarded_proxy
 from support.opensearches import a_definition, options_of, price_rows, unused_name
 
 from snaploom.errors import IndexNotPossible
-from snaploom.skipping.stores.opensearch.bulk import Action, Write, write_all
-from snaploom.skipping.stores.opensearch.client import OpenSearchClient
-from snaploom.skipping.stores.opensearch.failures import IndexStoreFailed
-from snaploom.skipping.stores.opensearch.options import Auth, RefreshPolicy
-from snaploom.skipping.stores.opensearch.shardreader import read_hits
-from snaploom.skipping.stores.opensearch.store import OpenSearchIndexStore
+from snaploom.interop.opensearch.bulk import Action, Write, write_all
+from snaploom.interop.opensearch.client import OpenSearchClient
+from snaploom.interop.opensearch.failures import IndexStoreFailed
+from snaploom.interop.opensearch.options import Auth, RefreshPolicy
+from snaploom.interop.opensearch.shardreader import read_hits
+from snaploom.interop.opensearch.store import OpenSearchIndexStore
 
 BOTOCORE = Path(sys.prefix, "sigv4")
 """Where `.ci/environment` puts it."""

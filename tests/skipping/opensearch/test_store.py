@@ -9,14 +9,14 @@ import pytest
 from support.opensearches import a_definition, an_index, price_rows, rows_of, unused_name
 
 from snaploom.errors import IndexAlreadyExists, IndexUnreadable
+from snaploom.interop.flint.fields import OWN
+from snaploom.interop.flint.metadata import FlintForm, document_id, file_uri, parse_metadata
+from snaploom.interop.opensearch.client import OpenSearchClient
+from snaploom.interop.opensearch.shardreader import read_hits
+from snaploom.interop.opensearch.store import OpenSearchIndexStore
 from snaploom.models.skippingindex import IndexState
 from snaploom.models.times import EpochNanos
 from snaploom.skipping.core.filetable import FileTable
-from snaploom.skipping.formats.flint import FlintForm, document_id, file_uri, parse_metadata
-from snaploom.skipping.formats.flintfields import OWN
-from snaploom.skipping.stores.opensearch.client import OpenSearchClient
-from snaploom.skipping.stores.opensearch.shardreader import read_hits
-from snaploom.skipping.stores.opensearch.store import OpenSearchIndexStore
 from snaploom.skipping.stores.port import NOTHING, Segment, StoredState
 
 FOREVER = EpochNanos(2**62)

@@ -13,11 +13,11 @@ from support.guardedproxy import Request, guarded_proxy
 from support.opensearches import unused_name
 
 from snaploom.errors import IndexNotPossible
-from snaploom.skipping.stores.opensearch.bulk import Action, Write, write_all
-from snaploom.skipping.stores.opensearch.client import OpenSearchClient
-from snaploom.skipping.stores.opensearch.failures import IndexStoreFailed
-from snaploom.skipping.stores.opensearch.options import Auth, OpenSearchOptions, RefreshPolicy
-from snaploom.skipping.stores.opensearch.shardreader import read_hits
+from snaploom.interop.opensearch.bulk import Action, Write, write_all
+from snaploom.interop.opensearch.client import OpenSearchClient
+from snaploom.interop.opensearch.failures import IndexStoreFailed
+from snaploom.interop.opensearch.options import Auth, OpenSearchOptions, RefreshPolicy
+from snaploom.interop.opensearch.shardreader import read_hits
 
 USER, PASSWORD = "weaver", "s3cr3t:ä"
 CREDENTIALS = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()

@@ -25,10 +25,10 @@ from support.xskipperfiles import (
 )
 from support.xskipperjava import JavaBlooms, java_schema
 
+from snaploom.interop.xskipper.bloomstream import read_bloom, write_bloom
+from snaploom.interop.xskipper.directory import XskipperDirectory
 from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.core.predicates import Comparison, Operator
-from snaploom.skipping.formats.xskipper.bloomstream import read_bloom, write_bloom
-from snaploom.skipping.formats.xskipper.directory import XskipperDirectory
 from snaploom.skipping.indexes.bloomfilter import BLOOM_FILTER
 from snaploom.storage.local import LocalObjectStore
 

@@ -9,12 +9,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib.util import find_spec
+from importlib.metadata import entry_points
 from typing import cast
 
 from pyspark.sql import SparkSession
 
-from snaploom import lazyimport
 from snaploom.errors import SkippingNotAvailable
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.spark.interfaces import sqlfrontend
@@ -23,9 +22,8 @@ from snaploom.skipping.spark.optimizer.decision import Decider
 from snaploom.skipping.spark.optimizer.usagecounters import Statistics
 
 _CONNECT = "pyspark.sql.connect"
-_CLIENT = "opensearchpy"
-"""Client of OpenSearch, an optional dependency: without it there is no data source `flint`."""
-_OFFER = "snaploom.skipping.spark.flint.datasource:offer"
+ENTRY_POINTS = "snaploom.skipping.sessions"
+"""Entry-point group: functions that are called with each session in which skipping is enabled."""
 
 _deciders: dict[str, Decider] = {}
 """By the id of the Spark application: sessions of one application share what is known."""
@@ -62,8 +60,8 @@ def enable(spark: SparkSession, *bases: str, keys: ParquetKeys | None = None) ->
         _deciders[_application(spark)] = decider
     for each in gone:
         each.recorder.close()
-    if find_spec(_CLIENT) is not None:
-        cast(Callable[[SparkSession], None], lazyimport.resolve(_OFFER))(spark)
+    for entry in entry_points(group=ENTRY_POINTS):
+        cast(Callable[[SparkSession], None], entry.load())(spark)
     sqlfrontend.accept_statements(spark, bases, keys)
 
 

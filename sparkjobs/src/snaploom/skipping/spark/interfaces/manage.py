@@ -20,19 +20,25 @@ from snaploom.hadoop.store import hadoop_stores
 from snaploom.models.allowances import Allowances
 from snaploom.models.skippingindex import RefreshMode
 from snaploom.planning.fileformats import require_format, target_place
+from snaploom.skipping.core.definition import Target
 from snaploom.skipping.formats.keys import ParquetKeys
-from snaploom.skipping.formats.xskipper.directory import Written, XskipperDirectory
 from snaploom.skipping.lifecycle import operations
 from snaploom.skipping.lifecycle.alteration import Alteration, alter
 from snaploom.skipping.lifecycle.declaration import Declaration, refuse_problems
 from snaploom.skipping.lifecycle.description import Description, describe, is_there, list_indexes
-from snaploom.skipping.lifecycle.forms import NATIVE, OPEN_SEARCH, XSKIPPER
+from snaploom.skipping.lifecycle.forms import NATIVE, OPEN_SEARCH, WITHOUT_OTHERS
+from snaploom.skipping.lifecycle.interchange import (
+    CatalogProperties,
+    FoundMetadata,
+    ImportResult,
+    Written,
+    interchange,
+    registered_interchange,
+)
 from snaploom.skipping.lifecycle.machine import require_owner
 from snaploom.skipping.lifecycle.operations import RefreshResult, silent
-from snaploom.skipping.lifecycle.storeimport import ImportResult, export_index, import_index
 from snaploom.skipping.lifecycle.target import Progress
 from snaploom.skipping.spark.interfaces.declaredindex import Application, apply, plan_application
-from snaploom.skipping.spark.interfaces.metadatalocation import base_of_properties, find_metadata
 from snaploom.skipping.spark.interfaces.places import (
     in_place,
     known_keys,
@@ -41,6 +47,7 @@ from snaploom.skipping.spark.interfaces.places import (
     qualified,
     refuse_keyless,
 )
+from snaploom.skipping.spark.interfaces.tableproperties import properties_of
 from snaploom.skipping.spark.optimizer.settings import LOCATIONS
 from snaploom.skipping.spark.targets.folderfiles import file_listing_of
 from snaploom.skipping.spark.targets.sparktarget import SparkTarget
@@ -49,8 +56,8 @@ from snaploom.skipping.spark.targets.usabilityprobe import warn_of_unasked
 from snaploom.skipping.statements.columns import name_text
 from snaploom.skipping.statements.declaration import StorePlace
 from snaploom.skipping.statements.syntax import PathName, Subject, TableName
+from snaploom.skipping.stores.address import is_opensearch
 from snaploom.skipping.stores.bases import FolderBase, IndexBase, open_base
-from snaploom.skipping.stores.opensearch.address import is_opensearch
 from snaploom.skipping.stores.port import NEVER, IndexStore, StoredState
 from snaploom.skipping.stores.usage import Recorded, recorded_usage
 from snaploom.storage.stores import open_store
@@ -254,9 +261,9 @@ class SkippingIndexes:
             IndexNotFound: there is no index.
             IndexNotPossible: version 4 cannot hold it; every reason is named.
         """
+        exchanged = interchange()
         folder = open_store(directory, create=True, others=hadoop_stores(self.spark))
-        store = self._of(subject)
-        return export_index(store, folder, XskipperDirectory(folder, self.keys))
+        return exchanged.export(self._of(subject), folder, self.keys)
 
     def import_(
         self,
@@ -282,7 +289,7 @@ class SkippingIndexes:
             IndexNotPossible: it is about another table, or no row in it can be taken over.
         """
         target = self.target(subject)
-        metadata = find_metadata(self.spark, target.target, directory, self.keys)
+        metadata = self._metadata(target.target, directory)
         where = place or StorePlace(self.location)
         if is_opensearch(self._location(where)) or where.form != NATIVE:
             raise IndexNotPossible(
@@ -295,7 +302,7 @@ class SkippingIndexes:
         state = store.read()
         if state.definition is not None and state.exists:
             require_owner(state.definition, self.acting_for)
-        return import_index(store, target, metadata, is_trusted=is_trusted, progress=self.progress)
+        return metadata.import_into(store, target, is_trusted=is_trusted, progress=self.progress)
 
     def target(self, subject: Subject) -> SparkTarget:
         """The files that a subject names.
@@ -356,9 +363,9 @@ class SkippingIndexes:
         placed = in_place(declaration, location)
         refuse_keyless(placed, self.keys)
         base = self._base(location)
-        if placed.form == XSKIPPER and not isinstance(base, FolderBase):
+        if placed.form not in WITHOUT_OTHERS and not isinstance(base, FolderBase):
             raise IndexNotPossible(
-                "the form XSKIPPER is one of folders",
+                f"the form {placed.form} is one of folders",
                 found=base.uri,
                 expected="a folder",
                 hint="name a folder as the location",
@@ -381,6 +388,27 @@ class SkippingIndexes:
             raise nowhere()
         return location
 
+    def _metadata(self, target: Target, directory: str) -> FoundMetadata:
+        """The metadata store of a target, in a folder or in one that properties name."""
+        exchanged = interchange()
+        is_named = bool(directory or not target.table)
+        return exchanged.find(
+            target,
+            directory,
+            CatalogProperties()
+            if is_named
+            else properties_of(self.spark, target.table, exchanged.property_names),
+            lambda folder: open_store(folder, create=False, others=hadoop_stores(self.spark)),
+            self.keys,
+        )
+
+    def _base_of_properties(self, table: str) -> str:
+        """The folder of a table's indexes by properties; empty for none."""
+        exchanged = registered_interchange()
+        if not table or exchanged is None:
+            return ""
+        return exchanged.base(properties_of(self.spark, table, exchanged.property_names))
+
     def _store(self, uri: str, table: str = "") -> IndexStore:
         """The store of an index that exists or existed.
 
@@ -397,7 +425,7 @@ class SkippingIndexes:
             store = self._base(location).index(uri)
             if is_there(store):
                 return store
-        of_properties = base_of_properties(self.spark, table) if table else ""
+        of_properties = self._base_of_properties(table)
         # A user who may alter a table names a folder by this, and no server that is asked.
         if of_properties and not is_opensearch(of_properties):
             locations = (*locations, of_properties)

@@ -11,12 +11,12 @@ from pyspark.sql import SparkSession
 from snaploom.errors import IndexNotFound, IndexNotPossible, KeyUnavailable, SkippingError
 from snaploom.hadoop.filestatus import readable_uri
 from snaploom.skipping.formats.keys import ParquetKeys
-from snaploom.skipping.formats.kms.keyservices import SETTING as KEY_SERVICE
-from snaploom.skipping.formats.kms.keyservices import open_keys
+from snaploom.skipping.formats.keyservices import SETTING as KEY_SERVICE
+from snaploom.skipping.formats.keyservices import open_keys
 from snaploom.skipping.lifecycle.declaration import Declaration
 from snaploom.skipping.lifecycle.forms import NATIVE, OPEN_SEARCH
 from snaploom.skipping.spark.optimizer.settings import LOCATIONS, locations_in
-from snaploom.skipping.stores.opensearch.address import is_opensearch
+from snaploom.skipping.stores.address import is_opensearch
 
 _ENABLED: WeakKeyDictionary[SparkSession, tuple[tuple[str, ...], ParquetKeys | None]] = (
     WeakKeyDictionary()

@@ -27,7 +27,7 @@ from snaploom.skipping.core.predicates import Predicate
 from snaploom.skipping.core.text import predicate_text
 from snaploom.skipping.evaluation import Evaluation, evaluate
 from snaploom.skipping.formats.keys import ParquetKeys
-from snaploom.skipping.formats.kms.keyservices import open_keys
+from snaploom.skipping.formats.keyservices import open_keys
 from snaploom.skipping.spark.optimizer.lrucache import RecentlyUsed
 from snaploom.skipping.spark.optimizer.outcomes import (
     IndexOutcome,

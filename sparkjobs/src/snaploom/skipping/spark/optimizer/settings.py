@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from snaploom.skipping.formats.kms.keyservices import SETTING as KEY_SERVICE
+from snaploom.skipping.formats.keyservices import SETTING as KEY_SERVICE
 from snaploom.skipping.spark.relations import fingerprint
 
 ENABLED = "spark.snaploom.skipping.enabled"

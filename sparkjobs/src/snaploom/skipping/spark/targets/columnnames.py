@@ -14,14 +14,13 @@ from snaploom.hadoop.jvm import jvm_of
 from snaploom.skipping.core.terms import Term, arrow_type
 from snaploom.skipping.indexes.checks import SUPPORTED
 from snaploom.skipping.spark.relations.columns import Columns
-from snaploom.skipping.spark.targets.outputpaths import ANY_COLUMN
 
 
 def column_named(
     columns: Columns,
     session: SparkSession,
     name: str,
-    advice: Callable[[], str] = lambda: ANY_COLUMN,
+    advice: Callable[[], str] | None = None,
 ) -> Term:
     """The term of a column or nested field, with names as the schema spells them.
 
@@ -29,7 +28,7 @@ def column_named(
         columns: those there are.
         session: knows the syntax of names.
         name: `a.b`, with backticks where names need them.
-        advice: what else to do where there is no such column.
+        advice: what else to do where there is no such column, where more is known than here.
 
     Raises:
         IndexNotPossible: there is no such column, or no index can be kept about its type.
@@ -40,7 +39,13 @@ def column_named(
             f"there is no column {name}",
             found=name,
             expected=", ".join(each.label for each in columns.terms[:20]),
-            hint=f"names with dots need backticks, fields of structs are written a.b; {advice()}",
+            hint="names with dots need backticks, fields of structs are written a.b; "
+            + (
+                "where only some files have the column, read the folder with a schema that has it: "
+                "mergeSchema=true for Parquet and ORC"
+                if advice is None
+                else advice()
+            ),
         )
     if arrow_type(term.data_type) is None:
         raise IndexNotPossible(

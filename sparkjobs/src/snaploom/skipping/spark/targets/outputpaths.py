@@ -16,10 +16,6 @@ _WITH_SCHEMA = {
     "avro": "avroSchema=JSON of a schema with the column",
 }
 """By format: the option by which Spark reads columns that only some files have."""
-ANY_COLUMN = (
-    "where only some files have the column, read the folder with a schema that has it: "
-    f"{_WITH_SCHEMA['parquet']} for Parquet and ORC"
-)
 
 
 def root_hint(spark: SparkSession, path: str) -> str:
