@@ -100,6 +100,17 @@ def serialised(expression: Expression) -> object:
             return [name, dict(arguments), *(serialised(child) for child in children)]
 
 
+def names_of(subject: Expression) -> tuple[str, ...] | None:
+    """Names from a top-level column to the field; None for anything else."""
+    match subject:
+        case Column(name):
+            return (name,)
+        case Call("GetStructField", {"name": str(name)}, (child,)):
+            outer = names_of(child)
+            return None if outer is None else (*outer, name)
+    return None
+
+
 def literal(value: object, data_type: str) -> Literal:
     """A literal from its JSON value; what does not fit its type has no value."""
     if value is None:

@@ -40,7 +40,7 @@ from snaploom.skipping.core.valueorder import key_of
 from snaploom.skipping.spark.optimizer.translation import likes, nullness, ranges
 from snaploom.skipping.spark.optimizer.translation.branches import Branch, branches_of
 from snaploom.skipping.spark.optimizer.translation.conditions import IndexedConditions
-from snaploom.skipping.spark.optimizer.translation.subjects import names_of, term_of
+from snaploom.skipping.spark.optimizer.translation.subjects import term_of
 from snaploom.skipping.spark.relations.columns import Columns
 from snaploom.skipping.spark.relations.expressions import (
     Call,
@@ -49,6 +49,7 @@ from snaploom.skipping.spark.relations.expressions import (
     Opaque,
     as_text,
     literal,
+    names_of,
     parse,
 )
 
@@ -124,23 +125,40 @@ def predicate(
         columns.is_case_sensitive,
         indexed or IndexedConditions(),
     )
-    try:
-        parsed = [parse(each) for each in filters]
-        together = scope.indexed.of_parts(parsed, scope)
-    except RecursionError:
-        together = []
-    return And((*together, *(_safely(each, scope) for each in filters)))
+    parsed = [_parsed(each) for each in filters]
+    return And((*_together(parsed, scope), *(_safely(each, scope) for each in parsed)))
 
 
-def _safely(node: object, columns: _Scope) -> Predicate:
+def _parsed(node: object) -> Expression | None:
+    """The expression; None for one that is nested too deeply."""
     try:
-        return _translate(parse(node), columns, False)
+        return parse(node)
     except RecursionError:
-        return Unknown("a deeply nested condition", "write it with fewer levels of AND, OR and NOT")
+        return None
+
+
+def _together(parsed: Sequence[Expression | None], columns: _Scope) -> list[Predicate]:
+    """What indexes over conditions know about several filters at once."""
+    known = [each for each in parsed if each is not None]
+    try:
+        return columns.indexed.of_parts(known, columns) if len(known) == len(parsed) else []
+    except RecursionError:
+        return []
+
+
+def _safely(expression: Expression | None, columns: _Scope) -> Predicate:
+    try:
+        if expression is not None:
+            return _translate(expression, columns, False)
+    except RecursionError:
+        pass
+    return Unknown("a deeply nested condition", "write it with fewer levels of AND, OR and NOT")
 
 
 def _translate(expression: Expression, columns: _Scope, negated: bool) -> Predicate:
     taken_apart = _taken_apart(expression, columns, negated)
+    if not columns.indexed.terms:
+        return taken_apart
     whole = columns.indexed.of_whole(expression, columns, negated=negated)
     return And((*whole, taken_apart)) if whole else taken_apart
 
@@ -275,16 +293,34 @@ def _compare(
     """`subject operator constant`; the constant is not NULL."""
     if isinstance(subject, Literal):
         return _compare_literals(subject, operator, constant)
-    text = f"{as_text(subject)} {operator} {as_text(constant)}"
     if constant.value is None:
-        return Unknown(text, f"no index keeps values of type {constant.data_type}")
-    needed = _compare_branches(subject, operator, constant, columns) or ranges.implied(
-        subject, operator, constant.value, columns.surroundings, constant.data_type
-    )
+        return _uncompared(
+            subject, operator, constant, f"no index keeps values of type {constant.data_type}"
+        )
+    needed = _implied(subject, operator, constant, columns)
     term = term_of(subject, columns, constant.data_type)
     if isinstance(term, str):
-        return And((*needed, Unknown(text, term)))
+        return And((*needed, _uncompared(subject, operator, constant, term)))
     return And((*needed, Comparison(term, operator, constant.value)))
+
+
+def _uncompared(subject: Expression, operator: Operator, constant: Literal, reason: str) -> Unknown:
+    return Unknown(f"{as_text(subject)} {operator} {as_text(constant)}", reason)
+
+
+def _implied(
+    subject: Expression, operator: Operator, constant: Literal, columns: _Scope
+) -> tuple[Predicate, ...]:
+    """What a comparison needs of the columns in an expression; nothing more of a column itself."""
+    if names_of(subject) is not None:
+        return ()
+    return _compare_branches(subject, operator, constant, columns) or ranges.implied(
+        subject,
+        operator,
+        cast(Value, constant.value),
+        columns.surroundings,
+        constant.data_type,
+    )
 
 
 def _compare_branches(
@@ -413,7 +449,9 @@ def _among(
     text = f"{as_text(subject)} {'NOT ' if negated else ''}IN ({as_text(present[0])}, ...)"
     if any(item.value is None or item.data_type != present[0].data_type for item in present):
         return Unknown(text, f"no index keeps values of type {present[0].data_type}")
-    inside = _among_ranges(subject, present, columns, negated)
+    inside = (
+        () if names_of(subject) is not None else _among_ranges(subject, present, columns, negated)
+    )
     term = term_of(subject, columns, present[0].data_type)
     if isinstance(term, str):
         return And((*inside, Unknown(text, term)))
@@ -428,13 +466,7 @@ def _among_ranges(
     if len(items) > MOST_REWRITTEN_VALUES:
         return () if negated else _around(subject, items, columns)
     operator = Operator.NE if negated else Operator.EQ
-    found = [
-        _compare_branches(subject, operator, item, columns)
-        or ranges.implied(
-            subject, operator, cast(Value, item.value), columns.surroundings, item.data_type
-        )
-        for item in items
-    ]
+    found = [_implied(subject, operator, item, columns) for item in items]
     if negated:
         return tuple(part for parts in found for part in parts)
     return (Or(tuple(And(parts) for parts in found)),) if all(found) else ()

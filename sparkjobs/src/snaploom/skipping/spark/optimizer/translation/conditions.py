@@ -64,8 +64,6 @@ class IndexedConditions:
 
     def of_whole(self, whole: Expression, columns: Columns, *, negated: bool) -> list[Predicate]:
         """What must hold where a condition is TRUE, or FALSE if negated; nothing if unknown."""
-        if not self.terms:
-            return []
         found: list[Predicate] = []
         for form, is_opposite in ((whole, False), (_opposite(whole), True)):
             term = condition_term(form, columns)

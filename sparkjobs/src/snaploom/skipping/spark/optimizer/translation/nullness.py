@@ -20,9 +20,9 @@ from snaploom.skipping.spark.optimizer.translation.operands import (
     type_of,
 )
 from snaploom.skipping.spark.optimizer.translation.spans import INTEGER_BITS
-from snaploom.skipping.spark.optimizer.translation.subjects import names_of, term_of
+from snaploom.skipping.spark.optimizer.translation.subjects import term_of
 from snaploom.skipping.spark.relations.columns import Columns
-from snaploom.skipping.spark.relations.expressions import Call, Expression, Literal
+from snaploom.skipping.spark.relations.expressions import Call, Expression, Literal, names_of
 
 _OF_DATES = (
     *("Year", "UnixDate", "DateAdd", "DateSub", "DateDiff", "AddMonths"),

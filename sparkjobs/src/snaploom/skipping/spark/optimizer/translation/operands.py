@@ -9,8 +9,13 @@ from decimal import Decimal
 from fractions import Fraction
 
 from snaploom.skipping.spark.optimizer.translation.spans import INTEGER_BITS, Spans
-from snaploom.skipping.spark.optimizer.translation.subjects import names_of
-from snaploom.skipping.spark.relations.expressions import Call, Column, Expression, Literal
+from snaploom.skipping.spark.relations.expressions import (
+    Call,
+    Column,
+    Expression,
+    Literal,
+    names_of,
+)
 
 Step = tuple[Expression, Spans, str]
 """The part with the column, the numbers that it may be, and its Spark type."""

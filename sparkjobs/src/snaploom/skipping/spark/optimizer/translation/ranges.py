@@ -31,9 +31,9 @@ from snaploom.skipping.spark.optimizer.translation.dateformats import days_of
 from snaploom.skipping.spark.optimizer.translation.operands import number_of
 from snaploom.skipping.spark.optimizer.translation.preimages import step
 from snaploom.skipping.spark.optimizer.translation.spans import Span, Spans, compared, demanded
-from snaploom.skipping.spark.optimizer.translation.subjects import names_of, term_of
+from snaploom.skipping.spark.optimizer.translation.subjects import term_of
 from snaploom.skipping.spark.relations.columns import Columns
-from snaploom.skipping.spark.relations.expressions import Call, Expression, Literal
+from snaploom.skipping.spark.relations.expressions import Call, Expression, Literal, names_of
 
 MOST_STEPS = 20
 """Expressions that are nested deeper than a person writes them are not followed: each step may
@@ -61,14 +61,12 @@ def implied(
     """What `subject operator value` needs of the column inside; nothing if there is no rule.
 
     Args:
-        subject: the expression.
+        subject: the expression, which is more than a column.
         operator: between the expression and the value.
         value: the literal's.
         around: columns, and how conditions are translated.
         data_type: the literal's Spark type, which is the expression's.
     """
-    if names_of(subject) is not None:
-        return ()
     match subject:
         case Call("Substring", _, (child, Literal(int(start)), _)) if start in (0, 1):
             return _of_beginning(child, operator, value, around.columns)

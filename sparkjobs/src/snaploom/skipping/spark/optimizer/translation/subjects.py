@@ -17,6 +17,7 @@ from snaploom.skipping.spark.relations.expressions import (
     Expression,
     Opaque,
     as_text,
+    names_of,
     parse,
     serialised,
 )
@@ -42,17 +43,6 @@ def term_of(subject: Expression, columns: Columns, data_type: str) -> Term | str
         return problem
     canonical = canonical_form(subject, columns)
     return expression_term(serialised(canonical), data_type, as_text(canonical))
-
-
-def names_of(subject: Expression) -> tuple[str, ...] | None:
-    """Names from a top-level column to the field; None for anything else."""
-    match subject:
-        case Column(name):
-            return (name,)
-        case Call("GetStructField", {"name": str(name)}, (child,)):
-            outer = names_of(child)
-            return None if outer is None else (*outer, name)
-    return None
 
 
 def canonical_form(subject: Expression, columns: Columns) -> Expression:
