@@ -31,6 +31,7 @@ from snaploom.skipping.statements import parameters, properties
 from snaploom.skipping.stores import folder
 from snaploom.skipping.stores.bases import ENTRY_POINTS as STORES_GROUP
 from snaploom.skipping.stores.catalog import BELIEVED_SECONDS
+from snaploom.skipping.stores.forms import ENTRY_POINTS as FORMS_GROUP
 
 GRAMMAR = """
 CREATE SKIPPING INDEX [IF NOT EXISTS] ON target
@@ -277,7 +278,8 @@ def _store() -> list[str]:
         "after they were written.\n",
         "A location is a folder of a local file system (a path or `file:` URI), `memory:` in "
         "tests, or `opensearch://host:port` ([OpenSearch](../how-to/opensearch-indexes.md)). Other "
-        f"places register in the entry-point group `{STORES_GROUP}`.\n",
+        f"places register in the entry-point group `{STORES_GROUP}`, other forms of a folder in "
+        f"`{FORMS_GROUP}`.\n",
     ]
 
 
