@@ -103,3 +103,13 @@ def test_exchange_that_is_not_registered_names_its_package() -> None:
     with pytest.raises(IndexNotPossible, match="neither imported nor exported") as raised:
         interchange.interchange()
     assert "snaploom.interop" in str(raised.value.hint)
+
+
+def test_store_whose_client_is_not_installed_names_its_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    entry = metadata.EntryPoint("opensearch", "no_such_client:open_base", bases.ENTRY_POINTS)
+    monkeypatch.setattr(bases, "entry_points", lambda **_: metadata.EntryPoints([entry]))
+    with pytest.raises(UnsupportedStore, match="opensearch: here") as raised:
+        bases.open_base("opensearch://search:9200")
+    assert "no_such_client" in str(raised.value.found)

@@ -20,21 +20,13 @@ from snaploom.hadoop.store import hadoop_stores
 from snaploom.models.allowances import Allowances
 from snaploom.models.skippingindex import RefreshMode
 from snaploom.planning.fileformats import require_format, target_place
-from snaploom.skipping.core.definition import Target
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.lifecycle import operations
 from snaploom.skipping.lifecycle.alteration import Alteration, alter
 from snaploom.skipping.lifecycle.declaration import Declaration, refuse_problems
 from snaploom.skipping.lifecycle.description import Description, describe, is_there, list_indexes
 from snaploom.skipping.lifecycle.forms import NATIVE, OPEN_SEARCH, WITHOUT_OTHERS
-from snaploom.skipping.lifecycle.interchange import (
-    CatalogProperties,
-    FoundMetadata,
-    ImportResult,
-    Written,
-    interchange,
-    registered_interchange,
-)
+from snaploom.skipping.lifecycle.interchange import ImportResult, Written, interchange
 from snaploom.skipping.lifecycle.machine import require_owner
 from snaploom.skipping.lifecycle.operations import RefreshResult, silent
 from snaploom.skipping.lifecycle.target import Progress
@@ -47,7 +39,7 @@ from snaploom.skipping.spark.interfaces.places import (
     qualified,
     refuse_keyless,
 )
-from snaploom.skipping.spark.interfaces.tableproperties import properties_of
+from snaploom.skipping.spark.interfaces.tableproperties import base_of_properties, find_metadata
 from snaploom.skipping.spark.optimizer.settings import LOCATIONS
 from snaploom.skipping.spark.targets.folderfiles import file_listing_of
 from snaploom.skipping.spark.targets.sparktarget import SparkTarget
@@ -289,7 +281,7 @@ class SkippingIndexes:
             IndexNotPossible: it is about another table, or no row in it can be taken over.
         """
         target = self.target(subject)
-        metadata = self._metadata(target.target, directory)
+        metadata = find_metadata(self.spark, target.target, directory, self.keys)
         where = place or StorePlace(self.location)
         if is_opensearch(self._location(where)) or where.form != NATIVE:
             raise IndexNotPossible(
@@ -388,27 +380,6 @@ class SkippingIndexes:
             raise nowhere()
         return location
 
-    def _metadata(self, target: Target, directory: str) -> FoundMetadata:
-        """The metadata store of a target, in a folder or in one that properties name."""
-        exchanged = interchange()
-        is_named = bool(directory or not target.table)
-        return exchanged.find(
-            target,
-            directory,
-            CatalogProperties()
-            if is_named
-            else properties_of(self.spark, target.table, exchanged.property_names),
-            lambda folder: open_store(folder, create=False, others=hadoop_stores(self.spark)),
-            self.keys,
-        )
-
-    def _base_of_properties(self, table: str) -> str:
-        """The folder of a table's indexes by properties; empty for none."""
-        exchanged = registered_interchange()
-        if not table or exchanged is None:
-            return ""
-        return exchanged.base(properties_of(self.spark, table, exchanged.property_names))
-
     def _store(self, uri: str, table: str = "") -> IndexStore:
         """The store of an index that exists or existed.
 
@@ -425,7 +396,7 @@ class SkippingIndexes:
             store = self._base(location).index(uri)
             if is_there(store):
                 return store
-        of_properties = self._base_of_properties(table)
+        of_properties = base_of_properties(self.spark, table) if table else ""
         # A user who may alter a table names a folder by this, and no server that is asked.
         if of_properties and not is_opensearch(of_properties):
             locations = (*locations, of_properties)
