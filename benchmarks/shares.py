@@ -35,9 +35,9 @@ from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.core.predicates import Predicate
 from snaploom.skipping.core.terms import arrow_type, column_term
 from snaploom.skipping.evaluation import evaluate
-from snaploom.skipping.spark import catalyst
-from snaploom.skipping.spark.fingerprint import SETTINGS, columns
-from snaploom.skipping.spark.janino import JavaRule
+from snaploom.skipping.spark.optimizer.translation import catalyst
+from snaploom.skipping.spark.relations.fingerprint import SETTINGS, columns
+from snaploom.skipping.spark.relations.janino import JavaRule
 
 Mask = npt.NDArray[np.bool_]
 

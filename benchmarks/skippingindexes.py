@@ -30,9 +30,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from snaploom.jobs.session.spark import build_session
 from snaploom.models.run import DriverSettings, RunSettings, SparkSettings
-from snaploom.skipping.spark.enable import enable, without_skipping
-from snaploom.skipping.spark.indexbuilder import IndexBuilder, skipping_index
-from snaploom.skipping.spark.targetlookup import open_path
+from snaploom.skipping.spark.interfaces.enable import enable, without_skipping
+from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder, skipping_index
+from snaploom.skipping.spark.targets.targetlookup import open_path
 from snaploom.skipping.stores.bases import open_base
 
 HERE = Path(__file__).parent

@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 from skippingindexes import CACHE, SETTINGS, built_index, folder_kib, seconds, wide_files
 
 from snaploom.jobs.session.spark import build_session
-from snaploom.skipping.spark.indexbuilder import IndexBuilder, skipping_index
-from snaploom.skipping.spark.manage import SkippingIndexes
+from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder, skipping_index
+from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
 from snaploom.skipping.statements.syntax import PathName
 
 WORK = CACHE / "benchmarks" / "xskipper"

@@ -333,12 +333,12 @@ INDEXES = (
         "all files are read",
     ),
     Limit(
-        "snaploom.skipping.spark.catalyst:MOST_REWRITTEN_VALUES",
+        "snaploom.skipping.spark.optimizer.translation.catalyst:MOST_REWRITTEN_VALUES",
         "members of an IN list over an expression",
         "that condition leaves out no file",
     ),
     Limit(
-        "snaploom.skipping.spark.ranges:MOST_STEPS",
+        "snaploom.skipping.spark.optimizer.translation.ranges:MOST_STEPS",
         "expressions inside one another, of which a range of the column is concluded",
         "that condition leaves out no file",
     ),
@@ -348,12 +348,12 @@ INDEXES = (
         "that condition leaves out no file",
     ),
     Limit(
-        "snaploom.skipping.spark.clusteredwrite:MOST_COLUMNS",
+        "snaploom.skipping.spark.builds.clusteredwrite:MOST_COLUMNS",
         "columns of `clusterBy` on a curve",
         "reason `SortNotPossible`",
     ),
     Limit(
-        "snaploom.skipping.stores.opensearch.flintrows:LONGEST_TERM",
+        "snaploom.interop.opensearch.flintrows:LONGEST_TERM",
         "a text in OpenSearch",
         "it is not indexed, and its file is read",
         "characters",
@@ -474,24 +474,24 @@ FOLDERS = (
         "the index is not used",
     ),
     Limit(
-        "snaploom.skipping.formats.xskipper.storereader:MOST_BYTES",
+        "snaploom.interop.xskipper.storereader:MOST_BYTES",
         "a metadata store of Xskipper",
         "reason `IndexUnreadable`",
         "bytes",
     ),
     Limit(
-        "snaploom.skipping.formats.xskipper.storereader:MOST_PARTS",
+        "snaploom.interop.xskipper.storereader:MOST_PARTS",
         "files of a metadata store of Xskipper",
         "reason `IndexUnreadable`",
     ),
     Limit(
-        "snaploom.skipping.stores.opensearch.client:LONGEST_ANSWER",
+        "snaploom.interop.opensearch.client:LONGEST_ANSWER",
         "an answer of OpenSearch",
         "reason `AnswerTooLong`",
         "bytes",
     ),
     Limit(
-        "snaploom.skipping.stores.opensearch.shardreader:MOST_HITS",
+        "snaploom.interop.opensearch.shardreader:MOST_HITS",
         "documents of an index in OpenSearch",
         "the index is not used",
     ),

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import snaploom.interop
 import snaploom.skipping
 from generation.markdown import table
 
-PACKAGE = Path(snaploom.skipping.__file__).parent
+PACKAGES = tuple(Path(each.__file__ or "").parent for each in (snaploom.skipping, snaploom.interop))
 
 SUBJECTS = {
     "TargetNotIndexable": "Files that cannot be indexed",
@@ -53,7 +54,7 @@ def refusal_sections() -> Iterator[str]:
 
 def _refusals() -> dict[str, list[Refusal]]:
     found: dict[str, dict[Refusal, None]] = {name: {} for name in SUBJECTS}
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in (path for each in PACKAGES for path in sorted(each.rglob("*.py"))):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call) or not node.args:
                 continue

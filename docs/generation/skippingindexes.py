@@ -19,17 +19,19 @@ from generation.sourcetext import (
     signature,
 )
 from snaploom import lazyimport
+from snaploom.interop.opensearch import options
+from snaploom.interop.opensearch.options import Auth, OpenSearchOptions
 from snaploom.skipping.core import filetable, terms
-from snaploom.skipping.formats.kms import keyservices
+from snaploom.skipping.formats import keyservices
 from snaploom.skipping.indexes.registry import ENTRY_POINTS as TYPES_GROUP
 from snaploom.skipping.lifecycle.machine import USUAL
-from snaploom.skipping.spark import fingerprint, settings
+from snaploom.skipping.spark.optimizer import settings
+from snaploom.skipping.spark.relations import fingerprint
 from snaploom.skipping.statements import parameters, properties
 from snaploom.skipping.stores import folder
 from snaploom.skipping.stores.bases import ENTRY_POINTS as STORES_GROUP
 from snaploom.skipping.stores.catalog import BELIEVED_SECONDS
-from snaploom.skipping.stores.opensearch import options
-from snaploom.skipping.stores.opensearch.options import Auth, OpenSearchOptions
+from snaploom.skipping.stores.forms import ENTRY_POINTS as FORMS_GROUP
 
 GRAMMAR = """
 CREATE SKIPPING INDEX [IF NOT EXISTS] ON target
@@ -217,18 +219,22 @@ def _python() -> list[str]:
         node = named(module_tree(module), name)
         if isinstance(node, ast.FunctionDef):
             rows.append([f"`{signature(node)}`", meaning(ast.get_docstring(node) or "")])
-    builder = class_named(module_tree("snaploom.skipping.spark.indexbuilder"), "IndexBuilder")
+    builder = class_named(
+        module_tree("snaploom.skipping.spark.interfaces.indexbuilder"), "IndexBuilder"
+    )
     verbs = [
         [f"`.{signature(node)}`", meaning(ast.get_docstring(node) or "")]
         for node in public_methods(builder)
     ]
-    manage = class_named(module_tree("snaploom.skipping.spark.manage"), "SkippingIndexes")
+    manage = class_named(
+        module_tree("snaploom.skipping.spark.interfaces.manage"), "SkippingIndexes"
+    )
     operations = [
         [f"`.{signature(node)}`", meaning(ast.get_docstring(node) or "")]
         for node in public_methods(manage)
         if not node.decorator_list
     ]
-    counting = module_tree("snaploom.skipping.spark.usagecounters")
+    counting = module_tree("snaploom.skipping.spark.optimizer.usagecounters")
     sums = field_docs(class_named(counting, "Statistics"))
     return [
         "## Python\n",
@@ -238,8 +244,8 @@ def _python() -> list[str]:
         "What `skipping_index(...)` returns. Every verb returns a new builder.\n",
         table(["verb", "meaning"], verbs),
         "### Operations\n",
-        "`snaploom.skipping.spark.manage.SkippingIndexes(spark, location)`; subjects are "
-        "`TableName(parts)` or `PathName(format, path, options)` of "
+        "`snaploom.skipping.spark.interfaces.manage.SkippingIndexes(spark, location)`; subjects "
+        "are `TableName(parts)` or `PathName(format, path, options)` of "
         "`snaploom.skipping.statements.syntax`.\n",
         table(["method", "meaning"], operations),
         "### Statistics\n",
@@ -272,12 +278,13 @@ def _store() -> list[str]:
         "after they were written.\n",
         "A location is a folder of a local file system (a path or `file:` URI), `memory:` in "
         "tests, or `opensearch://host:port` ([OpenSearch](../how-to/opensearch-indexes.md)). Other "
-        f"places register in the entry-point group `{STORES_GROUP}`.\n",
+        f"places register in the entry-point group `{STORES_GROUP}`, other forms of a folder in "
+        f"`{FORMS_GROUP}`.\n",
     ]
 
 
 def _flint() -> list[str]:
-    tree = module_tree("snaploom.skipping.stores.opensearch.options")
+    tree = module_tree("snaploom.interop.opensearch.options")
     docs = field_docs(class_named(tree, "OpenSearchOptions"))
     defaults = OpenSearchOptions()
     by_field: dict[str, list[str]] = {}

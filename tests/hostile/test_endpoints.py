@@ -28,6 +28,13 @@ from support.opensearches import a_definition, options_of
 from snaploom.endpoints import connections
 from snaploom.endpoints.connections import EndpointRefused, connect, post
 from snaploom.errors import IndexNotPossible, KeyUnavailable, SkippingError
+from snaploom.interop.keyservices import vault
+from snaploom.interop.keyservices.vault import VaultKeyService
+from snaploom.interop.opensearch import client as opensearch_client
+from snaploom.interop.opensearch.base import open_opensearch_base
+from snaploom.interop.opensearch.client import OpenSearchClient
+from snaploom.interop.opensearch.segments import DocumentReader
+from snaploom.interop.opensearch.store import OpenSearchIndexStore
 from snaploom.jobs.lineage import sender
 from snaploom.jobs.lineage.lineagesettings import lineage_settings
 from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
@@ -41,13 +48,6 @@ from snaploom.planning.addresses import (
     refusal_of_host,
 )
 from snaploom.planning.validation.validator import validate
-from snaploom.skipping.formats.kms import vault
-from snaploom.skipping.formats.kms.vault import VaultKeyService
-from snaploom.skipping.stores.opensearch import client as opensearch_client
-from snaploom.skipping.stores.opensearch.base import open_opensearch_base
-from snaploom.skipping.stores.opensearch.client import OpenSearchClient
-from snaploom.skipping.stores.opensearch.segments import DocumentReader
-from snaploom.skipping.stores.opensearch.store import OpenSearchIndexStore
 from snaploom.skipping.stores.patience import while_somebody_waits
 from snaploom.skipping.stores.port import Segment
 

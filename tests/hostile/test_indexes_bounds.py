@@ -18,13 +18,13 @@ from support.hostile.thriftedit import INT32, INT64, Value, edited, long_paths, 
 from support.indexstores import definition
 
 from snaploom.errors import IndexUnreadable
+from snaploom.interop.xskipper.bloomstream import read_bloom
+from snaploom.interop.xskipper.javastream import StreamInvalid, read_stream
+from snaploom.interop.xskipper.oldvalues import read_bounds, read_values
 from snaploom.skipping.core.bloom import BloomColumn, BloomFilter, ItemHashes
 from snaploom.skipping.formats import boundedparquet
 from snaploom.skipping.formats.boundedparquet import BoundedParquet
 from snaploom.skipping.formats.sidecar import SidecarReader, write_sidecars
-from snaploom.skipping.formats.xskipper.bloomstream import read_bloom
-from snaploom.skipping.formats.xskipper.javastream import StreamInvalid, read_stream
-from snaploom.skipping.formats.xskipper.oldvalues import read_bounds, read_values
 
 LIMIT = 8 << 20
 

@@ -16,14 +16,14 @@ from support.indexstores import URI, committed, write
 from support.opensearches import options_of
 
 from snaploom.errors import IndexNotPossible, IndexUnreadable, SkippingError
+from snaploom.interop.opensearch.client import OpenSearchClient
+from snaploom.interop.opensearch.store import OWN_INDEX, OpenSearchIndexStore
 from snaploom.models.skippingindex import Index, IndexState
 from snaploom.skipping.core.definition import SkippingDefinition, Target
 from snaploom.skipping.lifecycle.declaration import Declaration
 from snaploom.skipping.lifecycle.operations import create, drop, refresh, vacuum
 from snaploom.skipping.stores.bases import FolderBase
 from snaploom.skipping.stores.folder import folder_name
-from snaploom.skipping.stores.opensearch.client import OpenSearchClient
-from snaploom.skipping.stores.opensearch.store import OWN_INDEX, OpenSearchIndexStore
 from snaploom.skipping.stores.port import StoredState
 from snaploom.storage.local import LocalObjectStore
 

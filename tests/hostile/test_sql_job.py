@@ -456,7 +456,7 @@ def test_no_entry_point_accepts_what_breaks_a_parser(
 
 OURS = {
     "jobs/weaving/registration.py": "statements about tables of the output, of names we quote",
-    "skipping/spark/scan.py": "the hash of a path, and numbers",
+    "skipping/spark/builds/scan.py": "the hash of a path, and numbers",
 }
 """Files that give Spark a text outside the gate, and what is in it."""
 _PARSERS = frozenset({"sql", "expr", "selectExpr", "parseExpression", "parsePlan"})

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.references import Peer
 
-from snaploom.skipping.spark.enable import disable
+from snaploom.skipping.spark.interfaces.enable import disable
 
 CACHE = Path(os.environ.get("SNAPLOOM_TEST_CACHE", Path.home() / ".cache" / "snaploom"))
 XSKIPPER = CACHE / "references" / "xskipper"

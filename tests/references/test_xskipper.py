@@ -10,11 +10,11 @@ from support.indexeddata import last
 from support.keyservices import MemoryKeyService
 from support.references import Peer
 
+from snaploom.interop.xskipper.bloomstream import read_bloom, write_bloom
 from snaploom.skipping.formats.encryption import ServiceKeys
-from snaploom.skipping.formats.xskipper.bloomstream import read_bloom, write_bloom
-from snaploom.skipping.spark.enable import enable
-from snaploom.skipping.spark.indexbuilder import IndexBuilder, skipping_index
-from snaploom.skipping.spark.manage import SkippingIndexes
+from snaploom.skipping.spark.interfaces.enable import enable
+from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder, skipping_index
+from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
 from snaploom.skipping.statements.syntax import PathName
 
 FILES = 4

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 
 from snaploom.cli.main import run_command
 from snaploom.skipping.core.definition import SkippingDefinition
-from snaploom.skipping.spark import sqlfrontend
-from snaploom.skipping.spark.indexbuilder import skipping_index
+from snaploom.skipping.spark.interfaces import sqlfrontend
+from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 from snaploom.skipping.stores.bases import open_base
 from snaploom.skipping.stores.port import StoredState
 

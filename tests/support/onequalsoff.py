@@ -20,9 +20,15 @@ from pyspark.sql import functions as sql
 from support.proofconditions import Condition
 from support.prooftables import ProofTable
 
-from snaploom.skipping.spark.enable import decider_of, disable, enable, setting, without_skipping
-from snaploom.skipping.spark.indexbuilder import IndexBuilder
-from snaploom.skipping.spark.settings import LOCATIONS
+from snaploom.skipping.spark.interfaces.enable import (
+    decider_of,
+    disable,
+    enable,
+    setting,
+    without_skipping,
+)
+from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder
+from snaploom.skipping.spark.optimizer.settings import LOCATIONS
 
 AT_ONCE = 25
 """Conditions that one query decides."""

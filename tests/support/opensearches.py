@@ -4,6 +4,7 @@ import itertools
 
 import pyarrow as pa
 
+from snaploom.interop.opensearch.options import OpenSearchOptions
 from snaploom.skipping.core.definition import (
     IndexDefinition,
     ReaderFingerprint,
@@ -12,7 +13,6 @@ from snaploom.skipping.core.definition import (
 )
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS
 from snaploom.skipping.core.terms import column_term
-from snaploom.skipping.stores.opensearch.options import OpenSearchOptions
 
 _numbers = itertools.count()
 

@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from support.onequalsoff import interpreted, read_files, skipping_by
 
 from snaploom.skipping.lifecycle.operations import RefreshResult
-from snaploom.skipping.spark.enable import decider_of, without_skipping
-from snaploom.skipping.spark.indexbuilder import IndexBuilder, skipping_index
-from snaploom.skipping.spark.manage import SkippingIndexes
-from snaploom.skipping.spark.outcomes import RelationOutcome
+from snaploom.skipping.spark.interfaces.enable import decider_of, without_skipping
+from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder, skipping_index
+from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
+from snaploom.skipping.spark.optimizer.outcomes import RelationOutcome
 from snaploom.skipping.statements.parser import parse_subject
 from snaploom.skipping.statements.syntax import PathName, Subject
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as sql
 from support.onequalsoff import interpreted, path_of
 from support.prooftables import ProofTable
 
-from snaploom.skipping.spark.enable import without_skipping
+from snaploom.skipping.spark.interfaces.enable import without_skipping
 
 Plain = bool | int | float | Decimal | bytes
 """A value: days and microseconds since 1970 for dates and moments, bytes for text."""

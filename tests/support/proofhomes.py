@@ -20,9 +20,9 @@ from support.prooftables import ProofTable
 from support.xskipperjava import JavaBlooms
 
 from snaploom.errors import IndexNotFound
-from snaploom.skipping.lifecycle.storeimport import ImportResult
-from snaploom.skipping.spark.indexbuilder import skipping_index
-from snaploom.skipping.spark.manage import SkippingIndexes
+from snaploom.interop.xskipper.storeimport import ImportResult
+from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
+from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
 from snaploom.skipping.statements.syntax import Subject
 
 _numbers = itertools.count()

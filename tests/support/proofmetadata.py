@@ -29,7 +29,7 @@ from support.xskipperfiles import (
 )
 from support.xskipperjava import UDT, JavaBlooms
 
-from snaploom.skipping.formats.xskipper.bloomstream import read_bloom
+from snaploom.interop.xskipper.bloomstream import read_bloom
 
 VERSIONS = (0, 1, 2, 3, 4)
 _ITEMS, _FALSE_POSITIVES = 50, 0.01

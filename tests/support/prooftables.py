@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from snaploom.skipping.spark.enable import setting
-from snaploom.skipping.spark.indexbuilder import IndexBuilder
+from snaploom.skipping.spark.interfaces.enable import setting
+from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder
 
 Value = bool | int | float | Decimal | str | bytes | date | datetime
 

@@ -27,6 +27,9 @@ from snaploom.engine.sources.databases.login import login_of
 from snaploom.engine.sources.port import not_listed
 from snaploom.engine.sources.schemas import check_schema
 from snaploom.errors import SnaploomError
+from snaploom.interop.flintspark.values import written
+from snaploom.interop.opensearch.base import open_opensearch_base
+from snaploom.interop.opensearch.failures import translated
 from snaploom.jobs.clusterlease import ClusterLease
 from snaploom.jobs.declarations.bundlefile import read_bundle_file
 from snaploom.jobs.declarations.declarationfiles import read_declarations, refuse
@@ -51,11 +54,8 @@ from snaploom.planning.intervals import (
 )
 from snaploom.planning.plan import PublishedState, plan_run
 from snaploom.planning.tree import JoinNode
-from snaploom.skipping.formats.kms.keyservices import open_keys
+from snaploom.skipping.formats.keyservices import open_keys
 from snaploom.skipping.indexes.registry import index_type
-from snaploom.skipping.spark.flint.values import written
-from snaploom.skipping.stores.opensearch.base import open_opensearch_base
-from snaploom.skipping.stores.opensearch.failures import translated
 from snaploom.skipping.stores.statedocument import parse_state
 from snaploom.storage.documentparser import ENTRY, HINT, parse_json, parse_versioned
 from snaploom.storage.entries import Claim

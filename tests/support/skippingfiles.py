@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from snaploom.skipping.core.definition import IndexDefinition
-from snaploom.skipping.spark.targets import SparkTarget
+from snaploom.skipping.spark.targets.sparktarget import SparkTarget
 
 Row = Mapping[str, object]
 

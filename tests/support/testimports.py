@@ -1,5 +1,7 @@
 """Which tests a change can break: a test depends on all that it imports, directly or not.
 
+What reads a group of entry points depends on all that `pyproject.toml` registers in it.
+
 A test that may start a process depends on the whole product, as programs import what they like.
 Files that are not Python (declarations, charts, settings) have no imports: they can break any test.
 """
@@ -7,7 +9,8 @@ Files that are not Python (declarations, charts, settings) have no imports: they
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -85,7 +88,7 @@ def _starts_programs(path: Path) -> bool:
 def _imported(path: Path) -> frozenset[Path]:
     """The files of the modules that a file imports, and of the packages around them."""
     files: set[Path] = set()
-    for name in _names(path):
+    for name in _names(path) | _registered_for(path):
         parts = name.split(".")
         if root := _ROOTS.get(parts[0]):
             for n in range(1, len(parts) + 1):
@@ -93,6 +96,27 @@ def _imported(path: Path) -> frozenset[Path]:
                 modules = (base.with_suffix(".py"), base / "__init__.py")
                 files |= {each for each in modules if each.is_file()}
     return frozenset(files)
+
+
+def _registered_for(path: Path) -> frozenset[str]:
+    """Modules that are registered in the groups of entry points that a file reads."""
+    if "importlib.metadata.entry_points" not in _names(path):
+        return frozenset()
+    text = path.read_text("utf-8")
+    return frozenset(
+        value.partition(":")[0]
+        for group, entries in _entry_points().items()
+        if f'"{group}"' in text
+        for value in entries.values()
+    )
+
+
+@cache
+def _entry_points() -> Mapping[str, Mapping[str, str]]:
+    project: Mapping[str, Mapping[str, Mapping[str, str]]] = tomllib.loads(
+        (REPOSITORY / "pyproject.toml").read_text("utf-8")
+    )["project"]
+    return project["entry-points"]
 
 
 @cache

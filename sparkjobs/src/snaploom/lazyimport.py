@@ -43,16 +43,16 @@ LIBRARY = {
 """What `snaploom` itself offers, by name."""
 
 SKIPPING = {
-    "disable": "snaploom.skipping.spark.enable:disable",
-    "enable": "snaploom.skipping.spark.enable:enable",
-    "explain": "snaploom.skipping.spark.explain:explain",
-    "is_enabled": "snaploom.skipping.spark.enable:is_enabled",
-    "reset_statistics": "snaploom.skipping.spark.statistics:reset_statistics",
-    "skipping_index": "snaploom.skipping.spark.indexbuilder:skipping_index",
-    "skipping_indexes": "snaploom.skipping.spark.indexbuilder:skipping_indexes",
-    "sql": "snaploom.skipping.spark.sqlfrontend:sql",
-    "statistics": "snaploom.skipping.spark.statistics:statistics",
-    "without_skipping": "snaploom.skipping.spark.enable:without_skipping",
+    "disable": "snaploom.skipping.spark.interfaces.enable:disable",
+    "enable": "snaploom.skipping.spark.interfaces.enable:enable",
+    "explain": "snaploom.skipping.spark.interfaces.explain:explain",
+    "is_enabled": "snaploom.skipping.spark.interfaces.enable:is_enabled",
+    "reset_statistics": "snaploom.skipping.spark.interfaces.enable:reset_statistics",
+    "skipping_index": "snaploom.skipping.spark.interfaces.indexbuilder:skipping_index",
+    "skipping_indexes": "snaploom.skipping.spark.interfaces.indexbuilder:skipping_indexes",
+    "sql": "snaploom.skipping.spark.interfaces.sqlfrontend:sql",
+    "statistics": "snaploom.skipping.spark.interfaces.enable:statistics",
+    "without_skipping": "snaploom.skipping.spark.interfaces.enable:without_skipping",
 }
 """What `snaploom.skipping` offers, by name: all of it needs Spark."""
 

@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 from snaploom.cli.main import run_command
 from snaploom.errors import IndexNotPossible
 from snaploom.skipping.advice.report import Report
-from snaploom.skipping.spark.advise import AdviceRequest, advise_target
-from snaploom.skipping.spark.enable import disable, enable
-from snaploom.skipping.spark.querylog import read_log
-from snaploom.skipping.spark.targetlookup import open_path
+from snaploom.skipping.spark.interfaces.advise import AdviceRequest, advise_target
+from snaploom.skipping.spark.interfaces.enable import disable, enable
+from snaploom.skipping.spark.interfaces.querylog import read_log
+from snaploom.skipping.spark.targets.targetlookup import open_path
 
 
 def advice(spark: SparkSession, folder: str, *queries: str) -> Report:

@@ -16,9 +16,9 @@ from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.core.predicates import And, Comparison, Operator
 from snaploom.skipping.evaluation import evaluate
-from snaploom.skipping.spark.sort import checksum, sort_into
-from snaploom.skipping.spark.targetlookup import open_path, open_table
-from snaploom.skipping.spark.targets import SparkTarget
+from snaploom.skipping.spark.interfaces.sort import checksum, sort_into
+from snaploom.skipping.spark.targets.sparktarget import SparkTarget
+from snaploom.skipping.spark.targets.targetlookup import open_path, open_table
 from snaploom.storage import layout
 
 FILES = 16

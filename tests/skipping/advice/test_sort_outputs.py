@@ -15,8 +15,8 @@ from support.shop import CommandResult, snaploom
 from snaploom import skipping
 from snaploom.reader import read
 from snaploom.skipping.advice.sortrequest import SortRequest
-from snaploom.skipping.spark.indexbuilder import skipping_index
-from snaploom.skipping.spark.manage import SkippingIndexes
+from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
+from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
 from snaploom.skipping.statements.syntax import PathName
 
 

@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 from support.skippingfiles import build, expression_index, index, names, one_file
 
-from snaploom.skipping.spark.targetlookup import open_path
-from snaploom.skipping.spark.targets import SparkTarget
+from snaploom.skipping.spark.targets.sparktarget import SparkTarget
+from snaploom.skipping.spark.targets.targetlookup import open_path
 
 ALL_TYPES: Mapping[str, str] = {
     "boolean": "id % 2 = 0",
@@ -328,7 +328,7 @@ def test_many_small_pieces_make_the_same_rows(
     spark.range(0, 70, 1, 7).write.json(str(tmp_path / "t"))
     target = open_path(spark, str(tmp_path / "t"), "json")
     whole = min_max(target, "id")
-    monkeypatch.setattr("snaploom.skipping.spark.build._PIECE_FILES", 3)
+    monkeypatch.setattr("snaploom.skipping.spark.builds.filerows._PIECE_FILES", 3)
     progress: list[tuple[int, int]] = []
     pieces = target.build(
         [index(target, "MIN_MAX", "id", index_id="i0")],

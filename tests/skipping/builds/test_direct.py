@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 from support.skippingfiles import Row, build, index
 
-from snaploom.skipping.spark.targetlookup import open_path
-from snaploom.skipping.spark.targets import SparkTarget
+from snaploom.skipping.spark.targets.sparktarget import SparkTarget
+from snaploom.skipping.spark.targets.targetlookup import open_path
 
 TIMES = [datetime(2020, 1, 2, 3, 4, 5, 678901, UTC), datetime(1999, 1, 1, tzinfo=UTC)]
 
@@ -63,8 +63,8 @@ def test_rows_of_every_type_are_those_of_sparks_scan(
     assert [target.column(name).data_type for name in table.column_names] == list(COLUMNS)
     direct = indexed(target, *table.column_names)
     assert (target.counters.direct_files, target.counters.scanned_files) == (3, 0)
-    monkeypatch.setattr("snaploom.skipping.spark.build._direct", lambda *_: ())
-    monkeypatch.setattr("snaploom.skipping.spark.build._footers", lambda *_: {})
+    monkeypatch.setattr("snaploom.skipping.spark.builds.filerows._direct", lambda *_: ())
+    monkeypatch.setattr("snaploom.skipping.spark.builds.filerows._footers", lambda *_: {})
     assert indexed(target, *table.column_names) == direct
     assert (target.counters.direct_files, target.counters.scanned_files) == (3, 4)
 

@@ -8,12 +8,12 @@ import pytest
 from pyspark.sql import SparkSession
 from support.skippingfiles import build, index, names
 
-from snaploom.skipping.spark import footers
-from snaploom.skipping.spark.enable import disable, enable
-from snaploom.skipping.spark.footers import FooterReader, FooterTerm
-from snaploom.skipping.spark.hadoop import FileState, states_of
-from snaploom.skipping.spark.indexbuilder import skipping_index
-from snaploom.skipping.spark.targetlookup import open_path
+from snaploom.skipping.spark.builds import footers
+from snaploom.skipping.spark.builds.footers import FooterReader, FooterTerm
+from snaploom.skipping.spark.interfaces.enable import disable, enable
+from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
+from snaploom.skipping.spark.relations.hadoop import FileState, states_of
+from snaploom.skipping.spark.targets.targetlookup import open_path
 
 READER = FooterReader((FooterTerm(("id",), "bigint"), FooterTerm(("text",), "string")), False)
 

@@ -9,8 +9,8 @@ from support.skippingfiles import build, index, names
 
 from snaploom.errors import IndexNotPossible, TargetNotIndexable
 from snaploom.skipping.core.terms import column_term
-from snaploom.skipping.spark.targetlookup import open_path, open_table
-from snaploom.skipping.spark.targets import SparkTarget
+from snaploom.skipping.spark.targets.sparktarget import SparkTarget
+from snaploom.skipping.spark.targets.targetlookup import open_path, open_table
 from snaploom.storage.layout import MARKER
 
 

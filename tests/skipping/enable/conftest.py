@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from support.indexeddata import build_index, write_files
 
-from snaploom.skipping.spark.enable import decider_of, disable, enable
+from snaploom.skipping.spark.interfaces.enable import decider_of, disable, enable
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 from support.indexeddata import FILES, on_and_off
 
-from snaploom.skipping.spark.explain import explain
-from snaploom.skipping.spark.indexbuilder import skipping_index
+from snaploom.skipping.spark.interfaces.explain import explain
+from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 
 INDEXED = ("a > b", "a = 7 AND c = 'x'", "contains(c, 'yy') OR b < 0", "NOT (c LIKE '%z%')")
 ASKED = {

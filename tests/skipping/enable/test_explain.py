@@ -8,9 +8,8 @@ from support.indexeddata import write_files
 from support.skippingrule import plan_text
 
 from snaploom.errors import SkippingNotAvailable
-from snaploom.skipping.spark.enable import setting
-from snaploom.skipping.spark.explain import WIDTH, explain
-from snaploom.skipping.spark.statistics import statistics
+from snaploom.skipping.spark.interfaces.enable import setting, statistics
+from snaploom.skipping.spark.interfaces.explain import WIDTH, explain
 
 
 def test_explanation_shows_which_index_served_what(rows: DataFrame) -> None:

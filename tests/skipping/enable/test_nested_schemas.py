@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from support.indexeddata import FILES, on_and_off
 
 from snaploom.engine.formats import AVRO_CLASS
-from snaploom.skipping.spark.enable import setting
-from snaploom.skipping.spark.explain import explain
-from snaploom.skipping.spark.indexbuilder import skipping_index
+from snaploom.skipping.spark.interfaces.enable import setting
+from snaploom.skipping.spark.interfaces.explain import explain
+from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 
 FORMATS = ("parquet", "orc", "json", "avro")
 V1, V2 = "avro,csv,json,kafka,orc,parquet,text", ""

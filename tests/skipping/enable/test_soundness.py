@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from support.indexeddata import FILES, build_index, counted, last, write_files
 
-from snaploom.skipping.spark import explain as explaining
-from snaploom.skipping.spark.enable import decider_of, setting
-from snaploom.skipping.spark.indexbuilder import skipping_index
+from snaploom.skipping.spark.interfaces import explain as explaining
+from snaploom.skipping.spark.interfaces.enable import decider_of, setting
+from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 
 
 def data_files(path: str) -> list[Path]:

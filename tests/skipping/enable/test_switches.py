@@ -6,8 +6,8 @@ from support.indexeddata import FILES, build_index, counted, last, write_files
 
 from snaploom import skipping as public
 from snaploom.errors import SkippingNotAvailable
-from snaploom.skipping.spark import settings
-from snaploom.skipping.spark.enable import decider_of, setting
+from snaploom.skipping.spark.interfaces.enable import decider_of, setting
+from snaploom.skipping.spark.optimizer import settings
 
 
 def kept(frame: DataFrame) -> int:

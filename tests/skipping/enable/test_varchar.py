@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 from support.indexeddata import on_and_off
 
 from snaploom.errors import IndexNotPossible
-from snaploom.skipping.spark.explain import explain
-from snaploom.skipping.spark.indexbuilder import skipping_index
+from snaploom.skipping.spark.interfaces.explain import explain
+from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 
 CONDITIONS = ("v = 'v2'", "upper(v) = 'V2'", "v LIKE 'v2%'", "v IN ('v2', 'zz')", "s.x = 'x2'")
 FILES = 4

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.indexinterfaces import Lake
 
-from snaploom.skipping.spark.settings import LOCATIONS
+from snaploom.skipping.spark.optimizer.settings import LOCATIONS
 
 
 @pytest.fixture

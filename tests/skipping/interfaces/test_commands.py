@@ -12,7 +12,7 @@ from support.indexinterfaces import DAYS, Lake, command, printed
 
 from snaploom.cli.main import run_command
 from snaploom.models.skippingindex import IndexState
-from snaploom.skipping.spark.enable import disable, enable
+from snaploom.skipping.spark.interfaces.enable import disable, enable
 
 BLOCKED = """
 import sys

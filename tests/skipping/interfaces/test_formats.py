@@ -7,7 +7,7 @@ from support.indexinterfaces import Lake
 from snaploom import skipping
 from snaploom.cli.main import run_command
 from snaploom.engine.formats import AVRO_CLASS
-from snaploom.skipping.spark import sqlfrontend
+from snaploom.skipping.spark.interfaces import sqlfrontend
 
 
 def by_sql(spark: SparkSession, lake: Lake) -> None:

@@ -11,7 +11,7 @@ from snaploom import skipping
 from snaploom.cli.main import run_command
 from snaploom.errors import IndexAlreadyExists, IndexOwned
 from snaploom.skipping.lifecycle.alteration import Alteration
-from snaploom.skipping.spark import sqlfrontend
+from snaploom.skipping.spark.interfaces import sqlfrontend
 from snaploom.skipping.statements.syntax import PathName
 
 OWNER = "SkippingIndex/of-lake"

@@ -12,7 +12,7 @@ from snaploom import skipping
 from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS
 from snaploom.models.outputfolder import DataFormat
 from snaploom.models.report import RunPhase
-from snaploom.skipping.spark.indexbuilder import skipping_index
+from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 
 DAYS = range(1, 4)
 PER_DAY = 100

@@ -11,7 +11,7 @@ from support.indexinterfaces import Lake, command
 from snaploom.cli.main import run_command
 from snaploom.errors import IndexNotPossible
 from snaploom.skipping import skipping_index
-from snaploom.skipping.spark import sqlfrontend
+from snaploom.skipping.spark.interfaces import sqlfrontend
 
 Items = tuple[tuple[str, str], ...]
 """Type and column."""

@@ -6,7 +6,7 @@ from support.indexinterfaces import DAYS, Lake, by_sql, command, printed
 
 from snaploom.cli.main import run_command
 from snaploom.errors import IndexOwned
-from snaploom.skipping.spark import sqlfrontend
+from snaploom.skipping.spark.interfaces import sqlfrontend
 
 
 def apply(lake: Lake, *arguments: str, **spec: object) -> int:

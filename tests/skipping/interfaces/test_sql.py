@@ -8,7 +8,7 @@ from support.indexinterfaces import Lake
 
 from snaploom.errors import IndexAlreadyExists, IndexNotFound, IndexNotPossible, StatementInvalid
 from snaploom.models.skippingindex import IndexState
-from snaploom.skipping.spark import sqlfrontend
+from snaploom.skipping.spark.interfaces import sqlfrontend
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from support.indexinterfaces import Lake, command
 
 from snaploom.cli.main import run_command
 from snaploom.errors import SkippingError
-from snaploom.skipping.spark import sqlfrontend
+from snaploom.skipping.spark.interfaces import sqlfrontend
 
 INDEX = ("-i", "name VALUE_SET")
 MAGIC = 4

@@ -31,8 +31,8 @@ from snaploom.errors import IndexBusy
 from snaploom.models.skippingindex import IndexState
 from snaploom.skipping.lifecycle import operations
 from snaploom.skipping.lifecycle.machine import Timing
-from snaploom.skipping.spark.enable import setting
-from snaploom.skipping.spark.explain import explain
+from snaploom.skipping.spark.interfaces.enable import setting
+from snaploom.skipping.spark.interfaces.explain import explain
 from snaploom.skipping.stores.bases import open_base
 
 FILES = 3

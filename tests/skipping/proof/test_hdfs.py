@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from support.onequalsoff import skipping_by
 
 from snaploom.hadoop.jvm import jvm_of
-from snaploom.skipping.spark.explain import explain
-from snaploom.skipping.spark.indexbuilder import skipping_index
-from snaploom.skipping.spark.manage import SkippingIndexes
+from snaploom.skipping.spark.interfaces.explain import explain
+from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
+from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
 from snaploom.skipping.statements.syntax import PathName
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

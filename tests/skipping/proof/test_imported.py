@@ -22,7 +22,7 @@ from support.prooftables import ProofTable
 from support.xskipperjava import JavaBlooms
 
 from snaploom.errors import IndexNotPossible
-from snaploom.skipping.lifecycle.storeimport import ImportResult
+from snaploom.interop.xskipper.storeimport import ImportResult
 
 SQL_TYPES = {
     pa.int32(): "int",

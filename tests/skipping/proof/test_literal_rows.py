@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from support.indexeddata import build_index, counted, on_and_off
 from support.onequalsoff import interpreted
 
-from snaploom.skipping.spark.enable import decider_of, disable, enable, setting
+from snaploom.skipping.spark.interfaces.enable import decider_of, disable, enable, setting
 
 FILES = 8
 SOURCES = ("parquet", "orc")

@@ -18,8 +18,10 @@ from snaploom.skipping.core import listedfiles
 from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.core.listedfiles import Matched
 from snaploom.skipping.core.predicates import Operator
-from snaploom.skipping.spark import catalyst, decision, fingerprint
-from snaploom.skipping.spark.enable import setting
+from snaploom.skipping.spark.interfaces.enable import setting
+from snaploom.skipping.spark.optimizer import decision
+from snaploom.skipping.spark.optimizer.translation import catalyst
+from snaploom.skipping.spark.relations import fingerprint
 
 COLUMNS = ("i", "l", "s", "d")
 

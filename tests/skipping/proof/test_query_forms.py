@@ -11,7 +11,7 @@ from support.proofconditions import conditions
 from support.proofhomes import FolderHome
 from support.prooftables import ProofTable, make_table
 
-from snaploom.skipping.spark.enable import setting
+from snaploom.skipping.spark.interfaces.enable import setting
 
 CONDITIONS = 8
 

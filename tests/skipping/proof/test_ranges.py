@@ -24,10 +24,10 @@ from support.prooftables import ARROW, POOLS, Value
 
 from snaploom.skipping.core.normalform import normal_form
 from snaploom.skipping.core.predicates import And, Constant, Or, Predicate, Unknown
-from snaploom.skipping.spark import catalyst
-from snaploom.skipping.spark.enable import setting
-from snaploom.skipping.spark.fingerprint import SETTINGS, columns
-from snaploom.skipping.spark.janino import JavaRule
+from snaploom.skipping.spark.interfaces.enable import setting
+from snaploom.skipping.spark.optimizer.translation import catalyst
+from snaploom.skipping.spark.relations.fingerprint import SETTINGS, columns
+from snaploom.skipping.spark.relations.janino import JavaRule
 
 EACH = int(os.environ.get("SNAPLOOM_PROOF_SEEDS", "1")) * 6
 """Conditions of each form."""

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from support.proofcases import ProofCase
 
 from snaploom.errors import IndexNotPossible
-from snaploom.skipping.spark.enable import setting
+from snaploom.skipping.spark.interfaces.enable import setting
 
 
 def test_trap_01_not_equal_drops_only_files_of_that_value(case: ProofCase) -> None:

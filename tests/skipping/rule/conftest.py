@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.skippingrule import SETTINGS, KeepNamed, SetConf, Truthful, write_parts
 
-from snaploom.skipping.spark import rule
+from snaploom.skipping.spark.optimizer import rule
 
 
 @pytest.fixture(scope="session")

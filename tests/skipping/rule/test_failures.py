@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.skippingrule import SETTINGS
 
-from snaploom.skipping.spark import rule
+from snaploom.skipping.spark.optimizer import rule
 
 
 def raises(request: str) -> str | None:

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.skippingrule import KeepNamed, Request, SetConf, plan_text
 
-from snaploom.skipping.spark import rule
+from snaploom.skipping.spark.optimizer import rule
 
 KEYS = "(VALUES (3L, 'a'), (17L, 'b'), (null, 'c')) AS k(key, name)"
 

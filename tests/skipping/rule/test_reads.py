@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from support.skippingrule import SETTINGS, KeepNamed, SetConf, Truthful, write_parts
 
-from snaploom.skipping.spark import rule
+from snaploom.skipping.spark.optimizer import rule
 
 Read = Callable[[SparkSession, str], DataFrame]
 

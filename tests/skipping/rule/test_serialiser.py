@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.skippingrule import KeepNamed
 
-from snaploom.skipping.spark.janino import JavaRule
+from snaploom.skipping.spark.relations.janino import JavaRule
 
 LITERALS = [
     ("true", True, "boolean"),

@@ -5,7 +5,7 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 from support.skippingrule import SETTINGS, KeepNamed, SetConf
 
-from snaploom.skipping.spark import rule
+from snaploom.skipping.spark.optimizer import rule
 
 
 def rules(spark: SparkSession) -> list[str]:

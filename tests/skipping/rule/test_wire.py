@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from snaploom.skipping.spark.janino import JavaRule
-from snaploom.skipping.spark.relationfiles import list_relation
+from snaploom.skipping.spark.relations.janino import JavaRule
+from snaploom.skipping.spark.targets.targetfiles import list_relation
 
 
 @pytest.mark.parametrize("count", [1, 30, 60, 400])

@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 from support.indexinterfaces import Lake
 from support.opensearchserver import running_opensearch
 
-from snaploom.skipping.spark.enable import disable
-from snaploom.skipping.spark.settings import KEY_SERVICE
+from snaploom.skipping.spark.interfaces.enable import disable
+from snaploom.skipping.spark.optimizer.settings import KEY_SERVICE
 
 
 @pytest.fixture

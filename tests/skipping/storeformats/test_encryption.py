@@ -10,8 +10,8 @@ from support.keyservices import MemoryKeyService, transit_server
 from snaploom.cli.main import run_command
 from snaploom.errors import IndexNotPossible, KeyUnavailable
 from snaploom.skipping.formats.encryption import ServiceKeys
-from snaploom.skipping.spark.enable import disable, enable
-from snaploom.skipping.spark.indexbuilder import skipping_index
+from snaploom.skipping.spark.interfaces.enable import disable, enable
+from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 
 ENCRYPTED = {
     "indexes": [{"type": "MIN_MAX", "column": "price", "keyLabel": "columns"}],

@@ -7,7 +7,7 @@ from support.indexeddata import last
 from support.indexinterfaces import Lake, command
 
 from snaploom.cli.main import run_command
-from snaploom.skipping.spark.enable import enable
+from snaploom.skipping.spark.interfaces.enable import enable
 from snaploom.skipping.stores.bases import open_base
 
 KEPT = ("-i", "price MIN_MAX", "-i", "name VALUE_SET(50)")

@@ -14,9 +14,9 @@ from support.lakemetadata import Change, older, true_rows, with_foreign_file, wi
 from support.lakemetadata import write_lake_store as write_store
 
 from snaploom.cli.main import run_command
-from snaploom.skipping.formats.kms.keyservices import open_keys
-from snaploom.skipping.spark.enable import enable
-from snaploom.skipping.spark.settings import KEY_SERVICE
+from snaploom.skipping.formats.keyservices import open_keys
+from snaploom.skipping.spark.interfaces.enable import enable
+from snaploom.skipping.spark.optimizer.settings import KEY_SERVICE
 from snaploom.skipping.stores.bases import open_base
 
 TAKEN = "imported MIN_MAX(price), VALUE_SET(name) about {} files"

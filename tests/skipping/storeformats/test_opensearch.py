@@ -6,7 +6,7 @@ from support.indexinterfaces import Lake
 
 from snaploom.cli.main import run_command
 from snaploom.planning.secretvariables import SecretKey
-from snaploom.skipping.spark.enable import enable
+from snaploom.skipping.spark.interfaces.enable import enable
 from snaploom.skipping.stores.bases import open_base
 
 

@@ -8,9 +8,9 @@ from support.indexeddata import last
 from support.indexinterfaces import Lake, command
 
 from snaploom.errors import IndexNotPossible
-from snaploom.skipping.spark.enable import enable
-from snaploom.skipping.spark.indexbuilder import IndexBuilder, skipping_index
-from snaploom.skipping.spark.manage import SkippingIndexes
+from snaploom.skipping.spark.interfaces.enable import enable
+from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder, skipping_index
+from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
 from snaploom.skipping.statements.syntax import PathName
 from snaploom.storage.objectstore import STORE_FAILURES
 

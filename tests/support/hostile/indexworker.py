@@ -30,14 +30,14 @@ from snaploom.cli.errordisplay import show_failure
 from snaploom.cli.index import describe, interchange, lifecycle, stats
 from snaploom.cli.index.indexoptions import PlaceOptions
 from snaploom.errors import SnaploomError
+from snaploom.interop.xskipper.directory import XskipperDirectory
+from snaploom.interop.xskipper.storeimport import import_index
 from snaploom.skipping.core.listedfiles import Listing, match
 from snaploom.skipping.core.predicates import Comparison, In, IsNull, Operator, Predicate
 from snaploom.skipping.core.terms import column_term
 from snaploom.skipping.evaluation import evaluate
-from snaploom.skipping.formats.xskipper.directory import XskipperDirectory
 from snaploom.skipping.lifecycle.machine import Timing
 from snaploom.skipping.lifecycle.operations import refresh
-from snaploom.skipping.lifecycle.storeimport import import_index
 from snaploom.skipping.stores import bases
 from snaploom.skipping.stores.bases import FolderBase
 from snaploom.skipping.stores.catalog import IndexCatalog, Problem

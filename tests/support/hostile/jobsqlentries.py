@@ -17,10 +17,10 @@ from snaploom.engine.sources.queries.sourcequery import SourceQuery
 from snaploom.errors import SnaploomError, StatementInvalid
 from snaploom.models.fieldtransformer import FieldTransformer
 from snaploom.models.outputdataset import Check
-from snaploom.skipping.spark.coveredfiles import choose_files
-from snaploom.skipping.spark.expressions import Literal
-from snaploom.skipping.spark.targetlookup import open_path
-from snaploom.skipping.spark.targets import SparkTarget
+from snaploom.skipping.spark.relations.expressions import Literal
+from snaploom.skipping.spark.targets.sparktarget import SparkTarget
+from snaploom.skipping.spark.targets.targetfiles import choose_files
+from snaploom.skipping.spark.targets.targetlookup import open_path
 from snaploom.sparkgate.gate import SqlPlace, checked_statement
 
 STATEMENT = SqlPlace(None, None, StatementInvalid, "one SELECT, of listed functions")

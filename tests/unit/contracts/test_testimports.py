@@ -25,6 +25,12 @@ def test_a_module_that_is_imported_by_another_counts() -> None:
     assert _CRON in imported
 
 
+def test_a_module_that_is_registered_by_an_entry_point_counts() -> None:
+    declarations = TESTS / "unit/skipping/lifecycle/test_declaration.py"
+    form = REPOSITORY / "sparkjobs/src/snaploom/interop/xskipper/indexstore.py"
+    assert form in everything_read(declarations)
+
+
 def test_a_test_that_starts_programs_depends_on_the_whole_product() -> None:
     commands = TESTS / "end_to_end/test_starter.py"
     assert REPOSITORY / "sparkjobs/src/snaploom/skipping/indexes/minmax.py" in everything_read(

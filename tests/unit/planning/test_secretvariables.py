@@ -11,7 +11,7 @@ from snaploom.models.run import RunAction
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.bundles import bundle_for
 from snaploom.planning.secretvariables import SecretKey, secret_keys
-from snaploom.skipping.stores.opensearch.address import uri_of_store
+from snaploom.skipping.stores.address import uri_of_store
 
 TABLE = {
     "driver": "POSTGRESQL", "host": "db", "database": "d", "tableReference": "t",

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from snaploom.skipping.indexes.base import FooterColumn
-from snaploom.skipping.spark.footers import Footer, FooterReader, FooterTerm
+from snaploom.skipping.spark.builds.footers import Footer, FooterReader, FooterTerm
 
 TIMES = [datetime(2020, 1, 2, 3, 4, 5, 678901, UTC), datetime(1999, 1, 1, tzinfo=UTC)]
 MICROS = (915_148_800_000_000, 1_577_934_245_678_901)

@@ -3,8 +3,8 @@
 import time
 from pathlib import Path
 
-from snaploom.skipping.spark.build import piece_sizes
-from snaploom.skipping.spark.hadoop import LOCAL_GRANULARITY, wait_until_settled
+from snaploom.skipping.spark.builds.filerows import piece_sizes
+from snaploom.skipping.spark.relations.hadoop import LOCAL_GRANULARITY, wait_until_settled
 
 MIB = 1 << 20
 

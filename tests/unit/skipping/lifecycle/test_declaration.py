@@ -9,11 +9,9 @@ from support.indexprocesses import folder_store
 from snaploom.errors import IndexNotPossible
 from snaploom.models.skippingindex import Index, IndexState
 from snaploom.skipping.lifecycle import operations
-from snaploom.skipping.lifecycle.alteration import Alteration, plan_alteration
 from snaploom.skipping.lifecycle.declaration import (
     Declaration,
     DeclarationNotPossible,
-    define,
     problems,
     refuse_problems,
 )
@@ -63,12 +61,6 @@ def test_of_several_problems_each_keeps_what_was_found_and_what_to_do() -> None:
     assert "indexes[1]: PARTITION(p): not a partition column (p)" in str(refusal.value.found)
     assert "indexes[1]: use MIN_MAX or VALUE_SET" in str(refusal.value.hint)
     assert "None" not in str(refusal.value)
-
-
-def test_an_index_is_not_altered_into_a_clash() -> None:
-    definition = define(Declaration(min_max("a"), form="XSKIPPER"), TARGET, 1)
-    with pytest.raises(IndexNotPossible, match="beginning of their names"):
-        plan_alteration(definition, Alteration(add=min_max("a_minmax_1")), TARGET, 2)
 
 
 def test_an_interrupted_operation_is_marked_in_its_state(

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from snaploom.skipping.core.filetable import FileTable
-from snaploom.skipping.lifecycle.identity import same_file
+from snaploom.skipping.lifecycle.description import same_file
 
 
 def described(uri: str, *etags: str | None) -> str:

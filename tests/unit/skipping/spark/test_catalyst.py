@@ -8,8 +8,8 @@ import pytest
 from snaploom.skipping.core.normalform import normal_form
 from snaploom.skipping.core.terms import Term
 from snaploom.skipping.core.text import predicate_text
-from snaploom.skipping.spark.catalyst import predicate
-from snaploom.skipping.spark.columns import Columns, columns_of
+from snaploom.skipping.spark.optimizer.translation.catalyst import predicate
+from snaploom.skipping.spark.relations.columns import Columns, columns_of
 
 SCHEMA = {
     "i": "integer", "l": "long", "s": "short", "b": "byte", "f": "float", "d": "double",

@@ -9,12 +9,17 @@ import pytest
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition, Target
 from snaploom.skipping.core.predicates import And, Or
 from snaploom.skipping.core.terms import column_term, expression_term
-from snaploom.skipping.spark.catalyst import predicate
-from snaploom.skipping.spark.decision import Decider
-from snaploom.skipping.spark.fingerprint import SETTINGS, columns, fingerprint
-from snaploom.skipping.spark.requests import MOST_ROOTS, Request
-from snaploom.skipping.spark.settings import ENABLED, KEY_SERVICE, REQUESTED, SkippingSettings
-from snaploom.skipping.spark.usability import usable_part
+from snaploom.skipping.spark.optimizer.decision import Decider
+from snaploom.skipping.spark.optimizer.requests import MOST_ROOTS, Request
+from snaploom.skipping.spark.optimizer.settings import (
+    ENABLED,
+    KEY_SERVICE,
+    REQUESTED,
+    SkippingSettings,
+)
+from snaploom.skipping.spark.optimizer.translation.catalyst import predicate
+from snaploom.skipping.spark.optimizer.usability import usable_part
+from snaploom.skipping.spark.relations.fingerprint import SETTINGS, columns, fingerprint
 
 
 def schema(**types: str) -> dict[str, object]:

@@ -3,7 +3,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from snaploom.skipping.spark.fingerprint import (
+from snaploom.skipping.spark.relations.fingerprint import (
     SETTINGS,
     column_types,
     columns,

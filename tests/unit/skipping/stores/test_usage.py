@@ -11,8 +11,8 @@ from snaploom.errors import FolderNotWritable
 from snaploom.models.times import EpochNanos, now
 from snaploom.skipping.lifecycle import operations
 from snaploom.skipping.lifecycle.description import describe, describe_usage
-from snaploom.skipping.spark.outcomes import IndexOutcome, RelationOutcome
-from snaploom.skipping.spark.usagerecorder import UsageRecorder
+from snaploom.skipping.spark.optimizer.outcomes import IndexOutcome, RelationOutcome
+from snaploom.skipping.spark.optimizer.usagerecorder import UsageRecorder
 from snaploom.skipping.stores.bases import open_base
 from snaploom.skipping.stores.port import NEVER, IndexStore, StoredState
 from snaploom.skipping.stores.usage import (

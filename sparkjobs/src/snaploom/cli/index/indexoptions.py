@@ -19,10 +19,10 @@ from snaploom.jobs.sparkentry import by_hadoop
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.skippingindex import Index
-from snaploom.skipping.formats.kms.keyservices import SETTING as KEY_SERVICE
-from snaploom.skipping.formats.kms.keyservices import open_keys
+from snaploom.skipping.formats.keyservices import SETTING as KEY_SERVICE
+from snaploom.skipping.formats.keyservices import open_keys
 from snaploom.skipping.indexes.registry import registered_types
-from snaploom.skipping.spark.settings import LOCATIONS, locations_in
+from snaploom.skipping.spark.optimizer.settings import LOCATIONS, locations_in
 from snaploom.skipping.statements.declaration import StorePlace
 from snaploom.skipping.statements.parser import parse_indexes, parse_subject
 from snaploom.skipping.statements.syntax import PathName, Properties, Subject

@@ -14,9 +14,8 @@ from snaploom.cli.options import Form, folder_uri
 from snaploom.jobs.indexes.indexrequests import IndexAction, IndexReport, IndexRequest
 from snaploom.jobs.indexes.lookup import find_index, keys_of
 from snaploom.jobs.sparkentry import by_hadoop
-from snaploom.skipping.formats.xskipper.directory import XskipperDirectory
 from snaploom.skipping.lifecycle.description import describe
-from snaploom.skipping.lifecycle.storeimport import export_index
+from snaploom.skipping.lifecycle.interchange import interchange
 from snaploom.storage.stores import open_store
 
 Directory = Annotated[
@@ -38,7 +37,7 @@ def export(
     store = find_index(named, by_hadoop)
     folder = open_store(folder_uri(directory), create=True, others=by_hadoop)
     with put_back_when_interrupted(named.label):
-        written = export_index(store, folder, XskipperDirectory(folder, keys_of(named)))
+        written = interchange().export(store, folder, keys_of(named))
     left = f"; {written.left_out} have none there" if written.left_out else ""
     done = f"exported rows about {written.rows} files to {folder.uri}{left}"
     show_reports([IndexReport(named.label, (done,), describe(store))], output)

@@ -14,10 +14,10 @@ from snaploom.jobs.job import JobGroup
 from snaploom.jobs.session.errortranslation import translated
 from snaploom.skipping.advice.report import Report
 from snaploom.skipping.advice.sortrequest import SortRequest, SortResult
-from snaploom.skipping.spark.advise import AdviceRequest, advise_target
-from snaploom.skipping.spark.manage import SkippingIndexes
-from snaploom.skipping.spark.querylog import read_log
-from snaploom.skipping.spark.sort import sort_into
+from snaploom.skipping.spark.interfaces.advise import AdviceRequest, advise_target
+from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
+from snaploom.skipping.spark.interfaces.querylog import read_log
+from snaploom.skipping.spark.interfaces.sort import sort_into
 
 T = TypeVar("T")
 

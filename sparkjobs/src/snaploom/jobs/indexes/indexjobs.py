@@ -29,9 +29,9 @@ from snaploom.models.finding import Finding, InvalidDeclarations
 from snaploom.models.run import RunSettings
 from snaploom.skipping.lifecycle.declaration import Declaration, DeclarationNotPossible
 from snaploom.skipping.lifecycle.operations import RefreshResult
-from snaploom.skipping.spark.enable import enable
-from snaploom.skipping.spark.explain import explain
-from snaploom.skipping.spark.manage import SkippingIndexes
+from snaploom.skipping.spark.interfaces.enable import enable
+from snaploom.skipping.spark.interfaces.explain import explain
+from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
 from snaploom.skipping.statements.syntax import Properties
 from snaploom.sparkgate.gate import SqlPlace, checked_statement
 

@@ -9,7 +9,7 @@ from snaploom.jobs.indexes.indexrequests import IndexedPlace
 from snaploom.planning.hadoopuris import hadoop_uri
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.formats.keys import ParquetKeys
-from snaploom.skipping.formats.kms.keyservices import SETTING, open_keys
+from snaploom.skipping.formats.keyservices import SETTING, open_keys
 from snaploom.skipping.lifecycle.description import is_there
 from snaploom.skipping.statements.syntax import PathName, TableName
 from snaploom.skipping.stores.bases import IndexBase, open_base

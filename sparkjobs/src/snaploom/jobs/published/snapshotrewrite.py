@@ -17,8 +17,8 @@ from snaploom.jobs.weaving.snapshot import TASK_PATIENCE
 from snaploom.models.outputfolder import DataCompression, DataFormat
 from snaploom.models.times import format_instant
 from snaploom.skipping.advice.sortrequest import Checksum, SortRequest
-from snaploom.skipping.spark.clusteredwrite import Clustering
-from snaploom.skipping.spark.sort import checksum, clustering_under, sorted_frame
+from snaploom.skipping.spark.builds.clusteredwrite import Clustering
+from snaploom.skipping.spark.interfaces.sort import checksum, clustering_under, sorted_frame
 from snaploom.storage.entries import FolderSettings, SnapshotRecord
 from snaploom.storage.objectstore import ObjectStore, refuse_links
 from snaploom.storage.replacement import Rewrite

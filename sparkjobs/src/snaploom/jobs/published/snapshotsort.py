@@ -26,7 +26,7 @@ from snaploom.jobs.session.folderstores import open_place
 from snaploom.jobs.session.loggers import warnings_as_events
 from snaploom.models.times import EpochNanos, format_instant, now
 from snaploom.skipping.advice.sortrequest import Checksum, Rewritten, SortRequest
-from snaploom.skipping.spark.targetreader import own_session
+from snaploom.skipping.spark.targets.targetreader import own_session
 from snaploom.storage import layout
 from snaploom.storage.entries import FolderSettings, SnapshotRecord
 from snaploom.storage.fixedsettings import folder_identity, folder_settings

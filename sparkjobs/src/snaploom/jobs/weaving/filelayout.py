@@ -16,8 +16,8 @@ from snaploom.engine.write import count_written, write_frame
 from snaploom.errors import IndexNotPossible, PublicationError
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.skipping.advice.sortrequest import TARGET_FILE_SIZE, SortRequest
-from snaploom.skipping.spark.clusteredwrite import Clustering, balanced
-from snaploom.skipping.spark.sort import clustering_under, sorted_frame
+from snaploom.skipping.spark.builds.clusteredwrite import Clustering, balanced
+from snaploom.skipping.spark.interfaces.sort import clustering_under, sorted_frame
 from snaploom.storage import layout
 from snaploom.storage.objectstore import ObjectInfo, ObjectStore
 

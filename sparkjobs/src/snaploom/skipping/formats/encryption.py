@@ -15,7 +15,6 @@ from datetime import timedelta
 
 from pyarrow.parquet import encryption as pe
 
-from snaploom.errors import IndexUnreadable
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.formats.keys import (
     DecryptionProperties,
@@ -75,31 +74,3 @@ class _Client(pe.KmsClient):  # type: ignore[misc] # pyarrow is untyped
     def unwrap_key(self, wrapped_key: bytes | str, master_key_identifier: str) -> bytes:
         text = wrapped_key.decode("ascii") if isinstance(wrapped_key, bytes) else wrapped_key
         return self._service.unwrap(master_key_identifier, text)
-
-
-def column_keys(columns: Mapping[str, Sequence[str]]) -> str:
-    """The column key list as Parquet's Hadoop client writes it: `label:leaf,leaf;label:leaf`."""
-    return ";".join(f"{label}:{','.join(leaves)}" for label, leaves in columns.items())
-
-
-def parse_column_keys(text: str) -> dict[str, tuple[str, ...]]:
-    """Leaf paths by key label, from a column key list.
-
-    Parquet's Hadoop client takes entries with exactly one colon, so others are refused here too.
-
-    Raises:
-        IndexUnreadable: it is not of that form.
-    """
-    found: dict[str, tuple[str, ...]] = {}
-    for entry in filter(None, (part.strip() for part in text.split(";"))):
-        label, _, leaves = (part.strip() for part in entry.partition(":"))
-        names = tuple(name.strip() for name in leaves.split(",") if name.strip())
-        if entry.count(":") != 1 or not label or not names:
-            raise IndexUnreadable(
-                "a column key list cannot be parsed",
-                found=entry,
-                expected="label:leaf,leaf",
-                hint="write KEY: column, column; KEY: column",
-            )
-        found[label] = found.get(label, ()) + names
-    return found

@@ -12,11 +12,18 @@ from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable, values_column
 from snaploom.skipping.lifecycle.differences import compare
-from snaploom.skipping.lifecycle.identity import same_file
 from snaploom.skipping.stores.bases import IndexBase
 from snaploom.skipping.stores.port import NEVER, NOTHING, IndexStore, StoredState
 from snaploom.skipping.stores.usage import Recorded, recorded_usage, usage_log
 from snaploom.storage.objectstore import STORE_FAILURES
+
+_EVERYWHERE = "path, length and modification time in milliseconds"
+_LOCAL = "inode and time of its last change"
+_HDFS = "the number that HDFS gave the file"
+_STORE = "the store's tag of the content"
+
+_FURTHER = {"file": _LOCAL, "hdfs": _HDFS, "webhdfs": _HDFS, "swebhdfs": _HDFS}
+"""What is compared beside these, by the scheme of the place."""
 
 
 @dataclass(frozen=True)
@@ -181,3 +188,26 @@ def _coverage(listing: pa.Table, files: FileTable) -> Coverage:
         missing=changes.new.num_rows,
         gone=len(changes.removed),
     )
+
+
+def same_file(target_uri: str, files: FileTable) -> str:
+    """By what files are known to be as they were indexed; empty where none is indexed.
+
+    Path, length and modification time are compared everywhere. What else is depends on what the
+    place of the files reports about them, and so on what was written down when they were indexed.
+
+    Args:
+        target_uri: Hadoop path of the target, whose scheme decides the kind of store.
+        files: the rows about the files.
+    """
+    if not files.count:
+        return ""
+    further = _FURTHER.get(target_uri.partition(":")[0], _STORE)
+    tagged = files.count - files.column("etag").null_count
+    if tagged == files.count:
+        return f"{_EVERYWHERE}, {further}"
+    unnoticed = "a rewrite that keeps both is not noticed"
+    if not tagged:
+        return f"{_EVERYWHERE}; {unnoticed}"
+    rest = files.count - tagged
+    return f"{_EVERYWHERE}, {further}; of {rest:,} files not the last, so {unnoticed} of them"

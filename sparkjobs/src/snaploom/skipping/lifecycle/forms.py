@@ -5,23 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from snaploom.errors import IndexNotPossible
+from snaploom.models.skippingindex import ParquetForm
 from snaploom.skipping.core.definition import SkippingDefinition
-from snaploom.skipping.formats.xskipper.translation import layout_of
-from snaploom.skipping.indexes.bloomfilter import ITEMS, VALUES
+from snaploom.skipping.stores.forms import registered_forms, store_form
 
-NATIVE, XSKIPPER, OPEN_SEARCH = "NATIVE", "XSKIPPER", "OPENSEARCH"
-FORMS = (NATIVE, XSKIPPER, OPEN_SEARCH)
-"""Forms of a store."""
+NATIVE, OPEN_SEARCH = ParquetForm.NATIVE.value, "OPENSEARCH"
+FORMS = (*(form.value for form in ParquetForm), OPEN_SEARCH)
+"""Forms of a store that can be declared."""
+WITHOUT_OTHERS = (NATIVE, OPEN_SEARCH)
+"""Forms that hold our own rows and nothing beside them."""
 
 
 def parameters_in(
     form: str, index_type: str, parameters: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
-    """Parameters as they are kept: blooms of the form XSKIPPER hold values, as the format's do."""
-    known = dict(parameters)
-    if form == XSKIPPER and index_type == "BLOOM_FILTER":
-        known.setdefault(ITEMS, VALUES)
+    """Parameters as they are kept, with those that the form of the store adds."""
+    found = registered_forms().get(form)
+    known = parameters if found is None else found.parameters(index_type, parameters)
     return tuple(sorted(known.items()))
+
+
+def require_form(form: str) -> None:
+    """Refuse to change an index of a form that is not registered here.
+
+    Raises:
+        IndexNotPossible: it is not; what other programs read would not follow.
+    """
+    if form in FORMS and form not in WITHOUT_OTHERS:
+        store_form(form)
 
 
 def check_form(definition: SkippingDefinition) -> None:
@@ -59,5 +70,5 @@ def check_form(definition: SkippingDefinition) -> None:
             expected="footer_key_label (in a resource encryption.footerKeyLabel)",
             hint="leave the option out, or encrypt the index",
         )
-    if definition.form == XSKIPPER:
-        layout_of(definition)
+    if definition.form not in WITHOUT_OTHERS:
+        store_form(definition.form).check(definition)

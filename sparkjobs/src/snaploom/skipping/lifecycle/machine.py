@@ -23,6 +23,7 @@ from snaploom.errors import IndexBusy, IndexNotFound, IndexOwned, SkippingError
 from snaploom.models.skippingindex import IndexState
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, format_instant, now
 from snaploom.skipping.core.definition import SkippingDefinition
+from snaploom.skipping.lifecycle.forms import require_form
 from snaploom.skipping.stores.port import NEVER, IndexStore, StoredState
 from snaploom.storage.objectstore import STORE_FAILURES
 
@@ -198,6 +199,7 @@ def declared(state: StoredState, store: IndexStore) -> SkippingDefinition:
 
     Raises:
         IndexNotFound: there is none, or it is dropped.
+        IndexNotPossible: its form is not registered here.
     """
     if state.definition is None or not state.exists:
         raise IndexNotFound(
@@ -205,6 +207,7 @@ def declared(state: StoredState, store: IndexStore) -> SkippingDefinition:
             found="it was dropped" if state.phase is IndexState.DELETED else "nothing",
             hint="create it",
         )
+    require_form(state.definition.form)
     return state.definition
 
 

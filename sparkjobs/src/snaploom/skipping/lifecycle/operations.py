@@ -18,6 +18,7 @@ from snaploom.errors import (
 from snaploom.models.skippingindex import IndexState, RefreshMode
 from snaploom.skipping.lifecycle.declaration import Declaration, define
 from snaploom.skipping.lifecycle.differences import compare
+from snaploom.skipping.lifecycle.forms import require_form
 from snaploom.skipping.lifecycle.machine import (
     USUAL,
     Timing,
@@ -262,6 +263,7 @@ def vacuum(store: IndexStore, *, acting_for: str = "", timing: Timing = USUAL) -
                 found=f"state {state.phase.value}",
                 hint="drop it first",
             )
+        require_form(state.definition.form)
         require_owner(state.definition, acting_for)
 
     with operation(store, lambda _: IndexState.VACUUMING, admit, timing) as running:

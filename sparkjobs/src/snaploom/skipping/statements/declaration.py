@@ -12,7 +12,7 @@ from snaploom.skipping.lifecycle.declaration import Declaration
 from snaploom.skipping.lifecycle.forms import NATIVE, OPEN_SEARCH
 from snaploom.skipping.statements.properties import OWN_PROPERTIES
 from snaploom.skipping.statements.syntax import AlterIndex, CreateIndex
-from snaploom.skipping.stores.opensearch.address import uri_of_store
+from snaploom.skipping.stores.address import uri_of_store
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol, cast
 
 from snaploom.skipping.formats.keys import ParquetKeys
+from snaploom.skipping.stores.address import is_opensearch
 from snaploom.skipping.stores.folder import FolderIndexStore, folder_name
+from snaploom.skipping.stores.forms import registered_forms
 from snaploom.skipping.stores.port import IndexStore
-from snaploom.skipping.stores.xskipper import XskipperIndexStore
 from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.stores import StoreOpener, open_store
+from snaploom.storage.stores import StoreOpener, UnsupportedStore, open_store
 
 ENTRY_POINTS = "snaploom.skipping.stores"
 """Entry-point group: the name is the URI's scheme, the value a `BaseOpener`."""
@@ -57,14 +58,14 @@ class FolderBase:
         """Wrap the store of the base; `keys` are for encrypted indexes."""
         self._store = store
         self._keys = keys
-        self._opened: dict[str, XskipperIndexStore] = {}
+        self._opened: dict[str, IndexStore] = {}
 
     @property
     def uri(self) -> str:
         """URI of the base."""
         return self._store.uri
 
-    def index(self, target_uri: str) -> XskipperIndexStore:
+    def index(self, target_uri: str) -> IndexStore:
         """The store of a target's index; the same object each time, for it knows what it read."""
         return self._open(folder_name(target_uri))
 
@@ -74,11 +75,12 @@ class FolderBase:
         names = sorted({match[1] for match in matches if match})
         return [self._open(name) for name in names]
 
-    def _open(self, name: str) -> XskipperIndexStore:
+    def _open(self, name: str) -> IndexStore:
         folder = f"{name}/"
-        native = FolderIndexStore(self._store, folder, self._keys)
-        fresh = XskipperIndexStore(native, self._store, folder, self._keys)
-        return self._opened.setdefault(name, fresh)
+        store: IndexStore = FolderIndexStore(self._store, folder, self._keys)
+        for form in registered_forms().values():
+            store = form.store(store, self._store, folder, self._keys)
+        return self._opened.setdefault(name, store)
 
 
 def open_base(
@@ -92,11 +94,29 @@ def open_base(
         others: opens folders that only Hadoop's client knows, as HDFS (rule P6).
 
     Raises:
-        StorageError: no store is known for the scheme.
+        StorageError: no store is known for the scheme, or what it needs is not installed.
     """
     match = _SCHEME.match(uri)
+    scheme = match[1].lower() if match is not None else ""
     openers = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
-    if match is not None and match[1].lower() in openers:
-        opener = cast(BaseOpener, openers[match[1].lower()].load())
-        return opener(uri, keys)
+    if scheme in openers:
+        return _loaded(openers[scheme])(uri, keys)
+    if is_opensearch(uri):
+        raise _not_installed(scheme, "no package that registers the scheme")
     return FolderBase(open_store(uri, create=False, others=others), keys)
+
+
+def _loaded(entry: EntryPoint) -> BaseOpener:
+    try:
+        return cast(BaseOpener, entry.load())
+    except ImportError as failure:
+        raise _not_installed(entry.name, str(failure)) from failure
+
+
+def _not_installed(scheme: str, found: str) -> UnsupportedStore:
+    return UnsupportedStore(
+        f"skipping indexes cannot be kept in {scheme}: here",
+        found=found,
+        expected=f"a store in the entry-point group {ENTRY_POINTS}, and what it needs",
+        hint=f"pip install 'snaploom[{scheme}]', or the package that registers {scheme}:",
+    )

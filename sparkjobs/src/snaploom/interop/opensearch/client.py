@@ -1,0 +1,341 @@
+"""The few operations of OpenSearch that we use, typed, repeated while failures pass.
+
+Nothing else in the project imports `opensearchpy`. Answers are JSON; what is taken from them is
+taken here and in `snaploom.interop.opensearch.shardreader`, so that nobody else handles raw
+answers.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+from base64 import b64encode
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from opensearchpy import OpenSearch, Transport, Urllib3AWSV4SignerAuth, Urllib3HttpConnection
+from opensearchpy.exceptions import NotFoundError, OpenSearchException, RequestError
+
+from snaploom.endpoints.connections import EndpointRefused, refuse_host
+from snaploom.endpoints.pools import Pools, pools_of
+from snaploom.errors import IndexNotFound, IndexNotPossible
+from snaploom.interop.opensearch.failures import not_asked, repeated
+from snaploom.interop.opensearch.options import DEFAULT_PORTS, Auth, OpenSearchOptions
+from snaploom.planning.addresses import declared_rules
+from snaploom.skipping.stores.patience import WAITING_SECONDS, somebody_waits
+
+Json = dict[str, Any]
+"""A JSON object as OpenSearch sends and takes it."""
+
+T = TypeVar("T")
+
+# The library logs each failure with a traceback, which Python prints where nobody configured logs.
+# Callers of these still get it.
+logging.getLogger("opensearch").addHandler(logging.NullHandler())
+
+_QUIETLY_ABSENT = {"ignore": (HTTPStatus.NOT_FOUND.value,)}
+_QUIETLY_LOST = {"ignore": (HTTPStatus.CONFLICT.value,)}
+"""Answers that are no failures; the library would log them as such."""
+
+MOST_SHARDS = 1024
+"""Primary shards of one index: OpenSearch's own limit."""
+
+LONGEST_ANSWER = 256 * 1024 * 1024
+"""Bytes of the longest answer, unpacked: a page of the largest rows that we write, 1000 filters of
+120 KB in base64, takes 160 MB."""
+
+_EXISTS_ALREADY = "resource_already_exists_exception"
+
+
+@dataclass(frozen=True)
+class Document:
+    """One document, with what a conditional write of it needs."""
+
+    source: Json
+    """Its fields."""
+    sequence: int
+    """Number of the write that made it (`_seq_no`)."""
+    term: int
+    """Term of the primary shard at that time (`_primary_term`)."""
+
+
+def _connection(pools: Pools, context: ssl.SSLContext | None) -> type[Urllib3HttpConnection]:
+    """The library's connection, through pools that judge addresses and bound answers."""
+
+    class Connection(Urllib3HttpConnection):
+        def _create_urllib3_pool(self) -> None:
+            if context is None:
+                self.pool = pools.plain(self.hostname, port=self.port, timeout=self.timeout)
+            else:
+                self.pool = pools.secure(
+                    self.hostname, port=self.port, timeout=self.timeout, ssl_context=context
+                )
+
+    return Connection
+
+
+class _Transport(Transport):
+    """The library's, with less patience while somebody waits."""
+
+    def perform_request(
+        self,
+        method: str,
+        url: str,
+        params: Mapping[str, Any] | None = None,
+        body: object = None,
+        timeout: float | None = None,
+        ignore: Collection[int] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        if timeout is None and somebody_waits():
+            timeout = WAITING_SECONDS
+        return super().perform_request(method, url, params, body, timeout, ignore, headers)
+
+
+class OpenSearchClient:
+    """A connection to OpenSearch; usable from several threads."""
+
+    def __init__(self, options: OpenSearchOptions) -> None:
+        """Judge the server by its name; nothing is asked yet.
+
+        Raises:
+            IndexNotPossible: it may not be connected to, or the options name what is not there.
+        """
+        self.options = options
+        port = DEFAULT_PORTS[options.scheme] if options.port == -1 else options.port
+        rules = declared_rules(os.environ)
+        try:
+            refuse_host(options.host, port, rules)
+        except EndpointRefused as error:
+            raise not_asked(error) from None
+        context = _authorities(options)
+        self.library = OpenSearch(
+            hosts=[{"host": options.host, "port": port}],
+            use_ssl=options.scheme == "https",
+            ssl_context=context,
+            http_auth=_signer(options),
+            headers=_user(options),
+            timeout=options.timeout_seconds,
+            transport_class=_Transport,
+            connection_class=_connection(pools_of(rules, LONGEST_ANSWER), context),
+            # Tries are ours: the library's come without a pause between them.
+            max_retries=0,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self.library.close()
+
+    def create_index(self, name: str, mappings: Mapping[str, object], shards: int = 1) -> bool:
+        """Create an index; False when there was one already."""
+        body = {"settings": {"index": {"number_of_shards": shards}}, "mappings": dict(mappings)}
+
+        def create() -> bool:
+            if self.library.indices.exists(index=name):
+                return False
+            try:
+                self.library.indices.create(index=name, body=body)
+            except RequestError as error:
+                if error.error != _EXISTS_ALREADY:
+                    raise
+                return False
+            return True
+
+        return self._repeated(create, f"create the index {name}")
+
+    def exists(self, name: str) -> bool:
+        """Whether there is an index of that name."""
+        return self._repeated(
+            lambda: bool(self.library.indices.exists(index=name)), f"look for the index {name}"
+        )
+
+    def delete_index(self, name: str) -> bool:
+        """Delete an index with its documents; False when there was none."""
+
+        def delete() -> bool:
+            answer: Json = self.library.indices.delete(index=name, params=dict(_QUIETLY_ABSENT))
+            return answer.get("status") != HTTPStatus.NOT_FOUND
+
+        return self._repeated(delete, f"delete the index {name}")
+
+    def mapping(self, name: str) -> Json:
+        """The mapping of an index: `properties`, `_meta` and so on.
+
+        Raises:
+            IndexNotFound: there is no such index.
+        """
+
+        def get() -> Json:
+            found: Json = self.library.indices.get_mapping(index=name)
+            return _object(next(iter(found.values()))["mappings"])
+
+        return self._found(get, name, "read the mapping of")
+
+    def put_mapping(self, name: str, mappings: Mapping[str, object]) -> None:
+        """Add fields to the mapping, and replace its `_meta`."""
+        self._found(
+            lambda: self.library.indices.put_mapping(index=name, body=dict(mappings)),
+            name,
+            "change the mapping of",
+        )
+
+    def shards(self, name: str) -> int:
+        """Number of primary shards."""
+
+        def get() -> int:
+            found: Json = self.library.indices.get_settings(index=name)
+            return _bounded(next(iter(found.values()))["settings"]["index"]["number_of_shards"])
+
+        return self._found(get, name, "read the settings of")
+
+    def refresh(self, name: str) -> None:
+        """Make all that was written visible to searches."""
+        self._found(lambda: self.library.indices.refresh(index=name), name, "refresh")
+
+    def get(self, name: str, document_id: str) -> Document | None:
+        """One document as it was last written, visible to searches or not."""
+
+        def get() -> Document | None:
+            found: Json = self.library.get(index=name, id=document_id, params=dict(_QUIETLY_ABSENT))
+            if not found.get("found"):
+                return None
+            return Document(
+                _object(found["_source"]), int(found["_seq_no"]), int(found["_primary_term"])
+            )
+
+        return self._repeated(get, f"read the document {document_id}")
+
+    def put(
+        self, name: str, document_id: str, source: Mapping[str, object], before: Document | None
+    ) -> bool:
+        """Write a document only if it is still as it was `before`, or still absent (None).
+
+        Returns:
+            False when somebody wrote it meanwhile. That may be this very call: a request whose
+            answer is lost is sent again and then finds its own document.
+        """
+        params: dict[str, object] = {"op_type": "create", **_QUIETLY_LOST}
+        if before is not None:
+            condition = {"if_seq_no": before.sequence, "if_primary_term": before.term}
+            params = {**condition, **_QUIETLY_LOST}
+
+        def put() -> bool:
+            answer: Json = self.library.index(
+                index=name, id=document_id, body=dict(source), params=dict(params)
+            )
+            return answer.get("status") != HTTPStatus.CONFLICT
+
+        return self._repeated(put, f"write the document {document_id}")
+
+    def close_moment(self, moment: str) -> None:
+        """Give back a point in time; one that OpenSearch forgot already is as good."""
+        with suppress(OpenSearchException):
+            self.library.delete_pit(body={"pit_id": [moment]})
+
+    def _repeated(self, request: Callable[[], T], doing: str) -> T:
+        return repeated(request, self.options.uri, doing)
+
+    def _found(self, request: Callable[[], T], name: str, doing: str) -> T:
+        def get() -> T:
+            try:
+                return request()
+            except NotFoundError:
+                raise no_such_index(name, self.options.uri) from None
+
+        return self._repeated(get, f"{doing} the index {name}")
+
+
+def _object(value: object) -> Json:
+    if not isinstance(value, dict):
+        raise TypeError("something else than a JSON object")
+    return value
+
+
+def _bounded(shards: object) -> int:
+    number = int(str(shards))
+    if not 1 <= number <= MOST_SHARDS:
+        raise ValueError("a number of shards that no index has")
+    return number
+
+
+def field_at(properties: Mapping[str, Any], name: str) -> Json | None:
+    """The mapping of a field, nested ones with dots; None where there is none."""
+    outer, _, rest = name.partition(".")
+    found: Json | None = properties.get(outer)
+    if found is None or not rest:
+        return found
+    return field_at(found.get("properties", {}), rest)
+
+
+def no_such_index(name: str, uri: str) -> IndexNotFound:
+    """The error for an index that is not there."""
+    return IndexNotFound(
+        f"OpenSearch at {uri} has no index {name}",
+        found="none",
+        expected="an index that exists",
+        hint="correct the name, or create the index first",
+    )
+
+
+def _authorities(options: OpenSearchOptions) -> ssl.SSLContext | None:
+    """Who may sign the server's certificate: by default those that the library takes."""
+    if options.scheme != "https":
+        return None
+    try:
+        authorities = options.ca_file or Urllib3HttpConnection.default_ca_certs()
+        if authorities is not None and Path(authorities).is_dir():
+            return ssl.create_default_context(capath=authorities)
+        return ssl.create_default_context(cafile=authorities)
+    except OSError as error:
+        raise IndexNotPossible(
+            "the file of certificate authorities cannot be used",
+            found=f"{options.ca_file}: {error.strerror or type(error).__name__}",
+            expected="a readable file with certificates in PEM, on each machine that connects",
+            hint="set the option ca_file",
+        ) from None
+
+
+def _user(options: OpenSearchOptions) -> dict[str, str]:
+    """The header of auth basic, in UTF-8; the library's own takes only Latin-1."""
+    if options.auth is not Auth.BASIC:
+        return {}
+    pair = f"{options.username}:{options.password}".encode()
+    return {"authorization": f"Basic {b64encode(pair).decode('ascii')}"}
+
+
+def _signer(options: OpenSearchOptions) -> Any:
+    if options.auth is Auth.SIGV4:
+        return Urllib3AWSV4SignerAuth(_aws_credentials(), options.region, options.service)
+    return None
+
+
+def _aws_credentials() -> object:
+    try:
+        session = import_module("botocore.session").get_session()
+    except ImportError:
+        raise IndexNotPossible(
+            "auth sigv4 needs the package botocore, which finds the credentials and signs",
+            found="botocore is not installed",
+            hint="pip install 'snaploom[sigv4]'",
+        ) from None
+    credentials: object = session.get_credentials()
+    if credentials is None:
+        raise IndexNotPossible(
+            "auth sigv4 found no credentials of AWS",
+            expected="a role of the pod, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile",
+            found="none in the environment, nor in a file or role",
+            hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the process a role",
+        )
+    return credentials

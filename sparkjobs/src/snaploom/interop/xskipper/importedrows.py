@@ -1,0 +1,318 @@
+"""Importing and exporting the Parquet metadata store.
+
+What the reference wrote is not sound by itself (rule S28). Seen in it, or following from how it
+builds:
+
+* bounds of float and double from footers, which leave NaN out; NaN and -0.0 in sets and bounds;
+* bounds of strings compared by UTF-16 and read by UTF-8, where characters beyond the basic plane
+  sort otherwise; bounds cut by the writer of the footer and taken as they are;
+* a NULL struct, which means "no non-null value", for a footer that merely had no statistics;
+* moments and days in the calendar of old Sparks, and text read in another session time zone;
+* blooms filled beyond their capacity (harmless: they only prove less), or of integers where the
+  column now is of another type;
+* a file that was rewritten within one millisecond, or with its time set back: a name holds no
+  length and no etag.
+
+So an imported row counts only after it was compared with the file itself: it must follow from what
+was verified. Bounds must enclose the verified ones, a set must hold every verified value, a bloom
+of the same size must contain every verified bit. The verified row is what is kept then: it is at
+least as narrow, counts NULLs and carries length and etag. A row that does not follow is rejected,
+and the file is unknown until it is indexed. With `trust` the user vouches for the store; values
+are believed, with length and etag from the listing, and nothing is known about NULLs. Rows about
+files that are not there, or not with the time of modification that they had, are never taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from snaploom.errors import IndexNotPossible
+from snaploom.interop.xskipper.layout import (
+    BLOOM,
+    DEFAULT_FPP,
+    DEFAULT_NDV,
+    FPP,
+    NDV,
+    VALUE_LIST,
+    StoredIndex,
+)
+from snaploom.interop.xskipper.objectnames import possible_names
+from snaploom.interop.xskipper.storedrows import (
+    FILTER,
+    KNOWN,
+    MAXIMUM,
+    MINIMUM,
+    MODIFIED,
+    PATH,
+    PRESENT,
+    SET,
+    row_column,
+)
+from snaploom.interop.xskipper.storereader import StoredMetadata
+from snaploom.interop.xskipper.translation import BLOOM_TYPES, STORE_NAMES
+from snaploom.skipping.core.bloom import BloomFilter
+from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.skipping.core.filetable import field_column, nulls_column, values_column
+from snaploom.skipping.core.terms import Term, Value, arrow_type
+from snaploom.skipping.core.valueorder import key_of
+from snaploom.skipping.indexes.bloomfilter import ITEMS
+from snaploom.skipping.indexes.registry import index_type
+from snaploom.skipping.indexes.valueset import DEFAULT_LIMIT, MOST
+from snaploom.skipping.lifecycle.interchange import Imported
+
+Verify = Callable[[pa.Table, Sequence[IndexDefinition]], Iterable[pa.Table]]
+"""Builds rows about listed files (identity columns) from the files themselves."""
+
+_OWN_NAMES = {name: own for own, name in STORE_NAMES.items()}
+
+
+@dataclass(frozen=True)
+class ImportPlan:
+    """Which indexes of a store can be taken over."""
+
+    indexes: tuple[tuple[int, IndexDefinition], ...]
+    """Position in the store, and the index as ours."""
+    refused: tuple[str, ...]
+    """Indexes that cannot, and why."""
+
+
+def plan_import(
+    metadata: StoredMetadata, column: Callable[[str], Term], index_ids: Callable[[int], str]
+) -> ImportPlan:
+    """Indexes of ours for those of a store.
+
+    Args:
+        metadata: the store.
+        column: the target's term of a name such as `a.b`; raises `IndexNotPossible`.
+        index_ids: the id of the n-th index, from 0.
+    """
+    taken: list[tuple[int, IndexDefinition]] = []
+    refused: list[str] = []
+    for position, stored in enumerate(metadata.layout.indexes):
+        try:
+            term = column(".".join(stored.columns))
+        except IndexNotPossible as error:
+            refused.append(f"{stored.label}: {error.message}")
+            continue
+        reason = _refusal(stored, term, metadata.layout.version)
+        if reason:
+            refused.append(f"{stored.label}: {reason}")
+            continue
+        parameters = _parameters(stored, position, metadata)
+        definition = _definition(stored, term, parameters, index_ids(len(taken)))
+        try:
+            index_type(definition.type).check(definition)
+        except IndexNotPossible as error:
+            refused.append(f"{stored.label}: {error.message}")
+            continue
+        taken.append((position, definition))
+    return ImportPlan(tuple(taken), (*refused, *metadata.left_out))
+
+
+def import_rows(
+    metadata: StoredMetadata,
+    plan: ImportPlan,
+    listing: pa.Table,
+    verify: Verify | None,
+) -> Imported:
+    """Rows of ours for those of a store.
+
+    Args:
+        metadata: the store.
+        plan: what is taken over.
+        listing: the files there are now (identity columns).
+        verify: builds rows from files; None when the user trusts the store.
+    """
+    definitions = tuple(definition for _, definition in plan.indexes)
+    files, places = _matched(metadata, listing)
+    rows = _rows(metadata.rows.take(places), files, plan, metadata.layout.version)
+    rejected: list[str] = []
+    if verify is not None:
+        rows, rejected = _verified(rows, files, definitions, verify)
+    return Imported(
+        indexes=definitions,
+        rows=rows,
+        rejected=tuple(rejected),
+        unmatched=metadata.rows.num_rows - files.num_rows,
+        not_covered=listing.num_rows - files.num_rows,
+        refused=plan.refused,
+    )
+
+
+def follows(
+    definition: IndexDefinition, imported: Mapping[str, object], verified: Mapping[str, object]
+) -> bool:
+    """Whether an imported row proves nothing about an index that the verified one contradicts.
+
+    What the verified row leaves unknown contradicts nothing: it is the one that is kept.
+
+    Args:
+        definition: the index.
+        imported: the row of the store, by column.
+        verified: the row of the file itself.
+    """
+    index_id, data_type = definition.index_id, definition.term.data_type
+    known, values = imported[values_column(index_id)], verified[values_column(index_id)]
+    if known is None or not isinstance(values, int) or values == 0:
+        return True
+    if known == 0:
+        return False
+
+    def fields(name: str) -> tuple[object, object]:
+        column = field_column(index_id, name)
+        return imported[column], verified[column]
+
+    match definition.type:
+        case "MIN_MAX":
+            low, real_low = fields("min")
+            high, real_high = fields("max")
+            return _at_most(low, real_low, data_type) and _at_most(real_high, high, data_type)
+        case "VALUE_SET":
+            return _holds_all(*fields("set"), data_type)
+        case "BLOOM_FILTER":
+            return _has_all_bits(*fields("words"))
+    return False
+
+
+def _refusal(stored: StoredIndex, term: Term, version: int) -> str:
+    if stored.name not in _OWN_NAMES or len(stored.columns) != 1:
+        return "there is no such index type here"
+    if arrow_type(term.data_type) is None:
+        return f"no index is kept about a column of type {term.data_type}"
+    if stored.name == BLOOM:
+        return "" if term.data_type in BLOOM_TYPES else f"no blooms of type {term.data_type}"
+    is_old_decimal = version == 0 and (stored.data_type or "").startswith("decimal(")
+    if is_old_decimal and term.data_type.startswith("decimal("):
+        return ""
+    if stored.data_type != term.data_type:
+        return f"it was made of {stored.data_type}, and the column is {term.data_type} now"
+    return ""
+
+
+def _parameters(
+    stored: StoredIndex, position: int, metadata: StoredMetadata
+) -> tuple[tuple[str, str], ...]:
+    if stored.name == BLOOM:
+        parameters = dict(stored.parameters)
+        named = {
+            "fpp": parameters.get(FPP, DEFAULT_FPP),
+            # Doubles in old stores, whole numbers all the same.
+            "ndv": parameters.get(NDV, DEFAULT_NDV).removesuffix(".0"),
+            ITEMS: "VALUES",
+        }
+        return tuple(sorted(named.items()))
+    if stored.name == VALUE_LIST:
+        # The reference keeps every value; a verified set must not be too long where theirs is not.
+        lengths = pc.list_value_length(metadata.rows[row_column(position, SET)])
+        longest = pc.max(lengths).as_py() or 0
+        return (("limit", str(min(max(longest, DEFAULT_LIMIT), MOST))),)
+    return ()
+
+
+def _definition(
+    stored: StoredIndex, term: Term, parameters: tuple[tuple[str, str], ...], index_id: str
+) -> IndexDefinition:
+    return IndexDefinition(
+        index_id=index_id,
+        type=_OWN_NAMES[stored.name],
+        terms=(term,),
+        parameters=parameters,
+        key_label=stored.key_label,
+    )
+
+
+def _matched(metadata: StoredMetadata, listing: pa.Table) -> tuple[pa.Table, pa.Array]:
+    """Listed files with a row of their time, and the places of the rows."""
+    pairs = zip(metadata.rows[PATH].to_pylist(), metadata.rows[MODIFIED].to_pylist(), strict=True)
+    places = {pair: place for place, pair in enumerate(pairs)}
+    files: list[int] = []
+    found: list[int] = []
+    listed = zip(listing["path"].to_pylist(), listing["modified"].to_pylist(), strict=True)
+    for number, (path, modified) in enumerate(listed):
+        names = possible_names(path, metadata.layout.version)
+        place = next((places[(n, modified)] for n in names if (n, modified) in places), None)
+        if place is not None:
+            files.append(number)
+            found.append(place)
+    return listing.take(pa.array(files, pa.int64())), pa.array(found, pa.int64())
+
+
+def _rows(stored: pa.Table, files: pa.Table, plan: ImportPlan, version: int) -> pa.Table:
+    columns: dict[str, pa.ChunkedArray | pa.Array] = {
+        name: files[name] for name in files.column_names
+    }
+    for position, definition in plan.indexes:
+        index_id = definition.index_id
+
+        def part(name: str, position: int = position) -> pa.ChunkedArray:
+            return stored[row_column(position, name)]
+
+        # How many rows have a value is not stored: one stands for "at least one".
+        present = pc.if_else(part(PRESENT), 1, 0).cast(pa.int64())
+        columns[values_column(index_id)] = pc.if_else(part(KNOWN), present, None)
+        columns[nulls_column(index_id)] = pa.nulls(files.num_rows, pa.int64())
+        kept_as = arrow_type(definition.term.data_type)
+        if definition.type == "MIN_MAX":
+            for own, name in (("min", MINIMUM), ("max", MAXIMUM)):
+                columns[field_column(index_id, own)] = part(name).cast(kept_as)
+        elif definition.type == "VALUE_SET":
+            columns[field_column(index_id, "set")] = part(SET).cast(pa.list_(kept_as))
+        else:
+            columns[field_column(index_id, "words")] = part(FILTER)
+    return pa.table(columns)
+
+
+def _verified(
+    rows: pa.Table, files: pa.Table, definitions: Sequence[IndexDefinition], verify: Verify
+) -> tuple[pa.Table, list[str]]:
+    accepted: list[pa.Table] = []
+    rejected: list[str] = []
+    by_path = {path: place for place, path in enumerate(rows["path"].to_pylist())}
+    for piece in verify(files, definitions):
+        keep: list[bool] = []
+        places = pa.array([by_path[path] for path in piece["path"].to_pylist()], pa.int64())
+        pairs = zip(piece.to_pylist(), rows.take(places).to_pylist(), strict=True)
+        for verified, imported in pairs:
+            is_sound = all(follows(each, imported, verified) for each in definitions)
+            keep.append(is_sound)
+            if not is_sound:
+                rejected.append(verified["path"])
+        accepted.append(piece.filter(pa.array(keep, pa.bool_())))
+    return (pa.concat_tables(accepted) if accepted else rows.slice(0, 0)), rejected
+
+
+def _at_most(lower: object, upper: object, data_type: str) -> bool:
+    """Whether a bound lies below another one, or at it; one that is not there contradicts none."""
+    if lower is None or upper is None:
+        return True
+    low, high = _key(lower, data_type), _key(upper, data_type)
+    if isinstance(low, int) and isinstance(high, int):
+        return low <= high
+    return isinstance(low, bytes) and isinstance(high, bytes) and low <= high
+
+
+def _key(value: object, data_type: str) -> int | bytes:
+    return key_of(cast(Value, value), data_type)
+
+
+def _holds_all(imported: object, verified: object, data_type: str) -> bool:
+    if not isinstance(imported, list) or not isinstance(verified, list):
+        return True
+    held = {_key(value, data_type) for value in imported}
+    return all(_key(value, data_type) in held for value in verified)
+
+
+def _has_all_bits(imported: object, verified: object) -> bool:
+    if not isinstance(imported, bytes) or not isinstance(verified, bytes):
+        return True
+    theirs, ours = BloomFilter.parsed(imported), BloomFilter.parsed(verified)
+    if (theirs.functions, len(theirs.bits)) != (ours.functions, len(ours.bits)):
+        # Of another size: its bits are others, and show nothing about ours. A store of our own has
+        # such filters, each sized by what its file holds.
+        return True
+    return bool((theirs.bits | ~ours.bits).all())

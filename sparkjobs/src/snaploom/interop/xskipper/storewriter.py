@@ -1,0 +1,164 @@
+"""Writing a metadata store of version 4, as the reference does and reads it.
+
+A row has everything about its file or nothing: only a bloom column can be "unknown".
+So a file about which one index knows nothing has no row at all, and the reference reads it, as it
+reads every file that it has no row for.
+"""
+
+from __future__ import annotations
+
+import io
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from snaploom.interop.xskipper.bloomstream import write_bloom
+from snaploom.interop.xskipper.layout import (
+    BLOOM,
+    VALUE_LIST,
+    Layout,
+    StoredIndex,
+    write_layout,
+)
+from snaploom.interop.xskipper.names import OBJECT_NAME, virtual_name
+from snaploom.interop.xskipper.schemajson import (
+    ROW_METADATA,
+    SPARK_VERSION,
+    dump_schema,
+)
+from snaploom.interop.xskipper.storedrows import (
+    FILTER,
+    KNOWN,
+    MAXIMUM,
+    MINIMUM,
+    MODIFIED,
+    PATH,
+    PRESENT,
+    SET,
+    partition_column,
+    row_column,
+)
+from snaploom.interop.xskipper.values import store_type, to_store
+from snaploom.skipping.formats.keys import EncryptionProperties
+
+CALENDAR_VERSION = b"3.5.0"
+"""Written as the version of Spark: dates and timestamps are of today's calendar, which readers of
+Spark 3 refuse to guess for values before 1900."""
+
+
+def complete(rows: pa.Table, layout: Layout) -> pa.Table:
+    """Rows with values for every index but blooms; the others cannot be written."""
+    keep = pa.repeat(True, rows.num_rows)
+    for position, index in enumerate(layout.indexes):
+        if index.name != BLOOM:
+            keep = pc.and_(keep, _complete(rows, position, index))
+    return rows.filter(keep)
+
+
+def write_part(
+    rows: pa.Table, layout: Layout, encryption: EncryptionProperties | None = None
+) -> bytes:
+    """One part file.
+
+    Args:
+        rows: from `complete`, as `storedrows` describes them.
+        layout: what the store declares.
+        encryption: for one file; None for no encryption.
+
+    Raises:
+        KeyUnavailable: a key is not to be had.
+        StreamInvalid: a bloom is no filter of version 1.
+    """
+    sink = io.BytesIO()
+    table = _table(rows, layout)
+    with pq.ParquetWriter(
+        sink,
+        table.schema.remove_metadata(),
+        compression="snappy",
+        # Names, bounds and filters are all different: a dictionary of them would be a second copy.
+        use_dictionary=_repeated(layout),
+        write_page_checksum=True,  # as Java's writer does: what is damaged is found
+        write_statistics=False,  # of one group of rows, which is read as a whole
+        use_deprecated_int96_timestamps=True,
+        store_decimal_as_integer=True,
+        store_schema=False,  # Arrow's own schema is of no use to other readers, and 1 KiB long
+        encryption_properties=encryption,
+    ) as writer:
+        writer.write_table(table.replace_schema_metadata(None))
+        writer.add_key_value_metadata(table.schema.metadata)
+    return sink.getvalue()
+
+
+def _repeated(layout: Layout) -> list[str]:
+    """Leaf columns in which values come again."""
+    partitions = [virtual_name(name) for name, _ in layout.partitions]
+    lists = [f"{index.column}.list.element" for index in layout.indexes if index.name == VALUE_LIST]
+    return [*partitions, *lists]
+
+
+def _complete(rows: pa.Table, position: int, index: StoredIndex) -> pa.Array:
+    def part(name: str) -> pa.ChunkedArray:
+        return rows[row_column(position, name)]
+
+    parts = [SET] if index.name == VALUE_LIST else [MINIMUM, MAXIMUM]
+    whole = pc.invert(part(PRESENT))
+    held = part(parts[0]).is_valid()
+    for name in parts[1:]:
+        held = pc.and_(held, part(name).is_valid())
+    return pc.and_(part(KNOWN), pc.or_(whole, held)).combine_chunks()
+
+
+def _table(rows: pa.Table, layout: Layout) -> pa.Table:
+    modified = rows[MODIFIED].cast(pa.large_string())
+    names = pc.binary_join_element_wise(rows[PATH], modified, pa.scalar("#", pa.large_string()))
+    fields = [pa.field(OBJECT_NAME, pa.large_string(), nullable=False)]
+    arrays = [names]
+    for position, (name, data_type) in enumerate(layout.partitions):
+        values = _column(rows, partition_column(position))
+        fields.append(pa.field(virtual_name(name), store_type(data_type)))
+        arrays.append(to_store(values, data_type))
+    for position, index in enumerate(layout.indexes):
+        stored = _stored(rows, position, index)
+        fields.append(pa.field(index.column, stored.type))
+        arrays.append(stored)
+    footer = {
+        ROW_METADATA: dump_schema(write_layout(layout)).encode(),
+        SPARK_VERSION: CALENDAR_VERSION,
+    }
+    return pa.table(arrays, schema=pa.schema(fields, metadata=footer))
+
+
+def _column(rows: pa.Table, name: str) -> pa.Array:
+    column = rows[name]
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+
+
+def _stored(rows: pa.Table, position: int, index: StoredIndex) -> pa.Array:
+    def part(name: str) -> pa.Array:
+        return _column(rows, row_column(position, name))
+
+    data_type = index.data_type or ""
+    if index.name == BLOOM:
+        filters = part(FILTER).to_pylist()
+        return pa.array([each and write_bloom(each) for each in filters], pa.large_binary())
+    absent = pc.invert(part(PRESENT))
+    if index.name == VALUE_LIST:
+        # A file without a value has a NULL, never an empty list.
+        sets = pc.if_else(absent, None, part(SET))
+        values = to_store(pc.list_flatten(sets), data_type)
+        return _lists(sets, values, pa.field("element", values.type))
+    bounds = [to_store(part(name), data_type) for name in (MINIMUM, MAXIMUM)]
+    return pa.StructArray.from_arrays(
+        bounds,
+        fields=[pa.field("min", bounds[0].type), pa.field("max", bounds[1].type)],
+        mask=absent,
+    )
+
+
+def _lists(sets: pa.Array, values: pa.Array, element: pa.Field) -> pa.Array:
+    lengths = pc.fill_null(pc.list_value_length(sets), 0).cast(pa.int64())
+    offsets = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(lengths)])
+    return pa.LargeListArray.from_arrays(
+        offsets, values, type=pa.large_list(element), mask=sets.is_null()
+    )

@@ -1,1 +1,0 @@
-"""Key management services: what wraps the keys of encrypted Parquet files."""

@@ -1,0 +1,203 @@
+"""Exchange of index metadata with other programs, as a package that knows their files offers it.
+
+It is registered in the entry-point group `snaploom.skipping.interchange` under the name of the
+format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from typing import Protocol, cast
+
+import pyarrow as pa
+
+from snaploom.errors import IndexNotPossible
+from snaploom.models.skippingindex import ParquetForm
+from snaploom.skipping.core.definition import IndexDefinition, Target
+from snaploom.skipping.formats.keys import ParquetKeys
+from snaploom.skipping.lifecycle.target import IndexableTarget, Progress
+from snaploom.skipping.stores.port import IndexStore, StoredState
+from snaploom.storage.objectstore import ObjectStore
+
+ENTRY_POINTS = "snaploom.skipping.interchange"
+"""Entry-point group: the name is the format's, the value an `Interchange`."""
+
+EXCHANGED = ParquetForm.XSKIPPER.value
+"""The format that commands import and export."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What an export wrote."""
+
+    files: int
+    """Part files of the store now."""
+    rows: int
+    """Files with a row."""
+    left_out: int
+    """Files without one, because some index has nothing about them (or not in this form)."""
+    bytes: int
+    """Size of the part files."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import brought."""
+
+    indexes: tuple[IndexDefinition, ...]
+    """The indexes."""
+    rows: pa.Table
+    """Rows as `snaploom.skipping.core.filetable` describes them."""
+    rejected: tuple[str, ...]
+    """Paths of files whose rows do not follow from the files themselves."""
+    unmatched: int
+    """Rows about files that are not there, or not as they were."""
+    not_covered: int
+    """Files of the listing about which the store has no row."""
+    refused: tuple[str, ...]
+    """Indexes and rows that were not read, and why."""
+
+    @property
+    def left_out(self) -> list[str]:
+        """How many rows and files were left out, and why, as people read it."""
+        counts = (
+            (len(self.rejected), "rows contradict their files"),
+            (self.unmatched, "rows are about files that are not there as they were"),
+            (self.not_covered, "files have no row"),
+        )
+        return [f"{count} {what}" for count, what in counts if count]
+
+
+@dataclass(frozen=True)
+class ImportResult:
+    """What an import did."""
+
+    imported: Imported
+    """Rows that were taken over, and those that were not."""
+    state: StoredState
+    """The state afterwards."""
+
+    def __str__(self) -> str:
+        """As people read it."""
+        found = self.imported
+        labels = ", ".join(index.label for index in found.indexes)
+        parts = [f"imported {labels} about {found.rows.num_rows} files", *found.left_out]
+        return "; ".join([*parts, *(f"not read: {why}" for why in found.refused)])
+
+
+@dataclass(frozen=True)
+class CatalogProperties:
+    """Properties that may name a location; nothing for files that are no table."""
+
+    table: Mapping[str, str] = field(default_factory=dict)
+    """The table's own."""
+    database: Mapping[str, str] = field(default_factory=dict)
+    """Those of its database."""
+
+
+class FoundMetadata(Protocol):
+    """A metadata store that was read."""
+
+    def import_into(
+        self,
+        store: IndexStore,
+        target: IndexableTarget,
+        *,
+        is_trusted: bool,
+        progress: Progress,
+    ) -> ImportResult:
+        """Make a new index from it, in one commit.
+
+        Args:
+            store: where the index will be.
+            target: what the metadata are about.
+            is_trusted: whether values are believed; without, each row is compared with its file.
+                Rows about files that are not there as they were are never taken.
+            progress: called for files compared.
+
+        Raises:
+            IndexAlreadyExists: the target has an index.
+            IndexNotPossible: the metadata are about another table, or no index or no row of theirs
+                can be taken over; nothing is left.
+            KeyUnavailable: they are encrypted, and a key is not to be had.
+        """
+        ...
+
+
+class Interchange(Protocol):
+    """A format of index metadata."""
+
+    @property
+    def property_names(self) -> tuple[str, ...]:
+        """Properties of tables and databases that name a location."""
+        ...
+
+    def base(self, properties: CatalogProperties) -> str:
+        """The folder of a table's indexes by properties; empty for none."""
+        ...
+
+    def find(
+        self,
+        target: Target,
+        directory: str,
+        properties: CatalogProperties,
+        opened: Callable[[str], ObjectStore],
+        keys: ParquetKeys | None,
+    ) -> FoundMetadata:
+        """The metadata store of a target.
+
+        Args:
+            target: what the metadata are about.
+            directory: the store, or a folder with the stores of many tables; empty for the one that
+                properties name.
+            properties: of the target's table.
+            opened: opens a folder.
+            keys: for encrypted stores.
+
+        Raises:
+            IndexNotFound: there is none.
+            IndexUnreadable: it is damaged, or of a newer version.
+            KeyUnavailable: it is encrypted, and a key is not to be had.
+        """
+        ...
+
+    def export(self, store: IndexStore, folder: ObjectStore, keys: ParquetKeys | None) -> Written:
+        """Write the rows of an index as a metadata store; the index stays as it is.
+
+        Args:
+            store: where the index is.
+            folder: where the rows go: what is there must be a store of the same table.
+            keys: for encrypted indexes.
+
+        Raises:
+            IndexNotFound: there is no index.
+            IndexNotPossible: the format cannot hold it, or the folder is another table's.
+            IndexUnreadable: the folder holds something else, which is left as it is.
+            KeyUnavailable: the index is encrypted, and a key is not to be had.
+        """
+        ...
+
+
+def registered_interchange() -> Interchange | None:
+    """The format that commands import and export; None where it is not registered."""
+    found = [entry for entry in entry_points(group=ENTRY_POINTS) if entry.name == EXCHANGED]
+    return cast(Interchange, found[0].load()) if found else None
+
+
+def interchange() -> Interchange:
+    """The format that commands import and export.
+
+    Raises:
+        IndexNotPossible: it is not registered here.
+    """
+    found = registered_interchange()
+    if found is None:
+        raise IndexNotPossible(
+            f"metadata of the format {EXCHANGED} are neither imported nor exported here",
+            found="no package that reads and writes them",
+            expected=f"one in the entry-point group {ENTRY_POINTS}",
+            hint="install the package that registers it; Snaploom's own is snaploom.interop",
+        )
+    return found

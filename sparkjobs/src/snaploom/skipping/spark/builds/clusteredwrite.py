@@ -1,0 +1,141 @@
+"""Clustering in Spark: rows in the order of a curve, in as many files as are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+from pyspark.sql.pandas.functions import arrow_udf
+
+from snaploom.skipping.advice.boundaries import MOST_RANK_BITS, Boundaries, boundaries_of
+from snaploom.skipping.advice.curves import MOST_BITS, Curve, position
+from snaploom.skipping.core.terms import Term, arrow_type
+from snaploom.skipping.spark.builds.scan import Relation
+from snaploom.skipping.spark.builds.statecollector import as_kept
+
+MOST_COLUMNS = 8
+"""Columns of a curve; with more, files are hardly narrower in any of them."""
+_SAMPLED_ROWS = 50_000
+"""Rows from which quantiles are taken: each is exact to about half a percent of the rows."""
+_ORDER = "__snaploom_order"
+"""Column that holds the position on the curve while rows are exchanged."""
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """How rows are to be ordered."""
+
+    curve: Curve
+    """Along which curve."""
+    terms: tuple[Term, ...]
+    """By which columns, the most important one first."""
+
+
+@dataclass(frozen=True)
+class _OnCurve:
+    """The function that workers run: from values of all columns to positions."""
+
+    curve: Curve
+    boundaries: tuple[Boundaries, ...]
+    bits: int
+
+    def __call__(self, columns: Sequence[pa.Array]) -> pa.Array:
+        ranks = [
+            each.ranks(as_kept(column, arrow_type(each.data_type)))
+            for each, column in zip(self.boundaries, columns, strict=True)
+        ]
+        return pa.array(position(self.curve, ranks, self.bits), pa.int64())
+
+
+def clustered(
+    relation: Relation,
+    clustering: Clustering,
+    files: int,
+    rows: int,
+    partition_names: Sequence[str],
+    seed: int,
+) -> DataFrame:
+    """The rows of a relation in the order of a curve, one Spark partition for each file.
+
+    Args:
+        relation: what is read; it can compute the terms of the clustering.
+        clustering: the order.
+        files: how many.
+        rows: how many rows there are, about.
+        partition_names: columns by whose values the files are put into folders; rows of one folder
+            stay together.
+        seed: of the sample from which quantiles are taken.
+    """
+    columns = [relation.columns[term.key] for term in clustering.terms]
+    frame = relation.frame
+    folders = [sql.col(f"`{name.replace('`', '``')}`") for name in partition_names]
+    if clustering.curve is Curve.LINEAR:
+        order = [*folders, *columns]
+        return frame.repartitionByRange(files, *order).sortWithinPartitions(*order)
+    on_curve = _on_curve(frame, clustering, columns, rows, seed)
+    name = _unused(frame.columns)
+    placed = frame.withColumn(name, on_curve)
+    order = [*folders, sql.col(name)]
+    # Within one cell of the curve the first column decides, so that encodings find runs.
+    sorted_rows = placed.repartitionByRange(files, *order).sortWithinPartitions(*order, *columns)
+    return sorted_rows.drop(name)
+
+
+def _on_curve(
+    frame: DataFrame, clustering: Clustering, columns: Sequence[Column], rows: int, seed: int
+) -> Column:
+    bits = min(MOST_RANK_BITS, MOST_BITS // len(columns))
+    sample = sampled(frame, columns, rows, _SAMPLED_ROWS, seed)
+    boundaries = tuple(
+        boundaries_of(kept_column(sample, number, term), term.data_type, bits)
+        for number, term in enumerate(clustering.terms)
+    )
+    place = _OnCurve(clustering.curve, boundaries, bits)
+
+    # Spark takes plain functions only, and finds out by their annotations what they are.
+    def on_curve(*values: pa.Array) -> pa.Array:
+        return place(values)
+
+    placed: Column = arrow_udf(on_curve, "bigint")(*columns)  # type: ignore[call-overload]
+    return placed
+
+
+def sampled(
+    frame: DataFrame, columns: Sequence[Column], rows: int, wanted: int, seed: int
+) -> pa.Table:
+    """A random sample of some columns, named by their number; the same again for the same seed.
+
+    Args:
+        frame: what is sampled.
+        columns: of the frame.
+        rows: how many rows it has, about; 0 where that is not known: then the first ones are taken.
+        wanted: how many are wanted, about.
+        seed: of the choice.
+    """
+    chosen = frame if rows else frame.limit(wanted)
+    if rows > wanted:
+        chosen = frame.sample(withReplacement=False, fraction=wanted / rows, seed=seed)
+    named = [column.alias(str(number)) for number, column in enumerate(columns)]
+    return chosen.select(*named).toArrow()
+
+
+def kept_column(sample: pa.Table, number: int, term: Term) -> pa.Array:
+    """One column of a sample, in the Arrow type in which the term's values are kept."""
+    return as_kept(sample.column(number).combine_chunks(), arrow_type(term.data_type))
+
+
+def _unused(names: Sequence[str]) -> str:
+    taken = {name.lower() for name in names}
+    name = _ORDER
+    while name in taken:
+        name = f"_{name}"
+    return name
+
+
+def balanced(bytes_: int, target_file_size: int) -> int:
+    """How many files of about one size hold so many bytes."""
+    return max(1, int(np.ceil(bytes_ / target_file_size)))

@@ -1,0 +1,137 @@
+"""Why a query reads the files that it reads: which index served what, and why others did not."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from snaploom.skipping.spark.interfaces.enable import decider_of, setting
+from snaploom.skipping.spark.optimizer import settings
+from snaploom.skipping.spark.optimizer.outcomes import ClauseOutcome, IndexOutcome, RelationOutcome
+from snaploom.skipping.spark.optimizer.requests import Request
+from snaploom.skipping.spark.relations.janino import JavaRule
+
+WIDTH = 80
+"""Columns of the text."""
+_CLAUSE = 40
+"""Columns of the condition in a line about a clause."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What skipping does to a query; `print` it."""
+
+    relations: tuple[RelationOutcome, ...]
+    """Each relation of files in the query."""
+
+    @property
+    def data(self) -> list[dict[str, object]]:
+        """The same as plain values."""
+        return [asdict(relation) for relation in self.relations]
+
+    def to_json(self) -> str:
+        """The same as JSON."""
+        return json.dumps(self.data, ensure_ascii=False)
+
+    def __str__(self) -> str:
+        parts = ["\n".join(_relation_lines(relation)) for relation in self.relations]
+        return "\n\n".join(parts) or "The query reads no files."
+
+
+def explain(frame: DataFrame) -> Explanation:
+    """Plan a query once more, and show what skipping does to it; nothing is run or counted.
+
+    Raises:
+        SkippingNotAvailable: skipping is not enabled in the frame's session.
+    """
+    spark = frame.sparkSession
+    decider = decider_of(spark)
+    trace = secrets.token_hex(8)
+    with decider.tracing(trace) as outcomes, setting(spark, settings.TRACE, trace):
+        _plan_again(spark, frame)
+        headers = JavaRule(spark).describe(frame._jdf, settings.REQUESTED)
+    asked = {outcome.name for outcome in outcomes}
+    names = (Request.parse(header).name for header in headers)
+    unasked = tuple(
+        RelationOutcome(name, "", reasons=("no condition of the query reaches its files",))
+        for name in dict.fromkeys(names)
+        if name not in asked
+    )
+    return Explanation((*outcomes, *unasked))
+
+
+def _plan_again(spark: SparkSession, frame: DataFrame) -> None:
+    """A frame remembers its plan; the rule sees only a new one."""
+    jvm = spark._jvm
+    mode = jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()  # type: ignore[union-attr]
+    logical = frame._jdf.queryExecution().logical()
+    spark._jsparkSession.sessionState().executePlan(logical, mode).optimizedPlan()
+
+
+def _relation_lines(relation: RelationOutcome) -> Iterator[str]:
+    yield from _wrapped(relation.name, "")
+    if relation.files:
+        yield from _wrapped(
+            f"{relation.kept_files} of {relation.files} files, {_size(relation.kept_bytes)} of "
+            f"{_size(relation.bytes)} are read"
+            + " (evaluated only: all are)"
+            * relation.is_evaluated_only,
+            "  ",
+        )
+    if relation.condition:
+        yield from _wrapped(f"condition: {relation.condition}", "  ")
+    for reason in relation.reasons:
+        yield from _wrapped(f"not skipping: {reason}", "  ")
+    for index in relation.indexes:
+        yield from _index_lines(index)
+
+
+def _index_lines(index: IndexOutcome) -> Iterator[str]:
+    yield from _wrapped(f"index of {index.target or 'unknown target'} in {index.uri}", "  ")
+    for reason in index.unused:
+        yield from _wrapped(f"not used: {reason}", "    ")
+    if not index.is_used:
+        return
+    unknown = [
+        f"{count} files {why}, so they are read"
+        for count, why in ((index.stale, "changed since indexing"), (index.missing, "are unknown"))
+        if count
+    ]
+    yield from _wrapped("; ".join([f"{index.dropped} files dropped", *unknown]), "    ")
+    for clause in index.clauses:
+        yield from _clause_lines(clause)
+
+
+def _clause_lines(clause: ClauseOutcome) -> Iterator[str]:
+    served = ", ".join(clause.report.served_by)
+    line = f"{_short(clause.text):<{_CLAUSE}} {clause.dropped:>8} dropped"
+    yield f"    {line}"
+    if served:
+        yield from _wrapped(f"by {served}", "      ")
+    # Where an index served it, what others could not do interests nobody.
+    for reason in () if served else (*clause.report.unserved, *clause.hints):
+        yield from _wrapped(f"- {reason}", "      ")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _CLAUSE else f"{text[: _CLAUSE - 3]}..."
+
+
+def _wrapped(text: str, indent: str) -> Sequence[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ") or [
+        indent
+    ]
+
+
+def _size(size: int) -> str:
+    amount, unit = float(size), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{size} B" if unit == "B" else f"{amount:.1f} {unit}"

@@ -1,0 +1,412 @@
+"""The one engine behind all interfaces: SQL, Python, the command line and resources.
+
+Here a name becomes a target and a store; the lifecycle acts on them. Interfaces add
+nothing but their own spelling.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from snaploom.errors import (
+    IndexNotFound,
+    IndexNotPossible,
+    IndexUnreadable,
+)
+from snaploom.hadoop.store import hadoop_stores
+from snaploom.models.allowances import Allowances
+from snaploom.models.skippingindex import RefreshMode
+from snaploom.planning.fileformats import require_format, target_place
+from snaploom.skipping.formats.keys import ParquetKeys
+from snaploom.skipping.lifecycle import operations
+from snaploom.skipping.lifecycle.alteration import Alteration, alter
+from snaploom.skipping.lifecycle.declaration import Declaration, refuse_problems
+from snaploom.skipping.lifecycle.description import Description, describe, is_there, list_indexes
+from snaploom.skipping.lifecycle.forms import NATIVE, OPEN_SEARCH, WITHOUT_OTHERS
+from snaploom.skipping.lifecycle.interchange import ImportResult, Written, interchange
+from snaploom.skipping.lifecycle.machine import require_owner
+from snaploom.skipping.lifecycle.operations import RefreshResult, silent
+from snaploom.skipping.lifecycle.target import Progress
+from snaploom.skipping.spark.interfaces.declaredindex import Application, apply, plan_application
+from snaploom.skipping.spark.interfaces.places import (
+    in_place,
+    known_keys,
+    known_locations,
+    nowhere,
+    qualified,
+    refuse_keyless,
+)
+from snaploom.skipping.spark.interfaces.tableproperties import base_of_properties, find_metadata
+from snaploom.skipping.spark.optimizer.settings import LOCATIONS
+from snaploom.skipping.spark.targets.folderfiles import file_listing_of
+from snaploom.skipping.spark.targets.sparktarget import SparkTarget
+from snaploom.skipping.spark.targets.targetlookup import open_path, open_table
+from snaploom.skipping.spark.targets.usabilityprobe import warn_of_unasked
+from snaploom.skipping.statements.columns import name_text
+from snaploom.skipping.statements.declaration import StorePlace
+from snaploom.skipping.statements.syntax import PathName, Subject, TableName
+from snaploom.skipping.stores.address import is_opensearch
+from snaploom.skipping.stores.bases import FolderBase, IndexBase, open_base
+from snaploom.skipping.stores.port import NEVER, IndexStore, StoredState
+from snaploom.skipping.stores.usage import Recorded, recorded_usage
+from snaploom.storage.stores import open_store
+
+
+def _of_environment() -> Allowances:
+    return Allowances.from_environment(os.environ)
+
+
+@dataclass(frozen=True)
+class SkippingIndexes:
+    """The skipping indexes that a session can reach.
+
+    Args:
+        spark: the session with which files are read.
+        location: folder below which indexes are kept; empty for the session's locations.
+        acting_for: `SkippingIndex/name` of the resource on whose behalf it is done (rule S26).
+        progress: called for files done while an index is built.
+        allow: formats and options that may be read beyond the built-in ones; by default those of
+            the environment, as in a session of a user.
+    """
+
+    spark: SparkSession
+    location: str = ""
+    acting_for: str = ""
+    progress: Progress = silent
+    allow: Allowances = field(default_factory=_of_environment)
+
+    def create(
+        self,
+        subject: Subject,
+        declaration: Declaration,
+        place: StorePlace | None = None,
+        *,
+        ignore_if_exists: bool = False,
+    ) -> StoredState:
+        """Declare an index; nothing is indexed before the first refresh.
+
+        Args:
+            subject: what is indexed.
+            declaration: what is kept about each file.
+            place: where it is kept; by default below the session's first location.
+            ignore_if_exists: answer with the index that there is instead of refusing.
+
+        Raises:
+            IndexAlreadyExists: there is one.
+            IndexNotPossible: something declared cannot be; with all that cannot.
+            KeyUnavailable: it is to be encrypted, and there is no key management service.
+            TargetNotIndexable: there are no such files.
+        """
+        target = self.target(subject)
+        declaration, base = self._placed(declaration, place or StorePlace(self.location))
+        refuse_problems(declaration, target)
+        warn_of_unasked(target, declaration.indexes)
+        store = base.index(target.target.uri)
+        return operations.create(store, target, declaration, if_not_exists=ignore_if_exists)
+
+    def refresh(self, subject: Subject, mode: RefreshMode | None = None) -> RefreshResult:
+        """Bring an index up to date; every user may, not only the owner.
+
+        Raises:
+            IndexNotFound: there is none.
+            SkippingError: it cannot be refreshed; what was there before stays in use.
+        """
+        confirmed = self._confirmed(subject, mode)
+        if confirmed is not None:
+            return confirmed
+        target = self.target(subject)
+        store = self._store(target.target.uri, target.target.table)
+        return operations.refresh(store, target, mode, progress=self.progress)
+
+    def alter(self, subject: Subject, alteration: Alteration) -> StoredState:
+        """Change what is declared about an index.
+
+        Raises:
+            IndexNotFound: there is none.
+            IndexOwned: a resource owns it.
+            IndexNotPossible: what is added cannot be.
+        """
+        target = self.target(subject)
+        store = self._store(target.target.uri, target.target.table)
+        warn_of_unasked(target, alteration.add)
+        return alter(store, target, alteration, acting_for=self.acting_for, progress=self.progress)
+
+    def plan(self, subject: Subject, declaration: Declaration, place: StorePlace) -> Application:
+        """What `apply` would do.
+
+        Raises:
+            IndexNotPossible: something declared cannot be; with all that cannot.
+            KeyUnavailable: it is to be encrypted, and there is no key management service.
+            IndexOwned: another resource owns the index.
+        """
+        target = self.target(subject)
+        declaration, base = self._placed(declaration, place)
+        refuse_problems(declaration, target)
+        return plan_application(base.index(target.target.uri), target, declaration)
+
+    def apply(self, subject: Subject, declaration: Declaration, place: StorePlace) -> Application:
+        """Make an index what is declared, and refresh it where it lags.
+
+        Returns:
+            What was done.
+
+        Raises:
+            IndexNotPossible: something declared cannot be; with all that cannot.
+            KeyUnavailable: it is to be encrypted, and there is no key management service.
+            IndexOwned: another resource owns the index.
+        """
+        target = self.target(subject)
+        declaration, base = self._placed(declaration, place)
+        refuse_problems(declaration, target)
+        warn_of_unasked(target, declaration.indexes)
+        store = base.index(target.target.uri)
+        application = plan_application(store, target, declaration)
+        apply(store, target, application, self.progress)
+        return application
+
+    def describe(
+        self, subject: Subject, place: StorePlace | None = None, *, is_counted: bool = True
+    ) -> Description:
+        """What is known about an index; what is damaged is reported, not raised.
+
+        Args:
+            subject: what is indexed.
+            place: where the index would be; omitted, where there is one.
+            is_counted: whether the files are listed, to count those that the index covers.
+
+        Raises:
+            IndexNotFound: there is none, and no place was named.
+        """
+        if not is_counted:
+            named = None if place is None else self._new_store(self.uri(subject), place)
+            return describe(named or self._of(subject))
+        target = self.target(subject)
+        uri, table = target.target.uri, target.target.table
+        store = self._store(uri, table) if place is None else self._new_store(uri, place)
+        try:
+            definition = store.read().definition
+        except IndexUnreadable:
+            return describe(store)
+        return describe(store, None if definition is None else target.list_files(definition.where))
+
+    def list(self) -> list[Description]:
+        """Every index below the session's locations that is not dropped; no files are listed."""
+        return list_indexes(self._base(location) for location in self.locations)
+
+    def usage(self, subject: Subject) -> Recorded | None:
+        """What queries made of an index, as their sessions wrote it down.
+
+        Returns:
+            Sums over sessions; None where the store keeps no such notes (OpenSearch).
+
+        Raises:
+            IndexNotFound: there is none.
+        """
+        return recorded_usage(self._of(subject))
+
+    def drop(self, subject: Subject) -> StoredState:
+        """Delete an index; `vacuum` removes its files.
+
+        Raises:
+            IndexNotFound: there is none.
+            IndexOwned: a resource owns it.
+        """
+        return operations.drop(self._of(subject), acting_for=self.acting_for)
+
+    def vacuum(self, subject: Subject) -> StoredState:
+        """Remove the files of an index that was dropped.
+
+        Raises:
+            IndexNotFound: nothing was dropped.
+            IndexOwned: a resource owns it.
+        """
+        return operations.vacuum(self._of(subject), acting_for=self.acting_for)
+
+    def recover(self, subject: Subject) -> StoredState:
+        """Clean up after an operation that failed or died.
+
+        Raises:
+            IndexNotFound: there is none.
+            IndexBusy: the operation is alive.
+        """
+        return operations.recover(self._of(subject))
+
+    def compact(self, subject: Subject) -> StoredState:
+        """Rewrite the small pieces of an index as one.
+
+        Raises:
+            IndexNotFound: there is none.
+        """
+        return operations.compact(self._of(subject))
+
+    def export(self, subject: Subject, directory: str) -> Written:
+        """Write an index as a metadata store of version 4, which others read; it stays as it is.
+
+        Args:
+            subject: what is indexed.
+            directory: URI or path of the folder; a store of the same table there is replaced.
+
+        Raises:
+            IndexNotFound: there is no index.
+            IndexNotPossible: version 4 cannot hold it; every reason is named.
+        """
+        exchanged = interchange()
+        folder = open_store(directory, create=True, others=hadoop_stores(self.spark))
+        return exchanged.export(self._of(subject), folder, self.keys)
+
+    def import_(
+        self,
+        subject: Subject,
+        directory: str = "",
+        place: StorePlace | None = None,
+        *,
+        is_trusted: bool = False,
+    ) -> ImportResult:
+        """Make a new index from a metadata store of version 0 to 4.
+
+        Args:
+            subject: what the metadata are about.
+            directory: URI or path of the folder of the store, or of the folder with those of many
+                tables; omitted, the one that properties of the table or its database name.
+            place: where the index will be kept; by default below the session's first location.
+            is_trusted: whether values are believed; without, each row is compared with its file.
+
+        Raises:
+            IndexAlreadyExists: there is an index.
+            IndexOwned: there is one, and a resource owns it.
+            IndexNotFound: there is no metadata store.
+            IndexNotPossible: it is about another table, or no row in it can be taken over.
+        """
+        target = self.target(subject)
+        metadata = find_metadata(self.spark, target.target, directory, self.keys)
+        where = place or StorePlace(self.location)
+        if is_opensearch(self._location(where)) or where.form != NATIVE:
+            raise IndexNotPossible(
+                "metadata are imported into the form NATIVE",
+                found=where.form if where.form != NATIVE else OPEN_SEARCH,
+                expected="a folder, and the form NATIVE",
+                hint="leave out the form, or name NATIVE",
+            )
+        store = self._new_store(target.target.uri, where)
+        state = store.read()
+        if state.definition is not None and state.exists:
+            require_owner(state.definition, self.acting_for)
+        return metadata.import_into(store, target, is_trusted=is_trusted, progress=self.progress)
+
+    def target(self, subject: Subject) -> SparkTarget:
+        """The files that a subject names.
+
+        Raises:
+            TargetNotIndexable: there are none that can be indexed.
+            FormatNotAllowed: their format, or an option, is on no list.
+        """
+        if isinstance(subject, TableName):
+            return open_table(self.spark, ".".join(map(name_text, subject.parts)))
+        file_format, options = self._readable(subject)
+        return open_path(self.spark, subject.path, file_format, options)
+
+    def _readable(self, subject: PathName) -> tuple[str, dict[str, str]]:
+        """By which name and with which options Spark reads files."""
+        options = dict(subject.options)
+        place = target_place(self.acting_for)
+        return require_format(subject.format, options, self.allow, place), options
+
+    def _confirmed(self, subject: Subject, mode: RefreshMode | None) -> RefreshResult | None:
+        """The refresh of a path about which nothing changed; None where a target must be opened."""
+        if isinstance(subject, TableName) or mode is RefreshMode.FULL:
+            return None
+        try:
+            store = self._store(self.uri(subject))
+        except IndexNotFound:
+            return None  # the path may be a pattern
+        if store.read().refreshed_at == NEVER:
+            return None
+        file_format, options = self._readable(subject)
+        listing = file_listing_of(self.spark, subject.path, file_format, options)
+        return None if listing is None else operations.confirm(store, listing, mode)
+
+    def uri(self, subject: Subject) -> str:
+        """Where the files of a subject are; of a path without reading it, since it may be gone."""
+        if isinstance(subject, TableName):
+            return self.target(subject).target.uri
+        return qualified(self.spark, subject.path)
+
+    @property
+    def locations(self) -> tuple[str, ...]:
+        """Folders below which indexes are looked for."""
+        if self.location:
+            return (self.location,)
+        return known_locations(self.spark)
+
+    @property
+    def keys(self) -> ParquetKeys | None:
+        """Keys of encrypted indexes: as given to `enable`, else of the session's setting."""
+        return known_keys(self.spark)
+
+    def _base(self, location: str) -> IndexBase:
+        return open_base(location, self.keys, hadoop_stores(self.spark))
+
+    def _placed(self, declaration: Declaration, place: StorePlace) -> tuple[Declaration, IndexBase]:
+        """Where a new index will be, and its declaration in the form that belongs there."""
+        location = self._location(place)
+        placed = in_place(declaration, location)
+        refuse_keyless(placed, self.keys)
+        base = self._base(location)
+        if placed.form not in WITHOUT_OTHERS and not isinstance(base, FolderBase):
+            raise IndexNotPossible(
+                f"the form {placed.form} is one of folders",
+                found=base.uri,
+                expected="a folder",
+                hint="name a folder as the location",
+            )
+        return placed, base
+
+    def _of(self, subject: Subject) -> IndexStore:
+        """The store of the index of a subject; of a path without reading it."""
+        if isinstance(subject, TableName):
+            target = self.target(subject).target
+            return self._store(target.uri, target.table)
+        return self._store(self.uri(subject))
+
+    def _new_store(self, uri: str, place: StorePlace) -> IndexStore:
+        return self._base(self._location(place)).index(uri)
+
+    def _location(self, place: StorePlace) -> str:
+        location = place.location or next(iter(self.locations), "")
+        if not location:
+            raise nowhere()
+        return location
+
+    def _store(self, uri: str, table: str = "") -> IndexStore:
+        """The store of an index that exists or existed.
+
+        Args:
+            uri: of the target.
+            table: its name; where none of the session's locations has the index, properties of the
+                table and of its database are asked.
+
+        Raises:
+            IndexNotFound: none of the locations has it.
+        """
+        locations = self.locations
+        for location in locations:
+            store = self._base(location).index(uri)
+            if is_there(store):
+                return store
+        of_properties = base_of_properties(self.spark, table) if table else ""
+        # A user who may alter a table names a folder by this, and no server that is asked.
+        if of_properties and not is_opensearch(of_properties):
+            locations = (*locations, of_properties)
+            store = self._base(of_properties).index(uri)
+            if is_there(store):
+                return store
+        if not locations:
+            raise nowhere()
+        raise IndexNotFound(
+            "there is no skipping index",
+            found=f"nothing about {uri} in {', '.join(locations)}",
+            hint=f"create it, or name its folder in {LOCATIONS}",
+        )

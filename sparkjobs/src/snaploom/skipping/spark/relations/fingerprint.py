@@ -1,0 +1,374 @@
+"""How a relation is read: whatever could make the same bytes mean other values (rule S6).
+
+Only what differs from Spark's default is written down, so that a setting that a later Snaploom
+learns to watch does not make every index look foreign. An option is left out only where it surely
+cannot change a value; unknown options count. Names and defaults are those of Spark 4.3.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from snaploom.skipping.core.definition import ReaderFingerprint
+from snaploom.skipping.spark.relations.columns import Columns, columns_of
+
+Header = Mapping[str, object]
+"""First line of a request of the optimizer rule, parsed."""
+
+TIME_ZONE = "spark.sql.session.timeZone"
+JVM_ZONE = "zone"
+"""Name under which the JVM's own time zone is written down."""
+
+_EVERYWHERE = {
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+}
+_EXPRESSIONS = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.icu.caseMappings.enabled": "true",
+    "spark.sql.legacy.castComplexTypesToString.enabled": "false",
+    "spark.sql.legacy.javaCharsets": "false",
+    "spark.sql.legacy.sizeOfNull": "true",
+    "spark.sql.legacy.timeParserPolicy": "corrected",
+}
+"""What expressions may read while they are evaluated; the rest is in their serialised form."""
+_PARQUET = {
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.int96AsTimestamp": "true",
+    "spark.sql.parquet.int96TimestampConversion": "false",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "corrected",
+    "spark.sql.parquet.int96RebaseModeInRead": "corrected",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.parquet.fieldId.read.enabled": "false",
+    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
+    "spark.sql.parquet.reader.respectUnknownTypeAnnotation.enabled": "false",
+    "spark.sql.parquet.ignoreVariantAnnotation": "false",
+    "spark.sql.legacy.parquet.nanosAsLong": "false",
+    "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing": "false",
+    "spark.sql.legacy.parquet.datetimeRebaseModeInRead": "corrected",
+    "spark.sql.legacy.parquet.int96RebaseModeInRead": "corrected",
+}
+_ORC_LEVEL = "orc.force.positional.evolution.level"
+"""How deep ORC looks for columns by position, where it does; 1 is that of only columns."""
+_ORC = {
+    _ORC_LEVEL: "1",
+    f"spark.hadoop.{_ORC_LEVEL}": "1",
+    "spark.sql.orc.impl": "native",
+    "orc.force.positional.evolution": "false",
+    "spark.hadoop.orc.force.positional.evolution": "false",
+    "orc.proleptic.gregorian.default": "false",
+    "spark.hadoop.orc.proleptic.gregorian.default": "false",
+}
+_TEXTUAL = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.columnNameOfCorruptRecord": "_corrupt_record",
+    "spark.sql.legacy.charVarcharAsString": "false",
+    "spark.sql.timestampType": "timestamp_ltz",
+    "spark.sql.legacy.javaCharsets": "false",
+    "spark.sql.legacy.timeParserPolicy": "corrected",
+}
+_CSV = {
+    **_TEXTUAL,
+    "spark.sql.csv.parser.columnPruning.enabled": "true",
+    "spark.sql.legacy.csv.enableDateTimeParsingFallback": "",
+}
+_JSON = {
+    **_TEXTUAL,
+    "spark.sql.json.enableExactStringParsing": "true",
+    "spark.sql.json.enablePartialResults": "true",
+    "spark.sql.legacy.json.allowEmptyString.enabled": "false",
+    "spark.sql.legacy.json.enableDateTimeParsingFallback": "",
+}
+_AVRO = {
+    "spark.sql.avro.datetimeRebaseModeInRead": "corrected",
+    "spark.sql.legacy.avro.datetimeRebaseModeInRead": "corrected",
+    "spark.sql.legacy.avro.allowIncompatibleSchema": "false",
+    "avro.mapred.ignore.inputs.without.extension": "false",
+    "spark.hadoop.avro.mapred.ignore.inputs.without.extension": "false",
+}
+_TEXT = {"spark.sql.legacy.javaCharsets": "false"}
+
+_OF_FORMATS: Mapping[str, Mapping[str, str]] = {
+    "parquet": _PARQUET, "orc": _ORC, "csv": _CSV, "json": _JSON, "text": _TEXT, "avro": _AVRO,
+}  # fmt: skip
+"""Settings that matter by format, with their defaults in lower case."""
+
+FORMATS = tuple(sorted(_OF_FORMATS))
+"""Formats whose readers are known."""
+
+SETTINGS: tuple[str, ...] = tuple(
+    sorted({TIME_ZONE, *_EVERYWHERE, *_EXPRESSIONS}.union(*(each for each in _OF_FORMATS.values())))
+)
+"""Names of the settings that the optimizer rule sends along."""
+
+_HARMLESS = frozenset({
+    # Which files are read: that is the listing's business, whose every file is matched.
+    "path", "paths", "__globpaths__", "__hive_compatible_bucketed_table_insertion__", "basepath",
+    "recursivefilelookup", "pathglobfilter", "modifiedbefore", "modifiedafter",
+    # How schemas are found: the schema itself is compared, as a whole or column by column.
+    "mergeschema", "inferschema", "samplingratio", "preferdate", "ignoreextension",
+    # How files are written or split, and what the metastore notes.
+    "compression", "codec", "serialization.format", "maxrecordsperfile", "partitionoverwritemode",
+    "recordname", "recordnamespace", "quoteall", "ignoreleadingwhitespacewrite", "pretty",
+    "parquet.compression", "orc.compress", "lastmodified",
+})  # fmt: skip
+
+_OPTION_DEFAULTS: Mapping[str, Mapping[str, str]] = {
+    "csv": {
+        "header": "false", "sep": ",", "delimiter": ",", "multiline": "false", "quote": '"',
+        "escape": "\\", "mode": "permissive", "encoding": "utf-8", "charset": "utf-8",
+        "enforceschema": "true", "nullvalue": "",
+    },
+    "json": {"multiline": "false", "mode": "permissive", "primitivesasstring": "false"},
+    "text": {"wholetext": "false"},
+    "parquet": {"datetimerebasemode": "corrected", "int96rebasemode": "corrected"},
+    "avro": {"datetimerebasemode": "corrected"},
+}  # fmt: skip
+"""Options that are as good as absent, in lower case."""
+
+_SECRET = re.compile("secret|password|token|credential|key", re.IGNORECASE)
+
+
+def fingerprint(header: Header) -> ReaderFingerprint:
+    """How the relation of a request is read, as far as values depend on it."""
+    file_format = str(header["format"])
+    return ReaderFingerprint(
+        format=file_format,
+        options=_options(header, file_format),
+        settings=_settings(header, file_format),
+        schema=_schema(header, file_format),
+    )
+
+
+def is_unchanged(indexed: ReaderFingerprint, listed: Header) -> bool:
+    """Whether files that are as they were are read as they were when they were indexed.
+
+    Args:
+        indexed: how they were read.
+        listed: the relation as it is read now, without the columns that only the files know. Those
+            are the same ones while the files, options and settings are.
+    """
+    had_zone = JVM_ZONE in dict(indexed.settings)
+    time = {"name": "t", "type": "timestamp", "nullable": True, "metadata": {}}
+    schema = {"type": "struct", "fields": [time] if had_zone else []}
+    now = fingerprint({**listed, "dataSchema": schema})
+    return replace(now, schema=indexed.schema) == indexed
+
+
+def partition_columns(header: Header) -> tuple[tuple[str, str], ...]:
+    """Name and Spark type of each partition column of the relation of a request, in order."""
+    known = columns(header)
+    fields = cast(Sequence[Mapping[str, object]], _object(header, "partitionSchema")["fields"])
+    found = [(str(field["name"]), known.find((str(field["name"]),))) for field in fields]
+    return tuple((name, term.data_type) for name, term in found if term is not None)
+
+
+def columns(header: Header) -> Columns:
+    """The columns of the relation of a request.
+
+    The column of corrupt records is none: its values depend on which columns a query reads.
+    """
+    found = columns_of(
+        _object(header, "dataSchema"),
+        _object(header, "partitionSchema"),
+        is_case_sensitive=_is_on(header, "spark.sql.caseSensitive"),
+    )
+    if header["format"] not in ("csv", "json"):
+        return found
+    corrupt = (_corrupt_record(header),)
+    return replace(found, terms=tuple(term for term in found.terms if term.names != corrupt))
+
+
+def column_types(header: Header) -> Mapping[str, str]:
+    """Type by key of term, for every column and field of the relation of a request."""
+    return columns(header).types
+
+
+def unusable(header: Header) -> str:
+    """Why no index can speak for a relation that is read this way; empty if one can."""
+    file_format = str(header["format"])
+    if file_format not in _OF_FORMATS:
+        return f"files of format {file_format} cannot be indexed: {', '.join(FORMATS)} can"
+    options = _lower(_object(header, "options"))
+    if file_format in ("csv", "json") and options.get("mode", "").upper() == "DROPMALFORMED":
+        return "with mode DROPMALFORMED the rows of a file depend on the columns that are read"
+    if file_format == "orc" and _matches_fields_by_position(header):
+        return "fields of structs go by position, so what they hold depends on those that are read"
+    if file_format == "json" and not _is_on(header, "spark.sql.json.enablePartialResults", "true"):
+        return "without spark.sql.json.enablePartialResults columns depend on each other"
+    return ""
+
+
+def _matches_fields_by_position(header: Header) -> bool:
+    """Whether ORC's reader looks for fields of structs by position: Spark gives it only some."""
+    settings = _object(header, "settings")
+    options = _lower(_object(header, "options"))
+    names = (_ORC_LEVEL, f"spark.hadoop.{_ORC_LEVEL}")
+    levels = [options.get(_ORC_LEVEL), *(settings.get(name) for name in names)]
+    return any(str(level) != "1" for level in levels if level is not None)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that a reader does otherwise than the one that was indexed."""
+
+    name: str
+    """Of the option or setting; `format` and `schema` otherwise."""
+    indexed: str
+    """What it was."""
+    now: str
+    """What it is."""
+    is_for_expressions: bool = False
+    """Whether only indexes over expressions depend on it."""
+
+    def __str__(self) -> str:
+        if self.name == "schema":
+            return "the schema is another"
+        return f"{self.name} is {self.now or 'not set'}, indexed with {self.indexed or 'not set'}"
+
+
+def differences(indexed: ReaderFingerprint, now: ReaderFingerprint) -> tuple[Difference, ...]:
+    """What a reader does otherwise than the one that was indexed; nothing if it reads the same."""
+    found = (
+        [] if indexed.format == now.format else [Difference("format", indexed.format, now.format)]
+    )
+    for was, now_is in ((indexed.options, now.options), (indexed.settings, now.settings)):
+        before, after = dict(was), dict(now_is)
+        found.extend(
+            Difference(
+                name, before.get(name, ""), after.get(name, ""), _is_for_expressions(name, now)
+            )
+            for name in sorted({*before, *after})
+            if before.get(name) != after.get(name)
+        )
+    if not _same_schema(indexed, now):
+        found.append(Difference("schema", indexed.schema, now.schema))
+    return tuple(found)
+
+
+def _is_for_expressions(name: str, now: ReaderFingerprint) -> bool:
+    return name in _EXPRESSIONS and name not in _OF_FORMATS.get(now.format, {})
+
+
+def _same_schema(indexed: ReaderFingerprint, now: ReaderFingerprint) -> bool:
+    if indexed.schema == now.schema:
+        return True
+    if not indexed.schema or not now.schema:
+        return False
+    before, after = json.loads(indexed.schema), json.loads(now.schema)
+    if now.format == "orc":
+        # Columns of old ORC files go by position, which columns added at the end do not change, nor
+        # fields of a struct that a query does not read. Types are compared term by term.
+        shorter, longer = sorted(([name for name, _ in each] for each in (before, after)), key=len)
+        return longer[: len(shorter)] == shorter
+    return now.format == "parquet" and _is_part(after, before)
+
+
+def _is_part(part: object, whole: object) -> bool:
+    """Whether schema JSON is that of a whole schema with fields of structs left out.
+
+    Spark leaves out those that a query does not read, before the optimizer rule sees the relation.
+    """
+    match part, whole:
+        case {"fields": list(some), **others}, {"fields": list(every), **those}:
+            by_name = {field["name"]: field for field in every}
+            return others == those and all(
+                _is_part(field, by_name.get(field["name"])) for field in some
+            )
+        case dict(), dict():
+            return part.keys() == whole.keys() and all(
+                _is_part(value, whole[name]) for name, value in part.items()
+            )
+    return part == whole
+
+
+def _options(header: Header, file_format: str) -> tuple[tuple[str, str], ...]:
+    defaults = _OPTION_DEFAULTS.get(file_format, {})
+    return tuple(
+        (name, _unreadable(value) if _SECRET.search(name) else value)
+        for name, value in sorted(_lower(_object(header, "options")).items())
+        if name not in _HARMLESS
+        and not name.startswith("fs.")
+        and value.lower() != defaults.get(name)
+    )
+
+
+def _unreadable(value: str) -> str:
+    """Enough to distinguish two values, and nothing of them: an index is readable by many."""
+    return "sha256:" + hashlib.sha256(value.encode()).hexdigest()[:16]
+
+
+def _settings(header: Header, file_format: str) -> tuple[tuple[str, str], ...]:
+    given = _object(header, "settings")
+    watched = {**_EVERYWHERE, **_EXPRESSIONS, **_OF_FORMATS.get(file_format, {})}
+    found = {
+        name: str(given[name])
+        for name, default in watched.items()
+        if given.get(name) is not None and str(given[name]).lower() != default
+    }
+    zone = str(header.get("zone", ""))
+    session_zone = str(given.get(TIME_ZONE) or zone)
+    if _depends_on_zone(header, file_format, found):
+        found[TIME_ZONE] = session_zone
+        found[JVM_ZONE] = zone
+    elif _has_type(_object(header, "partitionSchema"), "timestamp"):
+        # Spark parses values in paths in the session's time zone.
+        found[TIME_ZONE] = session_zone
+    return tuple(sorted(found.items()))
+
+
+def _depends_on_zone(header: Header, file_format: str, found: Mapping[str, str]) -> bool:
+    """Whether instants depend on a time zone.
+
+    CSV and JSON have local times, ORC converts to the JVM's zone, and the old calendar that LEGACY
+    stands for was a local one.
+    """
+    if '"timestamp"' not in json.dumps(header["dataSchema"]):
+        return False
+    if file_format in ("csv", "json", "orc"):
+        return True
+    options = _lower(_object(header, "options"))
+    modes = [value for name, value in options.items() if "rebasemode" in name]
+    modes += [value for name, value in found.items() if "RebaseMode" in name]
+    is_converted = found.get("spark.sql.parquet.int96TimestampConversion") is not None
+    return is_converted or any(mode.upper() != "CORRECTED" for mode in modes)
+
+
+def _schema(header: Header, file_format: str) -> str:
+    """Columns with their types where one column's value depends on the others, else nothing."""
+    if file_format in ("csv", "json", "orc"):
+        top = columns_of(_object(header, "dataSchema"), {}).terms
+        found = [[term.key, term.data_type] for term in top if len(term.names or ()) == 1]
+        return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    if file_format == "parquet" and _is_on(header, "spark.sql.parquet.fieldId.read.enabled"):
+        return json.dumps(header["dataSchema"], sort_keys=True, separators=(",", ":"))
+    return ""
+
+
+def _has_type(schema: Mapping[str, object], data_type: str) -> bool:
+    return any(term.data_type == data_type for term in columns_of(schema, {}).terms)
+
+
+def _corrupt_record(header: Header) -> str:
+    setting = "spark.sql.columnNameOfCorruptRecord"
+    default = str(_object(header, "settings").get(setting) or "_corrupt_record")
+    return _lower(_object(header, "options")).get("columnnameofcorruptrecord", default)
+
+
+def _is_on(header: Header, setting: str, default: str = "false") -> bool:
+    value = _object(header, "settings").get(setting)
+    return str(default if value is None else value).lower() == "true"
+
+
+def _object(header: Header, name: str) -> Mapping[str, object]:
+    return cast(Mapping[str, object], header[name])
+
+
+def _lower(options: Mapping[str, object]) -> dict[str, str]:
+    return {name.lower(): str(value) for name, value in options.items()}

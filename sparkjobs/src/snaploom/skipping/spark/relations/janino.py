@@ -1,0 +1,169 @@
+"""Java sources of skipping in the JVM of a session, and what they answer."""
+
+from __future__ import annotations
+
+import zlib
+from base64 import b64decode
+from collections.abc import Sequence
+from importlib import resources
+from typing import Protocol, cast
+
+from py4j.java_gateway import JavaGateway, JavaObject
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from snaploom.errors import SkippingNotAvailable
+from snaploom.hadoop.janino import compiled_class, new_instance
+
+PACKAGE = "snaploom.skipping"
+"""Java package of the sources."""
+
+
+def java_class(spark: SparkSession, name: str) -> JavaObject:
+    """One of our classes (`java.lang.Class`), compiled when first asked for in this JVM.
+
+    Args:
+        spark: a session that runs in this process; any one of the JVM.
+        name: simple name, such as `Facade`.
+
+    Raises:
+        SkippingNotAvailable: no JVM in this process, or a Spark that our sources do not fit.
+    """
+    if not isinstance(spark, SparkSession):
+        raise SkippingNotAvailable(
+            "skipping needs Spark's JVM in this process",
+            found=f"a session of {type(spark).__module__}",
+            expected="pyspark.sql.SparkSession, not Spark Connect",
+            hint="use a classic session; queries run without skipping, and their answers are right",
+        )
+    gateway = cast(JavaGateway, spark.sparkContext._gateway)
+    try:
+        return compiled_class(gateway, PACKAGE, resources.files(__package__).joinpath("java"), name)
+    except Py4JJavaError as error:
+        raise SkippingNotAvailable(
+            "the optimizer rule does not fit this Spark",
+            found=f"Spark {spark.version}: {error.java_exception.toString()}",
+            expected="Spark 4.1 to 4.3",
+            hint="queries run without skipping; their answers are right",
+        ) from error
+
+
+class _Facade(Protocol):
+    """The Java object behind `JavaRule`; see `Facade.java`."""
+
+    def describe(self, frame: JavaObject, settings: Sequence[str]) -> Sequence[str]: ...
+    def listing(self, frame: JavaObject, settings: Sequence[str]) -> str: ...
+    def serialise(self, frame: JavaObject) -> str: ...
+    def install(
+        self, session: JavaObject, decider: object, concerns: object, settings: Sequence[str]
+    ) -> None: ...
+    def uninstall(self, session: JavaObject) -> None: ...
+    def isInstalled(self, session: JavaObject) -> bool: ...  # noqa: N802 -- a method of Java
+    def footers(self, session: JavaObject, paths: str, lengths: str, first: int) -> bytes: ...
+    def states(self, session: JavaObject, paths: str) -> str: ...
+    def failures(self) -> int: ...
+    def lastFailure(self) -> str | None: ...  # noqa: N802 -- a method of Java
+
+
+class JavaRule:
+    """Our Java code in the JVM of a session.
+
+    Raises:
+        SkippingNotAvailable: no JVM in this process, or a Spark that our sources do not fit.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        gateway = cast(JavaGateway, spark.sparkContext._gateway)
+        self._facade = cast(_Facade, new_instance(gateway, java_class(spark, "Facade")))
+
+    def describe(self, frame: JavaObject, settings: Sequence[str] = ()) -> list[str]:
+        """Headers (JSON) of the relations of files in a Java DataFrame, without filters."""
+        headers = self._facade.describe(frame, list(settings))
+        # Iterating a list of Java ends with an exception of Java, which takes a hundred calls.
+        return [headers[position] for position in range(len(headers))]
+
+    def listing(self, frame: JavaObject, settings: Sequence[str] = ()) -> str:
+        """The request about all files of the one relation in a Java DataFrame.
+
+        Its header has a field more: `partitions`, for each file an array of partition values.
+
+        Raises:
+            IllegalArgumentException: the frame reads no or several relations of files.
+        """
+        return unpacked(self._facade.listing(frame, list(settings)))
+
+    def serialise(self, frame: JavaObject) -> str:
+        """JSON `[{"expression": ..., "type": ...}, ...]` of a Java DataFrame's columns.
+
+        The frame is `relation.select(...)`; expressions are as the optimizer leaves them, and so
+        as they stand in the filters of queries.
+
+        Raises:
+            IllegalArgumentException: the frame reads no or several relations of files, or is no
+                projection.
+        """
+        return self._facade.serialise(frame)
+
+    def install(
+        self, session: JavaObject, decider: object, concerns: object, settings: Sequence[str]
+    ) -> None:
+        """Put the rule into a Java session; both functions are `java.util.function.Function`."""
+        self._facade.install(session, decider, concerns, list(settings))
+
+    def uninstall(self, session: JavaObject) -> None:
+        """Switch the rule off for a Java session and those of its family."""
+        self._facade.uninstall(session)
+
+    def is_installed(self, session: JavaObject) -> bool:
+        """Whether the rule is on for a Java session."""
+        return self._facade.isInstalled(session)
+
+    def footers(
+        self, session: JavaObject, paths: Sequence[str], lengths: Sequence[int], first: int
+    ) -> list[bytes | str]:
+        """The ends of Parquet files of any file system, from where their footers begin.
+
+        Args:
+            session: whose settings of Hadoop count.
+            paths: without line breaks.
+            lengths: bytes that each file has.
+            first: bytes that are asked for at once; a longer footer takes a second request.
+
+        Returns:
+            The bytes of each file, or why they cannot be read.
+        """
+        packed = self._facade.footers(
+            session, "\n".join(paths), "\n".join(map(str, lengths)), first
+        )
+        found: list[bytes | str] = []
+        at = 0
+        while at < len(packed):
+            length = int.from_bytes(packed[at : at + 4], "big", signed=True)
+            at += 4 + abs(length)
+            content = bytes(packed[at - abs(length) : at])
+            found.append(content if length > 0 else content.decode())
+        return found
+
+    def states(self, session: JavaObject, paths: Sequence[str]) -> list[list[str]]:
+        """Length, time and perhaps tag of files of any file system; nothing where there is none.
+
+        Args:
+            session: whose settings of Hadoop count.
+            paths: without line breaks.
+        """
+        lines = self._facade.states(session, "\n".join(paths))
+        return [line.split("\t") if line else [] for line in lines.split("\n")[:-1]]
+
+    def failures(self) -> tuple[int, str | None]:
+        """How often deciding failed in this JVM, and the last message."""
+        return self._facade.failures(), self._facade.lastFailure()
+
+
+_PACKED = "packed:"
+
+
+def unpacked(text: str) -> str:
+    """A text as it was before the JVM packed it, or one that it sent as it is."""
+    if not text.startswith(_PACKED):
+        return text
+    return zlib.decompress(b64decode(text.removeprefix(_PACKED))).decode()

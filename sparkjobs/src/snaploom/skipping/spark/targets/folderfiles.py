@@ -1,0 +1,100 @@
+"""Files of a folder as known from their names and the session, without looking into any of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from snaploom.hadoop.filestatus import readable_uri
+from snaploom.skipping.core.definition import SkippingDefinition, Target
+from snaploom.skipping.spark.relations.fingerprint import (
+    SETTINGS,
+    Header,
+    is_unchanged,
+    partition_columns,
+    unusable,
+)
+from snaploom.skipping.spark.relations.janino import JavaRule
+from snaploom.skipping.spark.targets.targetfiles import ListedFiles, list_relation, only_chosen
+from snaploom.skipping.spark.targets.targetreader import own_session
+
+_INFERRED = frozenset({"csv", "json", "orc", "parquet"})
+"""Formats whose columns Spark looks for in the files."""
+
+
+@dataclass(frozen=True)
+class FolderListing:
+    """Behind the port `FileListing`."""
+
+    spark: SparkSession
+    """The user's session."""
+    target: Target
+    """Where the files are."""
+    header: Header
+    """How they are read; without columns but those of partitions."""
+    listed: ListedFiles
+    """The files that there are."""
+
+    def reads_alike(self, definition: SkippingDefinition) -> bool:
+        """Whether files that did not change are read as when they were indexed."""
+        return (
+            definition.target == self.target
+            and definition.partition_columns == partition_columns(self.header)
+            and is_unchanged(definition.fingerprint, self.header)
+        )
+
+    def list_files(self, where: str) -> pa.Table:
+        """The files that a condition chooses, as identity columns.
+
+        Raises:
+            IndexNotPossible: it speaks of something else than files.
+        """
+        session = own_session(self.spark)
+        return only_chosen(session, where, partition_columns(self.header), self.listed)
+
+
+def file_listing_of(
+    spark: SparkSession, path: str, file_format: str, options: Mapping[str, str]
+) -> FolderListing | None:
+    """The listing of a folder.
+
+    Args:
+        spark: the user's session.
+        path: as Spark takes it.
+        file_format: Spark's short name.
+        options: reader options.
+
+    Returns:
+        None where Spark needs no look into files, or opening the target reports what is wrong.
+    """
+    if file_format.lower() not in _INFERRED:
+        return None
+    reader = spark.read.format(file_format).options(**options).schema(StructType([]))
+    rule = JavaRule(spark)
+    try:
+        frame = reader.load(readable_uri(spark, path))
+        headers = rule.describe(frame._jdf, SETTINGS)
+    except (PySparkException, Py4JJavaError):
+        return None
+    if len(headers) != 1:
+        return None
+    header = cast(Header, json.loads(headers[0]))
+    roots = cast(Sequence[str], header["roots"])
+    if len(roots) != 1 or unusable(header):
+        return None
+    target = Target(
+        uri=roots[0].rstrip("/"),
+        format=str(header["format"]),
+        options=tuple(sorted(options.items())),
+    )
+    return FolderListing(
+        spark, target, header, list_relation(rule, frame, partition_columns(header))
+    )

@@ -1,0 +1,256 @@
+"""What can be indexed, as Spark reads it: `snaploom.skipping.lifecycle.target` for Spark.
+
+A target is opened in the session of the user (`targetlookup`), and read for building in a session
+of our own (`targetreader`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import cast
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from snaploom.errors import IndexNotPossible
+from snaploom.planning.sqlgate.nondeterminism import CHANGES_ROWS
+from snaploom.skipping.core.definition import IndexDefinition, ReaderFingerprint, Target
+from snaploom.skipping.core.normalform import normal_form
+from snaploom.skipping.core.predicates import Predicate
+from snaploom.skipping.core.terms import Term, arrow_type
+from snaploom.skipping.indexes.checks import SUPPORTED
+from snaploom.skipping.lifecycle.target import Progress
+from snaploom.skipping.spark.builds.filerows import BuildPlan, Counters, build_rows
+from snaploom.skipping.spark.builds.footers import FooterTerm
+from snaploom.skipping.spark.builds.scan import Relation
+from snaploom.skipping.spark.optimizer.translation import catalyst
+from snaploom.skipping.spark.optimizer.translation.conditions import (
+    IndexedConditions,
+    condition_term,
+)
+from snaploom.skipping.spark.optimizer.translation.subjects import term_of
+from snaploom.skipping.spark.relations.causes import cause_of
+from snaploom.skipping.spark.relations.columns import Columns
+from snaploom.skipping.spark.relations.expressions import parse
+from snaploom.skipping.spark.relations.fingerprint import columns, fingerprint, partition_columns
+from snaploom.skipping.spark.relations.janino import JavaRule
+from snaploom.skipping.spark.targets.columnnames import column_at, column_named
+from snaploom.skipping.spark.targets.outputpaths import column_hint
+from snaploom.skipping.spark.targets.targetfiles import ListedFiles, list_relation, only_chosen
+from snaploom.skipping.spark.targets.targetreader import Reading, own_session
+from snaploom.sparkgate.gate import SqlPlace, check_resolved, checked_expression
+
+_PLACE = SqlPlace(
+    None, None, IndexNotPossible, "a deterministic expression over the columns, without aggregates",
+    varying=CHANGES_ROWS,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """One listing, and the frame that reads exactly these files."""
+
+    frame: DataFrame
+    listed: ListedFiles
+
+
+class SparkTarget:
+    """Files that Spark reads as one relation: `snaploom.skipping.lifecycle.target`."""
+
+    def __init__(self, spark: SparkSession, target: Target, header: Mapping[str, object]) -> None:
+        self._target = target
+        self._header = header
+        self._rule = JavaRule(spark)
+        self._session = own_session(spark)
+        self._last: _Listed | None = None
+        self.counters = Counters()
+        """What builds of this target did."""
+
+    @property
+    def target(self) -> Target:
+        """Where the files are."""
+        return self._target
+
+    @cached_property
+    def fingerprint(self) -> ReaderFingerprint:
+        """How they are read in the session in which the target was opened."""
+        return fingerprint(self._header)
+
+    @cached_property
+    def partition_columns(self) -> tuple[tuple[str, str], ...]:
+        """Name and Spark type of each partition column, in order."""
+        return partition_columns(self._header)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """Every column and field of a struct about which an index can be kept, in order."""
+        return tuple(term for term in self._columns.terms if arrow_type(term.data_type) is not None)
+
+    def predicate(self, condition: str, indexed: IndexedConditions | None = None) -> Predicate:
+        """What a condition over the columns demands of a row.
+
+        Args:
+            condition: SQL.
+            indexed: conditions about which there are indexes.
+
+        Raises:
+            IndexNotPossible: it cannot be analysed.
+        """
+        (analysed,) = self._analysed(condition)
+        return normal_form(catalyst.predicate([analysed["expression"]], self._columns, indexed))
+
+    def column(self, name: str) -> Term:
+        """The term of a column or nested field, with names as the schema spells them.
+
+        Raises:
+            IndexNotPossible: there is no such column, or no index can be kept about its type.
+        """
+        hint = partial(column_hint, self._session, self._target)
+        return column_named(self._columns, self._session, name, hint)
+
+    def expression(self, text: str) -> Term:
+        """The term of a deterministic expression over the columns.
+
+        Raises:
+            IndexNotPossible: it cannot be analysed, or is not decided by only the row.
+        """
+        (analysed,) = self._analysed(text)
+        parsed, data_type = parse(analysed["expression"]), str(analysed["type"])
+        if data_type == "boolean":
+            found = condition_term(parsed, self._columns)
+        else:
+            found = term_of(parsed, self._columns, data_type)
+        if isinstance(found, str):
+            raise IndexNotPossible(
+                "the expression cannot be kept",
+                found=f"{text}: {found}",
+                expected="a deterministic expression over the columns",
+                hint="leave out subqueries, Python functions and what is random",
+            )
+        if arrow_type(found.data_type) is None:
+            raise IndexNotPossible(
+                f"no index can be kept about values of type {found.data_type}",
+                found=text,
+                expected=SUPPORTED,
+                hint="cast the expression to a supported type",
+            )
+        return found if found.names is not None else replace(found, label=text)
+
+    def relation(self, terms: Iterable[Term]) -> Relation:
+        """How Spark reads the files, and computes some terms, in a session of our own."""
+        columns = {term.key: self._term_column(term) for term in terms}
+        return Relation(self._session, self._current.frame, columns)
+
+    def list_files(self, where: str) -> pa.Table:
+        """The files there are now, as identity columns.
+
+        Raises:
+            IndexNotPossible: `where` speaks of something else than files.
+        """
+        self._last = self._list()
+        return only_chosen(self._session, where, self.partition_columns, self._last.listed)
+
+    def build(
+        self, indexes: Sequence[IndexDefinition], files: pa.Table, progress: Progress
+    ) -> Iterator[pa.Table]:
+        """Rows about some listed files, in bounded pieces.
+
+        Raises:
+            SkippingError: the files cannot be read at all.
+            IndexNotPossible: an expression does not mean any more what it was declared to mean.
+        """
+        current = self._current
+        plan = BuildPlan(
+            relation=self.relation(term for index in indexes for term in index.terms),
+            file_count=current.listed.files.num_rows,
+            partition_names=tuple(name for name, _ in self.partition_columns),
+            partitions=current.listed.partitions,
+            footer_terms=self._footer_terms(indexes),
+            is_parquet=self._target.format == "parquet",
+            is_case_sensitive=self._columns.is_case_sensitive,
+        )
+        return build_rows(plan, indexes, files, progress, self.counters)
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Files that builds left out so far, by path, and why."""
+        return self.counters.failures
+
+    @property
+    def _current(self) -> _Listed:
+        if self._last is None:
+            self._last = self._list()
+        return self._last
+
+    def _list(self) -> _Listed:
+        schema = {
+            "type": "struct",
+            "fields": [
+                *_fields(self._header["dataSchema"]),
+                *_fields(self._header["partitionSchema"]),
+            ],
+        }
+        frame = Reading(self._target, schema).fresh(self._session)
+        return _Listed(frame, list_relation(self._rule, frame, self.partition_columns))
+
+    @cached_property
+    def _columns(self) -> Columns:
+        return columns(self._header)
+
+    def _analysed(self, text: str) -> Sequence[Mapping[str, object]]:
+        """A SQL expression over the columns as the optimizer leaves it."""
+        column = self._checked(text)
+        try:
+            frame = self._current.frame.select(column.alias("value"))
+            check_resolved(frame, [self._current.frame], _PLACE)
+            return cast(
+                Sequence[Mapping[str, object]], json.loads(self._rule.serialise(frame._jdf))
+            )
+        except (PySparkException, Py4JJavaError) as error:
+            raise IndexNotPossible(
+                "the expression cannot be kept",
+                found=f"{text}: {cause_of(error)}",
+                expected="a deterministic expression over the columns, without aggregates",
+                hint=f"check it with SELECT {text} FROM ...",
+            ) from error
+
+    def _term_column(self, term: Term) -> Column:
+        if term.names is not None:
+            return column_at(term.names)
+        if self.expression(term.label) != term:
+            raise IndexNotPossible(
+                f"{term.label} means something else than when it was declared",
+                found=self.expression(term.label).key,
+                expected=term.key,
+                hint="drop this index and declare it again",
+            )
+        return self._checked(term.label)
+
+    def _checked(self, text: str) -> Column:
+        return checked_expression(self._session, text, _PLACE).column
+
+    def _footer_terms(self, indexes: Sequence[IndexDefinition]) -> dict[str, FooterTerm]:
+        """Terms that Parquet footers may prove: columns inside the files, matched by name."""
+        is_by_id = self._setting("spark.sql.parquet.fieldId.read.enabled") == "true"
+        if self._target.format != "parquet" or is_by_id:
+            return {}
+        partitions = {name for name, _ in self.partition_columns}
+        found = {}
+        for term in (term for definition in indexes for term in definition.terms):
+            names = term.names
+            if names is not None and names[0] not in partitions:
+                has_default = names[0] in self._columns.defaulted
+                found[term.key] = FooterTerm(names, term.data_type, has_default)
+        return found
+
+    def _setting(self, name: str) -> str:
+        return str(self._session.conf.get(name))
+
+
+def _fields(schema: object) -> list[Mapping[str, object]]:
+    return list(cast(Mapping[str, list[Mapping[str, object]]], schema)["fields"])

@@ -1,0 +1,195 @@
+"""Opening what can be indexed: a folder of files, or a table of Spark's catalog that is files.
+
+It is opened in the session of the user, whose settings decide how files are read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from snaploom.errors import TargetNotIndexable
+from snaploom.hadoop.filestatus import readable_uri
+from snaploom.planning.schemas import parse_schema
+from snaploom.skipping.core.definition import Target
+from snaploom.skipping.spark.relations.causes import cause_of
+from snaploom.skipping.spark.relations.fingerprint import FORMATS, SETTINGS, unusable
+from snaploom.skipping.spark.relations.janino import JavaRule
+from snaploom.skipping.spark.targets.outputpaths import root_hint
+from snaploom.skipping.spark.targets.sparktarget import SparkTarget
+from snaploom.skipping.statements.columns import name_text
+
+_VIEW = "org.apache.spark.sql.catalyst.plans.logical.View"
+_PARTS_OF_A_TABLE = 3
+"""Catalog, database and table."""
+_COMMON_HINT = "index the folder, or the table itself"
+
+
+def open_path(
+    spark: SparkSession, path: str, file_format: str, options: Mapping[str, str] | None = None
+) -> SparkTarget:
+    """A folder of files, or one file.
+
+    Args:
+        spark: the user's session.
+        path: as Spark takes it.
+        file_format: Spark's short name.
+        options: reader options; queries that read with others do not use the index.
+
+    Raises:
+        TargetNotIndexable: it is no folder of files of a format that can be indexed.
+    """
+    given = options or {}
+    try:
+        reader = spark.read.format(file_format).options(**given)
+        frame = reader.load(readable_uri(spark, path))
+    except (PySparkException, Py4JJavaError) as error:
+        raise TargetNotIndexable(
+            f"{path} cannot be read as {file_format}",
+            found=cause_of(error),
+            expected="a folder of files of that format, or one file",
+            hint=root_hint(spark, path)
+            or "give the path, format and options with which spark.read reads it",
+        ) from error
+    _refuse_classes(frame, path)
+    header = _only_relation(spark, frame, path)
+    roots = cast(Sequence[str], header["roots"])
+    if len(roots) != 1:
+        raise TargetNotIndexable(
+            f"{path} stands for {len(roots)} folders",
+            found=", ".join(roots[:3]),
+            expected="one folder",
+            hint="index the folder that holds them all; queries of parts of it use the index too",
+        )
+    target = Target(
+        uri=roots[0].rstrip("/"),
+        format=str(header["format"]),
+        options=tuple(sorted(given.items())),
+    )
+    return SparkTarget(spark, target, header)
+
+
+def _refuse_classes(frame: DataFrame, name: str) -> None:
+    """Refuse a schema with types that PySpark would import as classes by their names."""
+    try:
+        parse_schema(str(frame._jdf.schema().json()), "")
+    except ValueError as error:
+        raise TargetNotIndexable(
+            f"{name} has a schema that Snaploom does not read",
+            found=str(error)[:1000],
+            expected="types of Spark's own",
+            hint="write the columns as types that every session knows",
+        ) from None
+
+
+def open_table(spark: SparkSession, name: str) -> SparkTarget:
+    """A table of Spark's catalog.
+
+    Args:
+        spark: the user's session.
+        name: `catalog.database.table`, `database.table` or `table`.
+
+    Raises:
+        TargetNotIndexable: there is none, it is a view, or its files are another system's.
+    """
+    try:
+        frame = spark.table(name)
+    except PySparkException as error:
+        raise TargetNotIndexable(
+            f"{name} is no table",
+            found=cause_of(error),
+            expected="catalog.database.table, database.table or table",
+            hint="check the name",
+        ) from error
+    _refuse_classes(frame, name)
+    header = _only_relation(spark, frame, name)
+    location = header["location"]
+    if not isinstance(location, str):
+        raise TargetNotIndexable(
+            f"{name} has no location of its own",
+            found="a temporary view over files",
+            expected="a table of the catalog",
+            hint=_COMMON_HINT,
+        )
+    options = cast(Mapping[str, str], header["options"])
+    target = Target(
+        uri=location.rstrip("/"),
+        table=_full_name(spark, name, str(header["table"])),
+        format=str(header["format"]),
+        options=tuple(sorted((key, str(value)) for key, value in options.items())),
+    )
+    return SparkTarget(spark, target, header)
+
+
+def _only_relation(spark: SparkSession, frame: DataFrame, name: str) -> Mapping[str, object]:
+    """The description of the one relation of files that a frame reads.
+
+    Raises:
+        TargetNotIndexable: there is none, or something is done to its rows.
+    """
+    plan = frame._jdf.queryExecution().analyzed()
+    headers = JavaRule(spark).describe(frame._jdf, SETTINGS)
+    if _is_view(plan):
+        tables = [
+            str(json.loads(header)["table"] or json.loads(header)["roots"]) for header in headers
+        ]
+        raise TargetNotIndexable(
+            f"{name} is a view, which has no files",
+            found="a view over " + (", ".join(tables) or "something else than files"),
+            expected="a table",
+            hint="index the table; queries of the view use its index",
+        )
+    if len(headers) != 1 or frame.isStreaming:
+        raise TargetNotIndexable(
+            f"{name} is not read by Spark as files of its own",
+            found=plan.collectLeaves().mkString(", ").splitlines()[0][:200],
+            expected="files of a format of " + ", ".join(FORMATS),
+            hint="Delta, Iceberg and databases skip by themselves",
+        )
+    header = cast(Mapping[str, object], json.loads(headers[0]))
+    reason = unusable(header)
+    if reason:
+        raise TargetNotIndexable(
+            f"{name} cannot be indexed as it is read",
+            found=reason,
+            expected=f"{', '.join(FORMATS)}; and no value that depends on the columns of a query",
+            hint="read it with other options or settings, and index it as it is read then",
+        )
+    return header
+
+
+def _is_view(plan: JavaObject) -> bool:
+    """Whether an analysed plan is a view's, below whatever gives names to it."""
+    node = plan
+    while node.children().size() == 1:
+        if node.getClass().getName() == _VIEW:
+            return True
+        node = node.children().head()
+    return False
+
+
+def _full_name(spark: SparkSession, given: str, unquoted: str) -> str:
+    """A table's full name, in backticks where names in it need them.
+
+    Args:
+        spark: knows the syntax of names.
+        given: the name, or the end of it, as people wrote it.
+        unquoted: the full name, its parts joined with dots.
+    """
+    parsed = spark._jsparkSession.sessionState().sqlParser().parseMultipartIdentifier(given)
+    lengths = [len(str(parsed.apply(position))) for position in range(parsed.size())]
+    parts: list[str] = []
+    rest = unquoted
+    for length in reversed(lengths):
+        # Taken from the full name, because catalogs spell names in their own case.
+        parts.insert(0, rest[-length:])
+        rest = rest[:-length].removesuffix(".")
+    missing = _PARTS_OF_A_TABLE - len(parts)
+    before = rest.split(".", missing - 1) if missing and rest else []
+    return ".".join(name_text(name) for name in (*before, *parts))

@@ -1,0 +1,29 @@
+from collections.abc import Iterator
+
+import pytest
+from support.fakeopensearch import FakeOpenSearch, serving
+from support.opensearches import options_of
+
+from snaploom.interop.opensearch import failures
+from snaploom.interop.opensearch.client import OpenSearchClient
+from snaploom.interop.opensearch.options import OpenSearchOptions
+
+
+@pytest.fixture
+def fake() -> FakeOpenSearch:
+    return FakeOpenSearch()
+
+
+@pytest.fixture
+def fake_options(fake: FakeOpenSearch) -> Iterator[OpenSearchOptions]:
+    with serving(fake) as port:
+        yield options_of(port)
+
+
+@pytest.fixture
+def client(
+    fake_options: OpenSearchOptions, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[OpenSearchClient]:
+    monkeypatch.setattr(failures, "FIRST_PAUSE", 0.001)
+    with OpenSearchClient(fake_options) as client:
+        yield client

@@ -1,0 +1,115 @@
+"""Take `snaploom.interop` away, and everything else works as before."""
+
+import os
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from support.withoutinterop import without
+
+import snaploom
+from snaploom.errors import IndexNotPossible, KeyUnavailable
+from snaploom.skipping.formats import keyservices
+from snaploom.skipping.lifecycle import forms, interchange
+from snaploom.skipping.stores import bases
+from snaploom.skipping.stores.forms import registered_forms
+from snaploom.storage.stores import UnsupportedStore
+
+REPOSITORY = Path(__file__).parents[3]
+CORE = ("cli", "jobs", "reader", "skipping")
+"""What might need it: all other packages are below."""
+TESTS = tuple(
+    f"tests/unit/skipping/{folder}"
+    for folder in (
+        "advice",
+        "evaluation",
+        "formats",
+        "lifecycle",
+        "stores",
+        "spark/test_decision.py",
+    )
+)
+
+
+def run(*arguments: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "tests")}
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=REPOSITORY,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_module_is_imported_without_it() -> None:
+    names = [
+        name
+        for _, name, _ in pkgutil.walk_packages(snaploom.__path__, "snaploom.")
+        if name.split(".")[1] in CORE
+    ]
+    imports = "\n".join(f"import {name}" for name in names)
+    run("-c", f"from support.withoutinterop import take_away\ntake_away()\n{imports}")
+
+
+@pytest.mark.slow
+def test_tests_of_skipping_pass_without_it() -> None:
+    run("-m", "pytest", "-q", "-p", "support.withoutinterop", "-p", "no:cacheprovider", *TESTS)
+
+
+@pytest.fixture
+def absent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for module in (bases, interchange, keyservices):
+        monkeypatch.setattr(module, "entry_points", without(metadata.entry_points))
+    monkeypatch.setattr(
+        "snaploom.skipping.stores.forms.entry_points", without(metadata.entry_points)
+    )
+    registered_forms.cache_clear()
+    yield
+    registered_forms.cache_clear()
+
+
+@pytest.mark.usefixtures("absent")
+def test_form_that_is_not_registered_names_its_package() -> None:
+    with pytest.raises(IndexNotPossible, match="the form XSKIPPER of a store is not") as raised:
+        forms.require_form("XSKIPPER")
+    assert "snaploom.interop" in str(raised.value.hint)
+    assert raised.value.expected == "NATIVE"
+
+
+@pytest.mark.usefixtures("absent")
+def test_scheme_that_is_not_registered_names_its_extra() -> None:
+    with pytest.raises(UnsupportedStore, match="opensearch: here") as raised:
+        bases.open_base("opensearch://search:9200")
+    assert "pip install 'snaploom[opensearch]'" in str(raised.value.hint)
+
+
+@pytest.mark.usefixtures("absent")
+def test_key_service_that_is_not_registered_names_its_group() -> None:
+    with pytest.raises(KeyUnavailable, match="not registered here") as raised:
+        keyservices.open_keys("vault+https://vault:8200/v1/transit")
+    assert "snaploom.skipping.kms" in str(raised.value.hint)
+
+
+@pytest.mark.usefixtures("absent")
+def test_exchange_that_is_not_registered_names_its_package() -> None:
+    assert interchange.registered_interchange() is None
+    with pytest.raises(IndexNotPossible, match="neither imported nor exported") as raised:
+        interchange.interchange()
+    assert "snaploom.interop" in str(raised.value.hint)
+
+
+def test_store_whose_client_is_not_installed_names_its_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    entry = metadata.EntryPoint("opensearch", "no_such_client:open_base", bases.ENTRY_POINTS)
+    monkeypatch.setattr(bases, "entry_points", lambda **_: metadata.EntryPoints([entry]))
+    with pytest.raises(UnsupportedStore, match="opensearch: here") as raised:
+        bases.open_base("opensearch://search:9200")
+    assert "no_such_client" in str(raised.value.found)
