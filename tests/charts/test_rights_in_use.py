@@ -34,6 +34,7 @@ from snaploom.jobs.reports.identity import Owner, RunIdentity
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import RunPhase
 from snaploom.models.times import now
+from snaploom.storage.leases import Contender, carry_out
 from snaploom_operator.actions import Create, Ensure, RemoveFinalizer
 from snaploom_operator.admission.informer import Informer
 from snaploom_operator.apply.apply import apply
@@ -294,10 +295,10 @@ def test_a_job_may_write_its_report_and_hold_its_lease(
         writer.write(report(RunPhase.FAILED))
         uri, leases = f"s3://lake/{release.namespace}/", CoordinationV1Api(client)
         lease = ClusterLease(uri, owner, identity, now, lambda: leases)
-        held = lease.take(lease.read(), "run", 30)
-        assert held is not None
-        assert lease.renew(held) is not None
-        lease.release("run")
+        contender = Contender("run", 30, 30, time.monotonic)
+        assert carry_out(contender.hold(), lease)
+        assert carry_out(contender.hold(), lease)
+        carry_out(contender.release(), lease)
     asked = plane.asked_by(*account)
     assert refused(asked) == []
     for resource in ("configmaps", "leases"):
