@@ -92,17 +92,6 @@ class Metrics:
             buckets=REQUEST_BUCKETS,
             registry=registry,
         )
-        self._missed = Counter(
-            "snaploom_watch_missed",
-            "Changes that a list found before the watch reported them.",
-            ["kind"],
-            registry=registry,
-        )
-        self._restarts = Counter(
-            "snaploom_watch_restarts",
-            "Restarts of all watches, after one stopped delivering events or kopf failed.",
-            registry=registry,
-        )
         self._runs = Histogram(
             "snaploom_run_seconds",
             "Duration of a run that ended.",
@@ -161,14 +150,6 @@ class Metrics:
             self.recoveries.answered()
         else:
             self.recoveries.not_answered()
-
-    def missed(self, kind: str, count: int) -> None:
-        """Count changes that a list found before the watch reported them."""
-        self._missed.labels(kind).inc(count)
-
-    def restarted(self) -> None:
-        """Count a restart of all watches."""
-        self._restarts.inc()
 
     def run_ended(self, kind: str, phase: str, reason: str, seconds: float | None) -> None:
         """Count an ended run; `reason` of a failure, `seconds` None if its end was not observed."""

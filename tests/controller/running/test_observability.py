@@ -50,8 +50,8 @@ def test_an_exception_is_one_line(log: io.StringIO) -> None:
 
 
 def test_other_loggers_log_warnings_only(log: io.StringIO) -> None:
-    logging.getLogger("kopf.objects").info("an event came")
-    logging.getLogger("kopf.objects").warning("it went wrong")
+    logging.getLogger("aiohttp.access").info("an event came")
+    logging.getLogger("aiohttp.access").warning("it went wrong")
     assert [json.loads(line)["message"] for line in log.getvalue().splitlines()] == [
         "it went wrong"
     ]

@@ -17,7 +17,7 @@ from snaploom_operator.objects import Ref
 
 _FIELDS = ("resource", "run", "reason")
 """Fields of a line besides its message, in this order."""
-_QUIET = ("aiohttp.access", "kopf", "kubernetes", "urllib3", "asyncio")
+_QUIET = ("aiohttp.access", "kubernetes", "urllib3", "asyncio")
 """Verbose loggers of libraries, of which only warnings are logged."""
 
 

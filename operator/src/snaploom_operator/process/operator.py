@@ -26,7 +26,7 @@ from snaploom_operator.process.controller import Controller, Recorder
 from snaploom_operator.store.store import Store
 from snaploom_operator.submitters.forms import FORMS
 from snaploom_operator.textverdicts import TextVerdicts
-from snaploom_operator.watch.synchroniser import Synchroniser
+from snaploom_operator.watch.informer import Informer
 from snaploom_operator.watch.watchedkinds import watched_kinds
 from snaploom_operator.workqueue import WorkQueue
 
@@ -73,15 +73,15 @@ class Operator:
         self.metrics = metrics
         self.store = Store(forms.values(), settings.limits)
         self.queue: WorkQueue[Ref] = WorkQueue(clocks.seconds, chance=chance)
-        self.synchroniser = Synchroniser(
+        self.informer = Informer(
             self.store,
             cluster,
-            self.queue,
             watched_kinds(forms.values(), is_namespaced=bool(settings.watch_namespaces)),
-            allowed,
             settings.watch_namespaces,
-            self.metrics,
             clocks.seconds,
+            on_change=self.queue.add_all,
+            submitters=allowed,
+            observer=metrics.recoveries,
         )
         self._gatherer = Gatherer(
             self.store,
@@ -102,7 +102,7 @@ class Operator:
             self.metrics,
         )
         self.metrics.registry.register(
-            StateCollector(self.store, self.queue, self.synchroniser.ages, clocks.now)
+            StateCollector(self.store, self.queue, self.informer.ages, clocks.now)
         )
 
     async def start(self) -> None:
@@ -110,7 +110,7 @@ class Operator:
 
         Raises: ClusterError: a list failed, or our kinds are not installed.
         """
-        await self.synchroniser.list_all()
+        await self.informer.list_all()
         self.controller.start(self._settings.workers)
 
     async def stop(self) -> None:
