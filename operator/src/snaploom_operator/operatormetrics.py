@@ -15,10 +15,12 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 import snaploom
+from snaploom.models.common import ResourceStatus
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import LastPhase
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import EpochNanos
+from snaploom_operator.endedruns import ended_run
 from snaploom_operator.objects import Ref
 from snaploom_operator.recoveries import Recoveries
 from snaploom_operator.remedies import EVERY_REMEDY
@@ -151,6 +153,20 @@ class Metrics:
         else:
             self.recoveries.not_answered()
 
+    def status_changed(
+        self, resource: Ref, before: ResourceStatus | None, after: ResourceStatus
+    ) -> None:
+        """Count the run that ended between two statuses of a resource, and what it published."""
+        ended = ended_run(before, after)
+        if ended is None:
+            return
+        self.run_ended(resource.kind, ended.phase, ended.reason, ended.seconds)
+        if ended.published:
+            place = resource.namespace, resource.name
+            self._snapshots.labels(*place).inc(ended.published)
+            self._rows.labels(*place).inc(ended.rows)
+            self._bytes.labels(*place).inc(ended.bytes)
+
     def run_ended(self, kind: str, phase: str, reason: str, seconds: float | None) -> None:
         """Count an ended run; `reason` of a failure, `seconds` None if its end was not observed."""
         if seconds is not None:
@@ -159,13 +175,6 @@ class Metrics:
             # Reasons come from Reports: anyone with write access to ConfigMaps could create series.
             known = reason if reason in EVERY_REMEDY else OTHER_REASON
             self._run_failures.labels(kind, known).inc()
-
-    def published(self, output: Ref, snapshots: int, rows: int, size: int) -> None:
-        """Count what an ended run published; the size is in bytes."""
-        place = output.namespace, output.name
-        self._snapshots.labels(*place).inc(snapshots)
-        self._rows.labels(*place).inc(rows)
-        self._bytes.labels(*place).inc(size)
 
     def posted(self, outcome: str) -> None:
         """Count an event by what happened to it."""

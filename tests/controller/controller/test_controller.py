@@ -207,19 +207,19 @@ async def test_a_pass_that_crashes_is_logged_counted_and_tried_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     harness = await started()
-    controller = harness.operator.controller
-    decide = controller._decide
+    reconciler = harness.operator.controller._reconciler
+    decide = reconciler._decide
 
     def crash(observed: Any) -> Any:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(controller, "_decide", crash)
+    monkeypatch.setattr(reconciler, "_decide", crash)
     await harness.apply(*model())
     await harness.settle()
     crashed = [record for record in caplog.records if record.exc_info]
     assert len(crashed) == len(model())
     assert {getattr(record, "resource", "") for record in crashed} >= {str(KEY)}
-    monkeypatch.setattr(controller, "_decide", decide)
+    monkeypatch.setattr(reconciler, "_decide", decide)
     await harness.advance(2)
     await harness.wait_for(WIDE, is_ready)
 

@@ -14,9 +14,10 @@ from support.jobdouble import JobDouble
 from support.jobscripts import completes, fails, in_turn
 from support.operatorharness import FakeHarness, is_ready
 
+from snaploom_operator.logcontext import about
 from snaploom_operator.objects import Ref
 from snaploom_operator.process.health import health_application, metrics_application
-from snaploom_operator.process.logformat import about, set_up_logs
+from snaploom_operator.process.logformat import set_up_logs
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from functools import partial
 from snaploom.models import times
 from snaploom.models.run import Submitter
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
+from snaploom_operator.apply.executor import Executor, Recorder
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.decide.decide import decide
 from snaploom_operator.decide.decisionsettings import DecideSettings
@@ -22,7 +23,9 @@ from snaploom_operator.gather.gatherer import Gatherer
 from snaploom_operator.objects import Ref
 from snaploom_operator.operatormetrics import Metrics, StateCollector
 from snaploom_operator.operatorsettings import OperatorSettings
-from snaploom_operator.process.controller import Controller, Recorder
+from snaploom_operator.process.actionbackoff import ActionBackoff
+from snaploom_operator.process.controller import Controller
+from snaploom_operator.process.reconciler import Reconciler
 from snaploom_operator.store.store import Store
 from snaploom_operator.submitters.forms import FORMS
 from snaploom_operator.textverdicts import TextVerdicts
@@ -92,14 +95,18 @@ class Operator:
             allow=settings.allow,
         )
         self.controller = Controller(
-            self.store,
-            cluster,
-            self._gatherer,
-            partial(decide, settings=DecideSettings.of(settings, is_local=is_local)),
+            Reconciler(
+                self.store,
+                cluster,
+                self._gatherer,
+                partial(decide, settings=DecideSettings.of(settings, is_local=is_local)),
+                Executor(self.store, cluster, recorder, metrics, self.queue.add_all),
+                ActionBackoff(self.store, self.queue, clocks.seconds, metrics),
+                self.queue,
+            ),
             self.queue,
-            recorder,
             clocks.seconds,
-            self.metrics,
+            metrics,
         )
         self.metrics.registry.register(
             StateCollector(self.store, self.queue, self.informer.ages, clocks.now)
