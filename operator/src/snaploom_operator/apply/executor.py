@@ -1,27 +1,24 @@
-"""Carries out decisions: actions, status and events; our own writes go into the store at once."""
+"""Carries out decisions: actions, then the status, then events; and requeues the resource."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from typing import Protocol
 
-from snaploom.errors import SnaploomError
-from snaploom.models.resource import Resource
-from snaploom_operator.actions import Action, Delete
-from snaploom_operator.apply.apply import apply
+from snaploom_operator.apply.actionbackoff import ActionBackoff
+from snaploom_operator.apply.actionrunner import Done
 from snaploom_operator.apply.statuswriter import write_status
+from snaploom_operator.apply.storerefresh import StoreRefresh
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.decision import Decision, EventType, Note
 from snaploom_operator.logcontext import about
-from snaploom_operator.objectmetadata import Metadata
-from snaploom_operator.objects import JsonObject, Ref
+from snaploom_operator.objects import Ref
 from snaploom_operator.observed import ObservedResource, Unparsable
-from snaploom_operator.operatormetrics import Metrics
-from snaploom_operator.store.references import ref_of
-from snaploom_operator.store.resourceparser import parse_resource
-from snaploom_operator.store.store import Store
+from snaploom_operator.operatormetrics import Metrics, Outcome
+from snaploom_operator.workqueue import WorkQueue
+
+DELETED_SOON = 5.0
+"""Seconds until a resource whose child was deleted is reconciled again without an event."""
 
 _log = logging.getLogger(__name__)
 
@@ -34,93 +31,76 @@ class Recorder(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Done:
-    """The result of the actions of a pass."""
-
-    is_news: bool = False
-    """Whether an action changed an object in the store."""
-    has_deleted: bool = False
-    owner: Resource | None = None
-    """The resource, if its finalizers were changed."""
-    is_gone: bool = False
-    """Whether the resource was removed."""
-    failure: SnaploomError | None = None
-    """Why the last of them failed."""
-
-
 class Executor:
     """Carries out decisions.
 
-    Args: store: the observed objects. cluster: the cluster. recorder: posts events. metrics: the
-        operator's metrics. wake: requeues resources that our own writes affect.
+    Args: cluster: the cluster. actions: performs actions, unless they are in backoff. refresh:
+        takes what was written into the store. queue: the work queue. recorder: posts events.
+        metrics: the operator's metrics.
     """
 
     def __init__(
         self,
-        store: Store,
         cluster: Cluster,
+        actions: ActionBackoff,
+        refresh: StoreRefresh,
+        queue: WorkQueue[Ref],
         recorder: Recorder,
         metrics: Metrics,
-        wake: Callable[[Iterable[Ref]], None],
     ) -> None:
-        self._store = store
         self._cluster = cluster
+        self._actions = actions
+        self._refresh = refresh
+        self._queue = queue
         self._recorder = recorder
         self._metrics = metrics
-        self._wake = wake
 
-    async def perform(
-        self, key: Ref, observed: ObservedResource | Unparsable, actions: Iterable[Action]
-    ) -> Done:
-        """Perform actions in order; the first that fails ends the pass."""
-        owner = observed if isinstance(observed, Unparsable) else observed.resource
-        done = Done()
-        for action in actions:
-            try:
-                stored = await apply(action, owner, self._cluster)
-            except SnaploomError as error:
-                return replace(done, failure=error)
-            if isinstance(action, Delete):
-                done = replace(done, has_deleted=True)
-            if stored is None:
-                continue
-            is_owner = ref_of(stored) == key
-            held = Metadata.of(stored)
-            if is_owner and held.is_deleting and not held.finalizers:  # the API server removes it
-                self._wake(self._store.remove(key, held.uid))
-                return replace(done, is_gone=True)
-            done = replace(done, is_news=self.take_in(stored) or done.is_news)
-            content = parse_resource(stored) if is_owner else None
-            if isinstance(content, Resource):
-                owner = content
-                done = replace(done, owner=content)
-        return done
-
-    async def report(
-        self, key: Ref, observed: ObservedResource | Unparsable, decision: Decision, done: Done
-    ) -> bool:
-        """Write the status, log the notes and post them as events; whether the status changed.
+    async def execute(
+        self, key: Ref, observed: ObservedResource | Unparsable, decision: Decision
+    ) -> Outcome:
+        """Carry out the decision of one pass.
 
         Raises:
             ClusterError: the status was not written.
         """
+        done = Done()
+        if decision.actions:
+            done = await self._actions.perform(key, observed, decision.actions)
+        if done.failure is not None:
+            return Outcome.FAILED
         written = None
         if not done.is_gone and decision.status != observed.status:  # most are unchanged
             held = done.owner or observed
             written = await write_status(held, decision.status, self._cluster)
         if written is not None:
-            self.take_in(written)
+            self._refresh.put(written)
             self._metrics.status_changed(key, observed.status, decision.status)
+        await self._report(key, observed.uid, decision)
+        if not done.wait:
+            self._actions.forget(key)
+        return self._requeue(key, decision, done, is_status_written=written is not None)
+
+    async def _report(self, key: Ref, uid: str, decision: Decision) -> None:
+        """Log the notes of a decision, and post them as events."""
         for note in decision.notes:
             level = logging.WARNING if note.type is EventType.WARNING else logging.INFO
             _log.log(level, "%s", note.message, extra=about(key, reason=note.reason))
-            await self._recorder.record(key, observed.uid, note)
-        return written is not None
+            await self._recorder.record(key, uid, note)
 
-    def take_in(self, stored: JsonObject) -> bool:
-        """Put an object that was just written or read into the store; whether it was new."""
-        if self._store.is_known(stored):
-            return False
-        self._wake(self._store.put(stored))
-        return True
+    def _requeue(
+        self, key: Ref, decision: Decision, done: Done, *, is_status_written: bool
+    ) -> Outcome:
+        """Requeue the resource: immediately after a step, else by the decision."""
+        if done.is_gone:
+            return Outcome.CHANGED
+        if done.is_news or is_status_written:
+            self._queue.add(key)
+        elif done.has_deleted:
+            # The watch event of the deletion requeues the resource; this covers a missed one.
+            self._queue.add_after(key, DELETED_SOON)
+        if decision.requeue_after is not None:
+            self._queue.add_after(key, decision.requeue_after)
+        if done.wait:
+            self._queue.add_after(key, done.wait)
+        is_changed = done.is_news or done.has_deleted or is_status_written
+        return Outcome.CHANGED if is_changed else Outcome.UNCHANGED

@@ -15,7 +15,10 @@ from functools import partial
 from snaploom.models import times
 from snaploom.models.run import Submitter
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
+from snaploom_operator.apply.actionbackoff import ActionBackoff
+from snaploom_operator.apply.actionrunner import ActionRunner
 from snaploom_operator.apply.executor import Executor, Recorder
+from snaploom_operator.apply.storerefresh import StoreRefresh
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.decide.decide import decide
 from snaploom_operator.decide.decisionsettings import DecideSettings
@@ -23,7 +26,6 @@ from snaploom_operator.gather.gatherer import Gatherer
 from snaploom_operator.objects import Ref
 from snaploom_operator.operatormetrics import Metrics, StateCollector
 from snaploom_operator.operatorsettings import OperatorSettings
-from snaploom_operator.process.actionbackoff import ActionBackoff
 from snaploom_operator.process.controller import Controller
 from snaploom_operator.process.reconciler import Reconciler
 from snaploom_operator.store.store import Store
@@ -86,23 +88,30 @@ class Operator:
             submitters=allowed,
             observer=metrics.recoveries,
         )
+        refresh = StoreRefresh(self.store, cluster, self.queue.add_all)
+        actions = ActionBackoff(
+            self.store,
+            self.queue,
+            ActionRunner(cluster, refresh),
+            refresh,
+            clocks.seconds,
+            metrics,
+        )
         self._gatherer = Gatherer(
             self.store,
             clocks.now,
             verdicts,
             self.queue.add,
+            actions.refusal,
             allow_jdbc_url=settings.allow_jdbc_url,
             allow=settings.allow,
         )
         self.controller = Controller(
             Reconciler(
-                self.store,
-                cluster,
                 self._gatherer,
                 partial(decide, settings=DecideSettings.of(settings, is_local=is_local)),
-                Executor(self.store, cluster, recorder, metrics, self.queue.add_all),
-                ActionBackoff(self.store, self.queue, clocks.seconds, metrics),
-                self.queue,
+                Executor(cluster, actions, refresh, self.queue, recorder, metrics),
+                actions,
             ),
             self.queue,
             clocks.seconds,

@@ -8,10 +8,13 @@ retried with exponential backoff, and are not shown.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from snaploom.errors import SnaploomError
+from snaploom_operator.actions import Action
+from snaploom_operator.apply.actionrunner import ActionRunner, Done
+from snaploom_operator.apply.storerefresh import StoreRefresh
 from snaploom_operator.errors import (
     ApiUnavailable,
     NamespaceTerminating,
@@ -21,15 +24,13 @@ from snaploom_operator.errors import (
 )
 from snaploom_operator.logcontext import about
 from snaploom_operator.objects import Ref
-from snaploom_operator.observed import Refusal
+from snaploom_operator.observed import ObservedResource, Refusal, Unparsable
 from snaploom_operator.operatormetrics import Metrics
 from snaploom_operator.store.store import Store
 from snaploom_operator.workqueue import LONGEST_BACKOFF, WorkQueue
 
 _TRANSIENT = (ApiUnavailable, ObjectChanged, TooManyRequests)
 """Temporary failures, which are not shown in the status."""
-OUTDATED = (ObjectChanged, ObjectMissing)
-"""Failures of what was decided from an outdated resource: usual, and logged as such."""
 _log = logging.getLogger(__name__)
 
 
@@ -45,21 +46,26 @@ class _Held:
 
 
 class ActionBackoff:
-    """The resources whose actions wait.
+    """Performs actions, unless they wait.
 
-    Args: store: the observed objects. queue: the work queue. clock: monotonic seconds, the same as
-        the queue's. metrics: the operator's metrics.
+    Args: store: the observed objects. queue: the work queue. runner: performs actions. refresh:
+        reads outdated resources again. clock: monotonic seconds, the same as the queue's. metrics:
+        the operator's metrics.
     """
 
     def __init__(
         self,
         store: Store,
         queue: WorkQueue[Ref],
+        runner: ActionRunner,
+        refresh: StoreRefresh,
         clock: Callable[[], float],
         metrics: Metrics,
     ) -> None:
         self._store = store
         self._queue = queue
+        self._runner = runner
+        self._refresh = refresh
         self._clock = clock
         self._metrics = metrics
         self._held: dict[Ref, _Held] = {}
@@ -72,44 +78,53 @@ class ActionBackoff:
             return None
         return None if held is None else held.refusal
 
-    def left(self, key: Ref) -> float:
-        """Seconds for which the actions of a resource still have to wait."""
+    async def perform(
+        self, key: Ref, observed: ObservedResource | Unparsable, actions: Iterable[Action]
+    ) -> Done:
+        """Perform actions unless they wait; a refusal is written to the status immediately."""
         held = self._held.get(key)
-        return 0.0 if held is None else max(held.until - self._clock(), 0.0)
-
-    def release(self, key: Ref) -> None:
-        """Wait no longer; the failures stay counted until the pass is over."""
-        self._held.pop(key, None)
+        wait = 0.0 if held is None else held.until - self._clock()
+        if wait > 0:
+            return Done(wait=wait)
+        done = await self._runner.perform(key, observed, actions)
+        if done.failure is None:
+            self._held.pop(key, None)  # its failures stay counted until the pass is over
+        else:
+            await self._hold(key, done.failure)
+        return done
 
     def forget(self, key: Ref) -> None:
         """Forget all failures of a resource."""
         self._held.pop(key, None)
         self._queue.forget(key)
 
-    def hold(self, key: Ref, error: SnaploomError) -> None:
-        """Requeue a resource after an action failed; a refusal is written to the status at once."""
-        delay = self.retry(key, error)
-        entry = self._store.entry(key)
-        if entry is None:
-            return
-        is_shown = not isinstance(error, _TRANSIENT)
-        refusal = Refusal(error.reason, error.message) if is_shown else None
-        self._held[key] = _Held(refusal, entry.generation, self._clock() + delay)
-        if refusal is not None:
-            self._queue.add(key)
+    async def retry(self, key: Ref, error: SnaploomError) -> None:
+        """Requeue a resource with backoff after a pass failed."""
+        await self._report(key, error, self._delay(key, error))
 
-    def retry(self, key: Ref, error: SnaploomError) -> float:
-        """Requeue a resource after a failure; the seconds until then."""
+    async def _hold(self, key: Ref, error: SnaploomError) -> None:
         delay = self._delay(key, error)
+        entry = self._store.entry(key)
+        if entry is not None:
+            is_shown = not isinstance(error, _TRANSIENT)
+            refusal = Refusal(error.reason, error.message) if is_shown else None
+            self._held[key] = _Held(refusal, entry.generation, self._clock() + delay)
+            if refusal is not None:
+                self._queue.add(key)
+        await self._report(key, error, delay)
+
+    async def _report(self, key: Ref, error: SnaploomError, delay: float) -> None:
         self._metrics.failed(error.reason)
+        is_usual = isinstance(error, ObjectChanged | ObjectMissing)
         _log.log(
-            logging.INFO if isinstance(error, OUTDATED) else logging.WARNING,
+            logging.INFO if is_usual else logging.WARNING,
             "%s; retry in %.0f s",
             error.message,
             delay,
             extra=about(key, reason=error.reason),
         )
-        return delay
+        if is_usual:
+            await self._refresh.reread(key)
 
     def _delay(self, key: Ref, error: SnaploomError) -> float:
         if isinstance(error, NamespaceTerminating) and not self._is_known_to_end(key):
