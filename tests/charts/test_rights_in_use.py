@@ -34,8 +34,8 @@ from snaploom.jobs.reports.identity import Owner, RunIdentity
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import RunPhase
 from snaploom.models.times import now
+from snaploom.storage.leases import Contender, carry_out
 from snaploom_operator.actions import Create, Ensure, RemoveFinalizer
-from snaploom_operator.admission.informer import Informer
 from snaploom_operator.apply.apply import apply
 from snaploom_operator.apply.eventrecorder import EventRecorder
 from snaploom_operator.cluster.adapter import open_cluster
@@ -50,6 +50,8 @@ from snaploom_operator.observed import Unparsable
 from snaploom_operator.operatorsettings import OperatorSettings
 from snaploom_operator.store.store import Store
 from snaploom_operator.submitters.sparkoperator import SparkOperatorForm
+from snaploom_operator.watch.informer import Informer
+from snaploom_operator.watch.watchedkinds import DECLARATIONS
 
 JOBS_NAMESPACE = "jobs"
 """Where resources are."""
@@ -260,8 +262,8 @@ async def test_the_webhook_has_the_rights_that_it_uses(
     account = (release.namespace, "snaploom-webhook")
     watched = release.manifest().settings().watch_namespaces
     async with open_cluster(plane.kubeconfig_of(*account)) as cluster:
-        view = Informer(Store(), cluster, watched, time.monotonic)
-        looking = asyncio.create_task(view.run())
+        view = Informer(Store(), cluster, DECLARATIONS, watched, time.monotonic)
+        looking = asyncio.create_task(view.run(interval=600))
 
         async def has_watches() -> bool:
             asked = plane.asked_by(*account)
@@ -294,10 +296,10 @@ def test_a_job_may_write_its_report_and_hold_its_lease(
         writer.write(report(RunPhase.FAILED))
         uri, leases = f"s3://lake/{release.namespace}/", CoordinationV1Api(client)
         lease = ClusterLease(uri, owner, identity, now, lambda: leases)
-        held = lease.take(lease.read(), "run", 30)
-        assert held is not None
-        assert lease.renew(held) is not None
-        lease.release("run")
+        contender = Contender("run", 30, 30, time.monotonic)
+        assert carry_out(contender.hold(), lease)
+        assert carry_out(contender.hold(), lease)
+        carry_out(contender.release(), lease)
     asked = plane.asked_by(*account)
     assert refused(asked) == []
     for resource in ("configmaps", "leases"):

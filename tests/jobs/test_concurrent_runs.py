@@ -20,6 +20,7 @@ from snaploom.jobs.runevents import Event, LeaseAwaited, SnapshotPublished
 from snaploom.models.report import RunPhase
 from snaploom.planning.bundle import Bundle
 from snaploom.storage.leaseholder import LeaseTerms
+from snaploom.storage.leases import Swap
 from snaploom.storage.writeridentity import CrashPoint
 
 pytestmark = pytest.mark.spark
@@ -46,7 +47,7 @@ def shared(lease: MemoryLease) -> OpenLease:
 
 
 def test_run_that_finds_another_at_work_leaves_its_snapshots_to_it(spark, loom, lease) -> None:
-    lease.take(lease.read(), OTHER, 30)
+    lease.swap(Swap(lease.read(), OTHER, 30))
     woven = loom.weave(spark, lease=shared(lease), terms=HASTY)
     report = woven.report
     assert woven.events_of(LeaseAwaited) == [LeaseAwaited(OTHER)]
@@ -59,7 +60,7 @@ def test_run_that_finds_another_at_work_leaves_its_snapshots_to_it(spark, loom, 
 
 
 def test_what_the_other_run_published_meanwhile_is_not_missed(spark, loom, lease) -> None:
-    lease.take(lease.read(), OTHER, 30)
+    lease.swap(Swap(lease.read(), OTHER, 30))
     winners = []
 
     def overtake(event: Event) -> None:
@@ -75,7 +76,7 @@ def test_what_the_other_run_published_meanwhile_is_not_missed(spark, loom, lease
 def test_run_that_loses_its_lease_begins_no_further_snapshot(spark, loom, lease) -> None:
     def steal(point: CrashPoint) -> None:
         if point is CrashPoint.AFTER_STAGING:
-            lease.take(lease.read(), OTHER, 30)
+            lease.swap(Swap(lease.read(), OTHER, 30))
 
     terms = LeaseTerms(duration=0)  # so that it looks before each snapshot
     woven = loom.weave(spark, lease=shared(lease), terms=terms, reached=steal)

@@ -23,7 +23,7 @@ from snaploom.storage.claims import SCOPE, ClaimLease
 from snaploom.storage.entries import Revoke
 from snaploom.storage.folder import Folder, open_folder
 from snaploom.storage.leaseholder import TERMS, LeaseKeeper, LeaseTerms
-from snaploom.storage.leases import Lease, LeaseState
+from snaploom.storage.leases import Contender, Lease, LeaseState, Swap, carry_out
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.publication import Published
 from snaploom.storage.state import FolderState
@@ -78,23 +78,31 @@ def party(request: pytest.FixtureRequest) -> Party:
 
 
 def taken(lease: Lease, holder: str, seconds: int = 30) -> LeaseState:
-    held = lease.take(lease.read(), holder, seconds)
+    held = lease.swap(Swap(lease.read(), holder, seconds))
     assert held is not None
     return held
+
+
+def renewed(lease: Lease, held: LeaseState) -> LeaseState | None:
+    return lease.swap(Swap(held, held.holder, held.seconds))
+
+
+def release(lease: Lease, holder: str) -> None:
+    carry_out(Contender(holder, 30, 30, time.monotonic).release(), lease)
 
 
 def test_free_lease_is_acquired(party: Party) -> None:
     assert party().read().holder == ""
     held = taken(party(), ONE)
     seen = party().read()
-    assert (seen.holder, seen.seconds, seen.mark) == (ONE, 30, held.mark)
+    assert (seen.holder, seen.seconds, seen.version) == (ONE, 30, held.version)
 
 
 def test_of_two_that_saw_it_free_one_gets_it(party: Party) -> None:
     first, second = party(), party()
     seen = first.read(), second.read()
-    assert first.take(seen[0], ONE, 30) is not None
-    assert second.take(seen[1], TWO, 30) is None
+    assert first.swap(Swap(seen[0], ONE, 30)) is not None
+    assert second.swap(Swap(seen[1], TWO, 30)) is None
     assert second.read().holder == ONE
 
 
@@ -102,27 +110,27 @@ def test_renewal_is_seen_and_leaves_the_holder(party: Party) -> None:
     mine, theirs = party(), party()
     held = taken(mine, ONE)
     before = theirs.read()
-    renewed = mine.renew(held)
-    assert renewed is not None
-    assert mine.renew(renewed) is not None
+    once = renewed(mine, held)
+    assert once is not None
+    assert renewed(mine, once) is not None
     after = theirs.read()
     assert (after.holder, after.seconds) == (ONE, 30)
-    assert after.mark != before.mark
-    assert theirs.take(before, TWO, 30) is None
+    assert after.version != before.version
+    assert theirs.swap(Swap(before, TWO, 30)) is None
 
 
 def test_lease_that_another_took_is_not_renewed(party: Party) -> None:
     mine, theirs = party(), party()
     held = taken(mine, ONE)
     assert taken(theirs, TWO).holder == TWO
-    assert mine.renew(held) is None
+    assert renewed(mine, held) is None
     assert mine.read().holder == TWO
 
 
 def test_released_lease_is_free_and_had_again(party: Party) -> None:
     mine, theirs = party(), party()
     taken(mine, ONE)
-    mine.release(ONE)
+    release(mine, ONE)
     assert theirs.read().holder == ""
     assert taken(theirs, TWO).holder == TWO
 
@@ -131,9 +139,9 @@ def test_lease_of_another_is_not_released(party: Party) -> None:
     mine, theirs = party(), party()
     taken(mine, ONE)
     taken(theirs, TWO)
-    mine.release(ONE)
+    release(mine, ONE)
     assert theirs.read().holder == TWO
-    party().release(ONE)
+    release(party(), ONE)
     assert theirs.read().holder == TWO
 
 
@@ -163,7 +171,7 @@ def test_renewals_of_a_claim_are_no_entries(store: ObjectStore) -> None:
     held: LeaseState | None = taken(lease, ONE)
     for _ in range(3):
         assert held is not None
-        held = lease.renew(held)
+        held = renewed(lease, held)
     assert open_folder(store).log.read().seq == 2
     assert ClaimLease(open_folder(store), a_run()).read() == held
 
@@ -179,7 +187,7 @@ def test_claim_of_a_revoked_run_does_not_count(store: ObjectStore) -> None:
 
     open_folder(store).log.commit(revocation)
     assert lease.read().holder == ""
-    assert lease.renew(held) is None
+    assert renewed(lease, held) is None
     assert taken(lease, TWO).holder == TWO
 
 
@@ -236,7 +244,7 @@ def test_run_gives_up_on_one_that_renews_its_lease() -> None:
 def test_run_that_waits_has_the_lease_as_soon_as_it_is_given_back() -> None:
     lease, clock = MemoryLease(), Clock()
     taken(lease, TWO)
-    clock.meanwhile = lambda: lease.release(TWO)
+    clock.meanwhile = lambda: release(lease, TWO)
     keeper(lease, clock).acquire(recorded([]))
     assert clock.seconds == 100 + TERMS.poll_every
 

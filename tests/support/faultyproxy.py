@@ -1,8 +1,7 @@
 """A proxy between an operator and a real API server, which spoils the given calls.
 
-Both clients of the operator go through it, kopf's watches and its own. A call is known by what it
-asks for and how often that was asked before, which is the same whenever a story is run again;
-names of children are not.
+A call is known by what it asks for and how often that was asked before, which is the same whenever
+a story is run again; names of children are not.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from aiohttp import ClientResponse, ClientSession, ClientTimeout, TCPConnector, 
 from support.scriptedapi import a_status
 from yarl import URL
 
-from snaploom_operator.cluster.connection import USER_AGENT, connect
+from snaploom_operator.cluster.connection import connect
 
 Raw = dict[str, Any]
 SLOW = 1.0
@@ -66,7 +65,6 @@ class Fault(StrEnum):
 _ANY = (Fault.PATIENCE, Fault.BROKEN, Fault.SILENT, Fault.SLOW, Fault.LOST_REQUEST)
 _OF_WRITES = (*_ANY, Fault.CONFLICT, Fault.LOST_ANSWER)
 FAULTS_OF: dict[str, tuple[Fault, ...]] = {
-    "discover": _ANY,
     "get": (*_ANY, Fault.STALE),
     "list": (*_ANY, Fault.EXPIRED, Fault.STALE),
     "watch": (
@@ -81,8 +79,6 @@ FAULTS_OF: dict[str, tuple[Fault, ...]] = {
 class Call:
     """One call."""
 
-    client: str
-    """`kopf` or `operator`."""
     verb: str
     what: str
     """Plural, and the subresource."""
@@ -94,7 +90,7 @@ class Call:
         return self.verb in WRITES
 
     def __str__(self) -> str:
-        return f"{self.client} {self.verb} {self.what} #{self.occurrence}"
+        return f"{self.verb} {self.what} #{self.occurrence}"
 
 
 Plan = Callable[[Call], Fault | None]
@@ -120,7 +116,7 @@ class FaultyProxy:
         self._target = url
         self._plan = plan
         self._dies_behind = dies_behind
-        self._counts: Counter[tuple[str, str, str]] = Counter()
+        self._counts: Counter[tuple[str, str]] = Counter()
         self._open: dict[int, web.BaseRequest] = {}
         self._is_over = asyncio.Event()
         self.url = ""
@@ -268,9 +264,8 @@ class FaultyProxy:
 
     def _called(self, request: web.BaseRequest) -> Call:
         verb, what = _meant(request)
-        client = "operator" if request.headers.get("User-Agent") == USER_AGENT else "kopf"
-        self._counts[client, verb, what] += 1
-        call = Call(client, verb, what, self._counts[client, verb, what])
+        self._counts[verb, what] += 1
+        call = Call(verb, what, self._counts[verb, what])
         self.calls.append(call)
         return call
 
@@ -292,8 +287,6 @@ def _meant(request: web.BaseRequest) -> tuple[str, str]:
     rest = parts[2:] if parts[0] == "api" else parts[3:]
     if len(rest) > 2 and rest[0] == "namespaces":
         rest = rest[2:]
-    if not rest:
-        return "discover", "/".join(parts)
     what = "/".join((rest[0], *rest[2:]))
     if request.method != "GET":
         return _VERBS[request.method], what

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
-from snaploom.storage.leases import LeaseState, LeaseUnavailable
+from snaploom.storage.leases import FREE, LeaseState, LeaseUnavailable, Swap
 
 
 @dataclass
 class MemoryLease:
     """See `snaploom.storage.leases.Lease`; nothing of it belongs to one party."""
 
-    seen: LeaseState = field(default_factory=lambda: LeaseState("", 0, "0"))
+    seen: LeaseState = FREE
     is_down: bool = False
     changes: int = 0
 
@@ -20,17 +20,9 @@ class MemoryLease:
             raise LeaseUnavailable("the lease is not to be had: no answer")
         return self.seen
 
-    def take(self, seen: LeaseState, holder: str, seconds: int) -> LeaseState | None:
-        return self._changed(LeaseState(holder, seconds, "")) if self.read() == seen else None
-
-    def renew(self, held: LeaseState) -> LeaseState | None:
-        return self._changed(held) if self.read() == held else None
-
-    def release(self, holder: str) -> None:
-        if self.read().holder == holder:
-            self._changed(LeaseState("", 0, ""))
-
-    def _changed(self, wanted: LeaseState) -> LeaseState:
+    def swap(self, swap: Swap) -> LeaseState | None:
+        if self.read() != swap.expected:
+            return None
         self.changes += 1
-        self.seen = replace(wanted, mark=str(self.changes))
+        self.seen = LeaseState(swap.holder, swap.seconds, str(self.changes))
         return self.seen

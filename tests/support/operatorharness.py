@@ -35,6 +35,7 @@ from snaploom_operator.operatormetrics import Metrics
 from snaploom_operator.operatorsettings import OperatorSettings
 from snaploom_operator.process.operator import Clocks, Operator
 from snaploom_operator.process.operatorprocess import Running, RunOptions, running_operator
+from snaploom_operator.store.references import ref_of
 
 Raw = dict[str, Any]
 Predicate = Callable[[Raw], bool]
@@ -187,16 +188,12 @@ class FakeHarness(OperatorHarness):
 
     async def start(self) -> None:
         """List everything, and reconcile it."""
-        await self.operator.synchroniser.list_all()
+        await self.operator.informer.list_all()
         self._unsubscribe = self.fake.subscribe(self._observe)
         await self.settle()
 
     def _observe(self, resource: ApiResource, change: Change) -> None:
-        places = self._settings.watch_namespaces
-        is_there = not places or change.object["metadata"].get("namespace") in places
-        kinds = {watched.resource for watched in self.operator.synchroniser.present}
-        if is_there and resource in kinds:
-            self.operator.synchroniser.feed(change.type, change.object)
+        deliver(self.operator, change)
 
     def kill(self) -> None:
         """End the operator without any cleanup."""
@@ -244,7 +241,7 @@ class FakeHarness(OperatorHarness):
 
 
 class RealHarness(OperatorHarness):
-    """Over a real API server, with kopf's watches, in the loop of the test.
+    """Over a real API server, with watches of it, in the loop of the test.
 
     Args:
         cluster: the cluster, for the test.
@@ -294,6 +291,16 @@ class RealHarness(OperatorHarness):
             )
             await self.double.step()
             await asyncio.sleep(0.05)
+
+
+def deliver(operator: Operator, change: Change) -> None:
+    """Let the operator receive an event, as from the watch of its kind and namespace."""
+    ref = ref_of(change.object)
+    for reflector in operator.informer.reflectors:
+        if reflector.watched.key == ref.kind and reflector.namespace in (None, ref.namespace):
+            woken = reflector.take(change)
+            if operator.store.is_synced:
+                operator.queue.add_all(woken)
 
 
 def real_settings(namespace: str, **changes: Any) -> OperatorSettings:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from snaploom.models.common import ResourceStatus
 from snaploom.models.datasource import LastSeen, UsedBy
 from snaploom.models.finding import Finding
+from snaploom.models.kinds import AnyResource
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.run import Submitter
@@ -104,6 +105,17 @@ class ObservedResource:
     """What the latest run observed of it; for a DataSource."""
     refusal: Refusal | None = None
     """Why the last action failed; None if it did not."""
+
+    @property
+    def uid(self) -> str:
+        """Its UID."""
+        return self.resource.metadata.uid or ""
+
+    @property
+    def status(self) -> ResourceStatus | None:
+        """Its status as it is stored."""
+        assert isinstance(self.resource, AnyResource)  # there are no other kinds
+        return self.resource.status
 
 
 @dataclass(frozen=True)

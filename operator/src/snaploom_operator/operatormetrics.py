@@ -15,10 +15,12 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 import snaploom
+from snaploom.models.common import ResourceStatus
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import LastPhase
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import EpochNanos
+from snaploom_operator.endedruns import ended_run
 from snaploom_operator.objects import Ref
 from snaploom_operator.recoveries import Recoveries
 from snaploom_operator.remedies import EVERY_REMEDY
@@ -92,17 +94,6 @@ class Metrics:
             buckets=REQUEST_BUCKETS,
             registry=registry,
         )
-        self._missed = Counter(
-            "snaploom_watch_missed",
-            "Changes that a list found before the watch reported them.",
-            ["kind"],
-            registry=registry,
-        )
-        self._restarts = Counter(
-            "snaploom_watch_restarts",
-            "Restarts of all watches, after one stopped delivering events or kopf failed.",
-            registry=registry,
-        )
         self._runs = Histogram(
             "snaploom_run_seconds",
             "Duration of a run that ended.",
@@ -162,13 +153,19 @@ class Metrics:
         else:
             self.recoveries.not_answered()
 
-    def missed(self, kind: str, count: int) -> None:
-        """Count changes that a list found before the watch reported them."""
-        self._missed.labels(kind).inc(count)
-
-    def restarted(self) -> None:
-        """Count a restart of all watches."""
-        self._restarts.inc()
+    def status_changed(
+        self, resource: Ref, before: ResourceStatus | None, after: ResourceStatus
+    ) -> None:
+        """Count the run that ended between two statuses of a resource, and what it published."""
+        ended = ended_run(before, after)
+        if ended is None:
+            return
+        self.run_ended(resource.kind, ended.phase, ended.reason, ended.seconds)
+        if ended.published:
+            place = resource.namespace, resource.name
+            self._snapshots.labels(*place).inc(ended.published)
+            self._rows.labels(*place).inc(ended.rows)
+            self._bytes.labels(*place).inc(ended.bytes)
 
     def run_ended(self, kind: str, phase: str, reason: str, seconds: float | None) -> None:
         """Count an ended run; `reason` of a failure, `seconds` None if its end was not observed."""
@@ -178,13 +175,6 @@ class Metrics:
             # Reasons come from Reports: anyone with write access to ConfigMaps could create series.
             known = reason if reason in EVERY_REMEDY else OTHER_REASON
             self._run_failures.labels(kind, known).inc()
-
-    def published(self, output: Ref, snapshots: int, rows: int, size: int) -> None:
-        """Count what an ended run published; the size is in bytes."""
-        place = output.namespace, output.name
-        self._snapshots.labels(*place).inc(snapshots)
-        self._rows.labels(*place).inc(rows)
-        self._bytes.labels(*place).inc(size)
 
     def posted(self, outcome: str) -> None:
         """Count an event by what happened to it."""

@@ -12,12 +12,13 @@ from support.declarations import Raw, files, model
 from support.fakecluster import FakeCluster
 from support.faultycluster import Call, Fault, FaultyCluster
 
-from snaploom_operator.admission.informer import Informer
 from snaploom_operator.cluster.apiresources import OURS
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.errors import ApiUnavailable
 from snaploom_operator.objects import Ref
 from snaploom_operator.store.store import Store
+from snaploom_operator.watch.informer import Informer
+from snaploom_operator.watch.watchedkinds import DECLARATIONS
 
 NAMESPACES = ("one", "two")
 
@@ -51,8 +52,15 @@ async def following(
 ) -> AsyncIterator[tuple[Informer, Store]]:
     """A view that runs."""
     store = Store()
-    view = Informer(store, cluster, namespaces, clock, pause=lambda seconds: asyncio.sleep(0.001))
-    task = asyncio.create_task(view.run())
+    view = Informer(
+        store,
+        cluster,
+        DECLARATIONS,
+        namespaces,
+        clock,
+        pause=lambda seconds: asyncio.sleep(0.001),
+    )
+    task = asyncio.create_task(view.run(interval=600))
     try:
         yield view, store
     finally:

@@ -1,7 +1,8 @@
 """The adapter against a scripted server: pages, time-outs, broken connections."""
 
+import asyncio
 import json
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 
 import pytest
 from support.clusters import a_config_map
@@ -39,6 +40,7 @@ from snaploom_operator.objectmetadata import Metadata
 
 BROKEN = Answer(is_broken=True)
 TOKEN = "token-of-a-test"
+DEADLINE = 30.0
 
 
 @pytest.fixture
@@ -250,6 +252,19 @@ async def test_watch_that_ends_begins_again_where_it_stood(cluster, api, pauses)
     assert [asked.query["resourceVersion"] for asked in api.asked] == ["5", "9"]
     assert {asked.query["timeoutSeconds"] for asked in api.asked} == {"290"}
     assert 0 < pauses[0] <= 1
+
+
+async def test_watches_of_many_namespaces_hold_up_no_request(cluster, api):
+    """The client library's limit is 100 connections."""
+    api.answers(Answer(lines=(a_change("ADDED", "a", 6),), is_silent=True))
+    watches = [cluster.watch(CONFIG_MAPS, namespace=f"n{each}", since="5") for each in range(101)]
+    async with asyncio.timeout(DEADLINE), AsyncExitStack() as stack:
+        for watch in watches:
+            await stack.enter_async_context(aclosing(watch))
+            await anext(watch)
+        api.answers(Answer(body=a_config_map("a")))
+        found = await cluster.get(CONFIG_MAPS, "default", "a")
+    assert Metadata.of(found).name == "a"
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import pytest
 from support.declarations import model, spoilt
 from support.fakecluster import FakeCluster
 from support.faultycluster import Call, Fault, FaultyCluster
-from support.operatorharness import DEADLINE, FakeHarness, condition, has_reason, is_ready
+from support.operatorharness import DEADLINE, FakeHarness, condition, deliver, has_reason, is_ready
 
 from snaploom_operator.cluster.apiresources import NAMESPACES, OURS, SPARK_APPLICATIONS
-from snaploom_operator.cluster.port import Cluster
+from snaploom_operator.cluster.port import Change, ChangeType, Cluster
 from snaploom_operator.errors import ApiUnavailable, NotAllowed, ObjectRefused, TooManyRequests
 from snaploom_operator.objects import Ref
 from snaploom_operator.operatorsettings import Limits, OperatorSettings
@@ -139,7 +139,7 @@ async def test_a_known_event_queues_nothing() -> None:
     await harness.apply(*model())
     await harness.settle()
     for raw in harness.fake.all(OURS["DataSource"]):
-        harness.operator.synchroniser.feed("MODIFIED", raw)
+        deliver(harness.operator, Change(ChangeType.MODIFIED, raw))
     assert harness.operator.queue.depth == 0
 
 
@@ -207,19 +207,19 @@ async def test_a_pass_that_crashes_is_logged_counted_and_tried_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     harness = await started()
-    controller = harness.operator.controller
-    decide = controller._decide
+    reconciler = harness.operator.controller._reconciler
+    decide = reconciler._decide
 
     def crash(observed: Any) -> Any:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(controller, "_decide", crash)
+    monkeypatch.setattr(reconciler, "_decide", crash)
     await harness.apply(*model())
     await harness.settle()
     crashed = [record for record in caplog.records if record.exc_info]
     assert len(crashed) == len(model())
     assert {getattr(record, "resource", "") for record in crashed} >= {str(KEY)}
-    monkeypatch.setattr(controller, "_decide", decide)
+    monkeypatch.setattr(reconciler, "_decide", decide)
     await harness.advance(2)
     await harness.wait_for(WIDE, is_ready)
 
@@ -228,7 +228,7 @@ async def test_an_old_state_is_read_afresh_when_a_write_is_refused() -> None:
     harness = await started()
     harness.kill()  # no event arrives from here on
     await harness.apply(*model())
-    await harness.operator.synchroniser.list_all()
+    await harness.operator.informer.list_all()
     await harness.apply(spoilt(model()[-1], "spec.dataModel.dataRelationships", []))
     await harness.settle()
     await harness.advance(2)
@@ -289,6 +289,6 @@ async def test_an_unparsable_resource_is_reported() -> None:
     await harness.settle()
     stored = spoilt(await harness.get("DataSource/customer"), "spec.hdfsLike.formatt", "orc")
     stored["metadata"] |= {"resourceVersion": "999999", "generation": 2}
-    harness.operator.synchroniser.feed("MODIFIED", stored)
+    deliver(harness.operator, Change(ChangeType.MODIFIED, stored))
     await harness.settle()
     await harness.wait_for("OutputDataset/wide", has_reason("ReferenceNotReady"))

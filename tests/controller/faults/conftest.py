@@ -5,7 +5,6 @@ from support.cluster import Cluster
 from support.sparkcrds import install_spark_crds
 
 from snaploom_operator.cluster import requests
-from snaploom_operator.watch import watches
 
 PATIENCE = 3.0
 
@@ -20,12 +19,4 @@ def spark_plane(control_plane: Cluster) -> Cluster:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests without an answer are given up after seconds rather than half a minute."""
-    usual = watches.kopf_settings
-
-    def hurried(kinds):
-        settings = usual(kinds)
-        settings.networking.request_timeout = PATIENCE
-        return settings
-
-    monkeypatch.setattr(watches, "kopf_settings", hurried)
     monkeypatch.setattr(requests, "REQUEST_SECONDS", PATIENCE)

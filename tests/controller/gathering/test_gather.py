@@ -76,7 +76,8 @@ async def observed(
     store = Store()
     for each in objects:
         store.put(each)
-    return await Gatherer(store, lambda: NOW, VerdictsAtOnce(), never).observe(key(raw), refusal)
+    gatherer = Gatherer(store, lambda: NOW, VerdictsAtOnce(), never, lambda ref: refusal)
+    return await gatherer.observe(key(raw))
 
 
 async def output_of(objects: list[Any], raw: Any = OUTPUT) -> ObservedOutput:

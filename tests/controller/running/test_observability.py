@@ -14,9 +14,10 @@ from support.jobdouble import JobDouble
 from support.jobscripts import completes, fails, in_turn
 from support.operatorharness import FakeHarness, is_ready
 
+from snaploom_operator.logcontext import about
 from snaploom_operator.objects import Ref
 from snaploom_operator.process.health import health_application, metrics_application
-from snaploom_operator.process.logformat import about, set_up_logs
+from snaploom_operator.process.logformat import set_up_logs
 
 
 @pytest.fixture
@@ -50,8 +51,8 @@ def test_an_exception_is_one_line(log: io.StringIO) -> None:
 
 
 def test_other_loggers_log_warnings_only(log: io.StringIO) -> None:
-    logging.getLogger("kopf.objects").info("an event came")
-    logging.getLogger("kopf.objects").warning("it went wrong")
+    logging.getLogger("aiohttp.access").info("an event came")
+    logging.getLogger("aiohttp.access").warning("it went wrong")
     assert [json.loads(line)["message"] for line in log.getvalue().splitlines()] == [
         "it went wrong"
     ]

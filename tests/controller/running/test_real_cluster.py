@@ -1,13 +1,14 @@
-"""The operator over a real API server: kopf's watches feed it, and it writes what it should."""
+"""The operator over a real API server: watches feed it, and it writes what it should."""
 
 from pathlib import Path
 
 import pytest
 from support.clusters import until
 from support.declarations import model, spoilt
-from support.operatorharness import RealHarness, has_reason, is_ready
+from support.operatorharness import RealHarness, deliver, has_reason, is_ready
 
 from snaploom_operator.cluster.apiresources import EVENTS, SPARK_APPLICATIONS
+from snaploom_operator.cluster.port import Change, ChangeType
 
 FLIGHTS = Path(__file__).parents[3] / "examples" / "flights"
 
@@ -61,15 +62,15 @@ async def test_a_deletion_without_an_event_is_found_by_the_next_list(
     ghost = dict(await harness.get("DataSource/customer"))
     await harness.delete("DataSource/customer")
     await harness.wait_for("OutputDataset/wide", has_reason("ReferenceMissing"))
-    harness.operator.synchroniser.feed("MODIFIED", ghost)  # as if its end had not been heard of
+    # as if its end had not been heard of
+    deliver(harness.operator, Change(ChangeType.MODIFIED, ghost))
     await harness.wait_for("OutputDataset/wide", is_ready)
-    await harness.operator.synchroniser.list_all()
+    await harness.operator.informer.list_all()
     await harness.wait_for("OutputDataset/wide", has_reason("ReferenceMissing"))
 
 
 async def test_watches_begin_anew_when_asked(harness: RealHarness) -> None:
-    assert harness.running is not None
-    harness.running.watches.restart()
+    harness.operator.informer.restart()
     registry = harness.operator.metrics.registry
 
     async def has_begun_anew() -> bool:

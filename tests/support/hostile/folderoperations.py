@@ -23,6 +23,7 @@ from snaploom.models.times import EpochNanos
 from snaploom.storage.claims import ClaimLease
 from snaploom.storage.folder import inspect_folder, open_folder, prepare_folder
 from snaploom.storage.history import SchemaDocuments, store_merged_schema
+from snaploom.storage.leases import Swap
 from snaploom.storage.listingcache import Listings
 from snaploom.storage.ownership import FolderOwner
 from snaploom.storage.publication import WriteResult, publish
@@ -72,9 +73,9 @@ def begin_run(place: Place) -> None:
     estimate_of(state, 3)
     Listings(store, EpochNanos(now())).of("customer", "about")
     lease = ClaimLease(folder, run)
-    held = lease.take(lease.read(), run.run_id, 60)
+    held = lease.swap(Swap(lease.read(), run.run_id, 60))
     if held is not None:
-        lease.renew(held)
+        lease.swap(Swap(held, run.run_id, 60))
 
     def write(uri: str) -> WriteResult:
         folder.store.put(f"{uri.removeprefix(store.uri)}part-0.parquet", parquet())

@@ -27,6 +27,7 @@ from snaploom.storage import layout
 from snaploom.storage.checkpoints import write_checkpoint
 from snaploom.storage.claims import ClaimLease
 from snaploom.storage.folder import Folder, prepare_folder
+from snaploom.storage.leases import Swap
 from snaploom.storage.listingcache import FileFacts, Listings
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.publication import WriteResult, publish
@@ -70,9 +71,9 @@ def good_folder(root: Path, schema: str = SCHEMA) -> None:
         weave(folder, number, schema)
     bury(folder, 0)
     lease = ClaimLease(folder, a_run())
-    held = lease.take(lease.read(), a_run().run_id, 60)
+    held = lease.swap(Swap(lease.read(), a_run().run_id, 60))
     assert held is not None
-    lease.renew(held)
+    lease.swap(Swap(held, a_run().run_id, 60))
     _leave(store)
     folder.revoke([a_run().run_id], a_run())
     write_checkpoint(store, folder.read())

@@ -1,13 +1,16 @@
 """What can be imported where neither Spark nor Kubernetes is installed."""
 
 import pkgutil
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
 import snaploom
+import snaploom_operator
 
 BLOCK = """
 import sys
@@ -40,8 +43,16 @@ def test_packages_free_of_spark_are_found():
 @pytest.mark.parametrize("package", [*FREE, *ENTRY_POINTS])
 def test_import_needs_neither_spark_nor_kubernetes(package):
     names = list(modules_of(package)) if package in FREE else [package]
-    script = BLOCK.format(
-        blocked=["pyspark", "py4j", "kopf", "kubernetes"], module=", ".join(names)
-    )
+    script = BLOCK.format(blocked=["pyspark", "py4j", "kubernetes"], module=", ".join(names))
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_only_one_module_of_the_operator_watches():
+    root = Path(snaploom_operator.__file__).parent
+    watching = {
+        file.relative_to(root).as_posix()
+        for file in root.rglob("*.py")
+        if re.search(r"\b_?cluster\.(watch|pages)\(", file.read_text("utf-8"))
+    }
+    assert watching == {"watch/reflector.py"}

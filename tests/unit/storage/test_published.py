@@ -9,6 +9,7 @@ from snaploom.models.common import TimeOffset
 from snaploom.storage.claims import ClaimLease
 from snaploom.storage.entries import Revoke, Tombstone
 from snaploom.storage.folder import Folder, prepare_folder
+from snaploom.storage.leases import Swap
 from snaploom.storage.state import FolderState, tombstone_of
 from snaploom.storage.statussummary import manifest_pointer
 from snaploom.storage.stores import open_store
@@ -51,7 +52,7 @@ def test_pointer_stays_where_readers_see_the_same(folder: Folder) -> None:
     published(folder)
     before = sequence(folder)
     lease = ClaimLease(folder, a_run())
-    assert lease.take(lease.read(), a_run().run_id, 30) is not None
+    assert lease.swap(Swap(lease.read(), a_run().run_id, 30)) is not None
     folder.log.commit(revocation)
     prepare_folder(folder.store, SETTINGS, IDENTITY, a_run(), reader_grace=TimeOffset(day=1))
     assert folder.log.read().seq == before + 3

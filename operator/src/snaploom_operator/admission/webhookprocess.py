@@ -16,7 +16,6 @@ from prometheus_client import CollectorRegistry
 
 from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
 from snaploom_operator.admission.httpserver import serving
-from snaploom_operator.admission.informer import Informer
 from snaploom_operator.admission.judge import Judge
 from snaploom_operator.admission.tls import ServedCertificate
 from snaploom_operator.admission.webhookserver import Webhook
@@ -24,6 +23,8 @@ from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.operatorsettings import OperatorSettings
 from snaploom_operator.store.store import Store
 from snaploom_operator.textworkers import running_workers
+from snaploom_operator.watch.informer import Informer
+from snaploom_operator.watch.watchedkinds import DECLARATIONS
 
 THREADS = 4
 """Threads for reviews: a slow review does not block the next."""
@@ -99,7 +100,7 @@ async def running_webhook(
     admission = settings.admission
     store = Store()
     metrics = AdmissionMetrics(CollectorRegistry())
-    informer = Informer(store, cluster, settings.watch_namespaces, clock)
+    informer = Informer(store, cluster, DECLARATIONS, settings.watch_namespaces, clock)
     certificate = ServedCertificate(Path(admission.certificate_folder), metrics.certified_until)
     readiness = Readiness(informer, certificate, admission.view_age_limit_seconds)
     metrics.show_informer(lambda: informer.age, lambda: informer.size)
@@ -115,7 +116,7 @@ async def running_webhook(
         )
         webhook = Webhook(judge.judge, metrics, lambda: readiness.trouble)
         certificate.reload()
-        for work in (informer.run(), certificate.follow()):
+        for work in (informer.run(settings.resync_seconds), certificate.follow()):
             await stack.enter_async_context(_in_background(work))
         ports = Ports(
             review=await stack.enter_async_context(

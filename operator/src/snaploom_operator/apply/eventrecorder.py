@@ -1,9 +1,8 @@
 """Posts Kubernetes events about our resources.
 
-kopf's own posting is off: it creates an object per call. Here the name of an event is a hash of its
-content, so that repeated events, also of the next process, are counted in one object (`series`).
-Events are rate-limited by resource and by namespace. A failure to post is logged and counted, and
-never fails the pass.
+The name of an event is a hash of its content, so that repeated events, also of the next process,
+are counted in one object (`series`). Events are rate-limited by resource and by namespace. A
+failure to post is logged and counted, and never fails the pass.
 """
 
 from __future__ import annotations

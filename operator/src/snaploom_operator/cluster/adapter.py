@@ -31,9 +31,11 @@ PAGE = 500
 PAGED_TRIES = 3
 """Expired paged lists before an unpaged one is requested."""
 WATCH_SECONDS = 290
-"""Server-side timeout of a watch, the same as kopf's."""
-READ_SECONDS = 320.0
-"""Read timeout of a watch: longer than its server-side timeout."""
+"""Server-side timeout of a watch: less than the five minutes after which load balancers close idle
+connections."""
+READ_SECONDS = 90.0
+"""Read timeout of a watch: the API server sends a bookmark every minute, so that without one the
+connection is broken."""
 SHORTEST_WATCH_SECONDS = 1.0
 """Shortest interval between two starts of a watch."""
 

@@ -62,6 +62,8 @@ async def connect(
         # Reading a proxy's password from ~/.netrc costs a thread and a tenth of the time of each
         # request; aiohttp does it even without a proxy.
         configuration.client_session_kwargs = {"trust_env": bool(getproxies_environment())}
+        # Each watch of a kind in a namespace keeps a connection; the library's limit is 100.
+        configuration.connection_pool_maxsize = 0
         client = ApiClient(configuration)
     except _UNREADABLE as error:
         raise _no_cluster(str(error)) from error

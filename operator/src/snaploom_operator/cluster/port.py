@@ -1,6 +1,5 @@
 """The port to the Kubernetes API: the verbs that the operator uses, and their errors.
 
-The controller's watches are kopf's; the webhook, which has no kopf, uses `watch` of this port.
 Every method raises subclasses of `ClusterError`, never errors of the client library. Any of them
 may raise `NotAllowed`, `TooManyRequests` and `ApiUnavailable`. Objects have `apiVersion` and
 `kind`, in lists too, and no `metadata.managedFields`, which are half of their size and are never

@@ -111,6 +111,7 @@ class Gatherer:
         clock: the current time.
         verdicts: computes verdicts, outside the event loop.
         wake: requeues a resource once its verdicts are known.
+        refusal: why the last action for a resource failed.
         allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
         allow: what declarations may use beyond the built-in lists.
     """
@@ -121,6 +122,7 @@ class Gatherer:
         clock: Callable[[], EpochNanos],
         verdicts: TextVerdicts,
         wake: Callable[[Ref], None],
+        refusal: Callable[[Ref], Refusal | None] = lambda ref: None,
         *,
         allow_jdbc_url: bool = False,
         allow: Allowances = NO_ALLOWANCES,
@@ -129,6 +131,7 @@ class Gatherer:
         self._clock = clock
         self._pending = PendingVerdicts(verdicts, wake)
         self._wake = wake
+        self._refusal = refusal
         self._own_findings = partial(own_findings, allow_jdbc_url=allow_jdbc_url, allow=allow)
         self._kept: dict[Ref, _Kept] = {}
         self._large: OrderedDict[Ref, None] = OrderedDict()
@@ -136,18 +139,16 @@ class Gatherer:
         self._own: dict[Ref, tuple[int, tuple[Finding, ...]]] = {}
         """By resource: the hash of its inputs, and its own findings."""
 
-    async def observe(
-        self, ref: Ref, refusal: Refusal | None = None
-    ) -> ObservedResource | Unparsable | Unjudged | None:
+    async def observe(self, ref: Ref) -> ObservedResource | Unparsable | Unjudged | None:
         """The observation of one resource; None if it is deleted.
 
         Args:
             ref: its key.
-            refusal: why the last action for it failed.
 
         Raises:
             TextNotJudged: a text of it could not be analysed.
         """
+        refusal = self._refusal(ref)
         entry = self._store.entry(ref)
         if entry is None:
             self._forget(ref)

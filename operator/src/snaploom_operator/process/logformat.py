@@ -9,32 +9,13 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Literal, TextIO
 
-from snaploom_operator.objects import Ref
+from snaploom_operator.logcontext import FIELDS
 
-_FIELDS = ("resource", "run", "reason")
-"""Fields of a line besides its message, in this order."""
-_QUIET = ("aiohttp.access", "kopf", "kubernetes", "urllib3", "asyncio")
+_QUIET = ("aiohttp.access", "kubernetes", "urllib3", "asyncio")
 """Verbose loggers of libraries, of which only warnings are logged."""
-
-
-def about(resource: Ref | None = None, *, run: str = "", reason: str = "") -> Mapping[str, str]:
-    """The `extra` of a log line.
-
-    Args:
-        resource: the resource.
-        run: name of the run.
-        reason: stable CamelCase reason.
-    """
-    fields = {
-        "resource": str(resource) if resource is not None else "",
-        "run": run,
-        "reason": reason,
-    }
-    return {key: value for key, value in fields.items() if value}
 
 
 def set_up_logs(form: Literal["json", "text"], level: str, stream: TextIO | None = None) -> None:
@@ -85,7 +66,7 @@ class TextLines(logging.Formatter):
 
 
 def _fields(record: logging.LogRecord) -> dict[str, str]:
-    return {key: str(getattr(record, key)) for key in _FIELDS if hasattr(record, key)}
+    return {key: str(getattr(record, key)) for key in FIELDS if hasattr(record, key)}
 
 
 def _time(record: logging.LogRecord) -> str:

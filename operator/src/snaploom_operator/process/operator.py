@@ -15,6 +15,10 @@ from functools import partial
 from snaploom.models import times
 from snaploom.models.run import Submitter
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
+from snaploom_operator.apply.actionbackoff import ActionBackoff
+from snaploom_operator.apply.actionrunner import ActionRunner
+from snaploom_operator.apply.executor import Executor, Recorder
+from snaploom_operator.apply.storerefresh import StoreRefresh
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.decide.decide import decide
 from snaploom_operator.decide.decisionsettings import DecideSettings
@@ -22,11 +26,12 @@ from snaploom_operator.gather.gatherer import Gatherer
 from snaploom_operator.objects import Ref
 from snaploom_operator.operatormetrics import Metrics, StateCollector
 from snaploom_operator.operatorsettings import OperatorSettings
-from snaploom_operator.process.controller import Controller, Recorder
+from snaploom_operator.process.controller import Controller
+from snaploom_operator.process.reconciler import Reconciler
 from snaploom_operator.store.store import Store
 from snaploom_operator.submitters.forms import FORMS
 from snaploom_operator.textverdicts import TextVerdicts
-from snaploom_operator.watch.synchroniser import Synchroniser
+from snaploom_operator.watch.informer import Informer
 from snaploom_operator.watch.watchedkinds import watched_kinds
 from snaploom_operator.workqueue import WorkQueue
 
@@ -73,36 +78,47 @@ class Operator:
         self.metrics = metrics
         self.store = Store(forms.values(), settings.limits)
         self.queue: WorkQueue[Ref] = WorkQueue(clocks.seconds, chance=chance)
-        self.synchroniser = Synchroniser(
+        self.informer = Informer(
             self.store,
             cluster,
-            self.queue,
             watched_kinds(forms.values(), is_namespaced=bool(settings.watch_namespaces)),
-            allowed,
             settings.watch_namespaces,
-            self.metrics,
             clocks.seconds,
+            on_change=self.queue.add_all,
+            submitters=allowed,
+            observer=metrics.recoveries,
+        )
+        refresh = StoreRefresh(self.store, cluster, self.queue.add_all)
+        actions = ActionBackoff(
+            self.store,
+            self.queue,
+            ActionRunner(cluster, refresh),
+            refresh,
+            clocks.seconds,
+            metrics,
         )
         self._gatherer = Gatherer(
             self.store,
             clocks.now,
             verdicts,
             self.queue.add,
+            actions.refusal,
             allow_jdbc_url=settings.allow_jdbc_url,
             allow=settings.allow,
         )
         self.controller = Controller(
-            self.store,
-            cluster,
-            self._gatherer,
-            partial(decide, settings=DecideSettings.of(settings, is_local=is_local)),
+            Reconciler(
+                self._gatherer,
+                partial(decide, settings=DecideSettings.of(settings, is_local=is_local)),
+                Executor(cluster, actions, refresh, self.queue, recorder, metrics),
+                actions,
+            ),
             self.queue,
-            recorder,
             clocks.seconds,
-            self.metrics,
+            metrics,
         )
         self.metrics.registry.register(
-            StateCollector(self.store, self.queue, self.synchroniser.ages, clocks.now)
+            StateCollector(self.store, self.queue, self.informer.ages, clocks.now)
         )
 
     async def start(self) -> None:
@@ -110,7 +126,7 @@ class Operator:
 
         Raises: ClusterError: a list failed, or our kinds are not installed.
         """
-        await self.synchroniser.list_all()
+        await self.informer.list_all()
         self.controller.start(self._settings.workers)
 
     async def stop(self) -> None:

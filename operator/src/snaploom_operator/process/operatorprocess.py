@@ -48,8 +48,6 @@ from snaploom_operator.process.health import (
 from snaploom_operator.process.leaderelection import LeaderElector, leading
 from snaploom_operator.process.operator import Clocks, Operator
 from snaploom_operator.textworkers import running_workers
-from snaploom_operator.watch.login import connection_info
-from snaploom_operator.watch.watches import Watches
 
 CLOCK_CHECK_SECONDS = 20.0
 """Interval of checking for clock changes."""
@@ -74,7 +72,6 @@ class Running:
     """A running operator."""
 
     operator: Operator
-    watches: Watches
     health_port: int
     metrics_port: int
 
@@ -110,13 +107,6 @@ async def running_operator(
             is_local=options.is_local,
             clocks=clocks,
         )
-        watches = Watches(
-            lambda: operator.synchroniser.present,
-            settings.watch_namespaces,
-            operator.synchroniser.feed,
-            partial(connection_info, options.kubeconfig, options.context),
-            metrics,
-        )
         health = health_application(partial(_dead, operator), partial(_unready, operator))
         ports = [
             await stack.enter_async_context(_listening(application, port))
@@ -147,8 +137,7 @@ async def running_operator(
         await operator.start()
         stack.push_async_callback(operator.stop)
         parts = [
-            ("watches", watches.run()),
-            ("lists", operator.synchroniser.run(settings.resync_seconds, watches.restart)),
+            ("watches", operator.informer.run(settings.resync_seconds)),
             ("clock", _watch_clock(operator)),
         ]
         if options.is_local:
@@ -167,7 +156,7 @@ async def running_operator(
         for name, part in parts:
             await stack.enter_async_context(_in_background(name, part, on_failure))
         _log.info("the operator is running: %d resources", len(operator.store.refs()))
-        yield Running(operator, watches, *ports)
+        yield Running(operator, *ports)
     _log.info("the operator has stopped")
 
 

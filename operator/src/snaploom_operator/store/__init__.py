@@ -1,4 +1,4 @@
 """The cache of cluster objects, their references, and the queue of runs.
 
-It is filled by `watch` and `admission.informer`, and makes no requests itself.
+It is filled by `watch`, and makes no requests itself.
 """

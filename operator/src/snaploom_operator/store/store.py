@@ -1,8 +1,8 @@
 """The cache of cluster objects, and which resources to reconcile when one changes.
 
-It replaces `kopf.index`, whose start is quadratic (rule R11). Objects are parsed once, when they
-arrive. An outdated event, because a list or our own write was faster, costs a comparison of its
-resourceVersion. Nothing here awaits, so that reads between two `await`s are consistent.
+Objects are parsed once, when they arrive (rule R11). An outdated event, because a list or our own
+write was faster, costs a comparison of its resourceVersion. Nothing here awaits, so that reads
+between two `await`s are consistent.
 """
 
 from __future__ import annotations

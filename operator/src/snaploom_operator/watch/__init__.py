@@ -1,4 +1,5 @@
-"""Fills the store: kopf's watches, and periodic lists that find missed changes.
+"""Lists and watches Kubernetes objects into the store, for the controller and the webhook.
 
-The store itself is in `store`; reconciling is in `process`.
+The store itself is in `store`, requests to the API server are in `cluster`; what follows from a
+change is decided elsewhere.
 """

@@ -32,6 +32,10 @@ class Watched:
         return kind_key(self.resource.group, self.resource.kind)
 
 
+DECLARATIONS = tuple(Watched(resource) for resource in OURS.values())
+"""The kinds of declarations, in the order of dependence: all that the webhook watches."""
+
+
 def watched_kinds(forms: Iterable[ApplicationForm], *, is_namespaced: bool) -> tuple[Watched, ...]:
     """Every kind to watch, declarations first, in the order of dependence.
 
@@ -47,7 +51,7 @@ def watched_kinds(forms: Iterable[ApplicationForm], *, is_namespaced: bool) -> t
     )
     return (
         *(() if is_namespaced else (Watched(NAMESPACES),)),
-        *(Watched(resource) for resource in OURS.values()),
+        *DECLARATIONS,
         Watched(CONFIG_MAPS, OF_RUNS),
         *applications,
         Watched(PODS, DRIVERS),

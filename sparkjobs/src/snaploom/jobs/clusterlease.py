@@ -34,7 +34,7 @@ from snaploom.jobs.reports.configmap import (
 from snaploom.jobs.reports.identity import Owner, RunIdentity
 from snaploom.models.common import GROUP
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
-from snaploom.storage.leases import LeaseState, LeaseUnavailable
+from snaploom.storage.leases import FREE, LeaseState, LeaseUnavailable, Swap
 
 FOLDER: Final = f"{GROUP}/folder"
 """Annotation with the URI of the folder, which the name of the Lease does not show."""
@@ -69,7 +69,7 @@ class _Stored:
         return LeaseState(
             holder=self.spec.holder_identity or "",
             seconds=self.spec.lease_duration_seconds or 0,
-            mark=self.metadata.resource_version or "",
+            version=self.metadata.resource_version or "",
         )
 
 
@@ -110,17 +110,34 @@ class ClusterLease:
                 self._name, self._owner.namespace, _request_timeout=TIMEOUT
             )
         )
-        return self._stored.state if self._stored else LeaseState("", 0, "")
+        return self._stored.state if self._stored else FREE
 
-    def take(self, seen: LeaseState, holder: str, seconds: int) -> LeaseState | None:
-        """Create the Lease, or put our name into the one that was seen."""
-        stored, now = self._stored, self._now()
+    def swap(self, swap: Swap) -> LeaseState | None:
+        """Create the Lease, or replace the expected one."""
+        if not swap.expected.version:
+            return self._created(self._taken(swap.holder, swap.seconds, transitions=0))
+        stored = self._stored
+        if stored is None or stored.state != swap.expected:
+            return None
+        if not swap.holder:
+            stored.spec.holder_identity = None
+            return self._replaced(stored)
+        if swap.holder == swap.expected.holder:
+            stored.spec.renew_time = self._now()
+            return self._replaced(stored)
+        transitions = (stored.spec.lease_transitions or 0) + 1
+        taken = self._taken(swap.holder, swap.seconds, transitions)
+        taken.metadata.resource_version = swap.expected.version
+        return self._replaced(taken)
+
+    def _taken(self, holder: str, seconds: int, transitions: int) -> _Stored:
+        now = self._now()
         spec = V1LeaseSpec(
             holder_identity=holder,
             lease_duration_seconds=seconds,
             acquire_time=now,
             renew_time=now,
-            lease_transitions=0,
+            lease_transitions=transitions,
         )
         # Who it is of, and for which run, may be another than when it was created.
         metadata = V1ObjectMeta(
@@ -130,28 +147,7 @@ class ClusterLease:
             annotations={FOLDER: self._folder_uri},
             owner_references=[owner_reference(self._owner, self._identity)],
         )
-        if not seen.mark:
-            return self._created(_Stored(metadata, spec))
-        if stored is None or stored.state != seen:
-            return None
-        metadata.resource_version = seen.mark
-        spec.lease_transitions = (stored.spec.lease_transitions or 0) + (seen.holder != holder)
-        return self._replaced(_Stored(metadata, spec))
-
-    def renew(self, held: LeaseState) -> LeaseState | None:
-        """Write the time into what is held."""
-        stored = self._stored
-        if stored is None or stored.state != held:
-            return None
-        stored.spec.renew_time = self._now()
-        return self._replaced(stored)
-
-    def release(self, holder: str) -> None:
-        """Write that nobody holds it; again, where a renewal of ours came in between."""
-        while self.read().holder == holder and self._stored is not None:
-            self._stored.spec.holder_identity = None
-            if self._replaced(self._stored) is not None:
-                return
+        return _Stored(metadata, spec)
 
     def _created(self, lease: _Stored) -> LeaseState | None:
         body = V1Lease(

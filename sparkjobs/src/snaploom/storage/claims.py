@@ -19,7 +19,7 @@ from snaploom.storage import layout
 from snaploom.storage.documentparser import HINT, get_bounded, parse_hint
 from snaploom.storage.entries import Claim
 from snaploom.storage.folder import Folder
-from snaploom.storage.leases import LeaseState
+from snaploom.storage.leases import FREE, LeaseState, Swap
 from snaploom.storage.pathnames import Count
 from snaploom.storage.state import FolderState
 from snaploom.storage.writeridentity import Run
@@ -55,38 +55,32 @@ class ClaimLease:
         """The newest claim, and how often it was renewed."""
         return self._state_in(self._folder.log.read())
 
-    def take(self, seen: LeaseState, holder: str, seconds: int) -> LeaseState | None:
-        """Write a claim on top of the one that was seen."""
+    def swap(self, swap: Swap) -> LeaseState | None:
+        """Write a claim on top of the expected one, of no seconds to release it; or renew it."""
+        expected = swap.expected
+        if swap.holder and swap.holder == expected.holder:
+            return self._renewed(expected)
+        holder, seconds = (swap.holder, swap.seconds) if swap.holder else (expected.holder, 0)
 
         def entry(state: FolderState) -> Claim | None:
-            return self._entry(state, holder, seconds) if self._state_in(state) == seen else None
+            is_expected = self._state_in(state) == expected
+            return self._entry(state, holder, seconds) if is_expected else None
 
         claim = _claim_in(self._folder.log.commit(entry))
-        if claim is None or claim.seq == _number(seen) or claim.run_id != holder:
+        if claim is None or claim.seq == _number(expected):
             return None
-        return _state_of(claim, 0)
+        return _state_of(claim, 0) if (claim.run_id, claim.seconds) == (holder, seconds) else None
 
-    def renew(self, held: LeaseState) -> LeaseState | None:
+    def _renewed(self, held: LeaseState) -> LeaseState | None:
         """Count one further."""
         state = self._folder.log.read()
         claim = _claim_in(state)
         if claim is None or claim.seq != _number(held) or not _counts(claim, state):
             return None
-        beats = (int(held.mark.rpartition(".")[2]) + 1) % MOST_RENEWALS
+        beats = (int(held.version.rpartition(".")[2]) + 1) % MOST_RENEWALS
         renewals = _Renewals(claim=claim.seq, renewals=beats)
         self._folder.store.put(layout.CLAIM, renewals.dump_json().encode() + b"\n")
         return _state_of(claim, beats)
-
-    def release(self, holder: str) -> None:
-        """Write a claim of no seconds."""
-
-        def entry(state: FolderState) -> Claim | None:
-            claim = _claim_in(state)
-            if claim is None or claim.run_id != holder or not claim.seconds:
-                return None
-            return self._entry(state, holder, 0)
-
-        self._folder.log.commit(entry)
 
     def _entry(self, state: FolderState, holder: str, seconds: int) -> Claim:
         return Claim(
@@ -100,8 +94,10 @@ class ClaimLease:
 
     def _state_in(self, state: FolderState) -> LeaseState:
         claim = _claim_in(state)
-        if claim is None or not _counts(claim, state):
-            return LeaseState("", 0, "0" if claim is None else str(claim.seq))
+        if claim is None:
+            return FREE
+        if not _counts(claim, state):
+            return _released(claim)
         return _state_of(claim, self._beats(claim.seq))
 
     def _beats(self, seq: int) -> int:
@@ -127,8 +123,15 @@ def _counts(claim: Claim, state: FolderState) -> bool:
 
 
 def _state_of(claim: Claim, beats: int) -> LeaseState:
+    if not claim.seconds:
+        return _released(claim)
     return LeaseState(claim.run_id, claim.seconds, f"{claim.seq}.{beats}")
 
 
-def _number(seen: LeaseState) -> int:
-    return int(seen.mark.partition(".")[0])
+def _released(claim: Claim) -> LeaseState:
+    return LeaseState("", 0, str(claim.seq))
+
+
+def _number(state: LeaseState) -> int:
+    """The number of the claim in a state; -1 without one."""
+    return int(state.version.partition(".")[0] or -1)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from snaploom.errors import LeaseNotObtained, SnaploomError
-from snaploom.storage.leases import Lease, LeaseState
+from snaploom.storage.leases import Contender, Lease, carry_out
 from snaploom.storage.objectstore import STORE_FAILURES
 
 _log = logging.getLogger(__name__)
@@ -60,15 +60,12 @@ class LeaseKeeper:
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
         self._lease = lease
-        self._holder = holder
+        # It trusts its lease for as long as it promised: two at work at once only waste time.
+        self._contender = Contender(holder, terms.duration, terms.duration, clock)
         self._terms = terms
         self._clock = clock
         self._wait = wait
         self._lock = threading.Lock()
-        self._held: LeaseState | None = None
-        self._renewed_at: float | None = None
-        self._rival = ""
-        self._seen = ("", 0.0)
         self._is_warned = False
         self._is_over = False
 
@@ -114,14 +111,8 @@ class LeaseKeeper:
         with self._lock:
             if self._is_over:
                 return
-            started = self._clock()
             try:
-                if self._held is not None:
-                    self._held = self._lease.renew(self._held)
-                if self._held is not None:
-                    self._renewed_at = started
-                else:
-                    self._rival = self._reach()
+                self._hold()
             except SnaploomError as error:
                 self._warn(error)
 
@@ -131,19 +122,20 @@ class LeaseKeeper:
         Raises:
             LeaseNotObtained: another run holds the lease.
         """
-        at = self._renewed_at
-        if at is None or self._clock() - at >= self._terms.duration:
+        if not self._contender.left:
             # This process slept, or nobody answered: others may have taken it meanwhile.
             self.keep()
-        if self._rival:
-            raise _not_obtained(self._rival, "it took the lease while this run was silent")
+        if self._contender.rival:
+            raise _not_obtained(
+                self._contender.rival, "it took the lease while this run was silent"
+            )
 
     def release(self) -> None:
         """Release it if it is ours; when that fails, others wait until it has expired."""
         with self._lock:
             self._is_over = True
             try:
-                self._lease.release(self._holder)
+                carry_out(self._contender.release(), self._lease)
             except SnaploomError as error:
                 _log.info("cannot release the lease: %s", error.message)
 
@@ -151,32 +143,15 @@ class LeaseKeeper:
         """Take the lease if it is free; who else holds it, or nothing when that is unknown."""
         with self._lock:
             try:
-                return self._reach()
+                self._hold()
             except STORE_FAILURES as error:
                 self._warn(error)
                 return ""
+            return self._contender.rival
 
-    def _reach(self) -> str:
-        """Take the lease unless somebody who lives holds it; who does."""
-        started = self._clock()
-        seen = self._lease.read()
-        if seen.holder not in ("", self._holder) and not self._is_silent(seen):
-            return seen.holder
-        self._held = self._lease.take(seen, self._holder, self._terms.duration)
-        if self._held is None:
-            rival = self._lease.read().holder
-            return "" if rival == self._holder else rival
-        self._renewed_at = started
-        self._is_warned = False
-        return ""
-
-    def _is_silent(self, seen: LeaseState) -> bool:
-        """Whether a lease did not change for as long as its holder promised to renew it."""
-        mark, since = self._seen
-        if seen.mark != mark:
-            self._seen = seen.mark, self._clock()
-            return False
-        return self._clock() - since >= seen.seconds
+    def _hold(self) -> None:
+        if carry_out(self._contender.hold(), self._lease):
+            self._is_warned = False
 
     def _warn(self, error: SnaploomError) -> None:
         if not self._is_warned:

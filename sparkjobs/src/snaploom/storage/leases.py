@@ -1,19 +1,29 @@
-"""Leases: who works on an output folder, so that no other run does the same work meanwhile.
+"""The contest for a lease: who holds it, until when, and who may take it over.
 
-They only save work (rule P17). What is published rests only on the manifest log: a holder that
-slept through its lease, or two that both believe to hold it, publish every snapshot once all the
-same. So a lease that cannot be had for want of an answer stops nothing.
+All leases are contested by this rule: that of the operator's leader election, and those of output
+folders, whether a Kubernetes `Lease` or claims of the manifest log keep them. An adapter only reads
+a lease and compares and swaps it; it decides nothing.
 
 Clocks of machines differ, so that no time written by another is believed: a holder counts as gone
-when its lease was seen not to change, by our own clock, for as long as it promised to renew it.
+when its lease was seen not to change, by our own clock, for as long as it promised to renew it. A
+holder counts from before its request, and may trust its lease for less than it promised; then
+two never trust theirs at once while their clocks run equally fast, up to the ratio of the two.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from snaploom.errors import StorageError
+
+RELEASE_ATTEMPTS = 3
+"""Only one cancelled renewal can be in flight, so the second meets no write of our own."""
+TAKE_ATTEMPTS = 2
+"""Of one attempt to hold a lease: where it changed since it was read, it is read once more."""
+
+Result = TypeVar("Result")
 
 
 class LeaseUnavailable(StorageError):
@@ -27,17 +37,43 @@ class LeaseState:
     """The state of a lease at one time."""
 
     holder: str
-    """Run that holds it; empty when it is free."""
+    """The contender that holds it; empty when it is free."""
     seconds: int
     """For how long its holder promised not to be silent."""
-    mark: str
-    """Another one after every change, a renewal included; has no other meaning."""
+    version: str
+    """Another one after every change, a renewal included; has no other meaning. Empty for a lease
+    that was never written."""
+
+
+FREE = LeaseState("", 0, "")
+"""A lease that was never written."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """Asks for a lease as it is now."""
+
+
+@dataclass(frozen=True)
+class Swap:
+    """Asks to replace the state of a lease, if it is still the expected one."""
+
+    expected: LeaseState
+    holder: str
+    """The contender that takes or renews the lease; empty to release it."""
+    seconds: int
+    """For how long the holder will be silent at most."""
+
+
+Attempt = Generator[Read | Swap, LeaseState | None, Result]
+"""Requests to a lease one after the other, each answered by the state after it: None where a swap
+did not find what it expected."""
 
 
 class Lease(Protocol):
-    """The lease of one folder. Of any number that take what they saw at once, one gets it.
+    """Where one lease is kept. Of any number of swaps that expect the same state, one succeeds.
 
-    All methods raise `StorageError` or `FolderNotWritable` when they do not know, after which a
+    Both methods raise `StorageError` or `FolderNotWritable` when they do not know, after which a
     change may or may not have happened.
     """
 
@@ -45,20 +81,101 @@ class Lease(Protocol):
         """The lease as it is now."""
         ...
 
-    def take(self, seen: LeaseState, holder: str, seconds: int) -> LeaseState | None:
-        """Become its holder; None when it is not any more what was seen.
-
-        Args:
-            seen: what was seen last; its holder counts as gone.
-            holder: id of the run.
-            seconds: for how long it will be silent at most.
-        """
+    def swap(self, swap: Swap) -> LeaseState | None:
+        """The lease after a swap; None when it is not any more what was expected."""
         ...
 
-    def renew(self, held: LeaseState) -> LeaseState | None:
-        """Show that its holder lives; None when it is not any more what was held."""
-        ...
 
-    def release(self, holder: str) -> None:
-        """Let others have it at once; does nothing when it is not, or no longer, the holder's."""
-        ...
+class Contender:
+    """What one participant knows of a lease.
+
+    Args:
+        identity: unique among all that ever contend for the lease.
+        seconds: for how long it promises not to be silent.
+        trusted: seconds after the request of its last renewal for which it counts as the holder.
+        clock: seconds that never go back, by which everything is decided.
+    """
+
+    def __init__(
+        self, identity: str, seconds: int, trusted: float, clock: Callable[[], float]
+    ) -> None:
+        self._identity = identity
+        self._seconds = seconds
+        self._trusted = trusted
+        self._clock = clock
+        self._held: LeaseState | None = None
+        self._renewed_at: float | None = None
+        self._seen = ("", 0.0)
+        self.rival = ""
+        """Who else held the lease when it was read last; empty when it was nobody."""
+
+    @property
+    def left(self) -> float:
+        """Seconds for which it counts as the holder without a renewal."""
+        if self._renewed_at is None:
+            return 0.0
+        return max(self._renewed_at + self._trusted - self._clock(), 0.0)
+
+    def hold(self) -> Attempt[bool]:
+        """Renew the lease, or take it if it is free, its own or expired; whether it holds it."""
+        if self._held is not None and (yield from self._swapped(self._held)):
+            return True
+        for _ in range(TAKE_ATTEMPTS):
+            seen = (yield Read()) or FREE
+            if self._is_taken(seen):
+                self.rival = seen.holder
+                self._renewed_at = None
+                return False
+            if (yield from self._swapped(seen)):
+                return True
+        return False
+
+    def release(self) -> Attempt[None]:
+        """Let others have the lease at once; does nothing when it is not, or no longer, its own."""
+        self.give_up()
+        for _ in range(RELEASE_ATTEMPTS):
+            seen = (yield Read()) or FREE
+            if seen.holder != self._identity:
+                return
+            if (yield Swap(seen, "", seen.seconds)) is not None:
+                return
+
+    def give_up(self) -> None:
+        """Hold the lease no longer, without a request."""
+        self._held = self._renewed_at = None
+
+    def _swapped(self, expected: LeaseState) -> Attempt[bool]:
+        """Take or renew the lease, if it is still in the expected state."""
+        started = self._clock()
+        self._held = yield Swap(expected, self._identity, self._seconds)
+        if self._held is None:
+            return False
+        self.rival = ""
+        self._renewed_at = started
+        return True
+
+    def _is_taken(self, seen: LeaseState) -> bool:
+        """Whether another holds the lease and is not known to have been silent for too long."""
+        if seen.holder in ("", self._identity):
+            return False
+        version, since = self._seen
+        if seen.version != version:
+            self._seen = seen.version, self._clock()
+            return True
+        return self._clock() - since < seen.seconds
+
+
+def carry_out(attempt: Attempt[Result], lease: Lease) -> Result:
+    """The result of an attempt on a lease.
+
+    Raises:
+        SnaploomError: as the lease raises it; the attempt ends with it.
+    """
+    try:
+        request = next(attempt)
+        while True:
+            answer = lease.read() if isinstance(request, Read) else lease.swap(request)
+            request = attempt.send(answer)
+    except StopIteration as ended:
+        result: Result = ended.value
+        return result

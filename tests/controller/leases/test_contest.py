@@ -1,0 +1,215 @@
+"""Two contend for a lease, wherever it is kept: never do both count as its holder.
+
+A contender moves by one step: it sends a request, the request is carried out, or it gets the
+answer. A history moves one of them by some steps, then one. Time passes in between, requests and
+answers get lost, processes start again, and one clock runs faster than the other, by as much as the
+rule allows.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import pytest
+from hypothesis import find, given, settings
+from hypothesis import strategies as st
+from support.clusters import a_config_map
+from support.fakecluster import FakeCluster
+from support.fakeleaseapi import FakeLeaseApi, at_once
+from support.folders import a_folder, a_run, now
+from support.memorylease import MemoryLease
+
+from snaploom.jobs.clusterlease import ClusterLease
+from snaploom.jobs.reports.identity import Owner, RunIdentity
+from snaploom.storage.claims import ClaimLease
+from snaploom.storage.folder import open_folder
+from snaploom.storage.leases import (
+    Attempt,
+    Contender,
+    Lease,
+    LeaseState,
+    Read,
+    Swap,
+    carry_out,
+)
+from snaploom.storage.stores import open_store
+from snaploom_operator.cluster.apiresources import CONFIG_MAPS
+from snaploom_operator.cluster.leaseobject import LeaseObject
+from snaploom_operator.objectmetadata import Metadata
+
+PROMISED, TRUSTED = 30, 20
+RATES = (2, 3)
+"""Ticks of a contender's clock in a unit of time: as far apart as what is promised and trusted."""
+Parties = Callable[[], Lease]
+"""The same lease, as another process sees it."""
+
+
+@dataclass
+class OperatorLease:
+    """The Lease of leader election, whose requests are answered at once."""
+
+    lease: LeaseObject
+
+    def read(self) -> LeaseState:
+        return at_once(self.lease.read())
+
+    def swap(self, swap: Swap) -> LeaseState | None:
+        return at_once(self.lease.swap(swap))
+
+
+def in_memory() -> Parties:
+    shared = MemoryLease()
+    return lambda: shared
+
+
+def as_claims() -> Parties:
+    store = open_store("memory:", create=True)
+    a_folder(store)
+    return lambda: ClaimLease(open_folder(store), a_run())
+
+
+def of_a_job() -> Parties:
+    cluster = FakeCluster()
+    # Of an owner that is there: what belongs to nobody is removed.
+    created = at_once(cluster.create(CONFIG_MAPS, "default", a_config_map("owner")))
+    api, uid = FakeLeaseApi(cluster), Metadata.of(created).uid
+    owner, identity = Owner("OutputDataset", "wide", "default"), RunIdentity("run", uid, 0)
+    return lambda: ClusterLease("s3://lake/wide/", owner, identity, now, lambda: api)  # type: ignore[arg-type,return-value]
+
+
+def of_the_operator() -> Parties:
+    cluster = FakeCluster()
+    return lambda: OperatorLease(LeaseObject(cluster, "default", "lease", PROMISED, None, now))
+
+
+PLACES = {
+    "memory": in_memory,
+    "claims": as_claims,
+    "job": of_a_job,
+    "operator": of_the_operator,
+}
+IDENTITIES = [a_run().run_id for _ in range(40)]
+
+
+class Loss(Enum):
+    """What happens instead of the next step of a contender."""
+
+    NOTHING = "nothing"
+    LOST = "its request or the answer is lost, wherever it is"
+    RESTART = "its process starts again"
+    RELEASE = "it releases the lease, if no request of it is under way"
+
+
+@dataclass(frozen=True)
+class Turn:
+    who: int
+    time: int
+    steps: int
+    loss: Loss
+    """Of the last step."""
+
+
+class Process:
+    """A contender with a clock of its own, and its request that is under way."""
+
+    def __init__(self, parties: Parties, rate: int, trusted: int, time: Callable[[], int]) -> None:
+        self._parties = parties
+        self._trusted = trusted
+        self._clock = lambda: float(rate * time())
+        self.start()
+
+    def start(self) -> None:
+        self._lease = self._parties()
+        self.contender = Contender(next(_identities), PROMISED, self._trusted, self._clock)
+        self._attempt: Attempt[object] | None = None
+
+    def move(self, loss: Loss) -> None:
+        if loss is Loss.RESTART:
+            self.start()
+        elif loss is Loss.LOST:
+            self._attempt = None
+        elif self._attempt is None:
+            is_over = loss is Loss.RELEASE
+            self._attempt = self.contender.release() if is_over else self.contender.hold()
+            self._request: Read | Swap | None = next(self._attempt)
+        elif self._request is not None:
+            is_read = isinstance(self._request, Read)
+            self._answer = self._lease.read() if is_read else self._lease.swap(self._request)
+            self._request = None
+        else:
+            try:
+                self._request = self._attempt.send(self._answer)
+            except StopIteration:
+                self._attempt = None
+
+
+_identities = itertools.cycle(IDENTITIES)
+
+
+def overlaps(
+    history: Sequence[Turn], parties: Parties, rates: tuple[int, int], trusted: int = TRUSTED
+) -> bool:
+    """Whether both ever count as the holder at once."""
+    time = 0
+    both = [Process(parties, rate, trusted, lambda: time) for rate in rates]
+    for turn in history:
+        time += turn.time
+        for _ in range(turn.steps):
+            both[turn.who].move(Loss.NOTHING)
+        both[turn.who].move(turn.loss)
+        if all(process.contender.left > 0 for process in both):
+            return True
+    return False
+
+
+times = st.sampled_from([0, 0, 1, 2, 5, 7, 10, 15])
+losses = st.sampled_from([Loss.NOTHING] * 12 + list(Loss))
+turns = st.builds(Turn, st.integers(0, 1), times, st.integers(0, 8), losses)
+histories = st.lists(turns, min_size=5, max_size=30)
+clocks = st.tuples(st.sampled_from(RATES), st.sampled_from(RATES))
+
+
+@pytest.mark.parametrize("place", PLACES)
+@settings(max_examples=150, deadline=None)
+@given(history=histories, rates=clocks)
+def test_two_never_both_count_as_the_holder(
+    place: str, history: list[Turn], rates: tuple[int, int]
+) -> None:
+    assert not overlaps(history, PLACES[place](), rates)
+
+
+def test_one_that_trusts_its_lease_for_longer_than_it_promised_is_noticed() -> None:
+    def is_noticed(history: list[Turn]) -> bool:
+        return overlaps(history, in_memory(), (2, 2), trusted=2 * PROMISED)
+
+    assert find(histories, is_noticed, settings=settings(max_examples=5_000, database=None))
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_lease_of_a_silent_holder_is_taken_when_its_promise_is_over(place: str) -> None:
+    parties, time = PLACES[place](), 0
+    one, two = (Contender(each, PROMISED, TRUSTED, lambda: time) for each in IDENTITIES[:2])
+    assert carry_out(one.hold(), parties())
+    waiting = parties()
+    while not carry_out(two.hold(), waiting):
+        assert two.rival == IDENTITIES[0]
+        time += 1
+    assert (time, one.left, two.left, two.rival) == (PROMISED, 0, TRUSTED, "")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_answer_that_was_lost_loses_no_lease(place: str) -> None:
+    parties = PLACES[place]()
+    one, lease = Contender(IDENTITIES[0], PROMISED, TRUSTED, lambda: 0.0), parties()
+    attempt = one.hold()
+    assert isinstance(next(attempt), Read)
+    taken = attempt.send(lease.read())
+    assert isinstance(taken, Swap)
+    assert lease.swap(taken) is not None
+    attempt.close()
+    assert one.left == 0
+    assert carry_out(one.hold(), lease)
+    assert one.left == TRUSTED
