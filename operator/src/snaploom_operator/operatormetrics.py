@@ -14,12 +14,12 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-import snaploom
 from snaploom.models.common import ResourceStatus
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import LastPhase
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import EpochNanos
+from snaploom.version import VERSION
 from snaploom_operator.endedruns import ended_run
 from snaploom_operator.objects import Ref
 from snaploom_operator.recoveries import Recoveries
@@ -73,7 +73,7 @@ class Metrics:
             ["version"],
             registry=registry,
         )
-        build.labels(snaploom.__version__).set(1)
+        build.labels(VERSION).set(1)
         self._passes = Histogram(
             "snaploom_reconcile_seconds",
             "Duration of a reconcile pass.",

@@ -10,7 +10,6 @@ without Spark; type checkers and editors see them as they are.
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from snaploom import lazyimport
@@ -32,9 +31,9 @@ if TYPE_CHECKING:
     from snaploom.reader import read as read
     from snaploom.reader import schema as schema
 
-__version__ = version("snaploom")
+    __version__: str
 
-__all__ = ["__version__", *lazyimport.LIBRARY]
+__all__ = list(lazyimport.LIBRARY)
 
 
 def __getattr__(name: str) -> object:

@@ -34,6 +34,7 @@ LIBRARY = {
     "RunFailed": "snaploom.project.results:RunFailed",
     "SkippingIndex": "snaploom.project.resources:SkippingIndex",
     "SnaploomError": "snaploom.errors:SnaploomError",
+    "__version__": "snaploom.version:VERSION",
     "absences": "snaploom.reader:absences",
     "load": "snaploom.project.project:load",
     "read": "snaploom.reader:read",

@@ -11,7 +11,6 @@ from pydantic import JsonValue
 from rich.console import Console
 from rich.table import Table
 
-import snaploom
 from snaploom.cli.console import OutputForm, print_json, result_console
 from snaploom.cli.options import Form, Now, folder_uri, instant_of
 from snaploom.jobs.sparkentry import open_named
@@ -28,6 +27,7 @@ from snaploom.storage.gc import (
 )
 from snaploom.storage.layout import new_run_id
 from snaploom.storage.writeridentity import Run
+from snaploom.version import VERSION
 from snaploom.visibletext import visible
 
 
@@ -64,7 +64,7 @@ def gc(
     found = find_garbage(opened.store, state, moment, nanos)
     removed: Sequence[Garbage] = ()
     if not dry_run:
-        run = Run(new_run_id(moment), snaploom.__version__, now)
+        run = Run(new_run_id(moment), VERSION, now)
         removed = collect_garbage(opened, found, run)
     if output is OutputForm.JSON:
         print_json(_document(opened.store.uri, found, removed))

@@ -20,9 +20,9 @@ from typing import Protocol, cast
 
 from cyclopts import App, Parameter
 
-import snaploom
 from snaploom import lazyimport
 from snaploom.confidential import remember_environment
+from snaploom.version import VERSION
 
 COMMANDS = (
     ("init", "snaploom.cli.init:init", "Write a small model to start from."),
@@ -89,7 +89,7 @@ def build_app() -> App:
     app = App(
         name="snaploom",
         help="Weaves declared data sources into wide, point-in-time tables on Spark.",
-        version=snaploom.__version__,
+        version=VERSION,
         help_format="markdown",
         default_parameter=Parameter(negative=(), show_default=False),
         suppress_keyboard_interrupt=False,

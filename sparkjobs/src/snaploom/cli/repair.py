@@ -9,7 +9,6 @@ from pydantic import JsonValue
 from rich.console import Console
 from rich.table import Table
 
-import snaploom
 from snaploom.cli.console import OutputForm, print_json, result_console
 from snaploom.cli.options import Files, Form
 from snaploom.jobs.declarations.declarationfiles import read_declarations, refuse
@@ -21,6 +20,7 @@ from snaploom.storage.layout import new_run_id
 from snaploom.storage.repair import Findings, find_snapshots, restore
 from snaploom.storage.schemadocuments import model_nodes
 from snaploom.storage.writeridentity import Run
+from snaploom.version import VERSION
 from snaploom.visibletext import visible
 
 
@@ -50,7 +50,7 @@ def repair(
     found = find_snapshots(store, settings)
     is_done = yes and not dry_run
     if is_done:
-        run = Run(new_run_id(now()), snaploom.__version__, now)
+        run = Run(new_run_id(now()), VERSION, now)
         restore(store, settings, folder_identity(declared), model_nodes(plan.tree), found, run)
     if output is OutputForm.JSON:
         print_json(_document(store.uri, found, is_done))

@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import snaploom
 from snaploom.confidential import remember_environment, without_secrets
 from snaploom.errors import SnaploomError
 from snaploom.jobs.clusterlease import ClusterLease
@@ -44,6 +43,7 @@ from snaploom.models.times import EpochNanos, format_instant, now
 from snaploom.planning.bundle import Bundle
 from snaploom.storage.folder import Folder
 from snaploom.storage.writeridentity import Run
+from snaploom.version import VERSION
 
 CONFIG_MAP, FILE = "configmap:", "file:"
 
@@ -164,7 +164,7 @@ def _started(owner: Owner, moment: EpochNanos) -> Report:
         run_id="",
         phase=RunPhase.RUNNING,
         started_at=format_instant(moment),
-        tool_version=snaploom.__version__,
+        tool_version=VERSION,
     )
 
 

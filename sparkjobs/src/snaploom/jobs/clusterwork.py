@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
 
-import snaploom
 from snaploom.errors import Interrupted, SnaploomError
 from snaploom.jobs.indexes.indexjobs import carry_out
 from snaploom.jobs.indexes.indexrequests import IndexAction, IndexedPlace, IndexReport, IndexRequest
@@ -31,6 +30,7 @@ from snaploom.planning.bundle import Bundle
 from snaploom.skipping.lifecycle.description import Description
 from snaploom.skipping.stores.port import NEVER
 from snaploom.storage.claims import ClaimLease
+from snaploom.version import VERSION
 
 MOST_LINES = 100
 """What was done, and warnings, in a Report: people read the first few."""
@@ -117,7 +117,7 @@ def delete_output(bundle: Bundle, work: Work) -> Report:
         finished_at=format_instant(now()),
         snapshot_count=0,
         removed=removed,
-        tool_version=snaploom.__version__,
+        tool_version=VERSION,
     )
 
 
@@ -208,7 +208,7 @@ def _index_report(place: IndexedPlace, facts: IndexFacts, work: Work) -> Report:
         started_at=format_instant(work.started),
         finished_at=format_instant(now()),
         index=facts,
-        tool_version=snaploom.__version__,
+        tool_version=VERSION,
     )
 
 

@@ -13,11 +13,11 @@ from openlineage.client.facet_v2 import (
     schema_dataset,
 )
 
-import snaploom
 from snaploom.jobs.lineage.columnlineage import ColumnLineage, InputColumn
 from snaploom.planning.schemas import Array, Field, Map, Struct, Type, describe
+from snaploom.version import VERSION
 
-PRODUCER = f"urn:snaploom:{snaploom.__version__}"
+PRODUCER = f"urn:snaploom:{VERSION}"
 """The producer of the events."""
 
 

@@ -33,7 +33,6 @@ from openlineage.client.facet_v2 import (
     tags_run,
 )
 
-import snaploom
 from snaploom.jobs.lineage.columnlineage import column_lineage, read_places
 from snaploom.jobs.lineage.datasets import output_dataset
 from snaploom.jobs.lineage.facets import (
@@ -53,6 +52,7 @@ from snaploom.planning.plan import plan_offline
 from snaploom.planning.schemas import parse_schema
 from snaploom.planning.sources.registry import declared
 from snaploom.planning.tree import JoinTree
+from snaploom.version import VERSION
 
 INTEGRATION = "SNAPLOOM"
 
@@ -105,7 +105,7 @@ def end_of(run: LineageRun, report: Report, at: EpochNanos) -> RunEvent:
         facets["errorMessage"] = error_facet(report.message or report.reason)
     if report.spark_version:
         facets["processing_engine"] = processing_engine_run.ProcessingEngineRunFacet(
-            report.spark_version, "Spark", snaploom.__version__, producer=PRODUCER
+            report.spark_version, "Spark", VERSION, producer=PRODUCER
         )
     return _of_run(run, _ENDS[report.phase], at, facets)
 

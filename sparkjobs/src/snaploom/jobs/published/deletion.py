@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import snaploom
 from snaploom.jobs.session.spark import build_session
 from snaploom.jobs.weaving.preparation import folder_store
 from snaploom.jobs.weaving.registration import drop_registered
@@ -21,6 +20,7 @@ from snaploom.storage.layout import new_run_id
 from snaploom.storage.ownership import FolderOwner
 from snaploom.storage.removal import remove_folder
 from snaploom.storage.writeridentity import Run
+from snaploom.version import VERSION
 
 NAMES_SHOWN = 20
 """Names of files that stay, in a Report."""
@@ -46,7 +46,7 @@ def remove_output(
         StorageError: the store does not answer, or the manifest is damaged.
         Exception: whatever `check` raises.
     """
-    run = Run(new_run_id(clock()), snaploom.__version__, clock, lambda _: check())
+    run = Run(new_run_id(clock()), VERSION, clock, lambda _: check())
     metadata = output.metadata
     owner = FolderOwner(output.name, metadata.namespace or "", metadata.uid or "")
     store = folder_store(output, allow=allow)

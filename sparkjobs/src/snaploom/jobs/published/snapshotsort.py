@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from pyspark.sql import SparkSession
 
-import snaploom
 from snaploom.engine.iceberg import IcebergLibrary, require_iceberg
 from snaploom.errors import SnapshotChanged, SortNotPossible
 from snaploom.jobs.indexes.indexjobs import follow_publication
@@ -36,6 +35,7 @@ from snaploom.storage.replacement import Rewrite, replace_version
 from snaploom.storage.state import FolderState
 from snaploom.storage.tablecommits import has_table
 from snaploom.storage.writeridentity import Run
+from snaploom.version import VERSION
 
 _SHOWN = 5
 """Snapshot times in a message: enough to recognise their form."""
@@ -100,7 +100,7 @@ class _Sorter:
         self._place = place
         self._request = request
         self._job = job
-        self._run = Run(layout.new_run_id(job.clock()), snaploom.__version__, job.clock)
+        self._run = Run(layout.new_run_id(job.clock()), VERSION, job.clock)
         # Files are read whole, and none is left out, whatever the user's session has set.
         self._session = own_session(spark)
         self._folder = _open(place, self._session)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import snaploom
 from snaploom.errors import Interrupted, LeaseNotObtained, SnaploomError
 from snaploom.jobs.declarations.declarationfiles import exit_code_of
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.times import EpochNanos, format_instant
+from snaploom.version import VERSION
 
 
 def report_exit_code(report: Report) -> int:
@@ -44,6 +44,6 @@ def unstarted_report(name: str, moment: EpochNanos, error: SnaploomError) -> Rep
         findings=error.findings[:10_000] if isinstance(error, InvalidDeclarations) else (),
         message=str(error)[:32_768],
         reason=error.reason,
-        tool_version=snaploom.__version__,
+        tool_version=VERSION,
         retryable=error.retryable,
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import snaploom
 from snaploom.errors import (
     CheckFailed,
     HistoryIncompatible,
@@ -45,6 +44,7 @@ from snaploom.planning.plan import PlannedSnapshot, RunPlan
 from snaploom.storage.entries import SnapshotRecord
 from snaploom.storage.runcleanup import Swept
 from snaploom.storage.statussummary import manifest_pointer, newest_snapshot, published_snapshots
+from snaploom.version import VERSION
 
 LONGEST_MESSAGE = 32_768
 """Characters that the Report takes for one message."""
@@ -250,7 +250,7 @@ class RunRecord:
             registered=self.registered,
             collected=self.collected,
             session=dict(self._session.settings),
-            tool_version=snaploom.__version__,
+            tool_version=VERSION,
             spark_version=self._session.version,
         )
 

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-import snaploom
 from snaploom.engine.schemachecks import MissingField
 from snaploom.errors import (
     Interrupted,
@@ -53,6 +52,7 @@ from snaploom.storage.layout import new_run_id
 from snaploom.storage.publication import AlreadyPublished
 from snaploom.storage.runcleanup import store_present, sweep
 from snaploom.storage.writeridentity import Run
+from snaploom.version import VERSION
 
 _ENDS = (Interrupted, SparkStopped, RunRevoked, LeaseNotObtained)
 """What ends a run, whatever else it may be asked to go on after."""
@@ -64,7 +64,7 @@ def weave_output(spark: SparkSession, bundle: Bundle, job: Job) -> Report:
     Whatever goes wrong is in the Report; only faults of Snaploom itself are raised.
     """
     output = bundle.output
-    run = Run(new_run_id(job.clock()), snaploom.__version__, job.clock, job.reached)
+    run = Run(new_run_id(job.clock()), VERSION, job.clock, job.reached)
     facts = SessionFacts(spark.version, result_settings(spark))
     record = RunRecord(bundle, run.run_id, job, facts)
     try:

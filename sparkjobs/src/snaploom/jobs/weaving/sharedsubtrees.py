@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
-import snaploom
 from snaploom.engine.fold import Weave
 from snaploom.engine.outputschema import schema_faults
 from snaploom.engine.probes import Point
@@ -32,6 +31,7 @@ from snaploom.planning.plan import PlannedSnapshot
 from snaploom.planning.recurrence import Visit, recurring_subtrees
 from snaploom.storage.layout import content_hash
 from snaploom.storage.subtreestore import SubtreeStore
+from snaploom.version import VERSION
 
 
 class Sharing:
@@ -120,7 +120,7 @@ class Sharing:
         except SnaploomError as error:
             self._warn(f"there are no checkpoints at {uri}: {error.message}")
             return None
-        return SubtreeStore(store, (snaploom.__version__, self._spark.version))
+        return SubtreeStore(store, (VERSION, self._spark.version))
 
     def _recall(self, signature: str) -> FoldedSubtree | None:
         if self._store is None:

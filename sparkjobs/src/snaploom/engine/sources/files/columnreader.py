@@ -20,7 +20,6 @@ from itertools import chain
 from pyspark.sql import DataFrame
 from pyspark.sql import types as spark_types
 
-import snaploom
 from snaploom.engine.committers import COMMITTERS
 from snaploom.engine.sources.files.ends import FileEnds
 from snaploom.engine.sources.files.fileset import CapturedFile, FileSet, urls_of
@@ -40,6 +39,7 @@ from snaploom.planning.fieldpaths import split_path
 from snaploom.planning.intervals import SourceSnapshots
 from snaploom.storage.layout import content_hash
 from snaploom.storage.listingcache import FileFacts, Listings, SourceListing
+from snaploom.version import VERSION
 
 _FORMATS_WITH_FILE_PATH = frozenset(["parquet", "orc", "avro", "csv", "json", "text", "xml"])
 """Formats of which Spark exposes the file of a row (`_metadata.file_path`)."""
@@ -133,7 +133,7 @@ class ColumnReader:
             for name, value in self.files.spark.conf.getAll.items()
             if name.removeprefix("spark.sql.").startswith(_READING) and name not in COMMITTERS
         }
-        versions = [snaploom.__version__, self.files.spark.version]
+        versions = [VERSION, self.files.spark.version]
         inputs = [versions, declared.model_dump_json(), sorted(settings.items())]
         return content_hash(json.dumps(inputs).encode())
 
