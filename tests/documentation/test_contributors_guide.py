@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 from pyspark.sql import SparkSession
+from support.declarations import document, output
 from support.examples import BIN, REPOSITORY
 from support.folders import a_folder, day, published
 from support.pages import blocks_of
@@ -97,11 +99,13 @@ def test_the_index_type_of_the_page_loses_no_row_and_skips_files(tmp_path: Path)
 def test_the_source_kind_of_the_page_is_run(spark: SparkSession, tmp_path: Path) -> None:
     library = tmp_path / "snaploom"
     environment = with_recipe("Add a source kind", library)
-    declarations = library / "numbers.yaml"
-    folder = f"{tmp_path}/counted/"
-    text = declarations.read_text("utf-8")
-    declarations.write_text(text.replace("/tmp/snaploom/counted/", folder), "utf-8")
-    printed([SNAPLOOM, "run", "counted", "-f", str(declarations)], environment, tmp_path)
+    folder, model = f"{tmp_path}/counted/", tmp_path / "model.yaml"
+    counted = output("counted", **{"outputFolder.folderUri": folder})
+    root = counted["spec"]["dataModel"]["rootDataSource"] | {"dataSource": "numbers"}
+    counted["spec"]["dataModel"] = {"rootDataSource": root}
+    numbers = document("DataSource", "numbers", {"numbers": {"upTo": 3}})
+    model.write_text(yaml.safe_dump_all([numbers, counted]), "utf-8")
+    printed([SNAPLOOM, "run", "counted", "-f", str(model)], environment, tmp_path)
     rows = snaploom.read(spark, folder).select("data.number").collect()
     assert sorted(row.number for row in rows) == [1, 2, 3]
 

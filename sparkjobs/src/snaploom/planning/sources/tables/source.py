@@ -51,7 +51,7 @@ class TableSource(HdfsLikeSource):
         return tuple(dict.fromkeys(map(place_dataset, self.globs)))
 
     def kind_findings(self) -> Iterator[Finding]:
-        """What a table cannot have."""
+        """What a table cannot have; its place may be a name in one of the session's catalogs."""
         declared = self.declared
         if len(self.globs) > 1 or _GLOB & set(self.globs[0]):
             found = ", ".join(self.globs[:3])
