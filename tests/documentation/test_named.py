@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from generation.chart import values_schema
 from generation.models import resource_schema
-from support.pages import DOCS
+from support.pages import DOCS, REPOSITORY
 
 from snaploom.cli.main import COMMANDS
 from snaploom.models.kinds import KINDS
@@ -61,3 +61,14 @@ def test_fields_and_values_exist() -> None:
     assert len(named) > 20
     parts = {part for field in named if not NO_FIELDS.fullmatch(field) for part in field.split(".")}
     assert parts - known == set()
+
+
+SOURCES = ("sparkjobs/src/snaploom", "operator/src/snaploom_operator")
+FILE = re.compile(r"`([\w/]+\.(?:py|java))`")
+
+
+def test_files_on_the_ways_through_exist() -> None:
+    known = {str(path) for root in SOURCES for path in (REPOSITORY / root).rglob("*.*")}
+    named = FILE.findall((DOCS / "design" / "ways.md").read_text("utf-8"))
+    assert len(named) > 30
+    assert not [name for name in named if not any(path.endswith(f"/{name}") for path in known)]
