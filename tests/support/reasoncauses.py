@@ -26,7 +26,7 @@ from snaploom.engine.schemachecks import MissingField
 from snaploom.engine.sources.databases.login import login_of
 from snaploom.engine.sources.port import not_listed
 from snaploom.engine.sources.schemas import check_schema
-from snaploom.errors import SnaploomError
+from snaploom.errors import SnaploomError, StorageError
 from snaploom.interop.flintspark.values import written
 from snaploom.interop.opensearch.base import open_opensearch_base
 from snaploom.interop.opensearch.failures import translated
@@ -34,6 +34,7 @@ from snaploom.jobs.clusterlease import ClusterLease
 from snaploom.jobs.declarations.bundlefile import read_bundle_file
 from snaploom.jobs.declarations.declarationfiles import read_declarations, refuse
 from snaploom.jobs.interruption import Interruption
+from snaploom.jobs.reports.exitcodes import unstarted_report
 from snaploom.jobs.reports.identity import Owner, RunIdentity
 from snaploom.jobs.session.spark import build_session
 from snaploom.models.allowances import NO_ALLOWANCES
@@ -43,7 +44,6 @@ from snaploom.models.report import ExclusionReason
 from snaploom.models.run import RunSettings
 from snaploom.models.times import EpochNanos
 from snaploom.planning.calendar import length_of
-from snaploom.planning.continuum import Continuum
 from snaploom.planning.emptysources import refuse_empty_root
 from snaploom.planning.fileformats import FormatPlace, require_format
 from snaploom.planning.intervals import (
@@ -52,8 +52,10 @@ from snaploom.planning.intervals import (
     SourceSnapshots,
     root_candidates,
 )
+from snaploom.planning.intervalset import IntervalSet
 from snaploom.planning.plan import PublishedState, plan_run
 from snaploom.planning.tree import JoinNode
+from snaploom.project.results import Run, Runs
 from snaploom.skipping.formats.keyservices import open_keys
 from snaploom.skipping.indexes.registry import index_type
 from snaploom.skipping.stores.statedocument import parse_state
@@ -91,7 +93,7 @@ def _root_empty(_folder: Path) -> None:
 
 
 def _too_many_candidates(_folder: Path) -> None:
-    forever = SourceSnapshots(continuum=Continuum.of([(-(2**62), 2**62)]))
+    forever = SourceSnapshots(intervalset=IntervalSet.of([(-(2**62), 2**62)]))
     settings = IntervalSettings(Intervals(EpochNanos(START), length_of(TimeOffset(nano=1)), "UTC"))
     with patch("snaploom.planning.intervals.MOST_CANDIDATES", 100):
         root_candidates(settings, forever, [], EpochNanos(START + 10**6))
@@ -197,6 +199,11 @@ def _contended(folder: Path) -> None:
         ManifestLog(_local(folder)).commit(partial(claim, "slow"))
 
 
+def _stopped_run() -> Run:
+    error = StorageError("the store does not answer", hint="run again")
+    return Run(unstarted_report("wide", EpochNanos(START), error))
+
+
 def _answer(text: str) -> Cause:
     return lambda _: store_error(OSError(text), _PLACE, "AWS_*", writing=False)
 
@@ -237,6 +244,7 @@ CAUSES: Mapping[str, Cause] = {
     "FolderNotOurs": lambda folder: open_folder(_local(folder)),
     "FolderNotWritable": _in_a_file,
     "ArgumentInvalid": lambda _: ReadChoice.parse(None, ("2024-02-01", "2024-01-01")),
+    "RunFailed": lambda _: Runs((_stopped_run(),)).raise_for_failures(),
     "NothingPublished": lambda _: refuse_empty(EMPTY, "s3a://lake/wide/"),
     # Storage.
     "StorageFailed": _status(500, "InternalError", "We encountered an internal error."),

@@ -9,7 +9,7 @@ from support.virtualsources import at_any_time
 
 from snaploom.errors import SnapshotMissing, SnapshotValueInvalid, SourceSchemaInvalid
 from snaploom.models.times import EpochNanos, parse_instant
-from snaploom.planning.continuum import Span
+from snaploom.planning.intervalset import Span
 
 pytestmark = pytest.mark.spark
 
@@ -47,7 +47,7 @@ def raw(tmp_path):
 def test_its_times_are_the_union_of_the_intervals(spark, raw):
     listing = reader(spark, at_any_time(AS_OF, INTERVALS), raw).listing()
 
-    assert listing.continuum.spans == (Span(1500, 1600), Span(9000, 9000))
+    assert listing.intervalset.spans == (Span(1500, 1600), Span(9000, 9000))
     assert listing.newest(EpochNanos(0), NOW, NOW) == 9000 * MILLI
 
 

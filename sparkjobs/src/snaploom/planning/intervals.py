@@ -9,8 +9,8 @@ Intervals by cron are a tick and an explicit length each, so that there are time
 interval: hourly, but not at night. An interval that would reach beyond the next tick ends there, so
 that no time is in two.
 
-Only snapshots make candidates, so the work grows with snapshots, never with intervals. A continuum
-has snapshots in every interval that it reaches into: there the work grows with candidates.
+Only snapshots make candidates, so the work grows with snapshots, never with intervals. An interval
+set has snapshots in every interval that it reaches into: there the work grows with candidates.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from snaploom.planning.calendar import (
     local_instant,
     minus_bounded,
 )
-from snaploom.planning.continuum import NO_TIME, Continuum
 from snaploom.planning.cron import CronTicks
+from snaploom.planning.intervalset import NO_TIME, IntervalSet
 
 NEVER = EpochNanos(LAST_INSTANT + 1)
 """Where an interval ends whose end is beyond the calendar."""
 _MINUTE = 60 * NANOS_PER_SECOND
 MOST_CANDIDATES = 1_000_000
-"""Candidates that a continuum may give: hourly ones for a century are fewer."""
+"""Candidates that an interval set may give: hourly ones for a century are fewer."""
 
 
 class TooManyCandidates(SnaploomError):
@@ -249,12 +249,12 @@ class SourceSnapshots:
     """The snapshots that a source offers.
 
     They are ascending times, or only what is there when it is read, or one for every millisecond of
-    a continuum.
+    an interval set.
     """
 
     times: tuple[EpochNanos, ...] = ()
     at_read_time: bool = False
-    continuum: Continuum = NO_TIME
+    intervalset: IntervalSet = NO_TIME
 
     @staticmethod
     def of(times: Iterable[EpochNanos]) -> SourceSnapshots:
@@ -264,20 +264,20 @@ class SourceSnapshots:
     @property
     def is_empty(self) -> bool:
         """Whether there is no snapshot at all."""
-        return not (self.times or self.at_read_time or self.continuum.spans)
+        return not (self.times or self.at_read_time or self.intervalset.spans)
 
     def newest(self, first: EpochNanos, last: EpochNanos, now: EpochNanos) -> EpochNanos | None:
         """The last snapshot from one time to another, both inclusive."""
-        if self.continuum.spans:
-            return self.continuum.newest(first, last)
+        if self.intervalset.spans:
+            return self.intervalset.newest(first, last)
         times = self.known_at(now)
         index = bisect_right(times, last) - 1
         return times[index] if index >= 0 and times[index] >= first else None
 
     def oldest(self, first: EpochNanos, last: EpochNanos, now: EpochNanos) -> EpochNanos | None:
         """The first snapshot from one time to another, both inclusive."""
-        if self.continuum.spans:
-            return self.continuum.oldest(first, last)
+        if self.intervalset.spans:
+            return self.intervalset.oldest(first, last)
         times = self.known_at(now)
         index = bisect_left(times, first)
         return times[index] if index < len(times) and times[index] <= last else None
@@ -287,7 +287,7 @@ class SourceSnapshots:
         return self.newest(FIRST_INSTANT, now, now)
 
     def known_at(self, now: EpochNanos) -> Sequence[EpochNanos]:
-        """Ascending times (a continuum is no list); for a source without history, only `now`."""
+        """Ascending times (an interval set is no list); without history, only `now`."""
         return (now,) if self.at_read_time else self.times
 
 
@@ -355,13 +355,13 @@ def root_candidates(
     simply not chosen.
 
     Raises:
-        TooManyCandidates: only of a continuum.
+        TooManyCandidates: only of an interval set.
     """
     done = {interval.index for _, interval in settings.intervals.of_each(sorted(taken))}
     horizon = _horizon(settings, now)
     choices: dict[int, _Choice] = {}
-    if root.continuum.spans:
-        past = _ends(settings, root.continuum, horizon, now)
+    if root.intervalset.spans:
+        past = _ends(settings, root.intervalset, horizon, now)
     else:
         past = (instant for instant in root.known_at(now) if instant <= now)
     for instant, interval in settings.intervals.of_each(past):
@@ -373,18 +373,18 @@ def root_candidates(
 
 
 def _ends(
-    settings: IntervalSettings, continuum: Continuum, horizon: EpochNanos, now: EpochNanos
+    settings: IntervalSettings, intervalset: IntervalSet, horizon: EpochNanos, now: EpochNanos
 ) -> Iterator[EpochNanos]:
-    """Ascending times of a continuum, of which every interval's candidate is one.
+    """Ascending times of an interval set, of which every interval's candidate is one.
 
     They are the first and the last of each interval, and of what excludeIntervals leave of it.
     """
-    allowed = continuum.without(settings.excluded)
+    allowed = intervalset.without(settings.excluded)
     reached = settings.intervals.containing(horizon)
     begin = horizon if reached is None else reached.start
     visited = -1
     count = 0
-    for span in continuum.spans:
+    for span in intervalset.spans:
         first = EpochNanos(max(span.first * NANOS_PER_MILLISECOND, begin))
         last = EpochNanos(min(span.last * NANOS_PER_MILLISECOND, now))
         for interval in settings.intervals.covering(first, last) if first <= last else ():
@@ -401,7 +401,7 @@ def _ends(
                     "intervalStartDate",
                 )
             bounds = interval.start, min(interval.end - 1, now)
-            asked = (ask(*bounds) for c in (continuum, allowed) for ask in (c.oldest, c.newest))
+            asked = (ask(*bounds) for c in (intervalset, allowed) for ask in (c.oldest, c.newest))
             yield from sorted({time for time in asked if time is not None})
 
 

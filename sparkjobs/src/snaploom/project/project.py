@@ -42,7 +42,7 @@ from snaploom.models.times import EpochNanos, now
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.selection import Selection
 from snaploom.project.resources import to_yaml
-from snaploom.project.results import Checked, Diff, Findings, Plan, Run, RunFailed, Runs
+from snaploom.project.results import Checked, Diff, Findings, Plan, Run, Runs
 from snaploom.storage.entries import SnapshotRecord
 from snaploom.storage.folder import is_unused, open_folder
 from snaploom.storage.readchoice import Time, instant_of
@@ -511,9 +511,7 @@ class Project:
                 open_session=_session(spark),
             )
         runs = Runs(tuple(map(Run, reports)))
-        if raises and not runs.is_ok:
-            raise RunFailed(runs)
-        return runs
+        return runs.raise_for_failures() if raises else runs
 
     def _runnable(self, names: Sequence[str]) -> tuple[Bundle, ...]:
         self._refuse_unknown(names)

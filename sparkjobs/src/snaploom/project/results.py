@@ -29,11 +29,18 @@ class RunFailed(SnaploomError):
 
     reason = "RunFailed"
 
-    def __init__(self, runs: Sequence[Run]) -> None:
-        """Name the outputs that failed, with the first cause of each."""
+    def __init__(
+        self,
+        message: str,
+        *,
+        runs: Sequence[Run],
+        found: str = "",
+        expected: str = "",
+        hint: str = "",
+    ) -> None:
+        """Attach the results of all outputs, those that are ok too."""
+        super().__init__(message, found=found, expected=expected, hint=hint)
         self.runs = tuple(runs)
-        causes = [f"{run.output}: {run.cause}" for run in runs if not run.is_ok]
-        super().__init__("; ".join(causes) or "nothing was run")
 
 
 @dataclass(frozen=True)
@@ -224,7 +231,8 @@ class Run:
         if self.is_ok:
             return ""
         first = next(iter(self.failed), None)
-        return self.report.message or (first.message if first else self.report.phase.value)
+        message = self.report.message or (first.message if first else "")
+        return message.splitlines()[0] if message else self.report.phase.value
 
     def __str__(self) -> str:
         lines = [
@@ -283,6 +291,24 @@ class Runs(Sequence[Run]):
     def is_ok(self) -> bool:
         """Whether all that was due is published."""
         return all(run.is_ok for run in self.items)
+
+    def raise_for_failures(self) -> Runs:
+        """The runs themselves, if all of them are ok.
+
+        Raises:
+            RunFailed: one is not.
+        """
+        failed = [f"{run.output}: {run.cause}" for run in self.items if not run.is_ok]
+        if failed:
+            raise RunFailed(
+                "a run failed, or was interrupted",
+                runs=self.items,
+                found="; ".join(failed),
+                expected="everything that is due is published",
+                hint="correct the cause and run again; `runs` of this error has the Report of each "
+                "output, and what was published stays",
+            )
+        return self
 
     @overload
     def __getitem__(self, index: int) -> Run: ...

@@ -202,7 +202,8 @@ class ManifestLog:
         if state.seq % CHECKPOINT_EVERY == 0:
             write_checkpoint(self._store, state)
         checkpoint = state.seq - state.seq % CHECKPOINT_EVERY
-        write_hint(self._store, layout.LATEST, _Hint(seq=state.seq, checkpoint=checkpoint))
+        hint = {"seq": state.seq, "checkpoint": checkpoint}
+        write_hint(self._store, layout.LATEST, hint)
 
     def _contended(self, races: int) -> CommitContended:
         return CommitContended(

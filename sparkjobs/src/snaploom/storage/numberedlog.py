@@ -15,7 +15,7 @@ import json
 import logging
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from snaploom.errors import (
@@ -178,9 +178,9 @@ def read_hint(store: ObjectStore, key: str, model: type[Hint]) -> Hint | None:
         return None
 
 
-def write_hint(store: ObjectStore, key: str, hint: ApiModel) -> None:
+def write_hint(store: ObjectStore, key: str, hint: Mapping[str, int]) -> None:
     """Help later readers; nothing needs a hint, so that a failure is only a warning."""
     try:
-        store.put(key, json.dumps(hint.model_dump(by_alias=True)).encode())
+        store.put(key, json.dumps(hint).encode())
     except STORE_FAILURES as error:
         _log.warning("no hint in %s: %s", key, error.message)

@@ -99,7 +99,7 @@ class StateLog:
         if not self._log.append(committed.version, format_state(committed, secrets.token_hex(8))):
             return None
         self._known = committed
-        write_hint(self._store, self._hint_key, _Hint(version=committed.version))
+        write_hint(self._store, self._hint_key, {"version": committed.version})
         return committed
 
     def _contended(self, races: int) -> IndexBusy:

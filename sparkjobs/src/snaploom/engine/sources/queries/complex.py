@@ -1,7 +1,7 @@
 """Complex virtual sources: queries over the latest snapshot of several sources, at any time.
 
 `snapshotQuery` returns the inclusive intervals of milliseconds for which there is data; their union
-is a continuum, every millisecond of which is a snapshot. `dataQuery` returns the data at one
+is an interval set, every millisecond of which is a snapshot. `dataQuery` returns the data at one
 of them. Both see the newest snapshot of each source that is not in the future, chosen once a run
 (rule W2). A source may be virtual itself, and may be read under several aliases.
 """
@@ -28,8 +28,8 @@ from snaploom.engine.sources.readercontext import ReaderContext
 from snaploom.errors import SnapshotValueInvalid, SourceSchemaInvalid
 from snaploom.models.datasource import ComplexVirtual
 from snaploom.models.times import EpochNanos
-from snaploom.planning.continuum import NO_TIME, Continuum, ReversedInterval
 from snaploom.planning.intervals import SourceSnapshots
+from snaploom.planning.intervalset import NO_TIME, IntervalSet, ReversedInterval
 from snaploom.planning.sources.declared import DeclaredSource
 from snaploom.planning.sources.queries.complex import INTERVAL_COLUMNS, ComplexQuery
 from snaploom.planning.sources.queries.placeholders import bound
@@ -68,14 +68,14 @@ class ComplexVirtualReader:
     """The instant of the run."""
 
     def listing(self) -> SourceSnapshots:
-        """A continuum; nothing when one of the sources has no snapshot.
+        """An interval set; nothing when one of the sources has no snapshot.
 
         Raises:
             SourceSchemaInvalid: snapshotQuery is refused, or returns other columns.
             SnapshotValueInvalid: an interval has no beginning or no end, or ends before it begins.
             SourceError: a source cannot be read.
         """
-        return SourceSnapshots(continuum=self._continuum)
+        return SourceSnapshots(intervalset=self._intervalset)
 
     def read(self, snapshot: EpochNanos) -> SourceFrame:
         """The data at one of its times; not computed yet.
@@ -85,7 +85,7 @@ class ComplexVirtualReader:
             SourceSchemaInvalid: dataQuery is refused.
             SourceError: a source cannot be read.
         """
-        if self._continuum.newest(snapshot, snapshot) is None:
+        if self._intervalset.newest(snapshot, snapshot) is None:
             raise not_listed(self.name, snapshot)
         query = bound(self.declared.data_query, snapshot)
         frame = self._query("dataQuery").over(query, self._frames)
@@ -113,7 +113,7 @@ class ComplexVirtualReader:
         return {alias: read.frame for alias, read in self._latest.items()}
 
     @cached_property
-    def _continuum(self) -> Continuum:
+    def _intervalset(self) -> IntervalSet:
         if not self._latest:
             return NO_TIME
         frame = self._query("snapshotQuery").over(self.declared.snapshot_query, self._frames)
@@ -131,7 +131,7 @@ class ComplexVirtualReader:
                 expected="two numbers in every row; coalesce() makes one of NULL",
             )
         try:
-            return Continuum.of((row[0], row[1]) for row in rows)
+            return IntervalSet.of((row[0], row[1]) for row in rows)
         except ReversedInterval as error:
             raise self._invalid(
                 "an interval ends before it begins",

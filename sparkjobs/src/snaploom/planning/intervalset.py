@@ -32,13 +32,13 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Continuum:
+class IntervalSet:
     """Spans in ascending order, at least one millisecond between any two."""
 
     spans: tuple[Span, ...] = ()
 
     @staticmethod
-    def of(intervals: Iterable[tuple[int, int]]) -> Continuum:
+    def of(intervals: Iterable[tuple[int, int]]) -> IntervalSet:
         """The union of inclusive intervals of milliseconds, in any order.
 
         What lies beyond the calendar is cut off: "for ever" is often written as the largest number
@@ -58,7 +58,7 @@ class Continuum:
                 spans[-1] = Span(spans[-1].first, max(spans[-1].last, last))
             else:
                 spans.append(Span(first, last))
-        return Continuum(tuple(spans))
+        return IntervalSet(tuple(spans))
 
     def newest(self, first: int, last: int) -> EpochNanos | None:
         """The last time from one instant to another, both inclusive, in nanoseconds."""
@@ -78,7 +78,7 @@ class Continuum:
         found = max(self.spans[index].first, earliest) * NANOS_PER_MILLISECOND
         return EpochNanos(found) if found <= last else None
 
-    def without(self, ranges: Iterable[tuple[int, int]]) -> Continuum:
+    def without(self, ranges: Iterable[tuple[int, int]]) -> IntervalSet:
         """What is left of it outside half-open ranges of nanoseconds."""
         kept = list(self.spans)
         for start, end in ranges:
@@ -86,10 +86,10 @@ class Continuum:
             low = -(-start // NANOS_PER_MILLISECOND)
             high = -(-end // NANOS_PER_MILLISECOND) - 1
             kept = [part for span in kept for part in _cut(span, low, high)]
-        return Continuum(tuple(kept))
+        return IntervalSet(tuple(kept))
 
 
-NO_TIME = Continuum()
+NO_TIME = IntervalSet()
 """Not a millisecond."""
 
 

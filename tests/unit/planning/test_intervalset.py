@@ -1,4 +1,4 @@
-"""Every answer of a continuum is the one that a list of all its milliseconds gives."""
+"""Every answer of an interval set is the one that a list of all its milliseconds gives."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from snaploom.models.outputdataset import ChildSnapshot
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom.planning.availability import choose
 from snaploom.planning.calendar import FIRST_INSTANT, LAST_INSTANT, length_of
-from snaploom.planning.continuum import Continuum, ReversedInterval, Span
 from snaploom.planning.cron import CronTicks
 from snaploom.planning.intervals import (
     CronIntervals,
@@ -24,6 +23,7 @@ from snaploom.planning.intervals import (
     TooManyCandidates,
     root_candidates,
 )
+from snaploom.planning.intervalset import IntervalSet, ReversedInterval, Span
 
 MILLI = 1_000_000
 START = parse_instant("2020-01-01T00:00:00Z")
@@ -42,7 +42,7 @@ def listed(given_intervals: list[tuple[int, int]]) -> list[int]:
 
 @given(intervals)
 def test_spans_are_apart_and_hold_the_union(pairs: list[tuple[int, int]]) -> None:
-    spans = Continuum.of(pairs).spans
+    spans = IntervalSet.of(pairs).spans
     assert all(a.last + 1 < b.first for a, b in pairwise(spans))
     assert listed([(span.first, span.last) for span in spans]) == listed(pairs)
 
@@ -52,9 +52,9 @@ def test_newest_and_oldest_are_those_of_all_milliseconds(
     pairs: list[tuple[int, int]], first: int, last: int
 ) -> None:
     inside = [time for time in listed(pairs) if first <= time <= last]
-    continuum = Continuum.of(pairs)
-    assert continuum.newest(first, last) == max(inside, default=None)
-    assert continuum.oldest(first, last) == min(inside, default=None)
+    intervalset = IntervalSet.of(pairs)
+    assert intervalset.newest(first, last) == max(inside, default=None)
+    assert intervalset.oldest(first, last) == min(inside, default=None)
 
 
 @given(intervals, st.lists(st.tuples(moments, moments), max_size=3))
@@ -62,23 +62,23 @@ def test_what_is_cut_out_is_half_open(
     pairs: list[tuple[int, int]], ranges: list[tuple[int, int]]
 ) -> None:
     left = [time for time in listed(pairs) if not any(start <= time < end for start, end in ranges)]
-    found = Continuum.of(pairs).without(ranges)
+    found = IntervalSet.of(pairs).without(ranges)
     assert listed([(span.first, span.last) for span in found.spans]) == left
 
 
 def test_for_ever_ends_with_the_calendar() -> None:
-    forever = Continuum.of([(-(2**63), 2**63 - 1)])
+    forever = IntervalSet.of([(-(2**63), 2**63 - 1)])
     oldest = forever.oldest(FIRST_INSTANT, LAST_INSTANT)
     newest = forever.newest(FIRST_INSTANT, LAST_INSTANT)
     assert oldest == FIRST_INSTANT
     assert newest == EpochNanos(LAST_INSTANT // MILLI * MILLI)
-    assert Continuum.of([(2**62, 2**63 - 1)]) == Continuum()
+    assert IntervalSet.of([(2**62, 2**63 - 1)]) == IntervalSet()
 
 
 def test_an_interval_that_ends_before_it_begins_is_refused() -> None:
-    assert Continuum.of([(5, 5), (6, 7)]).spans == (Span(5, 7),)
+    assert IntervalSet.of([(5, 5), (6, 7)]).spans == (Span(5, 7),)
     with pytest.raises(ReversedInterval):
-        Continuum.of([(5, 4)])
+        IntervalSet.of([(5, 4)])
 
 
 MINUTELY = CronIntervals(START, CronTicks("*/2 * * * *", "UTC"), TimeOffset(nano=7 * MILLI))
@@ -97,7 +97,7 @@ TINY = [
     st.data(),
 )
 @settings(max_examples=150)
-def test_candidates_of_a_continuum_are_those_of_all_its_milliseconds(
+def test_candidates_of_an_interval_set_are_those_of_all_its_milliseconds(
     intervals: Intervals | CronIntervals,
     lengths: list[tuple[int, int]],
     excluded: list[tuple[int, int]],
@@ -108,7 +108,7 @@ def test_candidates_of_a_continuum_are_those_of_all_its_milliseconds(
     start = START // MILLI
     pairs = [(start + first, start + first + length) for first, length in lengths]
     millis = SourceSnapshots.of(map(EpochNanos, listed(pairs)))
-    continuum = SourceSnapshots(continuum=Continuum.of(pairs))
+    intervalset = SourceSnapshots(intervalset=IntervalSet.of(pairs))
     now = EpochNanos(START + data.draw(st.integers(0, 130_000) | st.integers(0, 60)) * MILLI + 1)
     taken = [time for time in millis.times if data.draw(st.integers(0, 9)) == 0]
     left_out = tuple(
@@ -117,7 +117,7 @@ def test_candidates_of_a_continuum_are_those_of_all_its_milliseconds(
     )
     age = TimeOffset(nano=data.draw(st.sampled_from([0, 20 * MILLI, 119_990 * MILLI])))
     wanted = IntervalSettings(intervals, preference, only_closed, age, left_out)
-    assert root_candidates(wanted, continuum, taken, now) == root_candidates(
+    assert root_candidates(wanted, intervalset, taken, now) == root_candidates(
         wanted, millis, taken, now
     )
 
@@ -133,14 +133,14 @@ def test_a_child_is_taken_as_from_a_list_of_all_milliseconds(
     )
     asked = EpochNanos(time), EpochNanos(0), "UTC"
     millis = SourceSnapshots.of(map(EpochNanos, listed(pairs)))
-    continuum = SourceSnapshots(continuum=Continuum.of(pairs))
-    assert choose(rules, continuum, *asked) == choose(rules, millis, *asked)
-    assert continuum.is_empty == millis.is_empty
-    assert continuum.latest(EpochNanos(time)) == millis.latest(EpochNanos(time))
+    intervalset = SourceSnapshots(intervalset=IntervalSet.of(pairs))
+    assert choose(rules, intervalset, *asked) == choose(rules, millis, *asked)
+    assert intervalset.is_empty == millis.is_empty
+    assert intervalset.latest(EpochNanos(time)) == millis.latest(EpochNanos(time))
 
 
 def test_endless_tiny_intervals_end_in_an_error() -> None:
-    forever = SourceSnapshots(continuum=Continuum.of([(-(2**62), 2**62)]))
+    forever = SourceSnapshots(intervalset=IntervalSet.of([(-(2**62), 2**62)]))
     tiny = IntervalSettings(Intervals(START, length_of(TimeOffset(nano=1)), "UTC"))
     with (
         patch("snaploom.planning.intervals.MOST_CANDIDATES", 100),
