@@ -40,12 +40,12 @@ components: install java ## Check for what the tests' real components need; inst
 .PHONY: cluster
 cluster: install ## Start a Kubernetes API server with the CRDs, until Ctrl-C
 	@.ci/cluster > /dev/null
-	@PYTHONPATH=tests $(BIN)/python -m support.clustercommand
+	@PYTHONPATH=tests $(BIN)/python -m support.cluster.clustercommand
 
 .PHONY: cluster-demo
 cluster-demo: install java components ## Go the whole way on a cluster with a node; KEEP=1 to stay
 	@.ci/images > /dev/null
-	@PYTHONPATH=tests $(BIN)/python -m support.wholedemo
+	@PYTHONPATH=tests $(BIN)/python -m support.cluster.wholedemo
 
 ##@ Checks
 .PHONY: test
@@ -86,7 +86,7 @@ quick: install ## Run the tests that need no Spark, no Java, no server and no ne
 
 .PHONY: test-changed
 test-changed: install java components ## Run the tests that changes since the commit SINCE can break
-	@export PYTHONPATH=tests; files=$$($(BIN)/python -m support.changedtests $(SINCE)); \
+	@export PYTHONPATH=tests; files=$$($(BIN)/python -m support.runner.changedtests $(SINCE)); \
 	if [ -z "$$files" ]; then echo "No test depends on what changed since $(SINCE)."; else \
 	  $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile $$files; fi
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from figures import Figure, publish
 from publication import measure_log
-from support.s3servers import BUCKET, environment_of, running_versitygw
+from support.servers.s3servers import BUCKET, environment_of, running_versitygw
 
 from snaploom.storage.stores import open_store
 

@@ -21,10 +21,10 @@ from typing import Any
 
 from figures import Figure, publish
 from pyspark.sql import DataFrame, SparkSession
-from support.databases import driver_jars, in_postgres
-from support.postgresserver import PASSWORD, USER, Postgres, running_postgres
-from support.sources import INDEX, NOW, a_source, by_field
-from support.sparksession import make_session
+from support.declared.sources import INDEX, NOW, a_source, by_field
+from support.servers.databases import driver_jars, in_postgres
+from support.servers.postgresserver import PASSWORD, USER, Postgres, running_postgres
+from support.weaving.sparksession import make_session
 
 from snaploom.engine.sources.opened import Sources
 from snaploom.planning.bundle import Bundle

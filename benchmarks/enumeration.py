@@ -25,8 +25,8 @@ import obstore
 from figures import Figure, publish
 from obstore.store import S3Store
 from pyspark import SparkContext
-from support.s3servers import BUCKET, environment_of, installed, running_versitygw
-from support.sources import by_field, files, reader
+from support.declared.sources import by_field, files, reader
+from support.servers.s3servers import BUCKET, environment_of, installed, running_versitygw
 
 from snaploom.jobs.session.spark import build_session
 from snaploom.models.run import RunSettings

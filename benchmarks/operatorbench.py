@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from support.auditlog import AuditedControlPlane
-from support.operatorprocess import WORKS, OperatorProcess
-from support.sparkcrds import install_spark_crds
+from support.cluster.auditlog import AuditedControlPlane
+from support.cluster.sparkcrds import install_spark_crds
+from support.operator.operatorprocess import WORKS, OperatorProcess
 
 from snaploom_operator.cluster.adapter import KubernetesCluster, open_cluster
 from snaploom_operator.cluster.apiresources import OURS

@@ -23,8 +23,8 @@ from typing import Any
 from figures import Figure, print_figures, publish
 from fleet import flights, suspended
 from operatorbench import Bench, OperatorUnderTest, running_bench
-from support.jobdouble import JobDouble
-from support.jobscripts import Hold, completes, hangs_in
+from support.operator.jobdouble import JobDouble
+from support.operator.jobscripts import Hold, completes, hangs_in
 
 from snaploom_operator.cluster.apiresources import OURS
 from snaploom_operator.objects import ApplicationState

@@ -21,7 +21,7 @@ from figures import Figure, publish
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from support.proofranges import FORMS, OPERATORS
+from support.skipping.proofranges import FORMS, OPERATORS
 
 from snaploom.jobs.session.spark import build_session
 from snaploom.models.run import DriverSettings, RunSettings, SparkSettings

@@ -1,4 +1,4 @@
-"""What holds for every folder of tests; fixtures of theirs are in tests/support/*fixtures.py."""
+"""What holds for every folder of tests; fixtures of theirs are in tests/support/*/*fixtures.py."""
 
 import gc
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from support import quick, timings
+from support.runner import quick, timings
 
 # The same examples in every run: what passed here passes there, and a failure can be seen again.
 # `--hypothesis-profile=exploring` draws new ones, which is how faults are looked for.
@@ -22,7 +22,12 @@ settings.register_profile(
 )
 settings.load_profile("repeatable")
 
-_FIXTURES = ("clusterfixtures", "databasefixtures", "sparkfixtures", "storefixtures")
+_FIXTURES = (
+    "cluster.clusterfixtures",
+    "servers.databasefixtures",
+    "servers.storefixtures",
+    "weaving.sparkfixtures",
+)
 """Modules of tests/support with fixtures that start servers."""
 
 # Only the first compiler of the JVM, here and in processes that tests start: most plans of tests
@@ -62,7 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(timings.Timings(Path(target)))
     if config.getoption(quick.OPTION):
         quick.start()
-        config.pluginmanager.import_plugin("support.quickfixtures")
+        config.pluginmanager.import_plugin("support.runner.quickfixtures")
         return
     for name in _FIXTURES:
         config.pluginmanager.import_plugin(f"support.{name}")

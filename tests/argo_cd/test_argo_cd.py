@@ -9,13 +9,12 @@ from dataclasses import dataclass
 
 import pytest
 import yaml
-from support.argocd import running_argo_cd
-from support.argocdapplications import health, healths, is_at, is_synced, is_well
-from support.argocdstates import State, states
-from support.chart import NAMESPACE
-from support.cluster import running_control_plane
-from support.declarations import put
-from support.gitopsplatform import (
+from support.cluster.argocd import running_argo_cd
+from support.cluster.argocdapplications import health, healths, is_at, is_synced, is_well
+from support.cluster.argocdstates import State, states
+from support.cluster.chart import NAMESPACE
+from support.cluster.cluster import running_control_plane
+from support.cluster.gitopsplatform import (
     DATA,
     DEPLOYMENTS,
     EARLY,
@@ -27,8 +26,9 @@ from support.gitopsplatform import (
     a_repository,
     shop,
 )
-from support.operatorharness import is_ready
-from support.sparkcrds import install_spark_crds
+from support.cluster.sparkcrds import install_spark_crds
+from support.declared.declarations import put
+from support.operator.operatorharness import is_ready
 
 from snaploom.models.common import GROUP, VERSION
 

@@ -9,10 +9,10 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
-from support.chaosnamespace import CLAIM, ChaosNamespace
-from support.chart import NAMESPACE
-from support.stages import Stages
-from support.wholecluster import OwnCluster, own_cluster
+from support.cluster.chaosnamespace import CLAIM, ChaosNamespace
+from support.cluster.chart import NAMESPACE
+from support.cluster.stages import Stages
+from support.cluster.wholecluster import OwnCluster, own_cluster
 
 NAMESPACES = tuple(f"chaos-{number}" for number in range(1, 25))
 _messages: list[str] = []

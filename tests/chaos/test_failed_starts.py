@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.chaosnamespace import RUN, ChaosNamespace
-from support.clusterkubectl import KubectlFailed
-from support.shop import FIRST_DAY, SECOND_DAY
+from support.cluster.chaosnamespace import RUN, ChaosNamespace
+from support.cluster.clusterkubectl import KubectlFailed
+from support.declared.shop import FIRST_DAY, SECOND_DAY
 
 pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1200)]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from support.chaosnamespace import OUTPUT, RUN, ChaosNamespace
-from support.clusternode import NODE
-from support.shop import FIRST_DAY, SECOND_DAY
+from support.cluster.chaosnamespace import OUTPUT, RUN, ChaosNamespace
+from support.cluster.clusternode import NODE
+from support.declared.shop import FIRST_DAY, SECOND_DAY
 
 pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1200)]
 

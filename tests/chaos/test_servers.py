@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.chaosnamespace import OUTPUT, ChaosNamespace
-from support.chart import NAMESPACE
-from support.clusterkubectl import KubectlFailed
-from support.shop import FIRST_DAY, SECOND_DAY
+from support.cluster.chaosnamespace import OUTPUT, ChaosNamespace
+from support.cluster.chart import NAMESPACE
+from support.cluster.clusterkubectl import KubectlFailed
+from support.declared.shop import FIRST_DAY, SECOND_DAY
 
 pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1200)]
 

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from support.chaosnamespace import PLACE, ChaosNamespace
-from support.clusterkubectl import KubectlFailed
-from support.disks import small_disk
-from support.lossyproxy import Loss, lossy
-from support.s3servers import BUCKET, S3Server, running_versitygw
-from support.shop import FIRST_DAY, SECOND_DAY
-from support.wholebucket import in_bucket, secret_of, upload
+from support.cluster.chaosnamespace import PLACE, ChaosNamespace
+from support.cluster.clusterkubectl import KubectlFailed
+from support.cluster.wholebucket import in_bucket, secret_of, upload
+from support.declared.shop import FIRST_DAY, SECOND_DAY
+from support.servers.lossyproxy import Loss, lossy
+from support.servers.s3servers import BUCKET, S3Server, running_versitygw
+from support.storage.disks import small_disk
 
 pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1200)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from support.cluster import Cluster, running_control_plane
+from support.cluster.cluster import Cluster, running_control_plane
 
 
 @pytest.fixture(scope="session")

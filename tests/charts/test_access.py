@@ -10,11 +10,11 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from support.chart import NAMESPACE, RELEASE, Raw, Rendered, Values
-from support.chartvalues import MATRIX
-from support.cluster import Cluster
-from support.clusterkubectl import Kubectl
-from support.helmrelease import Release, Right, allowed
+from support.cluster.chart import NAMESPACE, RELEASE, Raw, Rendered, Values
+from support.cluster.chartvalues import MATRIX
+from support.cluster.cluster import Cluster
+from support.cluster.clusterkubectl import Kubectl
+from support.cluster.helmrelease import Release, Right, allowed
 
 from snaploom.models.kinds import KINDS
 from snaploom_operator.operatorsettings import OperatorSettings

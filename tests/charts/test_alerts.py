@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.chart import Raw, Rendered
-from support.prometheus import promtool
+from support.cluster.chart import Raw, Rendered
+from support.servers.prometheus import promtool
 
 WIDE = {"kind": "OutputDataset", "namespace": "shop", "name": "wide"}
 PLACE = 'kind="OutputDataset",namespace="shop",name="wide"'

@@ -8,9 +8,9 @@ from typing import Any
 import lupa.lua51 as lua
 import pytest
 import yaml
-from support.argocdstates import State, states
-from support.chart import CHART, Raw
-from support.luascripts import CLOCK, run_script
+from support.cluster.argocdstates import State, states
+from support.cluster.chart import CHART, Raw
+from support.cluster.luascripts import CLOCK, run_script
 
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom_operator.conditions import Reason

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.chart import CHART, NAMESPACE, RELEASE, HelmFailed, Raw
-from support.cluster import Cluster
-from support.clusterkubectl import KubectlFailed
-from support.helmrelease import Release, earliest_chart
+from support.cluster.chart import CHART, NAMESPACE, RELEASE, HelmFailed, Raw
+from support.cluster.cluster import Cluster
+from support.cluster.clusterkubectl import KubectlFailed
+from support.cluster.helmrelease import Release, earliest_chart
 
 from snaploom.models.crds import crd_name
 from snaploom.models.kinds import KINDS

@@ -11,7 +11,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
-from support.chart import Raw, Rendered
+from support.cluster.chart import Raw, Rendered
 
 from snaploom.models.times import now
 from snaploom_operator.admission.admissionmetrics import AdmissionMetrics

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generation.permissions import GrantedRule, rules_of_accounts, rules_of_people
-from support.chart import Raw, Rendered
+from support.cluster.chart import Raw, Rendered
 
 EVERYTHING: Raw = {"operator": {"submitters": ["SparkOperator", "ApacheSpark"]}}
 """Values by which no rule is left out."""

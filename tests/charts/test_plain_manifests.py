@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 import yaml
-from support.chart import CHART, Raw, Rendered, helm, identity
-from support.cluster import Cluster
-from support.pages import DOCS, blocks_of
+from support.cluster.chart import CHART, Raw, Rendered, helm, identity
+from support.cluster.cluster import Cluster
+from support.documentation.pages import DOCS, blocks_of
 
 INSTALL = DOCS / "how-to/install.md"
 OPERATOR_NAMESPACE = "snaploom-system"

@@ -10,8 +10,17 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml
-from support.chart import CHART, NAMESPACE, HelmFailed, Raw, Rendered, helm, identity, render_text
-from support.chartvalues import MATRIX
+from support.cluster.chart import (
+    CHART,
+    NAMESPACE,
+    HelmFailed,
+    Raw,
+    Rendered,
+    helm,
+    identity,
+    render_text,
+)
+from support.cluster.chartvalues import MATRIX
 
 WITHOUT_CRDS = {"crds": {"enabled": False}}
 SCHEMAS = Path(kubernetes_validate.__file__).parent / "kubernetes-json-schema"

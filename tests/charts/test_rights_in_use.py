@@ -17,16 +17,16 @@ from typing import Any
 import pytest
 from kubernetes.client import ApiClient, Configuration, CoordinationV1Api, CoreV1Api
 from kubernetes.config import load_kube_config
-from support.auditlog import Asked, AuditedControlPlane
-from support.chart import NAMESPACE, Raw
-from support.cluster import Cluster as AnyCluster
-from support.clusters import a_config_map, a_transformer, until
-from support.declarations import document, model, spoilt
-from support.helmrelease import Release, Right, allowed
-from support.jobreports import report
-from support.operatorharness import RealHarness, is_ready
-from support.runrequests import a_request, an_output
-from support.sparkcrds import install_spark_crds
+from support.cluster.auditlog import Asked, AuditedControlPlane
+from support.cluster.chart import NAMESPACE, Raw
+from support.cluster.cluster import Cluster as AnyCluster
+from support.cluster.helmrelease import Release, Right, allowed
+from support.cluster.sparkcrds import install_spark_crds
+from support.declared.declarations import document, model, spoilt
+from support.operator.clusters import a_config_map, a_transformer, until
+from support.operator.jobreports import report
+from support.operator.operatorharness import RealHarness, is_ready
+from support.operator.runrequests import a_request, an_output
 
 from snaploom.jobs.clusterlease import ClusterLease
 from snaploom.jobs.reports.configmap import ConfigMapPlace, ConfigMapReport

@@ -8,8 +8,8 @@ import subprocess
 import sys
 
 import pytest
-from support import sparkfigures
-from support.chart import Rendered
+from support.cluster.chart import Rendered
+from support.weaving import sparkfigures
 
 DEADLINE = 600
 """Seconds for one Spark on a machine that is busy with other tests."""

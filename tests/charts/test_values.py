@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 import yaml
 from generation.chart import CHART, chart_drift, write_chart
-from support.chart import HelmFailed, Raw, Rendered, render_text
+from support.cluster.chart import HelmFailed, Raw, Rendered, render_text
 
 VALUES: Raw = yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))
 SCHEMA: Raw = json.loads((CHART / "values.schema.json").read_text("utf-8"))

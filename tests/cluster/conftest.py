@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from support.cluster import Cluster
-from support.clusterapi import Judge
+from support.cluster.cluster import Cluster
+from support.cluster.clusterapi import Judge
 
 
 @pytest.fixture(scope="session")

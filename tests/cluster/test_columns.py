@@ -4,8 +4,8 @@ import json
 import re
 
 import pytest
-from support.declarations import document
-from support.examples import REPOSITORY
+from support.declared.declarations import document
+from support.documentation.examples import REPOSITORY
 
 from snaploom.models.kinds import KINDS
 

@@ -8,14 +8,14 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
-from support.cluster import Cluster
+from support.cluster.cluster import Cluster
 
 TESTS = Path(__file__).parents[1]
 
 
 @contextmanager
 def commanded(folder):
-    command = [sys.executable, "-m", "support.clustercommand", str(folder)]
+    command = [sys.executable, "-m", "support.cluster.clustercommand", str(folder)]
     environment = os.environ | {"PYTHONPATH": str(TESTS)}
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True) as started:

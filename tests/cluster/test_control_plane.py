@@ -10,14 +10,14 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.cluster import (
+from support.cluster.cluster import (
     KUBECONFIG_VARIABLE,
     Cluster,
     ControlPlane,
     any_cluster,
     running_control_plane,
 )
-from support.clusterkubectl import KubectlFailed
+from support.cluster.clusterkubectl import KubectlFailed
 
 from snaploom.models.kinds import KINDS
 
@@ -127,7 +127,7 @@ def test_start_that_fails_shows_the_log_of_the_server(tmp_path):
 HOLDER = """
 import sys, time
 from pathlib import Path
-from support.cluster import running_control_plane
+from support.cluster.cluster import running_control_plane
 with running_control_plane(Path(sys.argv[1])) as plane:
     print(*(server.process.pid for server in plane.servers), flush=True)
     time.sleep(600)

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from support.cluster import CRDS, running_control_plane
-from support.clusterkubectl import Raw
+from support.cluster.cluster import CRDS, running_control_plane
+from support.cluster.clusterkubectl import Raw
 
 from snaploom.models.crds import crd, crd_name
 from snaploom.models.kinds import KINDS

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 import yaml
-from support.examples import REPOSITORY
+from support.documentation.examples import REPOSITORY
 
 EXAMPLES = REPOSITORY / "examples"
 FOLDERS = sorted({path.parent for path in EXAMPLES.glob("*/*.yaml")})

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.kubebox import BUILD
+from support.cluster.kubebox import BUILD
 
 TOOLS = "bash cat chmod cksum cut dirname flock head id mkdir mv sed sort"
 GO = """#!/bin/sh

@@ -4,9 +4,9 @@ import time
 
 import psutil
 import pytest
-from support.cluster import SERVICE
-from support.clustercontainers import PAUSE
-from support.clusternode import NODE, running_cluster
+from support.cluster.cluster import SERVICE
+from support.cluster.clustercontainers import PAUSE
+from support.cluster.clusternode import NODE, running_cluster
 
 DEADLINE = 60.0
 pytestmark = [pytest.mark.node, pytest.mark.slow]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import resources
-from support.modelrules import CRON, FOLDER, INDEX, LONG, PLACES, RULES
+from support.declared.modelrules import CRON, FOLDER, INDEX, LONG, PLACES, RULES
 
 from snaploom.models.kinds import KINDS
 

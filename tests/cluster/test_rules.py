@@ -1,7 +1,7 @@
 """The API server itself goes through the table that parser and schema are tested with."""
 
 import pytest
-from support.modelrules import PLACES, RULES, changed
+from support.declared.modelrules import PLACES, RULES, changed
 
 ROWS = [pytest.param(model, right, id=model.__name__) for model, right, _ in RULES]
 FAULTS = [

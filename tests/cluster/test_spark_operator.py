@@ -7,9 +7,9 @@ import json
 import time
 
 import pytest
-from support.cluster import running_control_plane
-from support.clustersparkoperator import running_spark_operator
-from support.runrequests import OUTPUT, a_request
+from support.cluster.cluster import running_control_plane
+from support.cluster.clustersparkoperator import running_spark_operator
+from support.operator.runrequests import OUTPUT, a_request
 
 from snaploom.models.outputdataset import OutputDataset
 from snaploom_operator.objects import ApplicationState

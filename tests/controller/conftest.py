@@ -4,8 +4,8 @@ import uuid
 from collections.abc import AsyncIterator
 
 import pytest
-from support.clusters import an_object
-from support.fakecluster import FakeCluster
+from support.operator.clusters import an_object
+from support.operator.fakecluster import FakeCluster
 
 from snaploom_operator.cluster.adapter import open_cluster
 from snaploom_operator.cluster.apiresources import NAMESPACES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.examples import REPOSITORY
+from support.documentation.examples import REPOSITORY
 from support.hostile.supply import script
 
 CITATIONS = script("lint/citations")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.pagecommands import run_blocks
-from support.pages import DOCS, Block, Command, commands_of, pattern_of
-from support.pagesession import IN_A_SESSION
+from support.documentation.pagecommands import run_blocks
+from support.documentation.pages import DOCS, Block, Command, commands_of, pattern_of
+from support.documentation.pagesession import IN_A_SESSION
 
 AFTER_TUTORIAL = ("read-without-snaploom", "recover", "sort-a-snapshot", "correct-history")
 """How-tos that go on in the tutorial's folder."""

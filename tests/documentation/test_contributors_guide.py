@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 from pyspark.sql import SparkSession
-from support.declarations import document, output
-from support.examples import BIN, REPOSITORY
-from support.folders import a_folder, day, published
-from support.pages import blocks_of
+from support.declared.declarations import document, output
+from support.documentation.examples import BIN, REPOSITORY
+from support.documentation.pages import blocks_of
+from support.storage.folders import a_folder, day, published
 
 import snaploom
 from snaploom.models.times import format_instant

@@ -8,8 +8,8 @@ import generate
 import pytest
 from generation.commandline import CODES_OF, EXIT_CODES
 from generation.errorclasses import errors
-from support.examples import run_command
-from support.pages import DOCS, REPOSITORY
+from support.documentation.examples import run_command
+from support.documentation.pages import DOCS, REPOSITORY
 
 from snaploom.cli.main import COMMANDS
 from snaploom.errors import SnaploomError

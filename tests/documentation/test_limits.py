@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from generation.errorclasses import OPERATOR, PACKAGE
 from generation.limits import LIMITS, PAGE, Limit, constant
-from support.pages import DOCS
+from support.documentation.pages import DOCS
 
 from snaploom.loading.filetexts import MAX_BYTES
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from generation.chart import values_schema
 from generation.models import resource_schema
-from support.pages import DOCS, REPOSITORY
+from support.documentation.pages import DOCS, REPOSITORY
 
 from snaploom.cli.main import COMMANDS
 from snaploom.models.kinds import KINDS

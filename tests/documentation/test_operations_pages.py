@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 from generation.chartvalues import Values
-from support.cluster import ControlPlane
-from support.declarations import Raw
-from support.examples import BIN
-from support.fulldeclarations import RUN, an_index, complete_file
-from support.operatorprocess import WORKS, operator_process
-from support.pagecommands import run, run_blocks
-from support.pages import DOCS, Command, blocks_of, commands_of
+from support.cluster.cluster import ControlPlane
+from support.declared.declarations import Raw
+from support.declared.fulldeclarations import RUN, an_index, complete_file
+from support.documentation.examples import BIN
+from support.documentation.pagecommands import run, run_blocks
+from support.documentation.pages import DOCS, Command, blocks_of, commands_of
+from support.operator.operatorprocess import WORKS, operator_process
 
 from snaploom.models.run import RunSettings
 from snaploom_operator.submitters.local import FINALIZER

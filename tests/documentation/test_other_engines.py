@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import DataFrame
-from support.pages import DOCS, blocks_of
-from support.shop import NOW, Rows, Shop, day_source, same_key, snaploom, wide
+from support.declared.shop import NOW, Rows, Shop, day_source, same_key, snaploom, wide
+from support.documentation.pages import DOCS, blocks_of
 
 import snaploom as library
 

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.pages import DOCS, REPOSITORY, anchors_of, blocks_of, every_page, links_of
+from support.documentation.pages import (
+    DOCS,
+    REPOSITORY,
+    anchors_of,
+    blocks_of,
+    every_page,
+    links_of,
+)
 
 from snaploom.loading.load import load
 from snaploom.models.finding import errors_of

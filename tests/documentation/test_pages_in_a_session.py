@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from pyspark.sql import SparkSession
-from support.fakeopensearch import FakeOpenSearch, serving
-from support.keyservices import MemoryKeyService, transit_server
-from support.pages import DOCS
-from support.pagesession import PageSession
+from support.documentation.pages import DOCS
+from support.documentation.pagesession import PageSession
+from support.servers.keyservices import MemoryKeyService, transit_server
+from support.skipping.fakeopensearch import FakeOpenSearch, serving
 
 from snaploom.skipping import disable
 

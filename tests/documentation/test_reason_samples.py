@@ -13,9 +13,9 @@ import yaml
 from generation import samples
 from generation.errorclasses import OPERATOR, errors
 from generation.reasonsamples import ReasonSample, reason_samples, shown
-from support.pages import DOCS
-from support.raisesites import sites
-from support.reasoncauses import CAUSES, caused
+from support.declared.raisesites import sites
+from support.declared.reasoncauses import CAUSES, caused
+from support.documentation.pages import DOCS
 
 from snaploom_operator.remedies import EVERY_REMEDY
 

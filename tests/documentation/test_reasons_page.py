@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 from generation.errorclasses import OPERATOR, errors
 from generation.reasons import PAGE
-from support.pages import DOCS, anchors_of
+from support.documentation.pages import DOCS, anchors_of
 
 from snaploom.models.codes import CODE_BY_ID
 from snaploom.models.enumdocs import member_docs

@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.chart import CHART, RELEASE, Raw, helm
-from support.cluster import Cluster, running_control_plane
-from support.examples import BIN, REPOSITORY
-from support.fakenode import FakeNode, fake_node
-from support.fulldeclarations import an_index, complete_file
-from support.gotools import go_tool
-from support.helmrelease import Release
-from support.pages import DOCS, blocks_of
-from support.sparkcrds import install_spark_crds
+from support.cluster.chart import CHART, RELEASE, Raw, helm
+from support.cluster.cluster import Cluster, running_control_plane
+from support.cluster.fakenode import FakeNode, fake_node
+from support.cluster.helmrelease import Release
+from support.cluster.sparkcrds import install_spark_crds
+from support.declared.fulldeclarations import an_index, complete_file
+from support.documentation.examples import BIN, REPOSITORY
+from support.documentation.pages import DOCS, blocks_of
+from support.servers.gotools import go_tool
 
 from snaploom.models.crds import crd_name
 from snaploom.models.kinds import KINDS

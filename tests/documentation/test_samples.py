@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from generation.contracts import NOW, PLAN_KEYS, SAMPLES
-from support.examples import copy_example
+from support.documentation.examples import copy_example
 
 UPDATE = "SNAPLOOM_UPDATE_SAMPLES"
 """Set it to write the documents anew instead of comparing them."""

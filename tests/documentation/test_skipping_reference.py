@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from generation.indextypes import ORDER, PARAMETERS, served_table
 from generation.refusals import refusal_sections
-from support.pages import DOCS
+from support.documentation.pages import DOCS
 
 from snaploom.errors import IndexNotPossible
 from snaploom.skipping.core.definition import IndexDefinition

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from support.gotools import go_tool
+from support.servers.gotools import go_tool
 
 REPOSITORY = Path(__file__).parents[2]
 WORKFLOWS = sorted((REPOSITORY / ".github" / "workflows").glob("*.yaml"))

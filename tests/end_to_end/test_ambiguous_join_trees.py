@@ -6,7 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.shop import ORDERS, SECOND_DAY, CommandResult, Shop, day_source, same_key, wide
+from support.declared.shop import (
+    ORDERS,
+    SECOND_DAY,
+    CommandResult,
+    Shop,
+    day_source,
+    same_key,
+    wide,
+)
 
 TIME = r"20\d\d-"
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.shop import FIRST_DAY, Shop
+from support.declared.shop import FIRST_DAY, Shop
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 

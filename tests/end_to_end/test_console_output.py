@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.shop import Shop, snaploom
+from support.declared.shop import Shop, snaploom
 
 from snaploom.cli.main import COMMANDS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import duckdb
 import pytest
-from support.examples import Example, copy_example, published_files
+from support.documentation.examples import Example, copy_example, published_files
 
 pytestmark = pytest.mark.spark
 

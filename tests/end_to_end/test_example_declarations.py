@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.examples import REPOSITORY
+from support.documentation.examples import REPOSITORY
 
 from snaploom.loading.load import load
 from snaploom.models.datarelationship import DataRelationship

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from support.examples import Example, commands_in, copy_example, published_files
+from support.documentation.examples import Example, commands_in, copy_example, published_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -8,8 +8,16 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from support.declarations import document
-from support.shop import CUSTOMERS, FIRST_DAY, ORDERS, SECOND_DAY, CommandResult, Shop, write_rows
+from support.declared.declarations import document
+from support.declared.shop import (
+    CUSTOMERS,
+    FIRST_DAY,
+    ORDERS,
+    SECOND_DAY,
+    CommandResult,
+    Shop,
+    write_rows,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.declarations import complex_, document, simple
-from support.shop import CommandResult, Shop, day_source, same_key, snaploom, wide
+from support.declared.declarations import complex_, document, simple
+from support.declared.shop import CommandResult, Shop, day_source, same_key, snaploom, wide
 
 
 def headings(result: CommandResult) -> list[str]:

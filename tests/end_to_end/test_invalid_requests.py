@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.shop import CommandResult, Shop, snaploom
+from support.declared.shop import CommandResult, Shop, snaploom
 
 
 def assert_refused(result: CommandResult, code: int, *texts: str) -> None:

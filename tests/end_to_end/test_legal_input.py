@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from support.declarations import simple
-from support.shop import (
+from support.declared.declarations import simple
+from support.declared.shop import (
     CUSTOMERS,
     FIRST_DAY,
     ORDERS,

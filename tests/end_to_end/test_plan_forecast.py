@@ -10,8 +10,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from support.declarations import Raw
-from support.shop import CUSTOMERS, ORDERS, Shop, snaploom
+from support.declared.declarations import Raw
+from support.declared.shop import CUSTOMERS, ORDERS, Shop, snaploom
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 

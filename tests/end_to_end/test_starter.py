@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from support.examples import published_files, run_command
+from support.documentation.examples import published_files, run_command
 
 pytestmark = pytest.mark.spark
 

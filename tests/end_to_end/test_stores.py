@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import support
 from pyspark.sql import SparkSession
-from support.remoteloom import live, remote_shop
-from support.remoteuse import used
-from support.s3servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, environment_of
+from support.servers.s3servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, environment_of
+from support.weaving.remoteloom import live, remote_shop
+from support.weaving.remoteuse import used
 
 from snaploom.engine.committers import PROTOCOL
 from snaploom.hadoop.store import HadoopObjectStore
@@ -28,7 +28,8 @@ DEADLINE = 500
 def in_bucket(versitygw: S3Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What happened in a bucket, in a process whose Spark has S3A."""
     folder = tmp_path_factory.mktemp("in-bucket")
-    command = [sys.executable, "-m", "support.remoteloom", f"s3://{BUCKET}/life", str(folder)]
+    program = "support.weaving.remoteloom"
+    command = [sys.executable, "-m", program, f"s3://{BUCKET}/life", str(folder)]
     tests = Path(support.__path__[0]).parent
     with environment_of(versitygw):
         done = subprocess.run(

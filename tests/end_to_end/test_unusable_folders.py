@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from support.disks import read_only, small_disk
-from support.shop import ORDERS, SECOND_DAY, CommandResult, Shop, snaploom
+from support.declared.shop import ORDERS, SECOND_DAY, CommandResult, Shop, snaploom
+from support.storage.disks import read_only, small_disk
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 

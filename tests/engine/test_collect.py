@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from support.smallmodels import Loom, key_field, relationship, same_key, weave_into
+from support.weaving.smallmodels import Loom, key_field, relationship, same_key, weave_into
 
 from snaploom.engine.fold import fold
 from snaploom.engine.probes import Recording

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
-from support.smallmodels import Loom, Woven, relationship, weave_into
+from support.weaving.smallmodels import Loom, Woven, relationship, weave_into
 
 from snaploom.engine.datatypes import to_spark
 from snaploom.engine.keytypes import holds

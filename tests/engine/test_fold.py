@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from support.smallmodels import Loom, key_field, relationship, same_key, weave_into
+from support.weaving.smallmodels import Loom, key_field, relationship, same_key, weave_into
 
 from snaploom.engine.rowcounts import Weaving
 from snaploom.models.report import JoinMeasure

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
-from support.smallmodels import Loom, key_field, relationship, weave_into
+from support.weaving.smallmodels import Loom, key_field, relationship, weave_into
 
 from snaploom.errors import RowsMultiplied
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.objectstoresuite import *  # noqa: F403
-from support.objectstoresuite import keys
+from support.storage.objectstoresuite import *  # noqa: F403
+from support.storage.objectstoresuite import keys
 
 from snaploom.errors import FolderNotOurs, FolderNotWritable, StorageError
 from snaploom.hadoop.store import HadoopObjectStore, hadoop_stores

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from support.smallmodels import Loom, key_field, relationship, same_key, weave_into
+from support.weaving.smallmodels import Loom, key_field, relationship, same_key, weave_into
 
 from snaploom.engine.keytypes import is_of_declared_type
 from snaploom.engine.rowcounts import Weaving

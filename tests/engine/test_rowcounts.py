@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from support.smallmodels import Loom, Woven, same_key, weave_into
+from support.weaving.smallmodels import Loom, Woven, same_key, weave_into
 
 from snaploom.engine.rowcounts import null_key_warnings
 from snaploom.errors import RowsMultiplied
@@ -100,7 +100,7 @@ def test_source_that_is_left_out_takes_its_descendants_along(
 
 
 def test_task_that_failed_once_is_confirmed_by_exact_counts(tmp_path: Path) -> None:
-    script = Path(__file__).parents[1] / "support" / "retriedtask.py"
+    script = Path(__file__).parents[1] / "support" / "weaving" / "retriedtask.py"
     command = [sys.executable, str(script), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-4000:]

@@ -2,7 +2,7 @@
 
 import pytest
 from pyspark.sql import types as spark
-from support.smallmodels import Loom, key_field, relationship, same_key
+from support.weaving.smallmodels import Loom, key_field, relationship, same_key
 
 from snaploom.engine.schemachecks import SchemaOutcome, check_schemas
 from snaploom.models.common import MissingMode

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from support.smallmodels import Loom, key_field, relationship, weave_into
+from support.weaving.smallmodels import Loom, key_field, relationship, weave_into
 
 from snaploom.engine import unmatched
 from snaploom.engine.unmatched import unmatched_warnings

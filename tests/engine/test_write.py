@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.smallmodels import Loom, weave_into
+from support.weaving.smallmodels import Loom, weave_into
 
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.outputfolder import UNWRITABLE, DataCompression, DataFormat

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import yaml
-from support.chart import REPOSITORY
-from support.gitopsplatform import GITOPS, SHOP, shop
+from support.cluster.chart import REPOSITORY
+from support.cluster.gitopsplatform import GITOPS, SHOP, shop
 
 from snaploom.loading.load import load
 from snaploom.models.finding import errors_of

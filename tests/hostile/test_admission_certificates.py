@@ -8,12 +8,12 @@ import ssl
 from pathlib import Path
 
 import pytest
-from support.certificates import Authority
-from support.declarations import files
-from support.fakecluster import FakeCluster
+from support.declared.declarations import files
 from support.hostile.rawhttp import certificate_of, raw_connection, request
-from support.reviews import a_review
-from support.webhooks import HOST, install, settings_for
+from support.operator.fakecluster import FakeCluster
+from support.operator.reviews import a_review
+from support.operator.webhooks import HOST, install, settings_for
+from support.servers.certificates import Authority
 
 from snaploom_operator.admission import tls
 from snaploom_operator.admission.webhookprocess import running_webhook

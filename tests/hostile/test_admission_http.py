@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from support.certificates import Authority
-from support.clusters import until
-from support.declarations import files, spoilt
-from support.fakecluster import FakeCluster
+from support.declared.declarations import files, spoilt
 from support.hostile.rawhttp import RawConnection, raw_connection, request
-from support.reviews import a_review
-from support.webhooks import HOST, WebhookClient, a_webhook
+from support.operator.clusters import until
+from support.operator.fakecluster import FakeCluster
+from support.operator.reviews import a_review
+from support.operator.webhooks import HOST, WebhookClient, a_webhook
+from support.servers.certificates import Authority
 
 from snaploom_operator.admission.httpserver import serving
 from snaploom_operator.admission.request import LARGEST_BODY, MOST_VALUES, parse_review

@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
 import pytest
-from support.controllerobjects import stored
-from support.declarations import Raw, document
+from support.declared.declarations import Raw, document
 from support.hostile.sqlfields import DATABASE, OTHERS, SPARK_FIELDS, SQL_FIELDS
-from support.reviews import a_review, store_of
+from support.operator.controllerobjects import stored
+from support.operator.reviews import a_review, store_of
 
 from snaploom.models.times import EpochNanos
 from snaploom.planning.judging.texts import JudgedText, Verdict

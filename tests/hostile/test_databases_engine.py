@@ -13,10 +13,17 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from support.databases import in_duckdb, in_h2, in_mariadb, in_postgres, make_duckdb, make_h2
-from support.mariadbserver import MariaDb
-from support.postgresserver import Postgres
-from support.sources import NOW, a_bundle, rows_at
+from support.declared.sources import NOW, a_bundle, rows_at
+from support.servers.databases import (
+    in_duckdb,
+    in_h2,
+    in_mariadb,
+    in_postgres,
+    make_duckdb,
+    make_h2,
+)
+from support.servers.mariadbserver import MariaDb
+from support.servers.postgresserver import Postgres
 
 from snaploom.engine.sources.opened import Sources
 from snaploom.errors import SourceError

@@ -12,7 +12,7 @@ from ipaddress import ip_address
 
 import pytest
 from pydantic import ValidationError
-from support.declarations import Raw, document, files, output, parsed
+from support.declared.declarations import Raw, document, files, output, parsed
 from support.hostile.servers import (
     Server,
     bomb,
@@ -23,7 +23,7 @@ from support.hostile.servers import (
     redirecting,
     serving,
 )
-from support.opensearches import a_definition, options_of
+from support.skipping.opensearches import a_definition, options_of
 
 from snaploom.endpoints import connections
 from snaploom.endpoints.connections import EndpointRefused, connect, post

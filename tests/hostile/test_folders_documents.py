@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter, ValidationError
 from rich.table import Table
-from support.folders import a_folder, a_run, bury, day, published
 from support.hostile.foldermutations import ESCAPES, Outside, foreign_names, foreign_type, sealed
 from support.hostile.folderoperations import command
 from support.hostile.goodfolder import SCHEMA, parquet
 from support.hostile.thriftedit import edited, long_paths
-from support.tablefolders import published_in_table, table_folder
+from support.storage.folders import a_folder, a_run, bury, day, published
+from support.storage.tablefolders import published_in_table, table_folder
 
 from snaploom import reader
 from snaploom.cli import console

@@ -10,9 +10,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from support.folders import a_folder, a_run, a_target, agrees, now, published
 from support.hostile.folderoperations import command
-from support.proofscope import IS_WHOLE
+from support.runner.proofscope import IS_WHOLE
+from support.storage.folders import a_folder, a_run, a_target, agrees, now, published
 
 from snaploom.errors import NotAPlainFile, ObjectTooLarge, SnaploomError
 from snaploom.storage.foldercheck import check_files

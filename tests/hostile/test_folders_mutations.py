@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.folders import a_run
 from support.hostile.foldermutations import (
     Outside,
     append,
@@ -26,7 +25,8 @@ from support.hostile.foldermutations import (
 )
 from support.hostile.folderoperations import CHANGING, LOOKING, Place, enter
 from support.hostile.goodfolder import LONG_AGO, declarations, good_folder
-from support.proofscope import IS_WHOLE
+from support.runner.proofscope import IS_WHOLE
+from support.storage.folders import a_run
 
 from snaploom.storage.folder import open_folder
 from snaploom.storage.stores import open_store

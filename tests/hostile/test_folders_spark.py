@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from support.declared.shop import CommandResult, snaploom
 from support.hostile.foldermutations import (
     Outside,
     append,
@@ -14,7 +15,6 @@ from support.hostile.foldermutations import (
     with_schema,
 )
 from support.hostile.goodfolder import good_folder, parquet
-from support.shop import CommandResult, snaploom
 
 from snaploom import reader
 from snaploom.engine.schemadocument import schema_of

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from support.declared.sources import NOW, files, reader, rows_at
 from support.hostile.foldermutations import Outside, foreign_type
 from support.hostile.goodfolder import parquet
 from support.hostile.listener import Listener, listening
-from support.sources import NOW, files, reader, rows_at
 
 from snaploom.cli.index.describe import counted
 from snaploom.errors import FormatNotAllowed, SnaploomError, SourceSchemaInvalid, TargetNotIndexable

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from support.declarations import model, parsed, put
+from support.declared.declarations import model, parsed, put
 
 from snaploom.cli.main import run_command
 from snaploom.jobs.declarations.bundlefile import refuse_invalid

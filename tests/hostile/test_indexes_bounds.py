@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.hostile.javastreams import OWN_PARENT, STREAMS
 from support.hostile.thriftedit import INT32, INT64, Value, edited, long_paths, text, whole
-from support.indexstores import definition
+from support.skipping.indexstores import definition
 
 from snaploom.errors import IndexUnreadable
 from snaploom.interop.xskipper.bloomstream import read_bloom

@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.fakeopensearch import FakeOpenSearch, serving
-from support.faketarget import FakeTarget
 from support.hostile.indexfolders import NEIGHBOUR_URI, Place, make_good
-from support.indexstores import URI, committed, write
-from support.opensearches import options_of
+from support.skipping.fakeopensearch import FakeOpenSearch, serving
+from support.skipping.faketarget import FakeTarget
+from support.skipping.indexstores import URI, committed, write
+from support.skipping.opensearches import options_of
 
 from snaploom.errors import IndexNotPossible, IndexUnreadable, SkippingError
 from snaploom.interop.opensearch.client import OpenSearchClient

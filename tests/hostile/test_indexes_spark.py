@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from support.hostile.listener import listening
-from support.indexinterfaces import Lake
+from support.skipping.indexinterfaces import Lake
 
 from snaploom.errors import IndexNotFound, SnaploomError
 from snaploom.skipping import disable, enable

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from support.declarations import model, put
+from support.declared.declarations import model, put
 
 from snaploom.cli.main import COMMANDS, run_command
 from snaploom.jobs import submit

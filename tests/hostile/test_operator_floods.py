@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 from prometheus_client import CollectorRegistry
-from support.declarations import Raw, files, model, output, spoilt
-from support.fakecluster import FakeCluster
-from support.operatorharness import NAMESPACE, FakeHarness, is_ready
+from support.declared.declarations import Raw, files, model, output, spoilt
+from support.operator.fakecluster import FakeCluster
+from support.operator.operatorharness import NAMESPACE, FakeHarness, is_ready
 
 from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
 from snaploom_operator.apply.eventrecorder import LONGEST_NOTE, UNKNOWN_REASON, EventRecorder

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from support.declarations import Raw, model
-from support.fakecluster import FakeCluster
-from support.faultycluster import FaultyCluster
-from support.operatorharness import NAMESPACE, FakeHarness, is_ready
+from support.declared.declarations import Raw, model
+from support.operator.fakecluster import FakeCluster
+from support.operator.faultycluster import FaultyCluster
+from support.operator.operatorharness import NAMESPACE, FakeHarness, is_ready
 
 from snaploom_operator.cluster.apiresources import CONFIG_MAPS, OURS, SPARK_APPLICATIONS
 from snaploom_operator.cluster.port import ApiResource, Cluster

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 from prometheus_client import generate_latest
-from support.certificates import Authority
-from support.declarations import Raw, document, model, spoilt
-from support.fakecluster import FakeCluster
-from support.jobdouble import JobDouble
-from support.jobscripts import fails
-from support.operatorharness import FakeHarness, condition
-from support.webhooks import a_webhook
+from support.declared.declarations import Raw, document, model, spoilt
+from support.operator.fakecluster import FakeCluster
+from support.operator.jobdouble import JobDouble
+from support.operator.jobscripts import fails
+from support.operator.operatorharness import FakeHarness, condition
+from support.operator.webhooks import a_webhook
+from support.servers.certificates import Authority
 
 from snaploom_operator.cluster.apiresources import CONFIG_MAPS, OURS, SPARK_APPLICATIONS
 

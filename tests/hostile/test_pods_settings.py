@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from support.runrequests import an_output
+from support.operator.runrequests import an_output
 
 from snaploom.models.allowances import Allowances
 from snaploom.models.run import SparkSettings

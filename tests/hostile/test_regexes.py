@@ -4,8 +4,8 @@ import re
 import time
 
 import pytest
-from support.budget import WorkExceeded, within_work
-from support.declarations import document, parsed
+from support.declared.declarations import document, parsed
+from support.runner.budget import WorkExceeded, within_work
 
 from snaploom.engine.sources.fieldtransformers import renamed
 from snaploom.engine.sources.files.localfiles import local_matches

@@ -7,7 +7,7 @@ from re import _parser
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from support.proofscope import IS_WHOLE
+from support.runner.proofscope import IS_WHOLE
 
 from snaploom.planning.regexes import RegexError, regex
 

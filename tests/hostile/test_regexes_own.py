@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from support.budget import within_work
 from support.hostile.ownpatterns import adversarial_texts, patterns_in_use
+from support.runner.budget import within_work
 
 LENGTH = 40_000
 """A quadratic pattern takes two seconds and more over so many characters, a linear one a tenth

@@ -9,15 +9,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from support.clusterjobs import SPARK_SUBMIT
-from support.commands import PROGRAM, start
-from support.databases import driver_jars, fetched_jars
+from support.cluster.clusterjobs import SPARK_SUBMIT
+from support.documentation.commands import PROGRAM, start
 from support.hostile.canaries import places_of_canaries, watching_arguments
 from support.hostile.failingsources import FailingSources
-from support.mariadbserver import MariaDb
-from support.postgresserver import Postgres
-from support.proofscope import IS_WHOLE
-from support.s3servers import S3Server
+from support.runner.proofscope import IS_WHOLE
+from support.servers.databases import driver_jars, fetched_jars
+from support.servers.mariadbserver import MariaDb
+from support.servers.postgresserver import Postgres
+from support.servers.s3servers import S3Server
 
 from snaploom.jobs import submit
 

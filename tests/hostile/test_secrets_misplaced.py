@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import yaml
-from support.declarations import Raw, document, files, found, model, output, put
+from support.declared.declarations import Raw, document, files, found, model, output, put
 from support.hostile.canaries import CORE, canary, is_shown_in
-from support.runrequests import a_request, an_output
+from support.operator.runrequests import a_request, an_output
 
 from snaploom import confidential
 from snaploom.cli.main import run_command

@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from support.hostile.sparkfunctions import spark_functions
 from support.hostile.sqlfuzz import CANARY, Text, fuzzed
-from support.proofscope import IS_WHOLE, show_progress
+from support.runner.proofscope import IS_WHOLE, show_progress
 
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.hadoop.jvm import jvm_of

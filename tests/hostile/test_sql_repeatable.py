@@ -7,7 +7,7 @@ import json
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import udf
-from support.declarations import parsed
+from support.declared.declarations import parsed
 from support.hostile.sqlfields import COLUMN, DATABASE, OTHERS, SQL_FIELDS
 
 from snaploom.errors import SourceSchemaInvalid

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot.parser import Parser
-from support.declarations import parsed
+from support.declared.declarations import parsed
 from support.hostile.sqlfields import COLUMN, DATABASE, OTHERS, SPARK_FIELDS, SQL_FIELDS
 
 from snaploom.models.finding import Finding

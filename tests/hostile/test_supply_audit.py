@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.examples import REPOSITORY
+from support.documentation.examples import REPOSITORY
 from support.hostile.supply import COMPONENTS, LOCKS, SCRIPTS, pins_of, run, script
 
 AUDIT = script("audit")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from support.examples import REPOSITORY
+from support.documentation.examples import REPOSITORY
 from support.hostile.supply import (
     COMPONENTS,
     LOCKS,

@@ -1,8 +1,8 @@
 """Fixtures of the tests of images: what is in them, unpacked once a process."""
 
 import pytest
-from support.imagefiles import ImageFiles, unpacked
-from support.images import image_archive
+from support.cluster.imagefiles import ImageFiles, unpacked
+from support.cluster.images import image_archive
 
 
 @pytest.fixture(scope="session")

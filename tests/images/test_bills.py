@@ -8,10 +8,10 @@ from hashlib import sha256
 import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
-from support.examples import REPOSITORY
+from support.cluster.imagefiles import distributions_of
+from support.cluster.images import bill_of_materials
+from support.documentation.examples import REPOSITORY
 from support.hostile.supply import script
-from support.imagefiles import distributions_of
-from support.images import bill_of_materials
 
 pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1800)]
 NAMES = ("operator", "spark")

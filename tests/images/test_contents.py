@@ -6,9 +6,9 @@ import re
 import tomllib
 
 import pytest
-from support.examples import REPOSITORY
+from support.cluster.imagefiles import distributions_of
+from support.documentation.examples import REPOSITORY
 from support.hostile.supply import pins_of
-from support.imagefiles import distributions_of
 
 pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1800)]
 LABEL = "org.opencontainers.image."

@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from support.examples import REPOSITORY
+from support.documentation.examples import REPOSITORY
 
 ENTRYPOINT = REPOSITORY / "sparkjobs" / "image" / "entrypoint"
 DEADLINE = 30.0

@@ -3,7 +3,7 @@
 import tomllib
 
 import pytest
-from support.examples import REPOSITORY
+from support.documentation.examples import REPOSITORY
 
 from snaploom_operator.submitters.arguments import JOB_FILE
 

@@ -5,8 +5,8 @@ import subprocess
 from hashlib import sha256
 
 import pytest
+from support.cluster.images import BUILD, image_archive
 from support.hostile.supply import run, stand_in
-from support.images import BUILD, image_archive
 
 DIGEST = f"sha256:{sha256(b'a base').hexdigest()}"
 BUILDAH = """

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from support.shop import ORDERS, SECOND_DAY, CommandResult, Shop, snaploom
+from support.declared.shop import ORDERS, SECOND_DAY, CommandResult, Shop, snaploom
 
 pytestmark = pytest.mark.spark
 

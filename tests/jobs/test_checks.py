@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame
-from support.loom import Loom, ids
+from support.weaving.loom import Loom, ids
 
 from snaploom.engine.expectations import Expectations
 from snaploom.jobs.runevents import Warned

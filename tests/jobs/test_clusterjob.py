@@ -11,11 +11,11 @@ from typing import Any
 import psutil
 import pyarrow as pa
 import pytest
-from support.cluster import Cluster
-from support.clusterjobs import RUN, SPARK_SUBMIT, UID, ClusterJob
-from support.commands import DEADLINE, wait_until
-from support.declarations import document, simple
-from support.loom import Loom, ids
+from support.cluster.cluster import Cluster
+from support.cluster.clusterjobs import RUN, SPARK_SUBMIT, UID, ClusterJob
+from support.declared.declarations import document, simple
+from support.documentation.commands import DEADLINE, wait_until
+from support.weaving.loom import Loom, ids
 
 from snaploom.jobs import clusterjob, clusterwork
 from snaploom.jobs.runevents import EmitEvent, SnapshotPublished

@@ -10,9 +10,9 @@ import psutil
 import pyarrow as pa
 import pytest
 import yaml
-from support.commands import DEADLINE, end, snaploom_command, start, wait_until
-from support.declarations import document, simple, spoilt
-from support.loom import OUTPUT, Loom, ids
+from support.declared.declarations import document, simple, spoilt
+from support.documentation.commands import DEADLINE, end, snaploom_command, start, wait_until
+from support.weaving.loom import OUTPUT, Loom, ids
 
 import snaploom.jobs.submit
 from snaploom.skipping.lifecycle.description import list_indexes

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from support.cluster import Cluster
-from support.clusterjobs import RUN, UID, ClusterJob
-from support.folders import a_run
-from support.loom import Loom, ids
-from support.memorylease import MemoryLease
+from support.cluster.cluster import Cluster
+from support.cluster.clusterjobs import RUN, UID, ClusterJob
+from support.storage.folders import a_run
+from support.storage.memorylease import MemoryLease
+from support.weaving.loom import Loom, ids
 
 from snaploom.jobs import clusterjob
 from snaploom.jobs.clusterlease import lease_name

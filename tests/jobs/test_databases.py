@@ -6,13 +6,13 @@ from typing import Any
 
 import duckdb
 import pytest
-from support.clusterjobs import ClusterJob
-from support.commands import end, snaploom_command
-from support.databases import driver_jars, in_postgres
-from support.declarations import document
-from support.loom import Loom, ids
-from support.postgresserver import PASSWORD, USER, Postgres
-from support.sources import by_field
+from support.cluster.clusterjobs import ClusterJob
+from support.declared.declarations import document
+from support.declared.sources import by_field
+from support.documentation.commands import end, snaploom_command
+from support.servers.databases import driver_jars, in_postgres
+from support.servers.postgresserver import PASSWORD, USER, Postgres
+from support.weaving.loom import Loom, ids
 
 from snaploom.models.report import Report, RunPhase
 from snaploom.planning.secretvariables import secret_keys

@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pytest
-from support.loom import Loom
+from support.weaving.loom import Loom
 
 pytestmark = pytest.mark.spark
 

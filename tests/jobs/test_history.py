@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support.folders import a_run
-from support.loom import Loom, day, ids
+from support.storage.folders import a_run
+from support.weaving.loom import Loom, day, ids
 
 import snaploom
 from snaploom.cli.main import run_command

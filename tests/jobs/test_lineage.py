@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.declarations import document
-from support.openlineage import LineageServer, lineage_server, read_event
-from support.shop import FIRST_DAY, ORDERS, SECOND_DAY, Shop
+from support.declared.declarations import document
+from support.declared.shop import FIRST_DAY, ORDERS, SECOND_DAY, Shop
+from support.servers.openlineage import LineageServer, lineage_server, read_event
 
 pytestmark = pytest.mark.spark
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.oldspark import run_tests
+from support.weaving.oldspark import run_tests
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from support.oracle import outcomes
-from support.oracledeclarations import woven
-from support.oraclegenerated import world_of
-from support.oracleworld import Outcome
-from support.proofscope import sampled
+from support.runner.proofscope import sampled
+from support.weaving.oracle import outcomes
+from support.weaving.oracledeclarations import woven
+from support.weaving.oraclegenerated import world_of
+from support.weaving.oracleworld import Outcome
 
 SEEDS = range(400)
 """Of worlds."""

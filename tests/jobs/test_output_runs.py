@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support.loom import Loom, Woven, ids
+from support.weaving.loom import Loom, Woven, ids
 
 import snaploom
 from snaploom.jobs.runevents import (

@@ -12,9 +12,9 @@ import psutil
 import pyarrow as pa
 import pytest
 import support
-from support.commands import end, snaploom_command, start, wait_until
-from support.declarations import simple
-from support.loom import OUTPUT, Loom, ids
+from support.declared.declarations import simple
+from support.documentation.commands import end, snaploom_command, start, wait_until
+from support.weaving.loom import OUTPUT, Loom, ids
 
 from snaploom.models.report import RunPhase
 from snaploom.reader import read

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.shop import CUSTOMERS, FIRST_DAY, NOW, ORDERS, SECOND_DAY, Shop, snaploom
+from support.declared.shop import CUSTOMERS, FIRST_DAY, NOW, ORDERS, SECOND_DAY, Shop, snaploom
 
 import snaploom as sl
 from snaploom.errors import ArgumentInvalid

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support.loom import Loom, ids
+from support.weaving.loom import Loom, ids
 
 import snaploom
 from snaploom.errors import ArgumentInvalid, FolderNotOurs, ObjectNotFound

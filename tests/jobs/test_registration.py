@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.loom import Loom, ids
+from support.weaving.loom import Loom, ids
 
 from snaploom.jobs.published.deletion import remove_output
 from snaploom.jobs.runevents import Warned

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from support.shop import CUSTOMERS, FIRST_DAY, ORDERS, Shop
-from support.sources import by_field
+from support.declared.shop import CUSTOMERS, FIRST_DAY, ORDERS, Shop
+from support.declared.sources import by_field
 
 from snaploom.engine.sources.files import columnreader
 from snaploom.engine.sources.files.footers import read_footers

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from kubernetes.client import ApiClient, Configuration, CoreV1Api
 from kubernetes.config import ConfigException
-from support.cluster import Cluster
-from support.fakeconfigmaps import LOST, FakeConfigMaps, failure, serving
-from support.loom import Loom
+from support.cluster.cluster import Cluster
+from support.operator.fakeconfigmaps import LOST, FakeConfigMaps, failure, serving
+from support.weaving.loom import Loom
 
 from snaploom.jobs.reports.configmap import (
     ROUNDS,

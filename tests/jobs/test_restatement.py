@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from support.shop import FIRST_DAY, NOW, ORDERS, SECOND_DAY, CommandResult, Shop, snaploom
+from support.declared.shop import FIRST_DAY, NOW, ORDERS, SECOND_DAY, CommandResult, Shop, snaploom
 
 from snaploom.reader import read
 

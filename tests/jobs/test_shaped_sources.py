@@ -2,9 +2,9 @@
 
 import pyarrow.parquet as pq
 import pytest
-from support.declarations import document
-from support.loom import Loom, ids
-from support.virtualsources import at_any_time
+from support.declared.declarations import document
+from support.declared.virtualsources import at_any_time
+from support.weaving.loom import Loom, ids
 
 import snaploom
 from snaploom.models.times import format_instant

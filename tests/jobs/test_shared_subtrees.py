@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from support.loom import Loom, ids
+from support.weaving.loom import Loom, ids
 
 import snaploom
 from snaploom.jobs.runevents import SnapshotStarted

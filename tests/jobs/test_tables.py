@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.shop import Shop
+from support.declared.shop import Shop
 
 pytestmark = pytest.mark.spark
 

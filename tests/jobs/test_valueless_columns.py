@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.shop import FIRST_DAY, SECOND_DAY, CommandResult, Shop, day_source
+from support.declared.shop import FIRST_DAY, SECOND_DAY, CommandResult, Shop, day_source
 
 from snaploom.reader import read
 

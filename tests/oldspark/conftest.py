@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
-from support.oldspark import s3a_jars, table_jars
-from support.s3servers import S3Server, environment_of
-from support.sparksession import make_session
+from support.servers.s3servers import S3Server, environment_of
+from support.weaving.oldspark import s3a_jars, table_jars
+from support.weaving.sparksession import make_session
 
 from snaploom.jobs.session.s3a import s3a_settings
 

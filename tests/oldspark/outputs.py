@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table import StaticTable
 from pyspark.sql import DataFrame, SparkSession
-from support.loom import Loom
-from support.shop import CUSTOMERS, ORDERS, SECOND_DAY, Shop, snaploom
+from support.declared.shop import CUSTOMERS, ORDERS, SECOND_DAY, Shop, snaploom
+from support.weaving.loom import Loom
 
 from snaploom.reader import read
 from snaploom.storage.writeridentity import CrashPoint

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from support.shop import CUSTOMERS, NOW, ORDERS, SECOND_DAY, Shop, same_key, snaploom, wide
-from support.sources import READ_TIME, by_field, files, reader, rows_at, snapshot_times
+from support.declared.shop import CUSTOMERS, NOW, ORDERS, SECOND_DAY, Shop, same_key, snaploom, wide
+from support.declared.sources import READ_TIME, by_field, files, reader, rows_at, snapshot_times
 
 from snaploom.errors import SourceNotReadable
 from snaploom.models.times import parse_instant

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from support.remoteloom import put_rows, remote_shop
-from support.s3servers import BUCKET
-from support.shop import CUSTOMERS, ORDERS, Shop
+from support.declared.shop import CUSTOMERS, ORDERS, Shop
+from support.servers.s3servers import BUCKET
+from support.weaving.remoteloom import put_rows, remote_shop
 
 from snaploom.hadoop.store import hadoop_stores
 from snaploom.planning.hadoopuris import hadoop_uri

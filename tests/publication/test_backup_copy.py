@@ -8,8 +8,8 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from support.folders import START, a_folder, a_run, published
-from support.pages import DOCS, blocks_of, commands_of
+from support.documentation.pages import DOCS, blocks_of, commands_of
+from support.storage.folders import START, a_folder, a_run, published
 
 from snaploom.errors import ManifestCorrupt
 from snaploom.storage.folder import open_folder

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from support.faultystore import Fault, FaultyStore, Killed
-from support.folders import IDENTITY, SETTINGS, a_folder, a_run, keys, published
+from support.storage.faultystore import Fault, FaultyStore, Killed
+from support.storage.folders import IDENTITY, SETTINGS, a_folder, a_run, keys, published
 
 from snaploom.errors import (
     FolderNotOurs,

@@ -7,8 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.faultystore import FaultyStore, Killed
-from support.folders import a_folder, a_run, bury, files_on_disk, ignore, keys, now, published
+from support.storage.faultystore import FaultyStore, Killed
+from support.storage.folders import (
+    a_folder,
+    a_run,
+    bury,
+    files_on_disk,
+    ignore,
+    keys,
+    now,
+    published,
+)
 
 from snaploom.models.times import EpochNanos
 from snaploom.storage import layout

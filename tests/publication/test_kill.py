@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from support.folders import (
+from support.storage.folders import (
     DAY,
     a_folder,
     a_run,
@@ -17,7 +17,7 @@ from support.folders import (
     published,
     replaced,
 )
-from support.processes import (
+from support.storage.processes import (
     answers_of_racing,
     collect_once,
     exit_code,
@@ -28,7 +28,7 @@ from support.processes import (
     replace_many,
     replace_once,
 )
-from support.tablefolders import is_whole, published_in_table, table_folder
+from support.storage.tablefolders import is_whole, published_in_table, table_folder
 
 from snaploom.models.times import EpochNanos
 from snaploom.storage.folder import Folder, open_folder

@@ -11,8 +11,10 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from support.folders import DAY, a_folder, a_run, day, keys, now, published
-from support.processes import (
+from support.runner.proofscope import IS_WHOLE
+from support.servers.s3servers import BUCKET, S3Server, environment_of
+from support.storage.folders import DAY, a_folder, a_run, day, keys, now, published
+from support.storage.processes import (
     DEADLINE,
     SPAWN,
     answers_of_racing,
@@ -25,8 +27,6 @@ from support.processes import (
     work_a_day,
     work_and_be_killed,
 )
-from support.proofscope import IS_WHOLE
-from support.s3servers import BUCKET, S3Server, environment_of
 
 from snaploom.models.times import EpochNanos
 from snaploom.storage.folder import Folder

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.cluster import Cluster
-from support.folders import a_folder, a_run, day, now, published
-from support.loom import Loom
-from support.memorylease import MemoryLease
-from support.processes import DEADLINE, SPAWN, publish_under_a_lease, wait_until_stopped
+from support.cluster.cluster import Cluster
+from support.storage.folders import a_folder, a_run, day, now, published
+from support.storage.memorylease import MemoryLease
+from support.storage.processes import DEADLINE, SPAWN, publish_under_a_lease, wait_until_stopped
+from support.weaving.loom import Loom
 
 from snaploom.errors import Interrupted, LeaseNotObtained
 from snaploom.jobs.clusterlease import FOLDER, ClusterLease, lease_name

@@ -1,8 +1,8 @@
 """The protocol of publication, explored to the end: every order of steps, faults and crashes.
 
 Two writers of the same snapshot, a pruner, a collector of garbage, a run that sweeps at its end,
-and a reader run the real code on one store, step by step (`support.modelcheck`). In every state
-that can be reached:
+and a reader run the real code on one store, step by step
+(`support.storage.modelcheck`). In every state that can be reached:
 
 - the files of every live snapshot are there, and whole;
 - of a snapshot time one version is live at most, and the log has no gap or contradiction;
@@ -27,8 +27,9 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 import pytest
-from support.folders import IDENTITY, SETTINGS, a_target, agrees, day
-from support.modelcheck import (
+from support.runner.proofscope import IS_WHOLE
+from support.storage.folders import IDENTITY, SETTINGS, a_target, agrees, day
+from support.storage.modelcheck import (
     Actor,
     Content,
     Explorer,
@@ -37,7 +38,6 @@ from support.modelcheck import (
     Seen,
     is_quiet,
 )
-from support.proofscope import IS_WHOLE
 
 from snaploom.errors import ObjectNotFound, RunRevoked
 from snaploom.models.common import TimeOffset

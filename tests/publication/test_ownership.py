@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.folders import IDENTITY, SETTINGS, a_run, keys, published
+from support.storage.folders import IDENTITY, SETTINGS, a_run, keys, published
 
 from snaploom.errors import FolderNotOurs
 from snaploom.storage.entries import FolderIdentity

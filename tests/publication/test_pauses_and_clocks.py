@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.declarations import output as declared_output
-from support.declarations import parsed
-from support.folders import (
+from support.declared.declarations import output as declared_output
+from support.declared.declarations import parsed
+from support.storage.folders import (
     DAY,
     a_folder,
     a_run,
@@ -30,7 +30,7 @@ from support.folders import (
     published,
     writes,
 )
-from support.processes import (
+from support.storage.processes import (
     DEADLINE,
     REVOKED,
     SPAWN,

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
-from support.faultystore import DyingStore, Fault, FaultyStore, Killed, times
-from support.folders import (
+from support.storage.faultystore import DyingStore, Fault, FaultyStore, Killed, times
+from support.storage.folders import (
     DAY,
     START,
     a_folder,

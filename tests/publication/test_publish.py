@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from support.faultystore import Fault, FaultyStore, times
-from support.folders import (
+from support.storage.faultystore import Fault, FaultyStore, times
+from support.storage.folders import (
     MODEL,
     START,
     a_folder,

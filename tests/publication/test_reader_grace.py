@@ -5,8 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.folders import IDENTITY, SETTINGS, a_folder, a_run, day, files_on_disk, now, published
-from support.shop import CommandResult, snaploom
+from support.declared.shop import CommandResult, snaploom
+from support.storage.folders import (
+    IDENTITY,
+    SETTINGS,
+    a_folder,
+    a_run,
+    day,
+    files_on_disk,
+    now,
+    published,
+)
 
 from snaploom.models.common import TimeOffset
 from snaploom.storage.checkpoints import format_checkpoint, parse_checkpoint

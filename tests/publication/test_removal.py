@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.faultystore import DyingStore, FaultyStore, Killed
-from support.folders import (
+from support.storage.faultystore import DyingStore, FaultyStore, Killed
+from support.storage.folders import (
     DAY,
     IDENTITY,
     SETTINGS,

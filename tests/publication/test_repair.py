@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.faultystore import DyingStore, FaultyStore, Killed
-from support.folders import (
+from support.storage.faultystore import DyingStore, FaultyStore, Killed
+from support.storage.folders import (
     IDENTITY,
     MODEL,
     SETTINGS,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.faultystore import Fault, FaultyStore, times
-from support.folders import (
+from support.storage.faultystore import Fault, FaultyStore, times
+from support.storage.folders import (
     START,
     a_folder,
     a_run,

@@ -6,9 +6,19 @@ from collections.abc import Iterator
 from itertools import count
 
 import pytest
-from support.faultystore import DyingStore, Fault, FaultyStore, Killed, times
-from support.folders import IDENTITY, a_folder, a_run, bury, day, keys, now, published, replaced
-from support.s3servers import BUCKET, S3Server, environment_of
+from support.servers.s3servers import BUCKET, S3Server, environment_of
+from support.storage.faultystore import DyingStore, Fault, FaultyStore, Killed, times
+from support.storage.folders import (
+    IDENTITY,
+    a_folder,
+    a_run,
+    bury,
+    day,
+    keys,
+    now,
+    published,
+    replaced,
+)
 
 from snaploom.errors import RunRevoked, StorageError
 from snaploom.hadoop.store import HadoopObjectStore

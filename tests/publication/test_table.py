@@ -6,8 +6,8 @@ from collections.abc import Callable
 from itertools import count, islice
 
 import pytest
-from support.faultystore import DyingStore, Fault, FaultyStore, Killed, times
-from support.folders import (
+from support.storage.faultystore import DyingStore, Fault, FaultyStore, Killed, times
+from support.storage.folders import (
     DAY,
     IDENTITY,
     MODEL,
@@ -18,8 +18,8 @@ from support.folders import (
     keys,
     now,
 )
-from support.plainlibrary import PlainLibrary
-from support.tablefolders import TABLE, is_whole, published_in_table, table_folder, woven
+from support.storage.plainlibrary import PlainLibrary
+from support.storage.tablefolders import TABLE, is_whole, published_in_table, table_folder, woven
 
 from snaploom.errors import PublicationError, RunRevoked, SnapshotChanged
 from snaploom.storage import icebergtable

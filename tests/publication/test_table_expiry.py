@@ -6,10 +6,10 @@ import json
 from itertools import count
 
 import pytest
-from support.faultystore import DyingStore, Killed
-from support.folders import IDENTITY, MODEL, a_run, a_target, agrees, bury, keys, now
-from support.plainlibrary import PlainLibrary
-from support.tablefolders import TABLE, is_whole, published_in_table, table_folder, woven
+from support.storage.faultystore import DyingStore, Killed
+from support.storage.folders import IDENTITY, MODEL, a_run, a_target, agrees, bury, keys, now
+from support.storage.plainlibrary import PlainLibrary
+from support.storage.tablefolders import TABLE, is_whole, published_in_table, table_folder, woven
 
 from snaploom.models.times import EpochNanos
 from snaploom.storage import tablecommits

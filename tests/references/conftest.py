@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.references import Peer
+from support.servers.references import Peer
 
 from snaploom.skipping.spark.interfaces.enable import disable
 

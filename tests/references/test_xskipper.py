@@ -6,9 +6,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from support.indexeddata import last
-from support.keyservices import MemoryKeyService
-from support.references import Peer
+from support.servers.keyservices import MemoryKeyService
+from support.servers.references import Peer
+from support.skipping.indexeddata import last
 
 from snaploom.interop.xskipper.bloomstream import read_bloom, write_bloom
 from snaploom.skipping.formats.encryption import ServiceKeys

@@ -12,13 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.chart import CHART, NAMESPACE
-from support.examples import Example, copy_example
-from support.s3servers import BUCKET, running_versitygw
-from support.stages import Stages
-from support.wholebucket import Bucket, in_bucket, upload
-from support.wholecluster import PATIENCE, Raw, WholeCluster, whole_cluster
-from support.wholeflights import (
+from support.cluster.chart import CHART, NAMESPACE
+from support.cluster.stages import Stages
+from support.cluster.wholebucket import Bucket, in_bucket, upload
+from support.cluster.wholecluster import PATIENCE, Raw, WholeCluster, whole_cluster
+from support.cluster.wholeflights import (
     EXAMPLE,
     INDEX,
     OUTPUT,
@@ -27,6 +25,8 @@ from support.wholeflights import (
     Flights,
     documents,
 )
+from support.documentation.examples import Example, copy_example
+from support.servers.s3servers import BUCKET, running_versitygw
 
 MARCH = "2013-03-31T00:00:00Z"
 

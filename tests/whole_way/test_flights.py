@@ -11,13 +11,13 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from support.chart import NAMESPACE
-from support.clusterkubectl import KubectlFailed
-from support.examples import Example, published_files
-from support.s3servers import SECRET_KEY
-from support.wholebucket import Bucket
-from support.wholecluster import Raw, WholeCluster
-from support.wholeflights import INDEX, OUTPUT, SOURCE_INDEX, Flights
+from support.cluster.chart import NAMESPACE
+from support.cluster.clusterkubectl import KubectlFailed
+from support.cluster.wholebucket import Bucket
+from support.cluster.wholecluster import Raw, WholeCluster
+from support.cluster.wholeflights import INDEX, OUTPUT, SOURCE_INDEX, Flights
+from support.documentation.examples import Example, published_files
+from support.servers.s3servers import SECRET_KEY
 
 from snaploom.models.crds import crd_name
 from snaploom.models.kinds import KINDS

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
-from support.controllerobjects import Raw
-from support.fakecluster import FakeCluster
+from support.operator.controllerobjects import Raw
+from support.operator.fakecluster import FakeCluster
 
 from snaploom_operator.certificates.rotation import CertificateSecret, decoded_bundle, read_secret
 from snaploom_operator.certificates.rotator import CertificateRotator

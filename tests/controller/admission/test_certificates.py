@@ -9,7 +9,7 @@ import pytest
 from cryptography import x509
 from hypothesis import given
 from hypothesis import strategies as st
-from support.certificates import Authority
+from support.servers.certificates import Authority
 
 from snaploom_operator.certificates.issuer import LIFE, issue
 from snaploom_operator.certificates.rotation import (

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.certificates import Authority
-from support.cluster import Cluster, ControlPlane
-from support.commands import end, snaploom_command
-from support.declarations import Raw, files, model, output, simple, spoilt
-from support.examples import REPOSITORY
-from support.webhookprocess import (
+from support.cluster.cluster import Cluster, ControlPlane
+from support.declared.declarations import Raw, files, model, output, simple, spoilt
+from support.documentation.commands import end, snaploom_command
+from support.documentation.examples import REPOSITORY
+from support.operator.webhookprocess import (
     WRONG,
     WebhookProcess,
     applied,
@@ -26,7 +25,8 @@ from support.webhookprocess import (
     run_kubectl,
     webhook_process,
 )
-from support.webhooks import HOST, asking, install
+from support.operator.webhooks import HOST, asking, install
+from support.servers.certificates import Authority
 
 from snaploom_operator.admission.webhookprocess import Ports
 from snaploom_operator.certificates.rotator import CertificateRotator

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from support.declarations import files, spoilt
-from support.reviews import a_review
-from support.textverdicts import VerdictsInProcess
+from support.declared.declarations import files, spoilt
+from support.operator.reviews import a_review
+from support.operator.textverdicts import VerdictsInProcess
 
 from snaploom_operator.admission.judge import MOST_WAITING, Judge
 from snaploom_operator.admission.throttle import (

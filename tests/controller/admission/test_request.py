@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.budget import within_work
-from support.controllerobjects import stored
-from support.declarations import Raw, files, model, output, spoilt
-from support.reviews import a_request, a_review, answered, response, store_of
-from support.textverdicts import VerdictsInProcess
+from support.declared.declarations import Raw, files, model, output, spoilt
+from support.operator.controllerobjects import stored
+from support.operator.reviews import a_request, a_review, answered, response, store_of
+from support.operator.textverdicts import VerdictsInProcess
+from support.runner.budget import within_work
 
 from snaploom_operator.admission.answers import (
     Answer,

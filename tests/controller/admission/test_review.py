@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.controllerobjects import key as ref_key
-from support.controllerobjects import stored
-from support.declarations import (
+from support.declared.declarations import (
     Raw,
     complex_,
     document,
@@ -18,7 +16,9 @@ from support.declarations import (
     simple,
     spoilt,
 )
-from support.reviews import DENY, a_request, answered, codes, response, store_of
+from support.operator.controllerobjects import key as ref_key
+from support.operator.controllerobjects import stored
+from support.operator.reviews import DENY, a_request, answered, codes, response, store_of
 
 from snaploom.planning.judging.texts import judge
 from snaploom_operator.admission.answers import Answer

@@ -13,13 +13,13 @@ from pathlib import Path
 import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
-from support.certificates import Authority
-from support.clusters import until
-from support.declarations import files, model, output, spoilt
-from support.fakecluster import FakeCluster
-from support.reviews import a_review
-from support.textverdicts import VerdictsInProcess
-from support.webhooks import HOST, WebhookClient, a_webhook, asking, install, settings_for
+from support.declared.declarations import files, model, output, spoilt
+from support.operator.clusters import until
+from support.operator.fakecluster import FakeCluster
+from support.operator.reviews import a_review
+from support.operator.textverdicts import VerdictsInProcess
+from support.operator.webhooks import HOST, WebhookClient, a_webhook, asking, install, settings_for
+from support.servers.certificates import Authority
 
 from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
 from snaploom_operator.admission.httpserver import serving

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 import pytest
-from support.clusters import until
-from support.declarations import Raw, files, model
-from support.fakecluster import FakeCluster
-from support.faultycluster import Call, Fault, FaultyCluster
+from support.declared.declarations import Raw, files, model
+from support.operator.clusters import until
+from support.operator.fakecluster import FakeCluster
+from support.operator.faultycluster import Call, Fault, FaultyCluster
 
 from snaploom_operator.cluster.apiresources import OURS
 from snaploom_operator.cluster.port import Cluster

@@ -1,9 +1,9 @@
 """Actions change the cluster once, however often they are performed."""
 
 import pytest
-from support.clusters import TRANSFORMERS, a_config_map, a_transformer, until_gone
-from support.fakecluster import FakeCluster
-from support.faultycluster import LOST_ANSWER, LOST_REQUEST, FaultyCluster, at
+from support.operator.clusters import TRANSFORMERS, a_config_map, a_transformer, until_gone
+from support.operator.fakecluster import FakeCluster
+from support.operator.faultycluster import LOST_ANSWER, LOST_REQUEST, FaultyCluster, at
 
 from snaploom.models.fieldtransformer import FieldTransformer
 from snaploom.models.times import EpochNanos

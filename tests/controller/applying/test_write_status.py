@@ -5,9 +5,9 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.clusters import TRANSFORMERS, a_transformer
-from support.fakecluster import merged
-from support.faultycluster import FaultyCluster
+from support.operator.clusters import TRANSFORMERS, a_transformer
+from support.operator.fakecluster import merged
+from support.operator.faultycluster import FaultyCluster
 
 from snaploom.models.common import Condition, ResourceStatus
 from snaploom.models.datasource import UsedBy

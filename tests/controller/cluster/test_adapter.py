@@ -5,8 +5,8 @@ import json
 from contextlib import AsyncExitStack, aclosing
 
 import pytest
-from support.clusters import a_config_map
-from support.scriptedapi import (
+from support.operator.clusters import a_config_map
+from support.operator.scriptedapi import (
     Answer,
     a_change,
     a_page,

@@ -6,8 +6,8 @@ import urllib.request
 from contextlib import aclosing
 
 import pytest
-from support.cluster import running_control_plane
-from support.clusters import a_config_map, until
+from support.cluster.cluster import running_control_plane
+from support.operator.clusters import a_config_map, until
 
 from snaploom_operator.cluster.adapter import open_cluster
 from snaploom_operator.cluster.apiresources import CONFIG_MAPS

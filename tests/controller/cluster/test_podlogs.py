@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.scriptedapi import Answer, running_scripted_api, write_plain_kubeconfig
+from support.operator.scriptedapi import Answer, running_scripted_api, write_plain_kubeconfig
 
 from snaploom.models.times import parse_instant
 from snaploom_operator.cluster.podlogs import LogLine, pod_log

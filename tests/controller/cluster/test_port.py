@@ -1,7 +1,7 @@
 """The port's promises, of the cluster in memory and of a real one alike."""
 
 import pytest
-from support.clusters import (
+from support.operator.clusters import (
     TRANSFORMERS,
     a_config_map,
     a_transformer,

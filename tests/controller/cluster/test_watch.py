@@ -4,7 +4,7 @@ import asyncio
 from contextlib import aclosing
 
 import pytest
-from support.clusters import TRANSFORMERS, a_config_map, a_transformer
+from support.operator.clusters import TRANSFORMERS, a_config_map, a_transformer
 
 from snaploom_operator.cluster.apiresources import CONFIG_MAPS
 from snaploom_operator.cluster.port import ApiResource, ChangeType

@@ -7,12 +7,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.cluster import Cluster
-from support.clusterkubectl import Kubectl, KubectlFailed
-from support.declarations import Raw, document, files, output, relationship
-from support.declarations import key as join_key
-from support.examples import BIN
-from support.shop import CommandResult, snaploom
+from support.cluster.cluster import Cluster
+from support.cluster.clusterkubectl import Kubectl, KubectlFailed
+from support.declared.declarations import Raw, document, files, output, relationship
+from support.declared.declarations import key as join_key
+from support.declared.shop import CommandResult, snaploom
+from support.documentation.examples import BIN
 
 RELATIONSHIP = relationship(
     "customer-id", (["customer"], [join_key("id")]), (["address"], [join_key("customer")])

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cluster import Cluster
-from support.clusterkubectl import Kubectl
-from support.declarations import model, output
-from support.folders import a_folder, published
-from support.operatorharness import FakeHarness, condition, is_ready
-from support.shop import snaploom
+from support.cluster.cluster import Cluster
+from support.cluster.clusterkubectl import Kubectl
+from support.declared.declarations import model, output
+from support.declared.shop import snaploom
+from support.operator.operatorharness import FakeHarness, condition, is_ready
+from support.storage.folders import a_folder, published
 
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.storage.local import LocalObjectStore

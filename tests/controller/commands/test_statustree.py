@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from support.declarations import Raw, document, files, output, relationship, simple
-from support.declarations import key as join_key
+from support.declared.declarations import Raw, document, files, output, relationship, simple
+from support.declared.declarations import key as join_key
 
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.times import parse_instant

@@ -5,10 +5,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.declarations import model, spoilt
-from support.fakecluster import FakeCluster
-from support.faultycluster import Call, Fault, FaultyCluster
-from support.operatorharness import DEADLINE, FakeHarness, condition, deliver, has_reason, is_ready
+from support.declared.declarations import model, spoilt
+from support.operator.fakecluster import FakeCluster
+from support.operator.faultycluster import Call, Fault, FaultyCluster
+from support.operator.operatorharness import (
+    DEADLINE,
+    FakeHarness,
+    condition,
+    deliver,
+    has_reason,
+    is_ready,
+)
 
 from snaploom_operator.cluster.apiresources import NAMESPACES, OURS, SPARK_APPLICATIONS
 from snaploom_operator.cluster.port import Change, ChangeType, Cluster

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.anyobservation import indexes, outputs
-from support.observations import SETTINGS, UID
+from support.operator.anyobservation import indexes, outputs
+from support.operator.observations import SETTINGS, UID
 
 from snaploom.models.common import ConditionStatus
 from snaploom_operator.actions import Action, AddFinalizer, Create, Delete, Ensure, RemoveFinalizer

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.declarations import Raw, document, files, key, parsed, relationship
-from support.observations import NOW, SETTINGS, UID, conditions_of, ready
+from support.declared.declarations import Raw, document, files, key, parsed, relationship
+from support.operator.observations import NOW, SETTINGS, UID, conditions_of, ready
 
 from snaploom.models.datasource import DataSourceStatus, LastSeen, UsedBy
 from snaploom.models.finding import Finding, Severity

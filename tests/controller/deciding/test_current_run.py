@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.observations import (
+from support.operator.observations import (
     DECLARATIONS,
     RUN,
     a_report,
@@ -16,7 +16,7 @@ from support.observations import (
     observing,
     ready,
 )
-from support.runsinflight import decided, flying, phase_of
+from support.operator.runsinflight import decided, flying, phase_of
 
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentPhase, LastPhase, RunAction

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.observations import (
+from support.operator.observations import (
     DECLARATIONS,
     NOW,
     SETTINGS,

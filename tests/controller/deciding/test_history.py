@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.observations import (
+from support.operator.observations import (
     DECLARATIONS,
     SETTINGS,
     a_report,

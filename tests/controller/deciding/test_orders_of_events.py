@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.runsimulator import Simulator
+from support.operator.runsimulator import Simulator
 
 from snaploom.models.common import ConditionStatus
 from snaploom.models.outputdataset import OutputDatasetStatus

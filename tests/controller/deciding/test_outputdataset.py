@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.declarations import Raw
-from support.observations import (
+from support.declared.declarations import Raw
+from support.operator.observations import (
     DECLARATIONS,
     RUN,
     SETTINGS,
@@ -22,7 +22,7 @@ from support.observations import (
     ready,
     with_status,
 )
-from support.wideoutputs import a_wide_output, the_largest_report
+from support.operator.wideoutputs import a_wide_output, the_largest_report
 
 from snaploom.models.finding import Finding, Severity
 from snaploom.models.outputdataset import OutputDatasetStatus

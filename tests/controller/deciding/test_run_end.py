@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.observations import (
+from support.operator.observations import (
     DECLARATIONS,
     RUN,
     a_report,
@@ -15,7 +15,7 @@ from support.observations import (
     last_of,
     ready,
 )
-from support.runsinflight import decided, flying, phase_of
+from support.operator.runsinflight import decided, flying, phase_of
 
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentPhase, LastPhase

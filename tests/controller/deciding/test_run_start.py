@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.observations import (
+from support.declared.sources import a_source
+from support.operator.observations import (
     RUN,
     UID,
     a_run,
@@ -16,8 +17,7 @@ from support.observations import (
     observing,
     ready,
 )
-from support.runsinflight import decided, flying, phase_of
-from support.sources import a_source
+from support.operator.runsinflight import decided, flying, phase_of
 
 from snaploom.models.run import CurrentPhase, Trigger
 from snaploom.planning.secretvariables import secret_keys

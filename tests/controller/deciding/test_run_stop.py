@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.observations import (
+from support.operator.observations import (
     RUN,
     a_report,
     a_run,
@@ -19,7 +19,7 @@ from support.observations import (
     ready,
     with_status,
 )
-from support.runsinflight import decided, flying, phase_of
+from support.operator.runsinflight import decided, flying, phase_of
 
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentPhase, CurrentRun, LastPhase

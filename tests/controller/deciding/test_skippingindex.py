@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.observations import (
+from support.operator.observations import (
     DECLARATIONS,
     RUN,
     SETTINGS,

@@ -4,8 +4,8 @@ import uuid
 
 import pytest
 from prometheus_client import CollectorRegistry
-from support.clusters import TRANSFORMERS, a_transformer, an_object
-from support.faultycluster import Fault, FaultyCluster, first
+from support.operator.clusters import TRANSFORMERS, a_transformer, an_object
+from support.operator.faultycluster import Fault, FaultyCluster, first
 
 from snaploom_operator.apply import eventrecorder as events
 from snaploom_operator.apply.eventrecorder import (

@@ -1,8 +1,8 @@
 """A real API server for operators that are cut off, and clients that lose patience soon."""
 
 import pytest
-from support.cluster import Cluster
-from support.sparkcrds import install_spark_crds
+from support.cluster.cluster import Cluster
+from support.cluster.sparkcrds import install_spark_crds
 
 from snaploom_operator.cluster import requests
 

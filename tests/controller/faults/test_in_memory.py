@@ -7,10 +7,17 @@ the cluster an operator that dies before a write is one that died behind the wri
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.faultycluster import CRASH_AFTER, LOST_ANSWER, LOST_REQUEST, Fault, at, at_write
-from support.memorystage import run_in_memory
-from support.proofscope import sampled
-from support.stories import STORIES
+from support.operator.faultycluster import (
+    CRASH_AFTER,
+    LOST_ANSWER,
+    LOST_REQUEST,
+    Fault,
+    at,
+    at_write,
+)
+from support.operator.memorystage import run_in_memory
+from support.operator.stories import STORIES
+from support.runner.proofscope import sampled
 
 from snaploom_operator.errors import ObjectChanged, ObjectRefused, TooManyRequests
 

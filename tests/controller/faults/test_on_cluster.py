@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 
 import pytest
-from support.faultyproxy import FAULTS_OF
-from support.proofscope import sampled, show_progress
-from support.proxiedstage import run_through_proxy
-from support.stories import STORIES
+from support.operator.faultyproxy import FAULTS_OF
+from support.operator.proxiedstage import run_through_proxy
+from support.operator.stories import STORIES
+from support.runner.proofscope import sampled, show_progress
 
 AT_ONCE = 4
 """Stories that run at once: they mostly wait."""

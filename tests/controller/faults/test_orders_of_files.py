@@ -4,8 +4,8 @@ import itertools
 import random
 
 import yaml
-from support.examples import REPOSITORY
-from support.operatorharness import FakeHarness, is_ready
+from support.documentation.examples import REPOSITORY
+from support.operator.operatorharness import FakeHarness, is_ready
 
 from snaploom_operator.cluster.apiresources import OURS, SPARK_APPLICATIONS
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.declarations import document
+from support.declared.declarations import document
 
 from snaploom.models.allowances import Allowances
 from snaploom.models.skippingindex import SkippingIndex

@@ -3,10 +3,18 @@
 from typing import Any
 
 import pytest
-from support.controllerobjects import config_map, driver_pod, key, newer, report, stored
-from support.declarations import document, files, model, output, relationship, simple, spoilt
-from support.declarations import key as column
-from support.textverdicts import VerdictsAtOnce
+from support.declared.declarations import (
+    document,
+    files,
+    model,
+    output,
+    relationship,
+    simple,
+    spoilt,
+)
+from support.declared.declarations import key as column
+from support.operator.controllerobjects import config_map, driver_pod, key, newer, report, stored
+from support.operator.textverdicts import VerdictsAtOnce
 
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom_operator.gather import gatherer as gather

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
-from support.controllerobjects import key, newer, stored
-from support.declarations import Raw, complex_, files, simple
-from support.textverdicts import VerdictsInProcess
+from support.declared.declarations import Raw, complex_, files, simple
+from support.operator.controllerobjects import key, newer, stored
+from support.operator.textverdicts import VerdictsInProcess
 
 from snaploom.models.finding import Finding, errors_of
 from snaploom.models.times import EpochNanos

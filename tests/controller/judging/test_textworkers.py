@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from support.textverdicts import VerdictsInProcess
+from support.operator.textverdicts import VerdictsInProcess
 
 from snaploom.planning.judging.regexlist import REGEXES_TOO_LONG, RegexList, RegexVerdict
 from snaploom.planning.judging.texts import judge, too_large, too_long

@@ -16,11 +16,11 @@ from enum import Enum
 import pytest
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
-from support.clusters import a_config_map
-from support.fakecluster import FakeCluster
-from support.fakeleaseapi import FakeLeaseApi, at_once
-from support.folders import a_folder, a_run, now
-from support.memorylease import MemoryLease
+from support.operator.clusters import a_config_map
+from support.operator.fakecluster import FakeCluster
+from support.operator.fakeleaseapi import FakeLeaseApi, at_once
+from support.storage.folders import a_folder, a_run, now
+from support.storage.memorylease import MemoryLease
 
 from snaploom.jobs.clusterlease import ClusterLease
 from snaploom.jobs.reports.identity import Owner, RunIdentity

@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from support.clusters import until
-from support.faultycluster import LOST_ANSWER, LOST_REQUEST, FaultyCluster, at, first
+from support.operator.clusters import until
+from support.operator.faultycluster import LOST_ANSWER, LOST_REQUEST, FaultyCluster, at, first
 
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
 from snaploom_operator.cluster.apiresources import LEASES

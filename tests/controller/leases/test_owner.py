@@ -4,7 +4,7 @@ import base64
 import json
 
 import pytest
-from support.clusters import a_config_map, until_gone
+from support.operator.clusters import a_config_map, until_gone
 
 from snaploom_operator.cluster.apiresources import CONFIG_MAPS, LEASES
 from snaploom_operator.cluster.serviceaccount import account_reference

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.fakecluster import FakeCluster
-from support.localruns import LocalRuns
+from support.operator.fakecluster import FakeCluster
+from support.operator.localruns import LocalRuns
 
 
 @pytest.fixture

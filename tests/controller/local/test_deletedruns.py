@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from support.clusters import until
-from support.declarations import Raw, model, spoilt
-from support.localruns import LocalRuns, is_alive
-from support.operatorharness import FakeHarness
+from support.declared.declarations import Raw, model, spoilt
+from support.operator.clusters import until
+from support.operator.localruns import LocalRuns, is_alive
+from support.operator.operatorharness import FakeHarness
 
 from snaploom_operator.cluster.apiresources import CONFIG_MAPS
 from snaploom_operator.objects import ApplicationState

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cluster import Cluster as RealCluster
-from support.clusters import until
-from support.loom import OUTPUT, Loom
-from support.runrequests import a_request
+from support.cluster.cluster import Cluster as RealCluster
+from support.operator.clusters import until
+from support.operator.runrequests import a_request
+from support.weaving.loom import OUTPUT, Loom
 
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.report import Report, RunPhase

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import fakejob
-from support.clusters import until
-from support.faultycluster import Call, Fault, FaultyCluster
-from support.localruns import LocalRuns, is_alive
-from support.runrequests import UID
+from support.operator import fakejob
+from support.operator.clusters import until
+from support.operator.faultycluster import Call, Fault, FaultyCluster
+from support.operator.localruns import LocalRuns, is_alive
+from support.operator.runrequests import UID
 
 from snaploom.models.run import RunAction
 from snaploom_operator.cluster.apiresources import CONFIG_MAPS

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.declarations import document, files
-from support.runrequests import RUN, UID, an_output
+from support.declared.declarations import document, files
+from support.operator.runrequests import RUN, UID, an_output
 
 from snaploom.jobs.declarations.bundlefile import read_bundle_file
 from snaploom.jobs.reports.identity import Owner

@@ -3,7 +3,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.runrequests import UID, an_output
+from support.operator.runrequests import UID, an_output
 
 from snaploom_operator.manifests.childmetadata import (
     child_labels,

@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from support.cluster import Cluster
-from support.operatorharness import RealHarness
-from support.sparkcrds import install_spark_crds
+from support.cluster.cluster import Cluster
+from support.cluster.sparkcrds import install_spark_crds
+from support.operator.operatorharness import RealHarness
 
 from snaploom_operator.cluster.adapter import open_cluster
 

@@ -10,16 +10,16 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from support.certificates import Authority
-from support.chart import CHART
-from support.cluster import Cluster
-from support.declarations import Raw, document, model, output
-from support.jobdouble import JobDouble
-from support.jobreports import failed, indexed, published
-from support.jobscripts import Script, completes, fails, hangs_in
-from support.operatorharness import RealHarness, has_reason, is_ready
-from support.prometheus import Prometheus, running_prometheus
-from support.webhooks import WebhookClient, a_webhook
+from support.cluster.chart import CHART
+from support.cluster.cluster import Cluster
+from support.declared.declarations import Raw, document, model, output
+from support.operator.jobdouble import JobDouble
+from support.operator.jobreports import failed, indexed, published
+from support.operator.jobscripts import Script, completes, fails, hangs_in
+from support.operator.operatorharness import RealHarness, has_reason, is_ready
+from support.operator.webhooks import WebhookClient, a_webhook
+from support.servers.certificates import Authority
+from support.servers.prometheus import Prometheus, running_prometheus
 
 from snaploom.models.times import format_instant, now
 from snaploom_operator.cluster.adapter import open_cluster

@@ -5,11 +5,11 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
-from support.clusters import until
-from support.declarations import files, model
-from support.fakecluster import BUILT_IN, CUSTOM, FakeCluster
-from support.faultycluster import Fault, FaultyCluster
-from support.operatorharness import FakeHarness, deliver, has_reason, is_ready
+from support.declared.declarations import files, model
+from support.operator.clusters import until
+from support.operator.fakecluster import BUILT_IN, CUSTOM, FakeCluster
+from support.operator.faultycluster import Fault, FaultyCluster
+from support.operator.operatorharness import FakeHarness, deliver, has_reason, is_ready
 
 from snaploom.models.run import Submitter
 from snaploom_operator.cluster.apiresources import OURS, PODS, SPARK_APPLICATIONS

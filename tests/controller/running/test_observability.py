@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
-from support.controllerobjects import stored
-from support.declarations import document, model, output
-from support.jobdouble import JobDouble
-from support.jobscripts import completes, fails, in_turn
-from support.operatorharness import FakeHarness, is_ready
+from support.declared.declarations import document, model, output
+from support.operator.controllerobjects import stored
+from support.operator.jobdouble import JobDouble
+from support.operator.jobscripts import completes, fails, in_turn
+from support.operator.operatorharness import FakeHarness, is_ready
 
 from snaploom_operator.logcontext import about
 from snaploom_operator.objects import Ref

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.cluster import Cluster
-from support.clusterkubectl import Kubectl
-from support.declarations import model
-from support.operatorprocess import WORKS, OperatorProcess, operator_process
+from support.cluster.cluster import Cluster
+from support.cluster.clusterkubectl import Kubectl
+from support.declared.declarations import model
+from support.operator.operatorprocess import WORKS, OperatorProcess, operator_process
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from support.clusters import until
-from support.declarations import model, spoilt
-from support.operatorharness import RealHarness, deliver, has_reason, is_ready
+from support.declared.declarations import model, spoilt
+from support.operator.clusters import until
+from support.operator.operatorharness import RealHarness, deliver, has_reason, is_ready
 
 from snaploom_operator.cluster.apiresources import EVENTS, SPARK_APPLICATIONS
 from snaploom_operator.cluster.port import Change, ChangeType

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
-from support.cluster import Cluster, ControlPlane
-from support.clusters import until
-from support.declarations import files
-from support.operatorharness import RealHarness, real_settings
-from support.operatorprocess import WORKS, OperatorProcess, operator_process
-from support.sparkcrds import install_spark_crds
+from support.cluster.cluster import Cluster, ControlPlane
+from support.cluster.sparkcrds import install_spark_crds
+from support.declared.declarations import files
+from support.operator.clusters import until
+from support.operator.operatorharness import RealHarness, real_settings
+from support.operator.operatorprocess import WORKS, OperatorProcess, operator_process
 
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, now
 from snaploom_operator.cluster.apiresources import LEASES

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from support.cluster import Cluster
-from support.declarations import model
-from support.operatorharness import RealHarness, is_ready
+from support.cluster.cluster import Cluster
+from support.declared.declarations import model
+from support.operator.operatorharness import RealHarness, is_ready
 
 from snaploom_operator.cluster.apiresources import SPARK_APPLICATIONS
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.operatorprocess import DEADLINE
+from support.operator.operatorprocess import DEADLINE
 
 REPOSITORY = Path(__file__).parents[3]
 SMALL = ("--objects", "18", "--runs", "3", "--seconds", "2", "--only", "fleet", "runs", "--print")

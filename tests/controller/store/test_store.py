@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from support.controllerobjects import (
+from support.declared.declarations import document, files, model, output, simple, spoilt
+from support.operator.controllerobjects import (
     NAMESPACE,
     config_map,
     current_run,
@@ -13,7 +14,6 @@ from support.controllerobjects import (
     report,
     stored,
 )
-from support.declarations import document, files, model, output, simple, spoilt
 
 from snaploom.models.run import CurrentRun, Submitter
 from snaploom_operator.objects import Ref

@@ -1,8 +1,8 @@
 from typing import Any
 
 import pytest
-from support.runrequests import RUN, a_request, an_output, stored
-from support.sparkcrds import STATE
+from support.cluster.sparkcrds import STATE
+from support.operator.runrequests import RUN, a_request, an_output, stored
 
 from snaploom_operator.objects import ApplicationState
 from snaploom_operator.submitters.apachespark import ApacheSparkForm

@@ -7,8 +7,8 @@ import kubernetes_validate
 import pytest
 from hypothesis import HealthCheck, given, settings
 from strategies import model_data
-from support.runrequests import RUN, UID, a_request, an_output, stored
-from support.sparkcrds import judge_of
+from support.cluster.sparkcrds import judge_of
+from support.operator.runrequests import RUN, UID, a_request, an_output, stored
 
 from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
 from snaploom.models.run import RunAction, SparkSettings, Submitter

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from support import jobscripts
-from support.clusters import until
-from support.fakecluster import FakeCluster
-from support.jobdouble import JobDouble
-from support.jobreports import failed, published
-from support.runrequests import RUN, a_request, an_output
-from support.sparkcrds import install_spark_crds
+from support.cluster.sparkcrds import install_spark_crds
+from support.operator import jobscripts
+from support.operator.clusters import until
+from support.operator.fakecluster import FakeCluster
+from support.operator.jobdouble import JobDouble
+from support.operator.jobreports import failed, published
+from support.operator.runrequests import RUN, a_request, an_output
 
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.run import Submitter

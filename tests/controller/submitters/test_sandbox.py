@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.runrequests import an_output
+from support.operator.runrequests import an_output
 
 from snaploom.models.finding import Severity
 from snaploom.models.run import SparkSettings

@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from support.runrequests import RUN, a_request, an_output, stored
+from support.operator.runrequests import RUN, a_request, an_output, stored
 
 from snaploom_operator.objects import ApplicationState
 from snaploom_operator.submitters.protection import PROTECTION

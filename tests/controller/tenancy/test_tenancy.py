@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.declarations import Raw, model, spoilt
-from support.operatorharness import NAMESPACE, FakeHarness, condition, has_reason, is_ready
+from support.declared.declarations import Raw, model, spoilt
+from support.operator.operatorharness import NAMESPACE, FakeHarness, condition, has_reason, is_ready
 
 from snaploom_operator.cluster.apiresources import CONFIG_MAPS, OURS, SPARK_APPLICATIONS
 from snaploom_operator.objects import LABEL_OWNER

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
-from support.sources import NOW, a_bundle, by_field, files, reader, rows_at, snapshot_times
+from support.declared.sources import NOW, a_bundle, by_field, files, reader, rows_at, snapshot_times
 
 from snaploom.engine.sources.files import columnreader, schemas
 from snaploom.engine.sources.files.footers import read_footers

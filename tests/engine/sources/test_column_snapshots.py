@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as sf
-from support.sources import by_field, files, reader, rows_at, snapshot_times
+from support.declared.sources import by_field, files, reader, rows_at, snapshot_times
 
 from snaploom.errors import SnapshotValueInvalid, SourceSchemaInvalid
 from snaploom.models.times import EpochNanos, format_instant, parse_instant

@@ -4,8 +4,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.sources import NOW, a_source, by_field, files, reader, rows_at
-from support.virtualsources import at_any_time
+from support.declared.sources import NOW, a_source, by_field, files, reader, rows_at
+from support.declared.virtualsources import at_any_time
 
 from snaploom.errors import SnapshotMissing, SnapshotValueInvalid, SourceSchemaInvalid
 from snaploom.models.times import EpochNanos, parse_instant

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from support.sources import NOW, by_field, files, reader, snapshot_times
+from support.declared.sources import NOW, by_field, files, reader, snapshot_times
 
 from snaploom.engine.failures import translate
 from snaploom.errors import SnaploomError, SourceNotReadable

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from support.sources import NOW, files, reader, rows_at
+from support.declared.sources import NOW, files, reader, rows_at
 
 from snaploom.errors import SnaploomError, SourceSchemaInvalid
 from snaploom.models.allowances import NO_ALLOWANCES

@@ -12,7 +12,7 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
-from support.sources import NOW, a_bundle, files, reader, rows_at
+from support.declared.sources import NOW, a_bundle, files, reader, rows_at
 
 from snaploom.engine.failures import translate
 from snaploom.engine.sources.opened import open_source

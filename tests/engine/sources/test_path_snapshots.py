@@ -6,7 +6,15 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.sources import NOW, READ_TIME, by_field, files, reader, rows_at, snapshot_times
+from support.declared.sources import (
+    NOW,
+    READ_TIME,
+    by_field,
+    files,
+    reader,
+    rows_at,
+    snapshot_times,
+)
 
 from snaploom.errors import (
     SnapshotMissing,

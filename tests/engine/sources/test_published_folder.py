@@ -5,8 +5,8 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.folders import IDENTITY, SETTINGS, a_run, a_target, agrees
-from support.sources import by_field, files, reader, rows_at
+from support.declared.sources import by_field, files, reader, rows_at
+from support.storage.folders import IDENTITY, SETTINGS, a_run, a_target, agrees
 
 from snaploom.errors import SnaploomError
 from snaploom.models.times import format_instant

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from support.sources import NOW, files, reader, rows_at
+from support.declared.sources import NOW, files, reader, rows_at
 
 from snaploom.engine.failures import translate
 from snaploom.errors import SourceNotReadable

@@ -2,8 +2,8 @@
 
 import pytest
 from pyspark.sql import functions as sf
-from support.sources import NOW, a_source, by_field, files, reader, rows_at, snapshot_times
-from support.virtualsources import HOSTILE, over
+from support.declared.sources import NOW, a_source, by_field, files, reader, rows_at, snapshot_times
+from support.declared.virtualsources import HOSTILE, over
 
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.times import parse_instant

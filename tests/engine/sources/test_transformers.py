@@ -2,7 +2,7 @@
 
 import pytest
 from pyspark.sql import types as spark_types
-from support.sources import INDEX, a_source, by_field, files
+from support.declared.sources import INDEX, a_source, by_field, files
 
 from snaploom.engine.sources.fieldtransformers import renamed
 from snaploom.engine.sources.opened import open_source

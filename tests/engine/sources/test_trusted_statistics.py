@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from snaploom.skipping.spark.footers import FooterReader, FooterTerm
-from support.examples import REPOSITORY
+from support.documentation.examples import REPOSITORY
 
 from snaploom.engine.sources.files.footers import read_footers
 from snaploom.hadoop.filestatus import ListedFile
+from snaploom.skipping.spark.builds.footers import FooterReader, FooterTerm
 from snaploom.storage.parquetfooters import END
 
 Found = frozenset[str | int] | None

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from support.sources import NOW, files, reader, rows_at
+from support.declared.sources import NOW, files, reader, rows_at
 
 from snaploom.errors import SourceNotReadable
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from support.fakeopensearch import FakeOpenSearch, serving
-from support.opensearches import options_of, unused_name
-from support.opensearchserver import running_opensearch
+from support.servers.opensearchserver import running_opensearch
+from support.skipping.fakeopensearch import FakeOpenSearch, serving
+from support.skipping.opensearches import options_of, unused_name
 
 from snaploom.interop.opensearch.client import OpenSearchClient
 from snaploom.interop.opensearch.store import OpenSearchIndexStore

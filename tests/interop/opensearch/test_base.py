@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 import pytest
-from support.opensearches import a_definition, price_rows
+from support.skipping.opensearches import a_definition, price_rows
 
 from snaploom.errors import StatementInvalid
 from snaploom.interop.flint.metadata import index_name

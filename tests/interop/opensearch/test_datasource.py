@@ -7,7 +7,7 @@ from itertools import chain
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
-from support.opensearches import options_of, unused_name
+from support.skipping.opensearches import options_of, unused_name
 
 from snaploom.interop.flintspark.datasource import register
 from snaploom.interop.opensearch.bulk import Action, Write, write_all

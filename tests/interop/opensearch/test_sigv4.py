@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.awssignature import Account
-from support.certificates import Authority
-from support.guardedproxy import guarded_proxy
-from support.opensearches import a_definition, options_of, price_rows, unused_name
+from support.servers.awssignature import Account
+from support.servers.certificates import Authority
+from support.servers.guardedproxy import guarded_proxy
+from support.skipping.opensearches import a_definition, options_of, price_rows, unused_name
 
 from snaploom.errors import IndexNotPossible
 from snaploom.interop.opensearch.bulk import Action, Write, write_all

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.certificates import Authority
-from support.guardedproxy import Request, guarded_proxy
-from support.opensearches import unused_name
+from support.servers.certificates import Authority
+from support.servers.guardedproxy import Request, guarded_proxy
+from support.skipping.opensearches import unused_name
 
 from snaploom.errors import IndexNotPossible
 from snaploom.interop.opensearch.bulk import Action, Write, write_all

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
-from support.xskipperfiles import (
+from support.skipping.xskipperfiles import (
     ROW_METADATA,
     a_definition,
     array_of,
@@ -23,7 +23,7 @@ from support.xskipperfiles import (
     some_rows,
     struct_of,
 )
-from support.xskipperjava import JavaBlooms, java_schema
+from support.skipping.xskipperjava import JavaBlooms, java_schema
 
 from snaploom.interop.xskipper.bloomstream import read_bloom, write_bloom
 from snaploom.interop.xskipper.directory import XskipperDirectory

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 from pyspark.sql import SparkSession
-from support.flightsfolder import ROWS, published_folder, sort_quietly, state_of
-from support.loom import NOW, OUTPUT, Loom, ids
-from support.shop import CommandResult, snaploom
+from support.declared.shop import CommandResult, snaploom
+from support.weaving.flightsfolder import ROWS, published_folder, sort_quietly, state_of
+from support.weaving.loom import NOW, OUTPUT, Loom, ids
 
 from snaploom import skipping
 from snaploom.reader import read

@@ -8,9 +8,9 @@ from pathlib import Path
 import psutil
 import pytest
 from pyspark.sql import SparkSession
-from support.commands import end, snaploom_command, wait_until
-from support.flightsfolder import published_folder, sort_quietly, state_of
-from support.folders import keys
+from support.documentation.commands import end, snaploom_command, wait_until
+from support.storage.folders import keys
+from support.weaving.flightsfolder import published_folder, sort_quietly, state_of
 
 from snaploom.reader import read
 from snaploom.skipping.advice.sortrequest import SortRequest

@@ -11,9 +11,9 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from support.flightsfolder import ROWS, flights, published_folder, sort_quietly, state_of
-from support.folders import MODEL, START, a_run, agrees, day, keys, now
-from support.shop import snaploom
+from support.declared.shop import snaploom
+from support.storage.folders import MODEL, START, a_run, agrees, day, keys, now
+from support.weaving.flightsfolder import ROWS, flights, published_folder, sort_quietly, state_of
 
 from snaploom.engine.write import write_frame
 from snaploom.jobs.published.sortrequests import SnapshotsSorted

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.skippingfiles import build, index, names
+from support.skipping.skippingfiles import build, index, names
 
 from snaploom.skipping.spark.builds import footers
 from snaploom.skipping.spark.builds.footers import FooterReader, FooterTerm

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.skippingfiles import build, index, names
+from support.skipping.skippingfiles import build, index, names
 
 from snaploom.errors import IndexNotPossible, TargetNotIndexable
 from snaploom.skipping.core.terms import column_term

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from support.indexeddata import build_index, write_files
+from support.skipping.indexeddata import build_index, write_files
 
 from snaploom.skipping.spark.interfaces.enable import decider_of, disable, enable
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.indexeddata import FILES, on_and_off
+from support.skipping.indexeddata import FILES, on_and_off
 
 from snaploom.skipping.spark.interfaces.explain import explain
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index

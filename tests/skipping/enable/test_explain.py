@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from support.indexeddata import write_files
-from support.skippingrule import plan_text
+from support.skipping.indexeddata import write_files
+from support.skipping.skippingrule import plan_text
 
 from snaploom.errors import SkippingNotAvailable
 from snaploom.skipping.spark.interfaces.enable import setting, statistics

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from support.indexeddata import FILES, on_and_off
+from support.skipping.indexeddata import FILES, on_and_off
 
 from snaploom.engine.formats import AVRO_CLASS
 from snaploom.skipping.spark.interfaces.enable import setting

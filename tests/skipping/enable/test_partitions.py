@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.indexeddata import build_index, last, on_and_off
+from support.skipping.indexeddata import build_index, last, on_and_off
 
 BOTH = "(day = 1 AND x = 3) OR (day = 2 AND x = 15)"
 CONDITIONS = {

@@ -10,8 +10,8 @@ PROGRAM = """
 import sys
 from pathlib import Path
 
-from support.indexeddata import build_index, last, write_files
-from support.sparksession import make_session
+from support.skipping.indexeddata import build_index, last, write_files
+from support.weaving.sparksession import make_session
 
 from snaploom.skipping import enable, is_enabled
 

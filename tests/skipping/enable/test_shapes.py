@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from support.indexeddata import FILES, build_index, last, write_files
+from support.skipping.indexeddata import FILES, build_index, last, write_files
 
 SKIPPING = {
     "i = 5L": 1,

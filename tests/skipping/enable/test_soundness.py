@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from support.indexeddata import FILES, build_index, counted, last, write_files
+from support.skipping.indexeddata import FILES, build_index, counted, last, write_files
 
 from snaploom.skipping.spark.interfaces import explain as explaining
 from snaploom.skipping.spark.interfaces.enable import decider_of, setting

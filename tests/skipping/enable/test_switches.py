@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from support.indexeddata import FILES, build_index, counted, last, write_files
+from support.skipping.indexeddata import FILES, build_index, counted, last, write_files
 
 from snaploom import skipping as public
 from snaploom.errors import SkippingNotAvailable

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.indexeddata import on_and_off
+from support.skipping.indexeddata import on_and_off
 
 from snaploom.errors import IndexNotPossible
 from snaploom.skipping.spark.interfaces.explain import explain

@@ -2,7 +2,7 @@
 
 import pytest
 from pyspark.sql import SparkSession
-from support.indexinterfaces import Lake
+from support.skipping.indexinterfaces import Lake
 
 from snaploom import skipping
 from snaploom.errors import IndexNotFound, IndexNotPossible

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 from pyspark.sql import SparkSession
-from support.fakeopensearch import FakeOpenSearch, serving
-from support.indexinterfaces import DAYS, Lake, command, printed
+from support.skipping.fakeopensearch import FakeOpenSearch, serving
+from support.skipping.indexinterfaces import DAYS, Lake, command, printed
 
 from snaploom.cli.main import run_command
 from snaploom.models.skippingindex import IndexState

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from pyspark.sql import SparkSession
-from support.indexinterfaces import INTERFACES, Lake, by_sql
+from support.skipping.indexinterfaces import INTERFACES, Lake, by_sql
 
 from snaploom.models.skippingindex import IndexState
 

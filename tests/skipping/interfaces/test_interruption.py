@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import support
-from support.commands import end, snaploom_command, start, wait_until
-from support.indexinterfaces import Lake, command
+from support.documentation.commands import end, snaploom_command, start, wait_until
+from support.skipping.indexinterfaces import Lake, command
 
 from snaploom.cli.main import run_command
 from snaploom.models.skippingindex import IndexState

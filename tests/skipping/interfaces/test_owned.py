@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.indexinterfaces import Lake, command
+from support.skipping.indexinterfaces import Lake, command
 
 from snaploom import skipping
 from snaploom.cli.main import run_command

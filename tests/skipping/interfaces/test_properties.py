@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.indexinterfaces import Lake
+from support.skipping.indexinterfaces import Lake
 
 from snaploom import skipping
 from snaploom.cli.main import run_command

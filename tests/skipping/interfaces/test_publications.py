@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 from pyspark.sql import SparkSession
-from support.shop import CUSTOMERS, ORDERS, SECOND_DAY, Shop, snaploom
+from support.declared.shop import CUSTOMERS, ORDERS, SECOND_DAY, Shop, snaploom
 
 from snaploom.skipping.stores.bases import open_base
 from snaploom.skipping.stores.port import StoredState

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from support.loom import Loom, ids
+from support.weaving.loom import Loom, ids
 
 import snaploom
 from snaploom import skipping

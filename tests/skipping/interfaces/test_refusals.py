@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from support.indexinterfaces import Lake, command
+from support.skipping.indexinterfaces import Lake, command
 
 from snaploom.cli.main import run_command
 from snaploom.errors import IndexNotPossible

@@ -2,7 +2,7 @@
 
 import pytest
 from pyspark.sql import SparkSession
-from support.indexinterfaces import DAYS, Lake, by_sql, command, printed
+from support.skipping.indexinterfaces import DAYS, Lake, by_sql, command, printed
 
 from snaploom.cli.main import run_command
 from snaploom.errors import IndexOwned

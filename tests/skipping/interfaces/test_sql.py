@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
-from support.indexinterfaces import Lake
+from support.skipping.indexinterfaces import Lake
 
 from snaploom.errors import IndexAlreadyExists, IndexNotFound, IndexNotPossible, StatementInvalid
 from snaploom.models.skippingindex import IndexState

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.indexinterfaces import Lake, command
+from support.skipping.indexinterfaces import Lake, command
 
 from snaploom.cli.main import run_command
 from snaploom.errors import SkippingError

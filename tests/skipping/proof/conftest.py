@@ -5,19 +5,19 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.fakeopensearch import FakeOpenSearch, serving
-from support.onequalsoff import IndexHome
-from support.opensearchserver import running_opensearch
-from support.proofcases import ProofCase
-from support.proofgenerated import Generated, generate
-from support.proofhomes import (
+from support.servers.opensearchserver import running_opensearch
+from support.skipping.fakeopensearch import FakeOpenSearch, serving
+from support.skipping.onequalsoff import IndexHome
+from support.skipping.proofcases import ProofCase
+from support.skipping.proofgenerated import Generated, generate
+from support.skipping.proofhomes import (
     ExportedHome,
     FolderHome,
     ImportedHome,
     OpenSearchHome,
     XskipperHome,
 )
-from support.xskipperjava import JavaBlooms
+from support.skipping.xskipperjava import JavaBlooms
 
 
 @pytest.fixture

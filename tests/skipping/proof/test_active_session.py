@@ -1,5 +1,5 @@
 from pyspark.sql import SparkSession
-from support.proofcases import ProofCase
+from support.skipping.proofcases import ProofCase
 
 
 def test_building_a_partial_index_does_not_change_the_active_session(case: ProofCase) -> None:

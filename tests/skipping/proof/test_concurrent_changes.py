@@ -21,11 +21,11 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from support.fakeopensearch import FakeOpenSearch, serving
-from support.faketarget import FakeFile, FakeTarget
-from support.indexprocesses import DEADLINE, SPAWN, refresh_and_die
-from support.onequalsoff import skipping_by
-from support.proofcases import ProofCase
+from support.skipping.fakeopensearch import FakeOpenSearch, serving
+from support.skipping.faketarget import FakeFile, FakeTarget
+from support.skipping.indexprocesses import DEADLINE, SPAWN, refresh_and_die
+from support.skipping.onequalsoff import skipping_by
+from support.skipping.proofcases import ProofCase
 
 from snaploom.errors import IndexBusy
 from snaploom.models.skippingindex import IndexState

@@ -13,10 +13,10 @@ import os
 from collections.abc import Callable, Iterator
 
 import pytest
-from support.onequalsoff import IndexHome
-from support.proofgenerated import Generated
-from support.proofmetadata import VERSIONS
-from support.prooftables import LAYOUTS
+from support.skipping.onequalsoff import IndexHome
+from support.skipping.proofgenerated import Generated
+from support.skipping.proofmetadata import VERSIONS
+from support.skipping.prooftables import LAYOUTS
 
 SEEDS = range(int(os.environ.get("SNAPLOOM_PROOF_SEEDS", "1")))
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
-from support.onequalsoff import skipping_by
+from support.skipping.onequalsoff import skipping_by
 
 from snaploom.hadoop.jvm import jvm_of
 from snaploom.skipping.spark.interfaces.explain import explain

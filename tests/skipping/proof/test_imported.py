@@ -14,12 +14,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.onequalsoff import IndexOf
-from support.proofcases import ProofCase
-from support.prooffacts import FileFacts, facts_of
-from support.proofmetadata import FAULTS, VERSIONS, Fault, Kept, MetadataWriter
-from support.prooftables import ProofTable
-from support.xskipperjava import JavaBlooms
+from support.skipping.onequalsoff import IndexOf
+from support.skipping.proofcases import ProofCase
+from support.skipping.prooffacts import FileFacts, facts_of
+from support.skipping.proofmetadata import FAULTS, VERSIONS, Fault, Kept, MetadataWriter
+from support.skipping.prooftables import ProofTable
+from support.skipping.xskipperjava import JavaBlooms
 
 from snaploom.errors import IndexNotPossible
 from snaploom.interop.xskipper.storeimport import ImportResult

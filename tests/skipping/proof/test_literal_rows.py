@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from support.indexeddata import build_index, counted, on_and_off
-from support.onequalsoff import interpreted
+from support.skipping.indexeddata import build_index, counted, on_and_off
+from support.skipping.onequalsoff import interpreted
 
 from snaploom.skipping.spark.interfaces.enable import decider_of, disable, enable, setting
 

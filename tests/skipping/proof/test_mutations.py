@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
-from support.onequalsoff import IndexOf, IndexSet, Verdict, judge, needed_files
-from support.proofcases import ProofCase
-from support.proofconditions import Condition, conditions
-from support.proofhomes import FolderHome
-from support.prooftables import POOLS, ProofTable, make_table
+from support.skipping.onequalsoff import IndexOf, IndexSet, Verdict, judge, needed_files
+from support.skipping.proofcases import ProofCase
+from support.skipping.proofconditions import Condition, conditions
+from support.skipping.proofhomes import FolderHome
+from support.skipping.prooftables import POOLS, ProofTable, make_table
 
 from snaploom.skipping.core import listedfiles
 from snaploom.skipping.core.filetable import FileTable

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from support.catalystrows import holds
-from support.onequalsoff import interpreted
-from support.proofranges import FORMS, range_conditions
-from support.prooftables import ARROW, POOLS, Value
+from support.skipping.catalystrows import holds
+from support.skipping.onequalsoff import interpreted
+from support.skipping.proofranges import FORMS, range_conditions
+from support.skipping.prooftables import ARROW, POOLS, Value
 
 from snaploom.skipping.core.normalform import normal_form
 from snaploom.skipping.core.predicates import And, Constant, Or, Predicate, Unknown

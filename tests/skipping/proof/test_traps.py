@@ -12,7 +12,7 @@ from operator import methodcaller
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame
-from support.proofcases import ProofCase
+from support.skipping.proofcases import ProofCase
 
 from snaploom.errors import IndexNotPossible
 from snaploom.skipping.spark.interfaces.enable import setting

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from pyspark.sql import SparkSession
-from support.skippingrule import SETTINGS
+from support.skipping.skippingrule import SETTINGS
 
 from snaploom.skipping.spark.optimizer import rule
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from pyspark.sql import SparkSession
-from support.skippingrule import KeepNamed, Request, SetConf, plan_text
+from support.skipping.skippingrule import KeepNamed, Request, SetConf, plan_text
 
 from snaploom.skipping.spark.optimizer import rule
 

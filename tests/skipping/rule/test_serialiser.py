@@ -4,7 +4,7 @@ import json
 
 import pytest
 from pyspark.sql import SparkSession
-from support.skippingrule import KeepNamed
+from support.skipping.skippingrule import KeepNamed
 
 from snaploom.skipping.spark.relations.janino import JavaRule
 

@@ -3,7 +3,7 @@
 import pytest
 from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
-from support.skippingrule import SETTINGS, KeepNamed, SetConf
+from support.skipping.skippingrule import SETTINGS, KeepNamed, SetConf
 
 from snaploom.skipping.spark.optimizer import rule
 

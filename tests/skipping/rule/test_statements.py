@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
-from support.skippingrule import KeepNamed, Truthful, write_parts
+from support.skipping.skippingrule import KeepNamed, Truthful, write_parts
 
 TARGET = "taken"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.indexinterfaces import Lake
-from support.opensearchserver import running_opensearch
+from support.servers.opensearchserver import running_opensearch
+from support.skipping.indexinterfaces import Lake
 
 from snaploom.skipping.spark.interfaces.enable import disable
 from snaploom.skipping.spark.optimizer.settings import KEY_SERVICE

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.indexeddata import last
-from support.indexinterfaces import Lake
-from support.keyservices import MemoryKeyService, transit_server
+from support.servers.keyservices import MemoryKeyService, transit_server
+from support.skipping.indexeddata import last
+from support.skipping.indexinterfaces import Lake
 
 from snaploom.cli.main import run_command
 from snaploom.errors import IndexNotPossible, KeyUnavailable

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.indexeddata import last
-from support.indexinterfaces import Lake, command
+from support.skipping.indexeddata import last
+from support.skipping.indexinterfaces import Lake, command
 
 from snaploom.cli.main import run_command
 from snaploom.skipping.spark.interfaces.enable import enable

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.indexeddata import last
-from support.indexinterfaces import Lake
-from support.keyservices import MemoryKeyService, transit_server
-from support.lakemetadata import Change, older, true_rows, with_foreign_file, with_prices
-from support.lakemetadata import write_lake_store as write_store
+from support.servers.keyservices import MemoryKeyService, transit_server
+from support.skipping.indexeddata import last
+from support.skipping.indexinterfaces import Lake
+from support.skipping.lakemetadata import Change, older, true_rows, with_foreign_file, with_prices
+from support.skipping.lakemetadata import write_lake_store as write_store
 
 from snaploom.cli.main import run_command
 from snaploom.skipping.formats.keyservices import open_keys

@@ -1,8 +1,8 @@
 import pytest
 import yaml
 from pyspark.sql import SparkSession
-from support.indexeddata import last
-from support.indexinterfaces import Lake
+from support.skipping.indexeddata import last
+from support.skipping.indexinterfaces import Lake
 
 from snaploom.cli.main import run_command
 from snaploom.planning.secretvariables import SecretKey

@@ -4,8 +4,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from support.indexeddata import last
-from support.indexinterfaces import Lake, command
+from support.skipping.indexeddata import last
+from support.skipping.indexinterfaces import Lake, command
 
 from snaploom.errors import IndexNotPossible
 from snaploom.skipping.spark.interfaces.enable import enable

@@ -10,14 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
-from support.databases import in_duckdb, in_h2, in_mariadb, in_postgres, make_h2
-from support.declarations import Raw, document
+from support.declared.declarations import Raw, document
 from support.hostile.canaries import canary
-from support.loom import START
-from support.mariadbserver import MariaDb
-from support.ports import free_port
-from support.postgresserver import Postgres
-from support.s3servers import ACCESS_KEY, BUCKET
+from support.servers.databases import in_duckdb, in_h2, in_mariadb, in_postgres, make_h2
+from support.servers.mariadbserver import MariaDb
+from support.servers.ports import free_port
+from support.servers.postgresserver import Postgres
+from support.servers.s3servers import ACCESS_KEY, BUCKET
+from support.weaving.loom import START
 
 from snaploom.models.allowances import ALLOW_VARIABLE
 from snaploom.models.datasource import Credentials

@@ -19,7 +19,7 @@ from pathlib import Path
 from support.hostile.foldermutations import Mutation, Outside, mutations
 from support.hostile.folderoperations import CHANGING, LOOKING, Broken, Operation, Place, enter
 from support.hostile.goodfolder import declarations, good_folder
-from support.proofscope import IS_WHOLE
+from support.runner.proofscope import IS_WHOLE
 
 MEMORY = 2**30
 """Bytes that all operations together may take beyond what the process had before: half of what the

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.folders import IDENTITY, SETTINGS, a_run, a_target, agrees, now
 from support.hostile.goodfolder import SCHEMA, parquet
+from support.storage.folders import IDENTITY, SETTINGS, a_run, a_target, agrees, now
 
 from snaploom import reader
 from snaploom.cli.main import run_command

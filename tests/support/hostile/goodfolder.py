@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
-from support.declarations import document
-from support.folders import (
+from support.declared.declarations import document
+from support.storage.folders import (
     IDENTITY,
     SETTINGS,
     START,

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from support.faketarget import URI, FakeTarget
 from support.hostile.javastreams import STREAMS
-from support.xskipperfiles import (
+from support.skipping.faketarget import URI, FakeTarget
+from support.skipping.xskipperfiles import (
     array_of,
     bloom_of_longs,
     field,

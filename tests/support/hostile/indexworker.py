@@ -22,8 +22,8 @@ from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from support.faketarget import URI
 from support.hostile.indexfolders import Place, a_target
+from support.skipping.faketarget import URI
 
 from snaploom.cli.console import OutputForm
 from snaploom.cli.errordisplay import show_failure

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import struct
 
-from support.xskipperfiles import OLD_PACKAGE, java_bloom, java_class, java_object, java_string
+from support.skipping.xskipperfiles import (
+    OLD_PACKAGE,
+    java_bloom,
+    java_class,
+    java_object,
+    java_string,
+)
 
 HEADER = b"\xac\xed\x00\x05"
 _NAME = struct.pack(">H", 1) + b"A"

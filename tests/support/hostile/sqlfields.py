@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from support.declarations import Raw, complex_, document, files, key, output, relationship, simple
+from support.declared.declarations import (
+    Raw,
+    complex_,
+    document,
+    files,
+    key,
+    output,
+    relationship,
+    simple,
+)
 
 AT = "{{ SNAPSHOT | UNIX_SECONDS }}"
 COLUMN = "col"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from support.examples import REPOSITORY
+from support.documentation.examples import REPOSITORY
 
 SCRIPTS = REPOSITORY / ".ci"
 LOCKS = sorted((SCRIPTS / "locks").glob("*.txt"))

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.declarations import Raw, complex_, document, files, simple
-from support.examples import REPOSITORY
+from support.declared.declarations import Raw, complex_, document, files, simple
+from support.documentation.examples import REPOSITORY
 
 from snaploom.models.datasource import DataSource, DataSourceSpec
 from snaploom.planning.sources.registry import KINDS, declared

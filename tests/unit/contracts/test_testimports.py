@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.testimports import REPOSITORY, TESTS, everything_read, files_to_test
+from support.runner.testimports import REPOSITORY, TESTS, everything_read, files_to_test
 
 _CRON = REPOSITORY / "sparkjobs/src/snaploom/planning/cron.py"
 _TEST_OF_CRON = TESTS / "unit/planning/test_cron.py"
@@ -39,7 +39,7 @@ def test_a_test_that_starts_programs_depends_on_the_whole_product() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["pyproject.toml", "tests/conftest.py", "tests/support/sparkfixtures.py"]
+    "name", ["pyproject.toml", "tests/conftest.py", "tests/support/weaving/sparkfixtures.py"]
 )
 def test_what_has_no_imports_or_serves_all_runs_every_test(name: str) -> None:
     assert chosen(REPOSITORY / name) == set(TESTS.rglob("test_*.py"))

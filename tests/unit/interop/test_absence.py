@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from support.withoutinterop import without
+from support.skipping.withoutinterop import without
 
 import snaploom
 from snaploom.errors import IndexNotPossible, KeyUnavailable
@@ -55,12 +55,21 @@ def test_every_module_is_imported_without_it() -> None:
         if name.split(".")[1] in CORE
     ]
     imports = "\n".join(f"import {name}" for name in names)
-    run("-c", f"from support.withoutinterop import take_away\ntake_away()\n{imports}")
+    run("-c", f"from support.skipping.withoutinterop import take_away\ntake_away()\n{imports}")
 
 
 @pytest.mark.slow
 def test_tests_of_skipping_pass_without_it() -> None:
-    run("-m", "pytest", "-q", "-p", "support.withoutinterop", "-p", "no:cacheprovider", *TESTS)
+    run(
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "support.skipping.withoutinterop",
+        "-p",
+        "no:cacheprovider",
+        *TESTS,
+    )
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.loom import Loom
+from support.weaving.loom import Loom
 
 from snaploom.errors import FormatTooNew
 from snaploom.jobs.declarations.bundlefile import BundleUnreadable, read_bundle_file, refuse_invalid

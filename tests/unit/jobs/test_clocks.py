@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.declarations import files, model, parsed
+from support.declared.declarations import files, model, parsed
 
 from snaploom.jobs.weaving.clocks import ClockBehind, check_clock, never_before, newest_moment
 from snaploom.models.times import EpochNanos

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.declarations import Raw, document, spoilt
-from support.folders import a_run, agrees, day, writes
-from support.shop import NOW, CommandResult, Shop, snaploom
+from support.declared.declarations import Raw, document, spoilt
+from support.declared.shop import NOW, CommandResult, Shop, snaploom
+from support.storage.folders import a_run, agrees, day, writes
 
 from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.planning.differences import shown

@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from support.declarations import files, output, parsed
-from support.folders import a_folder, a_run, day, now, published
+from support.declared.declarations import files, output, parsed
+from support.storage.folders import a_folder, a_run, day, now, published
 
 from snaploom.jobs.weaving.preparation import published_state
 from snaploom.jobs.weaving.retention import delete_old_snapshots

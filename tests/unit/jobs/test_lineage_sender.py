@@ -9,9 +9,9 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from support.declarations import model, parsed
-from support.openlineage import lineage_server, read_event
-from support.ports import free_port
+from support.declared.declarations import model, parsed
+from support.servers.openlineage import lineage_server, read_event
+from support.servers.ports import free_port
 
 from snaploom.jobs.lineage.activation import lineage_listener
 from snaploom.jobs.lineage.lineagesettings import (

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from support.declarations import (
+from support.declared.declarations import (
     Raw,
     complex_,
     document,
@@ -19,7 +19,7 @@ from support.declarations import (
     simple,
     spoilt,
 )
-from support.lineagecolumns import ADDRESS, CUSTOMER, TIME, WOVEN, array, read, struct
+from support.weaving.lineagecolumns import ADDRESS, CUSTOMER, TIME, WOVEN, array, read, struct
 
 from snaploom.jobs.lineage.columnlineage import ColumnLineage, column_lineage
 from snaploom.jobs.lineage.querycolumns import QueryColumn, query_columns

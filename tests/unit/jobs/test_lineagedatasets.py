@@ -15,7 +15,7 @@ from openlineage.client.naming.dataset import (
     Oracle,
     Postgres,
 )
-from support.declarations import document, files, output, spoilt
+from support.declared.declarations import document, files, output, spoilt
 
 from snaploom.jobs.lineage.datasets import output_dataset
 from snaploom.models.datasource import DataSource

@@ -10,9 +10,9 @@ from uuid import UUID
 import pytest
 from openlineage.client.event_v2 import RunEvent
 from openlineage.client.serde import Serde
-from support.declarations import Raw, model, parsed
-from support.lineagecolumns import ADDRESS, CUSTOMER, WOVEN
-from support.openlineage import read_event
+from support.declared.declarations import Raw, model, parsed
+from support.servers.openlineage import read_event
+from support.weaving.lineagecolumns import ADDRESS, CUSTOMER, WOVEN
 
 from snaploom.jobs.lineage.openlineageevents import (
     LineageRun,

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from support.declarations import document
-from support.shop import Shop
+from support.declared.declarations import document
+from support.declared.shop import Shop
 
 import snaploom as sl
 from snaploom.errors import ArgumentInvalid

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.folders import a_folder, a_run, published
+from support.storage.folders import a_folder, a_run, published
 
 from snaploom.jobs.published.runestimate import Estimate, estimate_of
 from snaploom.storage.state import EMPTY

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from support.folders import a_folder, day, published
-from support.shop import Shop, snaploom
+from support.declared.shop import Shop, snaploom
+from support.storage.folders import a_folder, day, published
 
 from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.jobs.published.sortrequests import (

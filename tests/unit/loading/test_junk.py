@@ -12,7 +12,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.declarations import complex_, document, model, simple
+from support.declared.declarations import complex_, document, model, simple
 
 from snaploom.loading.load import load
 from snaploom.planning.validation.validator import validate

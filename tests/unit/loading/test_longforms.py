@@ -6,7 +6,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from support.declarations import files, output, spoilt
+from support.declared.declarations import files, output, spoilt
 
 from snaploom.loading.documents import read_object
 from snaploom.loading.longforms import flow, type_form

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from support.budget import within_work
-from support.declarations import document, model, parsed
+from support.declared.declarations import document, model, parsed
+from support.runner.budget import within_work
 
 from snaploom.loading.nearmisses import Guesses, did_you_mean, nearest
 from snaploom.planning.validation.validator import validate

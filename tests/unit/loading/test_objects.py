@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.declarations import files, model, output, simple, spoilt
+from support.declared.declarations import files, model, output, simple, spoilt
 
 from snaploom.loading.composer import compose
 from snaploom.loading.documents import read_object, read_resource

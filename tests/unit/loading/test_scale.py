@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.declarations import Raw, files, key, output, relationship, simple
+from support.declared.declarations import Raw, files, key, output, relationship, simple
 
 from snaploom.loading.load import load
 from snaploom.planning.validation.validator import validate

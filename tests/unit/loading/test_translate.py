@@ -11,7 +11,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails, core_schema
-from support.declarations import Raw, document, files, output, relationship, spoilt
+from support.declared.declarations import Raw, document, files, output, relationship, spoilt
 
 import snaploom.models.base
 from snaploom.loading.load import load

@@ -6,8 +6,8 @@ A third judge, the API server itself, goes through the same table in `tests/clus
 import cel
 import pytest
 from pydantic import ValidationError
-from support.crdschema import faults
-from support.modelrules import RULES, all_models, changed
+from support.declared.modelrules import RULES, all_models, changed
+from support.operator.crdschema import faults
 
 from snaploom.models import common
 from snaploom.models.base import ApiModel

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import Field, StringConstraints
 from strategies import resources
-from support.crdschema import faults
+from support.operator.crdschema import faults
 
 from snaploom.models.base import ApiModel, ListType
 from snaploom.models.common import Preference

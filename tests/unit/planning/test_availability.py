@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.joinmodels import Relation, customer_model, model
+from support.declared.joinmodels import Relation, customer_model, model
 
 from snaploom.models.common import MissingMode, Preference, TimeOffset
 from snaploom.models.outputdataset import ChildSnapshot

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from support.declarations import Raw, complex_, document, files, model, output, parsed, put, simple
+from support.declared.declarations import (
+    Raw,
+    complex_,
+    document,
+    files,
+    model,
+    output,
+    parsed,
+    put,
+    simple,
+)
 
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.planning.bundle import Bundle

@@ -3,7 +3,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from support.joinmodels import customer_model, random_model
+from support.declared.joinmodels import customer_model, random_model
 
 from snaploom.models.times import EpochNanos
 from snaploom.planning.compatibility import (

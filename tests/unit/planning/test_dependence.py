@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from support.declarations import Raw, files, found, key, output, parsed, relationship, simple
+from support.declared.declarations import (
+    Raw,
+    files,
+    found,
+    key,
+    output,
+    parsed,
+    relationship,
+    simple,
+)
 
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource

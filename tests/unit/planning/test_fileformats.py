@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.declarations import files, found, parsed, spoilt
+from support.declared.declarations import files, found, parsed, spoilt
 
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.planning.fileformats import FORMATS, REFUSED, format_faults, spark_format

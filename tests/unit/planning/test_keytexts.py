@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.declarations import files, found, key, parsed, relationship
+from support.declared.declarations import files, found, key, parsed, relationship
 
 from snaploom.models.common import DataType
 from snaploom.planning.keytexts import common_cast

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from support.joinmodels import customer_model, output_of
+from support.declared.joinmodels import customer_model, output_of
 
 from snaploom.models.outputfolder import HivePartitioned
 from snaploom.models.times import parse_instant

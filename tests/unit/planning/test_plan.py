@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from support.joinmodels import Model, Relation, bundle_of, customer_model, model, output_of
+from support.declared.joinmodels import Model, Relation, bundle_of, customer_model, model, output_of
 
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import SnapshotReason

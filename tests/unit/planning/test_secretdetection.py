@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from support.declarations import document, files, key, output, put, relationship, simple
+from support.declared.declarations import document, files, key, output, put, relationship, simple
 
 from snaploom.models.finding import Finding
 from snaploom.models.kinds import KIND_BY_NAME

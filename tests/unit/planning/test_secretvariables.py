@@ -4,8 +4,8 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from support.declarations import document, parsed
-from support.sources import INDEX, a_source
+from support.declared.declarations import document, parsed
+from support.declared.sources import INDEX, a_source
 
 from snaploom.models.run import RunAction
 from snaploom.planning.bundle import Bundle

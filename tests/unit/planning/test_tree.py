@@ -4,7 +4,7 @@ from itertools import product
 from random import Random
 
 import pytest
-from support.joinmodels import Model, Relation, customer_model, model, random_model
+from support.declared.joinmodels import Model, Relation, customer_model, model, random_model
 
 from snaploom.planning.tree import JoinTree, plan_tree
 

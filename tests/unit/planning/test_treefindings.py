@@ -3,7 +3,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from support.joinmodels import Model, Relation, model, output_of, random_model
+from support.declared.joinmodels import Model, Relation, model, output_of, random_model
 
 from snaploom.models.finding import Finding, Severity
 from snaploom.planning.repairs import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from support.folders import a_folder, a_run, keys, published
-from support.lossyproxy import first, lossy
-from support.s3servers import BUCKET, SECRET_KEY, S3Server, environment_of
+from support.servers.lossyproxy import first, lossy
+from support.servers.s3servers import BUCKET, SECRET_KEY, S3Server, environment_of
+from support.storage.folders import a_folder, a_run, keys, published
 
 from snaploom.errors import FolderNotWritable, ObjectAlreadyExists, SnaploomError, StorageError
 from snaploom.storage.cloudstores import CloudUriInvalid

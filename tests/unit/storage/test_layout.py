@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.folders import DAY, START
+from support.storage.folders import DAY, START
 
 from snaploom.models.times import EpochNanos
 from snaploom.storage import layout

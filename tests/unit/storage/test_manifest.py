@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from support.faultystore import Fault, FaultyStore, times
-from support.folders import START, a_folder, a_run, day, published
+from support.storage.faultystore import Fault, FaultyStore, times
+from support.storage.folders import START, a_folder, a_run, day, published
 
 from snaploom.errors import FolderNotWritable, FormatTooNew, ManifestCorrupt, ObjectNotFound
 from snaploom.models.times import EpochNanos

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from obstore.store import MemoryStore
-from support.objectstoresuite import *  # noqa: F403
-from support.objectstoresuite import keys, wins
-from support.s3servers import BUCKET, S3Server, environment_of
+from support.servers.s3servers import BUCKET, S3Server, environment_of
+from support.storage.objectstoresuite import *  # noqa: F403
+from support.storage.objectstoresuite import keys, wins
 
 from snaploom.errors import StoreNotSafe
 from snaploom.storage.folder import is_unused

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.folders import IDENTITY, SETTINGS, a_folder, a_run, day, now, published
+from support.storage.folders import IDENTITY, SETTINGS, a_folder, a_run, day, now, published
 
 from snaploom.models.common import TimeOffset
 from snaploom.storage.claims import ClaimLease

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.folders import IDENTITY, MODEL, SETTINGS, START, a_run, day
+from support.storage.folders import IDENTITY, MODEL, SETTINGS, START, a_run, day
 
 from snaploom.errors import ManifestCorrupt
 from snaploom.models.report import Exclusion, ExclusionReason, JoinMeasure, SourceSnapshot

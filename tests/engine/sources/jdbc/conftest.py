@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from support.sources import INDEX, NOW, a_source
+from support.declared.sources import INDEX, NOW, a_source
 
 from snaploom.engine.sources.opened import Sources
 from snaploom.engine.sources.port import SourceReader

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from support.databases import driver_jars, fetched_jars
+from support.servers.databases import driver_jars, fetched_jars
 
 from snaploom.models.datasource import Jdbc, JdbcDriver
 from snaploom.planning.sources.databases.drivers import DATABASES, connection_url, properties_of

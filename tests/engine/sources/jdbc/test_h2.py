@@ -3,8 +3,8 @@
 from datetime import datetime
 
 import pytest
-from support.databases import in_h2, make_h2
-from support.sources import NOW, by_field, rows_at, snapshot_times
+from support.declared.sources import NOW, by_field, rows_at, snapshot_times
+from support.servers.databases import in_h2, make_h2
 
 from snaploom.errors import SourceNotReadable
 

@@ -4,8 +4,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pytest
-from support.databases import in_mariadb
-from support.sources import NOW, by_field, rows_at, snapshot_times
+from support.declared.sources import NOW, by_field, rows_at, snapshot_times
+from support.servers.databases import in_mariadb
 
 from snaploom.errors import SourceError, SourceSchemaInvalid
 from snaploom.models.times import EpochNanos, parse_instant

@@ -5,9 +5,9 @@ from subprocess import CalledProcessError
 
 import pytest
 from pyspark.errors import SparkRuntimeException
-from support.databases import in_postgres
-from support.postgresserver import PASSWORD, USER
-from support.sources import NOW
+from support.declared.sources import NOW
+from support.servers.databases import in_postgres
+from support.servers.postgresserver import PASSWORD, USER
 
 from snaploom.engine.failures import translate
 from snaploom.engine.sources.databases.login import Login

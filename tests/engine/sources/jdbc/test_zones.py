@@ -3,8 +3,8 @@
 from datetime import datetime
 
 import pytest
-from support.databases import in_h2, make_h2
-from support.sources import NOW, rows_at
+from support.declared.sources import NOW, rows_at
+from support.servers.databases import in_h2, make_h2
 
 from snaploom.errors import SourceError
 

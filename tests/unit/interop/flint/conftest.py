@@ -1,8 +1,8 @@
 from collections.abc import Iterator
 
 import pytest
-from support.fakeopensearch import FakeOpenSearch, serving
-from support.opensearches import options_of
+from support.skipping.fakeopensearch import FakeOpenSearch, serving
+from support.skipping.opensearches import options_of
 
 from snaploom.interop.opensearch import failures
 from snaploom.interop.opensearch.client import OpenSearchClient

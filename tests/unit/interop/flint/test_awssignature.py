@@ -3,8 +3,8 @@
 import hashlib
 
 import pytest
-from support.awssignature import Account, canonical
-from support.guardedproxy import Request
+from support.servers.awssignature import Account, canonical
+from support.servers.guardedproxy import Request
 
 SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 ACCOUNT = Account("AKIDEXAMPLE", SECRET, "us-east-1", "service")

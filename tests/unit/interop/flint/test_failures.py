@@ -5,8 +5,8 @@ import sys
 from dataclasses import replace
 
 import pytest
-from support.fakeopensearch import FakeOpenSearch
-from support.opensearches import a_definition
+from support.skipping.fakeopensearch import FakeOpenSearch
+from support.skipping.opensearches import a_definition
 
 from snaploom.errors import IndexNotPossible
 from snaploom.interop.opensearch.bulk import Action, Write, write_all

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.xskipperfiles import (
+from support.skipping.xskipperfiles import (
     OLD_BLOOM,
     bloom_of_longs,
     index_of,

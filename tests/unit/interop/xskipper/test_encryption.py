@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.keyservices import ELSEWHERE, MemoryKeyService, transit_server
-from support.xskipperfiles import a_definition, index_of, some_rows
+from support.servers.keyservices import ELSEWHERE, MemoryKeyService, transit_server
+from support.skipping.xskipperfiles import a_definition, index_of, some_rows
 
 from snaploom.errors import IndexNotPossible, IndexUnreadable, KeyUnavailable
 from snaploom.interop.keyservices.vault import VaultKeyService

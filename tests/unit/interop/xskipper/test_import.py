@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support.xskipperfiles import (
+from support.skipping.xskipperfiles import (
     a_definition,
     array_of,
     bloom_of_longs,

@@ -5,7 +5,7 @@ import hashlib
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.faketarget import FakeTarget
+from support.skipping.faketarget import FakeTarget
 
 from snaploom.errors import IndexNotFound, IndexNotPossible
 from snaploom.interop.xskipper.locations import LocationKind, below_base, resolve

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.keyservices import MemoryKeyService
+from support.servers.keyservices import MemoryKeyService
 
 from snaploom.errors import KeyUnavailable
 from snaploom.interop.xskipper.bloomstream import read_bloom, write_bloom

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support.xskipperfiles import (
+from support.skipping.xskipperfiles import (
     NEW_BLOOM,
     OLD_BLOOM,
     OLD_PACKAGE,

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.xskipperfiles import (
+from support.skipping.xskipperfiles import (
     ROW_METADATA,
     a_definition,
     bloom_of_longs,

@@ -4,7 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from support.declarations import (
+from support.declared.declarations import (
     Raw,
     complex_,
     files,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.declarations import model, output, parsed
+from support.declared.declarations import model, output, parsed
 
 from snaploom.models.finding import Finding
 from snaploom.planning.validation.validator import validate

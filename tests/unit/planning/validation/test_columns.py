@@ -5,8 +5,17 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.declarations import Raw, document, files, found, key, output, parsed, relationship
-from support.declarations import simple as virtual
+from support.declared.declarations import (
+    Raw,
+    document,
+    files,
+    found,
+    key,
+    output,
+    parsed,
+    relationship,
+)
+from support.declared.declarations import simple as virtual
 
 from snaploom.models.datasource import DataSource
 from snaploom.planning.sources.registry import declared as declared_source

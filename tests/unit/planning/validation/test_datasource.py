@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.declarations import Raw, complex_, document, files, found, parsed, simple, spoilt
+from support.declared.declarations import (
+    Raw,
+    complex_,
+    document,
+    files,
+    found,
+    parsed,
+    simple,
+    spoilt,
+)
 
 from snaploom.planning.sqlgate.facts import SqlFacts, SqlFault, SqlForm, SqlText, judge
 from snaploom.planning.validation.validator import validate

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.declarations import document, parsed
+from support.declared.declarations import document, parsed
 
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.finding import Finding

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.declarations import (
+from support.declared.declarations import (
     Raw,
     document,
     files,

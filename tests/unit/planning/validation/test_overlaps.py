@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from support.declarations import output, parsed
+from support.declared.declarations import output, parsed
 
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.planning.validation.overlaps import folder_of, overlap_findings

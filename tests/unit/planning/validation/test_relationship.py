@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.declarations import Raw, document, files, found, key, parsed, relationship
+from support.declared.declarations import Raw, document, files, found, key, parsed, relationship
 
 from snaploom.planning.validation.validator import validate
 

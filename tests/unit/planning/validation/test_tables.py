@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.declarations import document, files, model, output, parsed
+from support.declared.declarations import document, files, model, output, parsed
 
 from snaploom.models.allowances import Allowances
 from snaploom.planning.validation.validator import validate

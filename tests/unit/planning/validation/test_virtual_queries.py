@@ -7,9 +7,9 @@ import tracemalloc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.budget import within_work
-from support.sources import READ_TIME, a_source, files
-from support.virtualsources import HOSTILE, at_any_time, over
+from support.declared.sources import READ_TIME, a_source, files
+from support.declared.virtualsources import HOSTILE, at_any_time, over
+from support.runner.budget import within_work
 
 from snaploom.models.finding import Finding
 from snaploom.models.times import EpochNanos

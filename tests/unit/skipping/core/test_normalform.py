@@ -2,7 +2,7 @@ from functools import reduce
 
 import pytest
 from hypothesis import given, settings
-from support.skippingcases import Case, Row, cases, is_true
+from support.skipping.skippingcases import Case, Row, cases, is_true
 
 from snaploom.skipping.core.normalform import conjuncts, normal_form
 from snaploom.skipping.core.predicates import (

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.skippingcases import TYPES, values
+from support.skipping.skippingcases import TYPES, values
 
 from snaploom.skipping.core.terms import arrow_type
 from snaploom.skipping.core.valueorder import key_of, keys_of, ranks, sorted_keys

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from support.skippingcases import Row, file_table, skipping_definition
+from support.skipping.skippingcases import Row, file_table, skipping_definition
 
 from snaploom.errors import IndexNotPossible
 from snaploom.skipping import evaluation

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.indexstores import definition, table
+from support.skipping.indexstores import definition, table
 
 from snaploom.errors import IndexUnreadable, KeyUnavailable
 from snaploom.skipping.formats import sidecar

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.skippingcases import NUMBERS, TEXTS, TYPES, built, fed, values
+from support.skipping.skippingcases import NUMBERS, TEXTS, TYPES, built, fed, values
 
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.terms import column_term

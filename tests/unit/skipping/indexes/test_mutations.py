@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, find, settings
-from support.skippingcases import cases, loses_rows
+from support.skipping.skippingcases import cases, loses_rows
 
 from snaploom.skipping import evaluation
 from snaploom.skipping.core import normalform

@@ -2,7 +2,7 @@
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from support.skippingcases import NUMBERS, TEXTS, TYPES, Case, cases, loses_rows
+from support.skipping.skippingcases import NUMBERS, TEXTS, TYPES, Case, cases, loses_rows
 
 SETTINGS = settings(
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None

@@ -5,7 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from support.skippingcases import TYPES, Row, built, file_table, skipping_definition
+from support.skipping.skippingcases import TYPES, Row, built, file_table, skipping_definition
 
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.predicates import (

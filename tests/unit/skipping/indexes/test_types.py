@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from support.skippingcases import NUMBERS, TEXTS, TYPES
+from support.skipping.skippingcases import NUMBERS, TEXTS, TYPES
 
 from snaploom.errors import IndexNotPossible
 from snaploom.skipping.core.definition import IndexDefinition

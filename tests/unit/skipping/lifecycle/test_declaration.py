@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from support.faketarget import FakeTarget
-from support.indexprocesses import folder_store
+from support.skipping.faketarget import FakeTarget
+from support.skipping.indexprocesses import folder_store
 
 from snaploom.errors import IndexNotPossible
 from snaploom.models.skippingindex import Index, IndexState

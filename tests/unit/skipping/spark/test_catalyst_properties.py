@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.catalystrows import catalyst, holds
+from support.skipping.catalystrows import catalyst, holds
 
 from snaploom.skipping.core.normalform import normal_form
 from snaploom.skipping.core.terms import column_term

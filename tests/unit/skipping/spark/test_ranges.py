@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.catalystrows import ORDER, SYMBOLS, holds
+from support.skipping.catalystrows import ORDER, SYMBOLS, holds
 
 from snaploom.skipping.core.predicates import And, Operator, Unknown
 from snaploom.skipping.core.terms import column_term

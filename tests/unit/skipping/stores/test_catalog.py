@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from obstore.store import MemoryStore
-from support.faultystore import Fault, FaultyStore, times
-from support.indexstores import URI, committed, contents, write
+from support.skipping.indexstores import URI, committed, contents, write
+from support.storage.faultystore import Fault, FaultyStore, times
 
 from snaploom.errors import SkippingError
 from snaploom.skipping.core.filetable import FileTable

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from obstore.store import MemoryStore
-from support.faultystore import Fault, FaultyStore, times
-from support.indexprocesses import DEADLINE, SPAWN, commit_many
-from support.indexstores import committed, contents, definition, write
+from support.skipping.indexprocesses import DEADLINE, SPAWN, commit_many
+from support.skipping.indexstores import committed, contents, definition, write
+from support.storage.faultystore import Fault, FaultyStore, times
 
 from snaploom.errors import FolderNotWritable, IndexUnreadable, StorageError
 from snaploom.skipping.stores.folder import FolderIndexStore

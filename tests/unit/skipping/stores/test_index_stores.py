@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from obstore.store import MemoryStore
-from support.indexstores import URI
-from support.indexstoresuite import *  # noqa: F403
-from support.indexstoresuite import Fresh, Opener
+from support.skipping.indexstores import URI
+from support.skipping.indexstoresuite import *  # noqa: F403
+from support.skipping.indexstoresuite import Fresh, Opener
 
 from snaploom.skipping.stores.folder import FolderIndexStore, folder_name
 from snaploom.storage.local import LocalObjectStore

@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from support.indexstores import URI, definition
+from support.skipping.indexstores import URI, definition
 
 from snaploom.errors import FolderNotWritable
 from snaploom.models.times import EpochNanos, now

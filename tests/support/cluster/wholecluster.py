@@ -1,0 +1,186 @@
+"""A cluster in which everything runs for real: nodes, Spark's operator, and our images.
+
+It is this machine's own, or any that a kubeconfig names in E2E_KUBECONFIG. Images then come from a
+registry of that cluster's, by the names in E2E_OPERATOR_IMAGE and E2E_SPARK_IMAGE; E2E_HOST is the
+address at which its pods reach servers of this machine, if they do at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from support.cluster.chart import NAMESPACE
+from support.cluster.cluster import HOST_VARIABLE, SERVICE, WHOLE_VARIABLE, Cluster, ControlPlane
+from support.cluster.clustercontainers import import_archive
+from support.cluster.clusternode import ADDRESS, NODE, running_cluster
+from support.cluster.clustersparkoperator import ACCOUNT, running_spark_operator
+from support.cluster.helmrelease import Release
+from support.cluster.images import OPERATOR_IMAGE, SPARK_IMAGE, image_archive
+from support.cluster.kubebox import Server
+from support.cluster.stages import Stages
+
+OPERATOR_VARIABLE = "E2E_OPERATOR_IMAGE"
+SPARK_VARIABLE = "E2E_SPARK_IMAGE"
+RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
+PATIENCE = "--timeout=900s"
+_SMALL: Mapping[str, str] = {
+    "spark.kubernetes.driver.request.cores": "100m",
+    "spark.kubernetes.executor.request.cores": "100m",
+    # As many tasks as there are files: with Spark's 200, starting them is most of the time.
+    "spark.sql.shuffle.partitions": "4",
+}
+
+Raw = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class WholeCluster:
+    """A cluster, and what differs from one to the other."""
+
+    cluster: Cluster
+    operator_image: str
+    spark_image: str
+    host: str
+    """Address at which pods reach servers of this machine; empty where they do not."""
+    volumes: Path | None = None
+    """Where volumes of the only node are; None for a cluster that provides volumes itself."""
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
+    """Spark's settings there."""
+
+    @property
+    def release(self) -> Release:
+        """The release of our chart."""
+        return Release(self.cluster)
+
+    def create_namespaces(self, *names: str) -> None:
+        """Namespaces of the strictest pod security."""
+        for name in names:
+            self.cluster.kubectl("create", "namespace", name)
+            self.cluster.kubectl("label", "namespace", name, RESTRICTED)
+
+    def values(self, *namespaces: str) -> Raw:
+        """Values of the chart for jobs in some namespaces, and for a small machine."""
+        small: Raw = {"cores": 1, "memory": "600m"}
+        application: Raw = {
+            "driver": small,
+            "executor": small | {"instances": 1},
+            "sparkConf": {**_SMALL, **self.spark_conf},
+        }
+        return {
+            "image": _split(self.operator_image),
+            "admission": {"replicas": 1},
+            "spark": {
+                "image": _split(self.spark_image),
+                "namespaces": [*namespaces],
+                "application": application,
+            },
+        }
+
+    def install(self, values: Raw) -> None:
+        """Install the chart, and wait until the operator is running."""
+        self.release.upgrade(values)
+        self.await_operator()
+
+    def await_operator(self) -> None:
+        """Wait until the operator of the installed chart is the only one, and works."""
+        self._roll_out("snaploom-operator")
+
+    def await_webhook(self) -> None:
+        """Wait until the webhook has its certificate, which a kubelet looks for once a minute."""
+        self._roll_out("snaploom-webhook")
+
+    def _roll_out(self, name: str) -> None:
+        self.cluster.kubectl("rollout", "status", f"deployment/{name}", "-n", NAMESPACE, PATIENCE)
+
+    def offer_volume(self, namespace: str, claim: str) -> None:
+        """Create the volume of a claim, where the cluster does not."""
+        if self.volumes is None:
+            return
+        path = self.volumes / f"{namespace}-{claim}"
+        path.mkdir(parents=True)
+        name = {"key": "kubernetes.io/hostname", "operator": "In", "values": [NODE]}
+        spec = {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": "Retain",
+            "claimRef": {"namespace": namespace, "name": claim},
+            "local": {"path": str(path)},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [name]}]}},
+        }
+        volume = {"apiVersion": "v1", "kind": "PersistentVolume", "spec": spec}
+        self.cluster.kubectl.apply(volume | {"metadata": {"name": f"{namespace}-{claim}"}})
+
+
+@dataclass(frozen=True)
+class OwnCluster:
+    """A cluster of this machine's own, whose servers can be stopped."""
+
+    whole: WholeCluster
+    volumes: Path
+    """Where its volumes are."""
+    plane: ControlPlane
+    spark_operator: Server
+
+
+@contextmanager
+def whole_cluster(folder: Path, stages: Stages) -> Iterator[WholeCluster]:
+    """The cluster that the environment names, or else one of this machine's own."""
+    given = os.environ.get(WHOLE_VARIABLE)
+    if given is not None:
+        with _given(folder, Path(given)) as whole:
+            yield whole
+        return
+    with own_cluster(folder, stages) as own:
+        yield own.whole
+
+
+@contextmanager
+def own_cluster(folder: Path, stages: Stages) -> Iterator[OwnCluster]:
+    """A cluster of this machine's own."""
+    archives = {name: image_archive(name) for name in ("operator", "spark")}
+    with ExitStack() as stack:
+        with stages.stage("cluster up"):
+            plane = stack.enter_context(running_cluster(folder))
+        with stages.stage("images imported"):
+            import_archive(folder, OPERATOR_IMAGE, archives["operator"])
+            import_archive(folder, SPARK_IMAGE, archives["spark"])
+        with stages.stage("Spark's operator"):
+            spark_operator = stack.enter_context(running_spark_operator(plane))
+        # There is no DNS, by which a driver would find the API server otherwise.
+        master = {"spark.kubernetes.driver.master": f"https://{SERVICE}:443"}
+        volumes = folder / "volumes"
+        whole = WholeCluster(plane, OPERATOR_IMAGE, SPARK_IMAGE, ADDRESS, volumes, master)
+        yield OwnCluster(whole, volumes, plane, spark_operator)
+
+
+@contextmanager
+def _given(folder: Path, kubeconfig: Path) -> Iterator[WholeCluster]:
+    cluster = Cluster(folder, kubeconfig)
+    whole = WholeCluster(
+        cluster,
+        os.environ.get(OPERATOR_VARIABLE, OPERATOR_IMAGE),
+        os.environ.get(SPARK_VARIABLE, SPARK_IMAGE),
+        os.environ.get(HOST_VARIABLE, ""),
+    )
+    if "sparkapplications.sparkoperator.k8s.io" in cluster.kubectl("get", "crds", "-o", "name"):
+        yield whole  # somebody runs it there
+        return
+    try:
+        with running_spark_operator(cluster):
+            yield whole
+    finally:
+        found = cluster.kubectl("get", "crds", "-o", "name").split()
+        theirs = [name for name in found if name.endswith(".sparkoperator.k8s.io")]
+        cluster.kubectl("delete", *theirs, f"clusterrolebinding/{ACCOUNT}")
+        cluster.kubectl("delete", "serviceaccount", ACCOUNT, "--namespace", "default")
+
+
+def _split(image: str) -> Raw:
+    """An image as the chart's values have it."""
+    repository, _, tag = image.rpartition(":")
+    return {"repository": repository, "tag": tag}

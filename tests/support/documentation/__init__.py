@@ -1,0 +1,1 @@
+"""Pages and examples: what they contain, and how their commands are run."""

@@ -1,0 +1,1 @@
+"""The operator's surroundings: a cluster in memory, faults, observations, jobs that are played."""

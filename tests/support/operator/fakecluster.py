@@ -1,0 +1,421 @@
+"""A cluster in memory behind the operator's port, which behaves as an API server does.
+
+It is what most tests of the operator run on: what it has in common with a real one is what
+`tests/controller/cluster/test_port.py` proves of both. Owned objects are collected, and terminating
+namespaces emptied, within the call that is their cause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+import itertools
+import json
+import uuid
+from collections.abc import AsyncGenerator, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from support.operator.fakerules import refuse_wrong
+from support.operator.fakeselectors import selects
+
+from snaploom.models.times import EpochNanos, format_instant, now
+from snaploom_operator.cluster import apiresources as kinds
+from snaploom_operator.cluster.port import ApiResource, Change, ChangeType, Listing, Page
+from snaploom_operator.errors import (
+    NamespaceTerminating,
+    ObjectChanged,
+    ObjectExists,
+    ObjectMissing,
+    ObjectRefused,
+    ResourceUnknown,
+    WatchExpired,
+)
+from snaploom_operator.objects import JsonObject
+
+Raw = dict[str, Any]
+Subscriber = Callable[[ApiResource, Change], None]
+
+PAGE = 2
+"""Objects of a page."""
+CLUSTER_WIDE = (kinds.NAMESPACES, kinds.VALIDATING_WEBHOOKS)
+BUILT_IN = (
+    kinds.CONFIG_MAPS,
+    kinds.EVENTS,
+    kinds.LEASES,
+    kinds.NAMESPACES,
+    kinds.PODS,
+    kinds.SECRETS,
+    kinds.VALIDATING_WEBHOOKS,
+)
+CUSTOM = (
+    *kinds.OURS.values(),
+    kinds.SPARK_APPLICATIONS,
+    kinds.APACHE_SPARK_APPLICATIONS,
+)
+WITH_STATUS = (*CUSTOM, kinds.PODS, kinds.NAMESPACES)
+"""Their status is written by `subresource="status"` only."""
+WITH_GENERATION = (*CUSTOM, kinds.VALIDATING_WEBHOOKS)
+_KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "generation", "namespace", "name")
+"""Metadata that no write changes."""
+
+
+@dataclass(frozen=True)
+class _Past:
+    """One change, for watches."""
+
+    version: int
+    resource: ApiResource
+    before: Raw | None
+    after: Raw | None
+
+    @property
+    def namespace(self) -> str:
+        result: str = (self.after or self.before or {})["metadata"].get("namespace", "")
+        return result
+
+
+class FakeCluster:
+    """A cluster in memory.
+
+    Args:
+        namespaces: those that are there from the beginning.
+        resources: the kinds that it has; leave some out to be without their CRDs.
+        clock: time for `creationTimestamp`.
+    """
+
+    def __init__(
+        self,
+        namespaces: Iterable[str] = ("default",),
+        resources: Iterable[ApiResource] = (*BUILT_IN, *CUSTOM),
+        clock: Callable[[], EpochNanos] = now,
+    ) -> None:
+        self.clock = clock
+        self._objects: dict[ApiResource, dict[tuple[str, str], Raw]] = {r: {} for r in resources}
+        self._versions = itertools.count(1)
+        self._version = 0
+        self._forgotten = 0
+        self._past: list[_Past] = []
+        self._uids: set[str] = set()
+        self._owner_uids: set[str] = set()
+        self._subscribers: list[Subscriber] = []
+        self._watchers: list[asyncio.Event] = []
+        for name in namespaces:
+            self.add_namespace(name)
+
+    # What tests ask and do besides
+
+    def all(self, resource: ApiResource) -> list[Raw]:
+        """Every object of a kind, by namespace and name."""
+        stored = self._kind(resource)
+        return [_copy(stored[key]) for key in sorted(stored)]
+
+    def add_namespace(self, name: str) -> None:
+        """A further namespace."""
+        self._create(kinds.NAMESPACES, "", _bare(kinds.NAMESPACES, name))
+
+    def remove_kind(self, resource: ApiResource) -> None:
+        """Delete its CRD, and all its objects with it."""
+        for uid in [raw["metadata"]["uid"] for raw in self._objects.pop(resource).values()]:
+            self._uids.remove(uid)
+        self._collect()
+
+    def add_kind(self, resource: ApiResource) -> None:
+        """Create its CRD."""
+        self._objects.setdefault(resource, {})
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Call a function for every change, within the call that makes it; returns how to stop."""
+        self._subscribers.append(subscriber)
+
+        def stop() -> None:
+            if subscriber in self._subscribers:
+                self._subscribers.remove(subscriber)
+
+        return stop
+
+    def forget_past(self) -> None:
+        """Make every watch that starts from an earlier version expire."""
+        self._past.clear()
+        self._forgotten = self._version
+
+    # The port
+
+    async def list(
+        self, resource: ApiResource, *, namespace: str | None = None, selector: str = ""
+    ) -> Listing:
+        is_wanted = selects(selector)
+        stored = self._kind(resource)
+        found = (stored[key] for key in sorted(stored) if namespace in (None, key[0]))
+        items = tuple(_copy(raw) for raw in found if is_wanted(_labels(raw)))
+        return Listing(items, str(self._version))
+
+    async def pages(
+        self, resource: ApiResource, *, namespace: str | None = None, selector: str = ""
+    ) -> AsyncGenerator[Page, None]:
+        listing = await self.list(resource, namespace=namespace, selector=selector)
+        for start in range(0, max(1, len(listing.items)), PAGE):
+            items = listing.items[start : start + PAGE]
+            yield Page(items, listing.resource_version, is_first=start == 0)
+
+    async def get(self, resource: ApiResource, namespace: str, name: str) -> JsonObject:
+        return _copy(self._stored(resource, namespace, name))
+
+    async def create(
+        self, resource: ApiResource, namespace: str, manifest: JsonObject
+    ) -> JsonObject:
+        result = self._create(resource, namespace, _copy(manifest))
+        if _is_orphan(result, self._uids):
+            self._collect()
+        return result
+
+    async def replace(
+        self, resource: ApiResource, namespace: str, manifest: JsonObject
+    ) -> JsonObject:
+        new: Raw = _copy(manifest)
+        old = self._stored(resource, namespace, new["metadata"]["name"])
+        if not new["metadata"].get("resourceVersion"):
+            raise ObjectRefused("metadata.resourceVersion: must be specified for an update")
+        return self._write(resource, old, new, subresource="")
+
+    async def patch(
+        self,
+        resource: ApiResource,
+        namespace: str,
+        name: str,
+        patch: JsonObject,
+        *,
+        subresource: str = "",
+    ) -> JsonObject:
+        old = self._stored(resource, namespace, name)
+        return self._write(resource, old, merged(_copy(old), _copy(patch)), subresource)
+
+    async def delete(self, resource: ApiResource, namespace: str, name: str, *, uid: str) -> None:
+        stored = self._kind(resource).get((namespace, name))
+        if stored is not None and stored["metadata"]["uid"] == uid:
+            self._delete(resource, stored)
+
+    async def watch(
+        self, resource: ApiResource, *, namespace: str | None = None, since: str, selector: str = ""
+    ) -> AsyncGenerator[Change, None]:
+        self._kind(resource)
+        if int(since) < self._forgotten:
+            raise WatchExpired(f"too old resource version: {since}")
+        is_wanted = selects(selector)
+        position = int(since)
+        grown = asyncio.Event()
+        self._watchers.append(grown)
+        try:
+            while True:
+                grown.clear()
+                start = bisect.bisect_right(self._past, position, key=lambda past: past.version)
+                for past in self._past[start:]:
+                    position = past.version
+                    is_seen = past.resource == resource and namespace in (None, past.namespace)
+                    if is_seen and (change := _change(past, is_wanted)) is not None:
+                        yield change
+                await grown.wait()
+        finally:
+            self._watchers.remove(grown)
+
+    # How it works
+
+    def _kind(self, resource: ApiResource) -> dict[tuple[str, str], Raw]:
+        if resource not in self._objects:
+            raise ResourceUnknown(f"the server could not find {resource.plural}.{resource.group}")
+        return self._objects[resource]
+
+    def _stored(self, resource: ApiResource, namespace: str, name: str) -> Raw:
+        stored = self._kind(resource).get((namespace, name))
+        if stored is None:
+            raise ObjectMissing(f"{resource.plural} {name!r} not found")
+        return stored
+
+    def _create(self, resource: ApiResource, namespace: str, new: Raw) -> Raw:
+        kind = self._kind(resource)
+        metadata = new.setdefault("metadata", {})
+        if metadata.setdefault("namespace", namespace) != namespace:
+            raise ObjectRefused("the namespace of the object does not match the request")
+        if metadata.get("resourceVersion"):
+            raise ObjectRefused("resourceVersion should not be set on objects to be created")
+        if resource in CLUSTER_WIDE:
+            del metadata["namespace"]
+        else:
+            self._refuse_closed(namespace)
+        refuse_wrong(resource, new, None)
+        if (namespace, metadata["name"]) in kind:
+            raise ObjectExists(f"{resource.plural} {metadata['name']!r} already exists")
+        for field in _KEPT[:4]:
+            metadata.pop(field, None)
+        metadata["uid"] = str(uuid.uuid4())
+        metadata["creationTimestamp"] = format_instant(self.clock())[:19] + "Z"
+        if resource in WITH_GENERATION:
+            metadata["generation"] = 1
+        if resource in WITH_STATUS:
+            new.pop("status", None)
+        if resource == kinds.NAMESPACES:
+            new["status"] = {"phase": "Active"}
+        return self._store(resource, None, new)
+
+    def _refuse_closed(self, namespace: str) -> None:
+        if ("", namespace) not in self._objects[kinds.NAMESPACES]:
+            raise NamespaceTerminating(f"namespaces {namespace!r} not found")
+        if self._is_closing(namespace):
+            raise NamespaceTerminating(f"namespace {namespace} is being terminated")
+
+    def _write(self, resource: ApiResource, old: Raw, new: Raw, subresource: str) -> Raw:
+        before, metadata = old["metadata"], new["metadata"]
+        # A real API server looks at the UID in no patch of a status; versions are unique anyway.
+        if not subresource and metadata.get("uid", before["uid"]) != before["uid"]:
+            raise ObjectChanged(f"the object has the uid {before['uid']}, not {metadata['uid']}")
+        if metadata.get("resourceVersion", before["resourceVersion"]) != before["resourceVersion"]:
+            raise ObjectChanged("the object has been modified; apply your changes to the latest")
+        if subresource == "status":
+            new = {key: value for key, value in old.items() if key != "status"} | (
+                {"status": new["status"]} if "status" in new else {}
+            )
+            new["metadata"] = metadata = _copy(before)
+        elif resource in WITH_STATUS:
+            new = {key: value for key, value in new.items() if key != "status"} | (
+                {"status": old["status"]} if "status" in old else {}
+            )
+        for field in _KEPT:
+            metadata.pop(field, None)
+            if field in before:
+                metadata[field] = before[field]
+        added = set(metadata.get("finalizers") or ()) - set(before.get("finalizers") or ())
+        if added and before.get("deletionTimestamp"):
+            raise ObjectRefused("no new finalizers can be added if the object is being deleted")
+        metadata["resourceVersion"] = before["resourceVersion"]
+        refuse_wrong(resource, new, old)
+        if new == old:
+            return _copy(old)
+        if resource in WITH_GENERATION and _spec(new) != _spec(old):
+            metadata["generation"] += 1
+        result = self._store(resource, old, new)
+        if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
+            self._remove(resource, new)
+        return result
+
+    def _delete(self, resource: ApiResource, stored: Raw) -> None:
+        if stored["metadata"].get("deletionTimestamp"):
+            return
+        is_namespace = resource == kinds.NAMESPACES
+        if not is_namespace and not stored["metadata"].get("finalizers"):
+            self._remove(resource, stored)
+            return
+        new = _copy(stored)
+        new["metadata"]["deletionTimestamp"] = format_instant(self.clock())[:19] + "Z"
+        if "generation" in new["metadata"]:
+            new["metadata"]["generation"] += 1
+        if is_namespace:
+            new["status"]["phase"] = "Terminating"
+        self._store(resource, stored, new)
+        if is_namespace:
+            self._collect()
+
+    def _store(self, resource: ApiResource, old: Raw | None, new: Raw) -> Raw:
+        metadata = new["metadata"]
+        metadata["resourceVersion"] = str(self._tick())
+        self._objects[resource][metadata.get("namespace", ""), metadata["name"]] = new
+        self._uids.add(metadata["uid"])
+        self._owner_uids.update(owner["uid"] for owner in metadata.get("ownerReferences") or ())
+        self._notify(_Past(self._version, resource, old, new))
+        return _copy(new)
+
+    def _remove(self, resource: ApiResource, stored: Raw) -> None:
+        metadata = stored["metadata"]
+        namespace = metadata.get("namespace", "")
+        del self._objects[resource][namespace, metadata["name"]]
+        self._uids.remove(metadata["uid"])
+        last = _copy(stored)
+        last["metadata"]["resourceVersion"] = str(self._tick())
+        self._notify(_Past(self._version, resource, last, None))
+        if metadata["uid"] in self._owner_uids or self._is_closing(namespace):
+            self._collect()
+
+    def _tick(self) -> int:
+        self._version = next(self._versions)
+        return self._version
+
+    def _notify(self, past: _Past) -> None:
+        self._past.append(past)
+        for subscriber in tuple(self._subscribers):
+            if (change := _change(past, lambda labels: True)) is not None:
+                subscriber(past.resource, change)
+        for watcher in self._watchers:
+            watcher.set()
+
+    def _collect(self) -> None:
+        """Delete objects without an owner, and those in namespaces that are being deleted."""
+        while doomed := self._doomed():
+            for resource, stored in doomed:
+                if stored["metadata"]["uid"] in self._uids:
+                    self._delete(resource, stored)
+        for _, name in list(self._objects[kinds.NAMESPACES]):
+            if self._is_closing(name) and not self._has_objects_in(name):
+                self._remove(kinds.NAMESPACES, self._objects[kinds.NAMESPACES]["", name])
+
+    def _doomed(self) -> list[tuple[ApiResource, Raw]]:
+        return [
+            (resource, raw)
+            for resource, stored in self._objects.items()
+            for (namespace, _), raw in stored.items()
+            if not raw["metadata"].get("deletionTimestamp")
+            and (self._is_closing(namespace) or _is_orphan(raw, self._uids))
+        ]
+
+    def _is_closing(self, namespace: str) -> bool:
+        found = self._objects[kinds.NAMESPACES].get(("", namespace))
+        return found is not None and found["status"]["phase"] == "Terminating"
+
+    def _has_objects_in(self, namespace: str) -> bool:
+        return any(key[0] == namespace for stored in self._objects.values() for key in stored)
+
+
+def merged(target: Any, patch: Any) -> Any:
+    """A JSON merge patch (RFC 7396) applied."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result
+
+
+def _change(past: _Past, is_wanted: Callable[[Raw], bool]) -> Change | None:
+    """What a watch with a selector sees of a change."""
+    was = past.before is not None and is_wanted(_labels(past.before))
+    if past.after is not None and is_wanted(_labels(past.after)):
+        return Change(ChangeType.MODIFIED if was else ChangeType.ADDED, _copy(past.after))
+    if was:
+        return Change(ChangeType.DELETED, _copy(past.after or past.before))
+    return None
+
+
+def _is_orphan(raw: Raw, living: set[str]) -> bool:
+    owners = raw["metadata"].get("ownerReferences")
+    return bool(owners) and not any(owner["uid"] in living for owner in owners)
+
+
+def _labels(raw: Raw) -> Raw:
+    return raw["metadata"].get("labels") or {}
+
+
+def _spec(raw: Raw) -> Raw:
+    return {key: value for key, value in raw.items() if key not in ("metadata", "status")}
+
+
+def _bare(resource: ApiResource, name: str) -> Raw:
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": name},
+    }
+
+
+def _copy(raw: Any) -> Any:
+    return json.loads(json.dumps(raw))

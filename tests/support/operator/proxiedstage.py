@@ -1,0 +1,215 @@
+"""Stories over a real API server, run with operators that reach it through a faulty proxy."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+from support.operator.clusters import an_object
+from support.operator.faultyproxy import FaultyProxy, Plan, no_fault, running_proxy
+from support.operator.jobdouble import JobDouble
+from support.operator.operatorharness import START, OperatorHarness, Predicate, real_settings
+from support.operator.scriptedapi import write_plain_kubeconfig
+from support.operator.stories import Ending, Story, ending
+
+from snaploom.errors import SnaploomError
+from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
+from snaploom_operator.cluster.adapter import open_cluster
+from snaploom_operator.cluster.apiresources import EVENTS, LEASES, NAMESPACES, OURS
+from snaploom_operator.cluster.port import Cluster
+from snaploom_operator.errors import ObjectMissing
+from snaploom_operator.objectmetadata import Metadata
+from snaploom_operator.process.operator import Clocks
+from snaploom_operator.process.operatorprocess import Running, RunOptions, running_operator
+
+Raw = dict[str, Any]
+DEADLINE = 120.0
+"""Seconds for one step of a story: a stalled watch costs a list or two, which are 10 apart."""
+RESYNC = 10
+LOOKS = 0.1
+MOST_LIVES = 10
+
+
+class MovedClock:
+    """Begins when all stories do, runs as clocks do, and is moved on by stories."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self.moved = 0.0
+
+    def now(self) -> EpochNanos:
+        elapsed = time.monotonic() - self._started + self.moved
+        return EpochNanos(START + int(elapsed * NANOS_PER_SECOND))
+
+
+class ProxiedStage(OperatorHarness):
+    """One operator after the other in one namespace.
+
+    Args:
+        cluster: the cluster, for people and jobs.
+        proxy: the cluster, for operators.
+        kubeconfig: how operators reach the proxy.
+        namespace: where everything is.
+        story: what is to be run.
+    """
+
+    def __init__(
+        self, cluster: Cluster, proxy: FaultyProxy, kubeconfig: Path, namespace: str, story: Story
+    ) -> None:
+        super().__init__(
+            cluster, namespace, JobDouble(cluster, story.script(), namespace=namespace)
+        )
+        self.proxy = proxy
+        self.lives = 0
+        self._place = RunOptions(kubeconfig)
+        self._settings = real_settings(namespace, resyncSeconds=RESYNC)
+        self._clock = MovedClock()
+        self._stack = AsyncExitStack()
+        self._failures: list[Exception] = []
+        self._running: Running | None = None
+
+    async def begin(self) -> None:
+        """An operator begins, as often as it takes."""
+        while self._running is None:
+            self.lives += 1
+            assert self.lives < MOST_LIVES, self._failures
+            self.proxy.is_dead = False
+            context = running_operator(
+                self._settings, self._place, self._failures.append, Clocks(self._clock.now)
+            )
+            beginning = asyncio.create_task(self._stack.enter_async_context(context))
+            while not beginning.done():
+                await asyncio.wait([beginning], timeout=LOOKS)
+                if self.proxy.is_dead:  # it would wait for its Lease, as one does that is cut off
+                    beginning.cancel()
+            try:
+                self._running = await beginning
+            except asyncio.CancelledError:
+                if not beginning.cancelled():
+                    raise
+                await self.end()
+            except SnaploomError as error:
+                await self.end()
+                self._failures.append(error)
+
+    async def end(self) -> None:
+        """End the operator, without waiting until its Lease expires."""
+        await self._stack.aclose()
+        self._running = None
+        self._failures.clear()
+        try:
+            lease = await self.cluster.get(LEASES, self.namespace, self._settings.lease)
+        except ObjectMissing:
+            return
+        uid = Metadata.of(lease).uid
+        await self.cluster.delete(LEASES, self.namespace, self._settings.lease, uid=uid)
+
+    async def apply(self, *declarations: Any) -> None:
+        await self._remember()
+        await super().apply(*declarations)
+
+    async def lose_status(self, identity: str) -> None:
+        await self._remember()
+        kind, _, name = identity.partition("/")
+        patch = {"status": None}
+        await self.cluster.patch(OURS[kind], self.namespace, name, patch, subresource="status")
+
+    async def _remember(self) -> None:
+        """What is there now is what stale reads show from now on."""
+        listing = await self.cluster.list(EVENTS, namespace=self.namespace)
+        self.proxy.past = listing.resource_version
+
+    async def restart(self) -> None:
+        """The operator ends as one that is stopped, and another begins."""
+        await self.end()
+        await self.begin()
+
+    async def pass_time(self, seconds: float) -> None:
+        self._clock.moved += seconds
+        if self._running is not None:
+            self._running.operator.handle_clock_jump()
+
+    def release(self) -> None:
+        self.double.release()
+
+    async def go_on(self) -> None:
+        """Let jobs go on, and restart the operator where it died."""
+        if self.proxy.is_dead or self._failures:
+            await self.restart()
+        await self.double.step()
+        await asyncio.sleep(LOOKS)
+
+    async def wait_for(self, identity: str, predicate: Predicate) -> Raw:
+        deadline = time.monotonic() + DEADLINE
+        while not predicate(found := await self.get(identity)):
+            assert time.monotonic() < deadline, (
+                f"{identity} is not as it should be: {yaml.safe_dump(found)}"
+            )
+            await self.go_on()
+        return found
+
+    async def come_to(self, story: Story, wanted: Ending | None) -> Ending:
+        """The end of a story, once nothing moves any more; it may take a while to be the wanted."""
+        deadline = time.monotonic() + DEADLINE / 4
+        while True:
+            ended = await ending(story, self, self.proxy.created)
+            running = None if self.proxy.is_dead else self._running
+            is_idle = running is not None and running.operator.queue.is_idle
+            if (is_idle and wanted in (None, ended)) or time.monotonic() > deadline:
+                return ended
+            await self.go_on()
+
+
+@asynccontextmanager
+async def proxied_stage(
+    kubeconfig: Path, folder: Path, story: Story, plan: Plan = no_fault, dies_behind: int = 0
+) -> AsyncIterator[ProxiedStage]:
+    """A stage in a namespace of its own.
+
+    Args:
+        kubeconfig: how the cluster is reached.
+        folder: where a kubeconfig can be written.
+        story: what is to be run.
+        plan: what goes wrong with which call.
+        dies_behind: the number of the write behind which the first operator dies; 0 for none.
+    """
+    namespace = f"story-{uuid.uuid4().hex[:12]}"
+    async with (
+        open_cluster(kubeconfig) as cluster,
+        running_proxy(kubeconfig, plan, dies_behind) as proxy,
+    ):
+        plain = write_plain_kubeconfig(folder / f"{namespace}.kubeconfig", proxy.url)
+        created = await cluster.create(NAMESPACES, "", an_object(NAMESPACES, namespace))
+        stage = ProxiedStage(cluster, proxy, plain, namespace, story)
+        await stage._remember()
+        try:
+            await stage.begin()
+            yield stage
+        finally:
+            await stage.end()
+            await cluster.delete(NAMESPACES, "", namespace, uid=Metadata.of(created).uid)
+
+
+async def run_through_proxy(
+    kubeconfig: Path,
+    folder: Path,
+    story: Story,
+    plan: Plan = no_fault,
+    *,
+    dies_behind: int = 0,
+    wanted: Ending | None = None,
+) -> tuple[Ending, ProxiedStage]:
+    """Run a story; how it ended, and the stage. See `proxied_stage`.
+
+    Args:
+        wanted: how it ends undisturbed.
+    """
+    async with proxied_stage(kubeconfig, folder, story, plan, dies_behind) as stage:
+        await story.steps(stage)
+        return await stage.come_to(story, wanted), stage

@@ -1,0 +1,91 @@
+"""AdmissionReviews for tests, and what is answered to them with a store of objects in view."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from support.declared.declarations import Raw
+from support.operator.controllerobjects import NAMESPACE, stored
+
+from snaploom.planning.judging.texts import judge
+from snaploom_operator.admission.answers import Answer, answer_document
+from snaploom_operator.admission.request import AdmissionRequest, parse_review
+from snaploom_operator.admission.review import (
+    read_submission,
+    review,
+    review_deletion,
+)
+from snaploom_operator.admission.reviewcontext import review_context, users_of
+from snaploom_operator.objects import Ref
+from snaploom_operator.operatorsettings import ProtectDependants
+from snaploom_operator.store.store import Store
+
+WARN, DENY = ProtectDependants.WARN, ProtectDependants.DENY
+
+
+def a_review(new: Raw | None, old: Raw | None = None, **changes: Any) -> Raw:
+    """What an API server sends; an update where both are given, a deletion without the first."""
+    operation = "CREATE" if old is None else "UPDATE" if new is not None else "DELETE"
+    about: Raw = new or old or {}
+    request = {
+        "uid": "of-this-request",
+        "kind": {"group": "snaploom.io", "version": "v1alpha1", "kind": about.get("kind", "?")},
+        "operation": operation,
+        "name": about.get("metadata", {}).get("name", ""),
+        "namespace": NAMESPACE,
+        "userInfo": {"username": "somebody"},
+        "object": new,
+        "oldObject": old,
+        "dryRun": False,
+    }
+    return {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": request | changes,
+    }
+
+
+def a_request(new: Raw | None, old: Raw | None = None, **changes: Any) -> AdmissionRequest:
+    return parse_review(json.dumps(a_review(new, old, **changes)).encode())
+
+
+def store_of(raws: Iterable[Raw]) -> Store:
+    """A store that has seen declarations; those that carry a UID are taken as they are."""
+    store = Store()
+    for raw in raws:
+        store.put(raw if "uid" in raw["metadata"] else stored(raw))
+    return store
+
+
+def answered(
+    new: Raw | None,
+    existing: Iterable[Raw] = (),
+    old: Raw | None = None,
+    protect: ProtectDependants = WARN,
+    *,
+    allow_jdbc_url: bool = False,
+) -> Answer:
+    """The answer to one request."""
+    store = store_of(existing)
+    request = a_request(new, old)
+    if new is None:
+        ref = Ref(request.kind.kind, request.namespace, request.name)
+        return review_deletion(request, users_of(ref, store))
+    submission = read_submission(request)
+    if isinstance(submission, Answer):
+        return submission
+    around = review_context(submission.resource, store)
+    return review(submission, around, protect, judge_text=judge, allow_jdbc_url=allow_jdbc_url)
+
+
+def codes(answer: Answer) -> list[str]:
+    """Codes of what something is refused for."""
+    return [] if answer.refusal is None else [finding.code for finding in answer.refusal.findings]
+
+
+def response(request: AdmissionRequest, answer: Answer) -> Raw:
+    document: Raw = json.loads(json.dumps(answer_document(request, answer)))
+    result: Raw = document["response"]
+    return result

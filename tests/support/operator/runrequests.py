@@ -1,0 +1,81 @@
+"""Runs that are about to be submitted, for tests of builders and submitters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from support.declared.declarations import Raw, document
+
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.run import RunAction, SparkSettings, Trigger
+from snaploom.models.skippingindex import SkippingIndex
+from snaploom.models.times import parse_instant
+from snaploom_operator.manifests.configmaps import report_name
+from snaploom_operator.operatorsettings import OperatorSettings
+from snaploom_operator.submitters.base import RunRequest
+from snaploom_operator.submitters.settingsmerge import merged_settings
+
+RUN = "ods-orders-0a1b2c3d"
+UID = "0f0e0d0c-1111-2222-3333-444455556666"
+NAMESPACE = "default"
+OUTPUT: Raw = {
+    "dataModel": {
+        "rootDataSource": {
+            "dataSource": "customers",
+            "snapshotFilter": {
+                "fromInterval": {
+                    "preference": "NEWEST",
+                    "intervalStartDate": {
+                        "year": 2024, "month": 5, "day": 1, "hour": 0, "minute": 0, "second": 0,
+                        "nano": 0, "timezone": "UTC",
+                    },
+                    "intervalLength": {"day": 1},
+                }
+            },
+        }
+    },
+    "outputFolder": {"folderUri": "/out/", "snapshotFormat": {"hivePartitioned": {}}},
+}  # fmt: skip
+
+
+def an_output(
+    name: str = "orders", *, uid: str = UID, namespace: str = NAMESPACE, **run: Any
+) -> OutputDataset:
+    """A stored output; settings of `spec.run` by their outside names."""
+    raw = document("OutputDataset", name, {**OUTPUT, "run": run})
+    raw["metadata"] |= {"uid": uid, "namespace": namespace, "generation": 1}
+    return OutputDataset.parse(raw)
+
+
+def a_request(
+    owner: OutputDataset | SkippingIndex | None = None,
+    *,
+    name: str = RUN,
+    settings: SparkSettings | None = None,
+    **changes: Any,
+) -> RunRequest:
+    """A run of an output, with the operator's own settings."""
+    of = owner or an_output()
+    spark = merged_settings(of.spec.run.spark, settings or OperatorSettings().spark)
+    facts: dict[str, Any] = {
+        "owner": of,
+        "name": name,
+        "action": RunAction.RUN,
+        "attempt": 1,
+        "trigger": Trigger(declarations="d" * 16, token="by hand"),
+        "started_at": parse_instant("2024-05-01T12:00:00.5Z"),
+        "spark": spark,
+        "bundle": f"{name}-bundle",
+        "report": report_name(name),
+    }
+    return RunRequest(**(facts | changes))
+
+
+def stored(manifest: Any, status: Raw | None = None) -> Raw:
+    """An object as an API server returns it."""
+    metadata = manifest["metadata"] | {
+        "uid": "aaaaaaaa-0000-0000-0000-000000000001",
+        "resourceVersion": "7",
+        "creationTimestamp": "2024-05-01T12:00:01Z",
+    }
+    return {**manifest, "metadata": metadata, **({} if status is None else {"status": status})}

@@ -1,0 +1,182 @@
+"""`snaploom operator webhook` as a process, and a cluster that asks it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from support.cluster.cluster import Cluster
+from support.cluster.clusterkubectl import Kubectl
+from support.declared.declarations import Raw, output, spoilt
+from support.documentation.commands import DEADLINE, snaploom_command, wait_until
+from support.operator.webhooks import HOST, install
+from support.servers.certificates import Authority, Issued
+from support.servers.ports import free_ports
+
+WRONG = spoilt(output("wrong"), "spec.outputFolder.folderUri", "relative/")
+"""What the schema allows, and only the webhook refuses."""
+
+
+class WebhookProcess:
+    """One webhook, which may be ended and started again at the same port."""
+
+    def __init__(self, folder: Path, kubeconfig: Path, issued: Issued, **admission: Any) -> None:
+        self._folder = folder
+        self._kubeconfig = kubeconfig
+        self.port, self.health, self.metrics = free_ports(3)
+        folder.mkdir()
+        self.certificates = folder / "certificates"
+        install(issued, self.certificates)
+        settings = {
+            "healthPort": self.health,
+            "metricsPort": self.metrics,
+            "logFormat": "text",
+            "admission": {
+                "port": self.port,
+                "certificateFolder": str(self.certificates),
+                **admission,
+            },
+        }
+        (folder / "settings.yaml").write_text(json.dumps(settings))
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until it is ready."""
+        arguments = ("--settings", f"{self._folder}/settings.yaml", "--drain", "0")
+        command = ("operator", "webhook", *arguments, "--kubeconfig", str(self._kubeconfig))
+        self.process = snaploom_command(*command, folder=self._folder)
+        wait_until(lambda: self.readiness() == "ok", self.process)
+
+    def readiness(self) -> str:
+        """Its answer about being ready; empty when it does not answer."""
+        try:
+            url = f"http://{HOST}:{self.health}/readyz"
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                return str(answer.read().decode().strip())
+        except urllib.error.HTTPError as error:
+            return error.read().decode().strip()
+        except OSError:
+            return ""
+
+    def log_text(self) -> str:
+        """What it logged."""
+        return (self._folder / "err.txt").read_text()
+
+    def end(self) -> int:
+        """End it as Kubernetes does; its exit code."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(DEADLINE)
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+@contextmanager
+def webhook_process(
+    folder: Path, kubeconfig: Path, issued: Issued, **admission: Any
+) -> Iterator[WebhookProcess]:
+    """Run a webhook, ready at first, until the block ends."""
+    webhook = WebhookProcess(folder, kubeconfig, issued, **admission)
+    try:
+        webhook.start()
+        yield webhook
+    finally:
+        webhook.kill()
+
+
+def run_kubectl(kubectl: Kubectl, *arguments: str, stdin: Raw | None = None) -> tuple[int, str]:
+    """Exit code of kubectl, and all that it prints."""
+    done = subprocess.run(
+        [*kubectl.program, *arguments],
+        env=os.environ | {"KUBECONFIG": str(kubectl.kubeconfig), "HOME": str(kubectl.home)},
+        input=json.dumps(stdin) if stdin is not None else "",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def applied(kubectl: Kubectl, namespace: str, raw: Raw, *more: str) -> tuple[int, str]:
+    """What kubectl prints when one object is applied."""
+    return run_kubectl(kubectl, "apply", "--namespace", namespace, *more, "-f", "-", stdin=raw)
+
+
+def configuration(name: str, namespace: str, port: int, bundle: bytes, policy: str) -> Raw:
+    """Asks a webhook at a port about one namespace, so that no other test is disturbed."""
+    kinds = ("datasources", "datarelationships", "outputdatasets", "skippingindexes")
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": [
+            {
+                "name": "validate.snaploom.io",
+                "admissionReviewVersions": ["v1"],
+                "sideEffects": "None",
+                "timeoutSeconds": 5,
+                "failurePolicy": policy,
+                "clientConfig": {
+                    "url": f"https://{HOST}:{port}/validate",
+                    "caBundle": base64.b64encode(bundle).decode(),
+                },
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+                "rules": [
+                    {
+                        "apiGroups": ["snaploom.io"],
+                        "apiVersions": ["v1alpha1"],
+                        "operations": ["CREATE", "UPDATE", "DELETE"],
+                        "resources": [*kinds, "fieldtransformers", "metadataapplicators"],
+                        "scope": "Namespaced",
+                    }
+                ],
+            }
+        ],
+    }
+
+
+@contextmanager
+def asked_about(
+    cluster: Cluster, namespace: str, port: int, authority: Authority, policy: str = "Fail"
+) -> Iterator[None]:
+    """Have the API server ask a webhook about one namespace."""
+    bundle = authority.certificate.read_bytes()
+    raw = configuration(namespace, namespace, port, bundle, policy)
+    run_kubectl(cluster.kubectl, "apply", "-f", "-", stdin=raw)
+    try:
+        yield
+    finally:
+        run_kubectl(cluster.kubectl, "delete", "validatingwebhookconfiguration", namespace)
+
+
+def await_text(look: Callable[[], str], text: str) -> str:
+    """Wait until an output contains a text."""
+    deadline = time.monotonic() + DEADLINE
+    while text not in (seen := look()):
+        assert time.monotonic() < deadline, f"{text!r} did not come: {seen}"
+        time.sleep(0.05)
+    return seen
+
+
+def await_asked(cluster: Cluster, namespace: str) -> None:
+    """Wait until the API server asks: it learns of a configuration a little later."""
+    await_text(
+        lambda: applied(cluster.kubectl, namespace, WRONG, "--dry-run=server")[1], "absolute"
+    )

@@ -1,0 +1,100 @@
+"""A webhook in this process, and how an API server asks it."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from support.declared.declarations import Raw
+from support.operator.clusters import until
+from support.operator.reviews import a_review
+from support.servers.certificates import Authority, Issued
+
+from snaploom_operator.admission.tls import CERTIFICATE, KEY
+from snaploom_operator.admission.webhookprocess import Ports, running_webhook
+from snaploom_operator.cluster.port import Cluster
+from snaploom_operator.operatorsettings import AdmissionSettings, OperatorSettings
+
+HOST = "127.0.0.1"
+
+
+def settings_for(folder: Path, **admission: Any) -> OperatorSettings:
+    """Free ports, and certificates in a folder."""
+    return OperatorSettings(
+        health_port=0,
+        metrics_port=0,
+        admission=AdmissionSettings(port=0, certificate_folder=str(folder), **admission),
+    )
+
+
+def install(issued: Issued, folder: Path) -> None:
+    """Put a certificate where the webhook looks for it."""
+    folder.mkdir(exist_ok=True)
+    (folder / CERTIFICATE).write_bytes(issued.certificate.read_bytes())
+    (folder / KEY).write_bytes(issued.key.read_bytes())
+
+
+@dataclass
+class WebhookClient:
+    """Asks a webhook, trusting one authority."""
+
+    ports: Ports
+    session: aiohttp.ClientSession
+    trusted: ssl.SSLContext
+
+    async def post(self, body: bytes) -> tuple[int, Raw]:
+        url = f"https://{HOST}:{self.ports.review}/validate"
+        async with self.session.post(url, data=body, ssl=self.trusted) as response:
+            return response.status, await response.json()
+
+    async def review(self, new: Raw | None, old: Raw | None = None, **changes: Any) -> Raw:
+        """The answer to a review."""
+        url = f"https://{HOST}:{self.ports.review}/validate"
+        body = a_review(new, old, **changes)
+        async with self.session.post(url, json=body, ssl=self.trusted) as response:
+            assert response.status == 200, await response.text()
+            result: Raw = (await response.json())["response"]
+            return result
+
+    async def text(self, port: int, path: str) -> tuple[int, str]:
+        async with self.session.get(f"http://{HOST}:{port}{path}") as response:
+            return response.status, await response.text()
+
+    async def readiness(self) -> str:
+        """Its answer about being ready."""
+        return (await self.text(self.ports.health, "/readyz"))[1].strip()
+
+    async def until_ready(self) -> None:
+        async def is_ready() -> bool:
+            return await self.readiness() == "ok"
+
+        await until(is_ready)
+
+
+@asynccontextmanager
+async def asking(ports: Ports, authority: Authority) -> AsyncIterator[WebhookClient]:
+    """A client that trusts an authority and opens a connection for every request."""
+    trusted = ssl.create_default_context(cafile=authority.certificate)
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as session:
+        yield WebhookClient(ports, session, trusted)
+
+
+@asynccontextmanager
+async def a_webhook(
+    cluster: Cluster, folder: Path, authority: Authority, **admission: Any
+) -> AsyncIterator[WebhookClient]:
+    """A webhook that is ready, with a certificate of an authority."""
+    certificates = folder / "certificates"
+    install(authority.issue(HOST), certificates)
+    settings = settings_for(certificates, **admission)
+    async with (
+        running_webhook(cluster, settings, host=HOST, drain=0) as ports,
+        asking(ports, authority) as client,
+    ):
+        await client.until_ready()
+        yield client

@@ -1,0 +1,1 @@
+"""What runs the tests: which ones, in which order, how long, and how much of a proof."""

@@ -1,0 +1,279 @@
+"""Metadata stores of version 0 to 4 about the files of a proof's table, right or with faults.
+
+The faults are the reference's (rule S28) and those that files changing underfoot lead to. What is
+right comes from the facts that Spark gave, never from the product.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from support.skipping.onequalsoff import IndexOf
+from support.skipping.prooffacts import Facts, FileFacts, Plain
+from support.skipping.proofjava import java_min_max, java_value_list
+from support.skipping.xskipperfiles import (
+    NEW_BLOOM,
+    OLD_BLOOM,
+    array_of,
+    field,
+    index_metadata,
+    java_bloom,
+    java_type,
+    struct_of,
+    write_part,
+)
+from support.skipping.xskipperjava import UDT, JavaBlooms
+
+from snaploom.interop.xskipper.bloomstream import read_bloom
+
+VERSIONS = (0, 1, 2, 3, 4)
+_ITEMS, _FALSE_POSITIVES = 50, 0.01
+_JSON = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
+_NAMES = {"MIN_MAX": "minmax", "VALUE_SET": "valuelist", "BLOOM_FILTER": "bloomfilter"}
+
+_ARROW = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+}
+
+Kept = Sequence[Plain] | None
+"""What an index contains about a file: bounds, a set or a bloom's values; None for a NULL."""
+
+Fault = Callable[[Kept, str], Kept]
+"""What is written instead, of values in Spark's order and their type."""
+
+
+def hidden_nan(kept: Kept, data_type: str) -> Kept:
+    """Footers leave NaN out."""
+    return kept and [each for each in kept if not _is_nan(each)]
+
+
+def utf16_order(kept: Kept, data_type: str) -> Kept:
+    """The least and greatest of text as Java compares it."""
+    if kept is None or data_type != "string":
+        return kept
+    return sorted(kept, key=lambda each: bytes(each).decode().encode("utf-16-be"))
+
+
+def forgotten_greatest(kept: Kept, data_type: str) -> Kept:
+    """The file was written again within the millisecond, with a value more."""
+    return kept[:-1] if kept and len(kept) > 1 else kept
+
+
+def forgotten_least(kept: Kept, data_type: str) -> Kept:
+    """The same, at the other end."""
+    return kept[1:] if kept and len(kept) > 1 else kept
+
+
+def null_for_no_statistics(kept: Kept, data_type: str) -> Kept:
+    """A NULL, which means that there is no value, where a footer had no statistics."""
+    return None
+
+
+def cut_text(kept: Kept, data_type: str) -> Kept:
+    """Bounds that the writer of a footer cut, taken as they are."""
+    if kept is None or data_type != "string":
+        return kept
+    return [bytes(each).decode()[:2].encode() for each in kept]
+
+
+def whole_milliseconds(kept: Kept, data_type: str) -> Kept:
+    """Moments of a store that keeps milliseconds."""
+    if kept is None or data_type != "timestamp":
+        return kept
+    return [int(each) // 1000 * 1000 for each in kept]
+
+
+def another_calendar(kept: Kept, data_type: str) -> Kept:
+    """Days of the calendar that was used before 1582, some days off."""
+    if kept is None or data_type not in ("date", "timestamp"):
+        return kept
+    unit = 1 if data_type == "date" else 86_400_000_000
+    old = -141_427 * unit
+    return [int(each) + 9 * unit if int(each) < old else each for each in kept]
+
+
+FAULTS: Mapping[str, Fault] = {
+    "NaN is hidden": hidden_nan,
+    "text in the order of UTF-16": utf16_order,
+    "the greatest value is forgotten": forgotten_greatest,
+    "the least value is forgotten": forgotten_least,
+    "NULL for a file without statistics": null_for_no_statistics,
+    "text is cut": cut_text,
+    "moments in whole milliseconds": whole_milliseconds,
+    "the old calendar": another_calendar,
+}
+
+
+@dataclass(frozen=True)
+class MetadataWriter:
+    """Writes stores of one version."""
+
+    blooms: JavaBlooms
+    """Spark's own filters."""
+    version: int
+    footer: Mapping[str, str] | None = None
+    """What footers contain about the Spark that wrote; by default one of today's calendar."""
+
+    def write(
+        self,
+        folder: Path,
+        identifier: str,
+        facts: Facts,
+        indexes: Sequence[IndexOf],
+        fault: Callable[[IndexOf, FileFacts], Fault] | None = None,
+        partitions: Sequence[str] = (),
+    ) -> None:
+        """One part file about all files.
+
+        Args:
+            folder: of the store.
+            identifier: of the table, as version 1 and later have it.
+            facts: the truth about the files.
+            indexes: over one column each.
+            fault: what goes wrong for an index and a file.
+            partitions: partition columns, which version 4 keeps.
+        """
+        owner = {} if self.version == 0 else {"tableIdentifier": identifier}
+        named = field("obj_name", "string", {"version": self.version, **owner})
+        names = [f"{file.path}#{file.modified}" for file in facts.files]
+        fields: list[object] = [named]
+        columns: dict[str, pa.Array] = {"obj_name": pa.array(names)}
+        for name in partitions if self.version >= 4 else ():
+            values = [next(iter(file.values[name]), None) for file in facts.files]
+            columns[f"virtual_{name}"] = _array(values, facts.types[name])
+            fields.append(field(f"virtual_{name}", _json(facts.types[name])))
+        for index in indexes:
+            (name,) = index.columns
+            kept = [
+                fault(index, file)(file.values[name], facts.types[name])
+                if fault is not None
+                else file.values[name]
+                for file in facts.files
+            ]
+            column = self._name(name, _NAMES[index.type_name])
+            fields.append(self._field(column, index, facts.types[name], identifier))
+            columns[column] = self._column(index, kept, facts.types[name])
+        write_part(folder, "part-0.snappy.parquet", fields, columns, self.footer)
+
+    def _name(self, column: str, index: str) -> str:
+        if self.version < 2:
+            return f"{column}_{index}"
+        escaped = column.replace("#", "##").replace(".", "$#$")
+        return f"{escaped}_{index}_{len(escaped)}"
+
+    def _field(self, column: str, index: IndexOf, data_type: str, identifier: str) -> object:
+        more: dict[str, object] = {}
+        if self.version == 0:
+            more["tableIdentifier"] = identifier.removeprefix("/")
+        if index.type_name == "BLOOM_FILTER":
+            more["params"] = self._parameters()
+        metadata = index_metadata(_NAMES[index.type_name], index.columns, **more)
+        if index.type_name == "BLOOM_FILTER" or self.version == 0:
+            return field(column, java_type(UDT), metadata)
+        is_set = index.type_name == "VALUE_SET"
+        form = array_of(_json(data_type)) if is_set else struct_of(_json(data_type))
+        return field(column, form, metadata)
+
+    def _parameters(self) -> object:
+        prefix = "spark.ibm.metaindex" if self.version < 3 else "io.xskipper"
+        parameters = {
+            f"{prefix}.index.bloom.fpp": str(_FALSE_POSITIVES),
+            f"{prefix}.index.bloom.ndv": str(_ITEMS),
+        }
+        if self.version >= 3:
+            return parameters
+        return [f"{name}:{value}" for name, value in parameters.items()]
+
+    def _column(self, index: IndexOf, kept: Sequence[Kept], data_type: str) -> pa.Array:
+        match index.type_name:
+            case "BLOOM_FILTER":
+                return pa.array([self._bloom(each, data_type) for each in kept], pa.binary())
+            case "MIN_MAX" if self.version == 0:
+                bounds = [java_min_max(each or (), data_type) for each in kept]
+                return pa.array(bounds, pa.binary())
+            case "VALUE_SET" if self.version == 0:
+                return pa.array([java_value_list(each or (), data_type) for each in kept])
+            case "VALUE_SET":
+                held = [each or None for each in kept]
+                values = _array([value for each in held for value in each or ()], data_type)
+                return _lists(held, values)
+        return _structs(kept, data_type)
+
+    def _bloom(self, kept: Kept, data_type: str) -> bytes | None:
+        if kept is None:
+            return None
+        texts = [bytes(each).decode() for each in kept] if data_type == "string" else []
+        longs = [] if texts else [int(each) for each in kept]
+        stream = self.blooms.serialised(_ITEMS, _FALSE_POSITIVES, longs, texts)
+        return java_bloom(read_bloom(stream), OLD_BLOOM if self.version < 3 else NEW_BLOOM)
+
+
+def random_faults(rng: random.Random) -> Callable[[IndexOf, FileFacts], Fault]:
+    """What the reference gets wrong everywhere, and in some files one thing more."""
+    chosen: dict[str, tuple[str, Fault]] = {}
+
+    def fault(index: IndexOf, file: FileFacts) -> Fault:
+        columns = sorted(file.values)
+        if file.path not in chosen:
+            more = rng.choice(list(FAULTS.values())) if rng.random() < 0.5 else hidden_nan
+            chosen[file.path] = rng.choice(columns), more
+        column, more = chosen[file.path]
+
+        def wrong(kept: Kept, data_type: str) -> Kept:
+            usual = utf16_order(hidden_nan(kept, data_type), data_type)
+            return more(usual, data_type) if column in index.columns else usual
+
+        return wrong
+
+    return fault
+
+
+def _is_nan(value: Plain) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _json(data_type: str) -> str:
+    return _JSON.get(data_type, data_type)
+
+
+def _array(values: Sequence[Plain | None], data_type: str) -> pa.Array:
+    if data_type.startswith("decimal("):
+        precision, scale = map(int, data_type[8:-1].split(","))
+        return pa.array(values, pa.decimal128(precision, scale))
+    kept_as = _ARROW[data_type]
+    if data_type == "string":
+        return pa.array([None if v is None else bytes(v).decode() for v in values], kept_as)
+    if data_type == "timestamp":
+        return pa.array(values, pa.int64()).view(kept_as)
+    return pa.array(values, kept_as)
+
+
+def _lists(held: Sequence[Kept], values: pa.Array) -> pa.Array:
+    starts: list[int | None] = []
+    at = 0
+    for each in held:
+        starts.append(None if each is None else at)
+        at += len(each or ())
+    return pa.ListArray.from_arrays(pa.array([*starts, at], pa.int32()), values)
+
+
+def _structs(kept: Sequence[Kept], data_type: str) -> pa.Array:
+    ends = [_array([each[at] if each else None for each in kept], data_type) for at in (0, -1)]
+    names = [pa.field(name, ends[0].type) for name in ("min", "max")]
+    absent = pa.array([not each for each in kept])
+    return pa.StructArray.from_arrays(ends, fields=names, mask=absent)

@@ -1,0 +1,46 @@
+"""A process in which there is no `snaploom.interop`: a pytest plugin, and a function for programs.
+
+`python -m pytest -p support.skipping.withoutinterop FILES`
+"""
+
+import sys
+from collections.abc import Callable
+from importlib import metadata
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+
+ABSENT = "snaploom.interop"
+
+
+class Absent(MetaPathFinder):
+    """Finds no module of the packages that are taken away."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if name == ABSENT or name.startswith(f"{ABSENT}."):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return None
+
+
+def without(registered: Callable[..., metadata.EntryPoints]) -> Callable[..., metadata.EntryPoints]:
+    """`entry_points` of a group without those of the packages that are taken away."""
+
+    def entry_points(**wanted: str) -> metadata.EntryPoints:
+        if not wanted:
+            return registered()  # a mapping of groups in Python 3.11; nobody here asks so
+        kept = (each for each in registered(**wanted) if not each.value.startswith(f"{ABSENT}."))
+        return metadata.EntryPoints(kept)
+
+    return entry_points
+
+
+def take_away() -> None:
+    """Take the packages and their entry points away; before anything of Snaploom is imported."""
+    if any(name.startswith("snaploom.skipping") for name in sys.modules):
+        raise RuntimeError("snaploom.skipping has been imported, perhaps with its interchange")
+    sys.meta_path.insert(0, Absent())
+    metadata.entry_points = without(metadata.entry_points)  # type: ignore[assignment]
+
+
+def pytest_load_initial_conftests() -> None:
+    """Before any test is collected."""
+    take_away()

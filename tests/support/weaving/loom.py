@@ -1,0 +1,235 @@
+"""A small model whose sources are Parquet files, woven by real jobs into a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+from pyspark.sql import SparkSession
+from support.declared.declarations import Raw, document, put
+
+from snaploom.jobs.interruption import Interruption
+from snaploom.jobs.job import Job, OpenLease
+from snaploom.jobs.runevents import Event
+from snaploom.jobs.weaving.outputrun import weave_output
+from snaploom.models.kinds import KIND_BY_NAME
+from snaploom.models.report import Report
+from snaploom.models.times import EpochNanos, now, parse_instant
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.bundles import bundle_for
+from snaploom.storage.folder import Folder, open_folder
+from snaploom.storage.leaseholder import TERMS, LeaseTerms
+from snaploom.storage.state import FolderState
+from snaploom.storage.stores import open_store
+from snaploom.storage.writeridentity import CrashPoint
+
+OUTPUT = "wide"
+NOW = "2024-01-20T00:00:00Z"
+START = {
+    "year": 2024, "month": 1, "day": 1, "hour": 0, "minute": 0, "second": 0, "nano": 0,
+    "timezone": "UTC",
+}  # fmt: skip
+
+
+def pass_by(_point: CrashPoint) -> None:
+    return None
+
+
+@dataclass
+class Loom:
+    """Sources in daily folders, an output with daily intervals; tests change what they are about.
+
+    Every source has a key `id`; `order` is the root.
+    """
+
+    place: Path
+    """Where sources and output lie."""
+    others: list[Raw] = field(default_factory=list)
+    """`otherDataSources`, of which `fieldName` defaults to the source's name."""
+    folder: Raw = field(default_factory=dict)
+    """Changes below `outputFolder`, by dotted path."""
+    spec: Raw = field(default_factory=dict)
+    """Changes below the output's `spec`, by dotted path."""
+    more: list[Raw] = field(default_factory=list)
+    """Further documents, such as virtual sources."""
+    root: str = "order"
+    sources: list[str] = field(default_factory=lambda: ["order"])
+
+    @property
+    def out(self) -> Path:
+        return self.place / "out"
+
+    @property
+    def uri(self) -> str:
+        return f"file://{self.out}/"
+
+    def write(self, source: str, day: int, rows: Any) -> Path:
+        """One snapshot of a source: rows as dictionaries, or an Arrow table."""
+        table = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(rows)
+        path = self.place / "sources" / source / f"2024-01-{day:02d}" / "part.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, path)
+        if source not in self.sources:
+            self.sources.append(source)
+        return path
+
+    def join(self, source: str, **settings: Any) -> None:
+        """Join a source to the root by `id`."""
+        self.others.append({"dataSource": source, "fieldName": source, **settings})
+        if source not in self.sources:
+            self.sources.append(source)
+
+    def documents(self) -> list[Raw]:
+        virtual = [raw["metadata"]["name"] for raw in self.more if raw["kind"] == "DataSource"]
+        joined = [self.root, *(other["dataSource"] for other in self.others)]
+        relationship = document(
+            "DataRelationship",
+            "id",
+            {
+                "representations": [
+                    {
+                        "dataSources": joined,
+                        "joinKey": [
+                            {
+                                "fields": [{"fieldName": "id", "dataType": {"long": {}}}],
+                                "castDataType": {"long": {}},
+                            }
+                        ],
+                    }
+                ]
+            },
+        )
+        physical = [self._source(name) for name in self.sources if name not in virtual]
+        return [*physical, *self.more, relationship, self._output()]
+
+    def bundle(self) -> Bundle:
+        raws = self.documents()
+        resources = [KIND_BY_NAME[raw["kind"]].model.parse(raw) for raw in raws]
+        return bundle_for("OutputDataset", OUTPUT, resources)
+
+    def save(self, path: Path | None = None) -> Path:
+        """The declarations as a file."""
+        path = path or self.place / "model.yaml"
+        path.write_text(yaml.safe_dump_all(self.documents()), "utf-8")
+        return path
+
+    def weave(
+        self,
+        spark: SparkSession,
+        at: str = NOW,
+        limit: int | None = None,
+        reached: Callable[[CrashPoint], None] = pass_by,
+        interruption: Interruption | None = None,
+        emit: Callable[[Event], None] | None = None,
+        lease: OpenLease | None = None,
+        terms: LeaseTerms = TERMS,
+    ) -> Woven:
+        """Run a real job; what it reports and what it emitted."""
+        emitted: list[Event] = []
+
+        def listen(event: Event) -> None:
+            emitted.append(event)
+            if emit is not None:
+                emit(event)
+
+        job = Job(
+            now=parse_instant(at),
+            clock=now,
+            emit=listen,
+            interruption=interruption or Interruption(),
+            limit=limit,
+            lease=lease,
+            terms=terms,
+            reached=reached,
+        )
+        return Woven(weave_output(spark, self.bundle(), job), emitted)
+
+    def opened(self) -> Folder:
+        return open_folder(open_store(self.uri, create=False))
+
+    def state(self) -> FolderState:
+        return self.opened().log.read()
+
+    def live_days(self) -> list[int]:
+        return [day_of(record.time) for record in self.state().snapshots]
+
+    def data_files(self) -> set[str]:
+        """Everything below `data/`, staging included."""
+        files = (path for path in (self.out / "data").rglob("*") if path.is_file())
+        return {str(path.relative_to(self.out)) for path in files}
+
+    def is_clean(self) -> bool:
+        """Whether there is nothing in the folder but what is committed."""
+        return self.data_files() == set(self.state().live_files) and not list(
+            self.out.glob(".snaploom-tmp/*")
+        )
+
+    def _source(self, name: str) -> Raw:
+        root = f"file://{self.place}/sources/{name}/"
+        spec = {
+            "format": "parquet",
+            "sourceUriGlobs": [f"{root}*/*.parquet"],
+            "sourceUriPrefix": f"{root}{{day:STRING}}/",
+            "snapshot": {"fromFieldValue": {"fieldName": "day", "timeFormat": "ISO8601_DATE"}},
+        }
+        return document("DataSource", name, {"hdfsLike": spec})
+
+    def _output(self) -> Raw:
+        spec: Raw = {
+            "dataModel": {
+                "rootDataSource": {
+                    "dataSource": self.root,
+                    "snapshotFilter": {
+                        "fromInterval": {
+                            "intervalStartDate": START,
+                            "intervalLength": {"day": 1},
+                        }
+                    },
+                },
+                "otherDataSources": self.others,
+                "dataRelationships": [{"name": "id"}] if self.others else [],
+            },
+            "outputFolder": {"folderUri": self.uri, "snapshotFormat": {"hivePartitioned": {}}},
+        }
+        for path, value in self.folder.items():
+            put(spec["outputFolder"], path, value)
+        for path, value in self.spec.items():
+            put(spec, path, value)
+        return document("OutputDataset", OUTPUT, spec)
+
+
+@dataclass(frozen=True)
+class Woven:
+    """What a job reported, and what it emitted on the way."""
+
+    report: Report
+    events: Sequence[Event]
+
+    def events_of(self, kind: type) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    @property
+    def outcomes(self) -> Mapping[int, str]:
+        """By day of January: PUBLISHED, or why not; failures in lower case."""
+        found = {day_of(s.time): "PUBLISHED" for s in self.report.snapshots}
+        found |= {day_of(s.time): s.reason.value for s in self.report.skipped}
+        return found | {day_of(s.time): s.reason.value.lower() for s in self.report.failed}
+
+
+def day_of(time: str | EpochNanos) -> int:
+    """Day of January 2024."""
+    nanos = parse_instant(time) if isinstance(time, str) else time
+    return (nanos - parse_instant("2024-01-01T00:00:00Z")) // (86_400 * 10**9) + 1
+
+
+def day(number: int) -> EpochNanos:
+    return parse_instant(f"2024-01-{number:02d}T00:00:00Z")
+
+
+def ids(*numbers: int) -> list[dict[str, int]]:
+    return [{"id": number} for number in numbers]

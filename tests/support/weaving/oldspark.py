@@ -1,0 +1,41 @@
+"""The oldest PySpark that is supported, and the libraries of tables for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def table_jars() -> list[str]:
+    """Jars of Iceberg and Delta."""
+    folder = Path(_output_of("jars", "tables"))
+    return [str(jar) for jar in sorted(folder.glob("*.jar"))]
+
+
+def s3a_jars() -> str:
+    """Hadoop's S3 client as a class path: the one for the oldest PySpark, and what it needs."""
+    newest = sorted(Path(_output_of("jars", "s3a")).glob("*.jar"))
+    others = [jar for jar in newest if not jar.name.startswith("hadoop-aws")]
+    return ":".join(map(str, (*Path(_output_of("jars", "s3aold")).glob("*.jar"), *others)))
+
+
+def run_tests(*files: str) -> subprocess.CompletedProcess[str]:
+    """Run test files of `tests/oldspark` on the oldest PySpark."""
+    places = [_output_of("oldspark"), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))}
+    # Neither a Spark home nor the workers' of the process that runs us.
+    for name in ("SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_GATEWAY_PORT"):
+        environment.pop(name, None)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files]
+    return subprocess.run(
+        command, cwd=ROOT, env=environment, text=True, capture_output=True, check=False
+    )
+
+
+def _output_of(script: str, *arguments: str) -> str:
+    command = [str(ROOT / ".ci" / script), *arguments]
+    return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout.strip()

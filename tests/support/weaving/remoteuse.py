@@ -1,0 +1,138 @@
+"""What is done with an output on another store: read as a source, arranged, registered, indexed."""
+
+from __future__ import annotations
+
+import copy
+import io
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+from pyspark.sql import SparkSession
+from support.declared.shop import NOW, ORDERS, CommandResult, Shop, snaploom
+from support.declared.sources import by_field, files, reader, rows_at
+
+from snaploom import skipping
+from snaploom.models.times import format_instant
+from snaploom.planning.hadoopuris import hadoop_uri
+from snaploom.storage.objectstore import ObjectStore
+
+ORPHAN = "wide/data/snapshot_epoch=86400000/20240101T000000000Z-0123456789ab-00000000-00000.parquet"
+"""Left by a run that died."""
+THIRD_DAY = "2024-05-03"
+
+
+def used(base: str, shop: Shop, store: ObjectStore) -> dict[str, Any]:
+    """Facts about the output `wide` of a shop whose life has begun.
+
+    Args:
+        base: where everything is, without `/` at its end.
+        shop: its declarations.
+        store: the store of `base`.
+    """
+    spark = SparkSession.Builder().getOrCreate()
+    return {
+        "as_source": _read_as_source(spark, base, shop, store),
+        "by_column": _by_footers(spark, base, store),
+        "arranged": _arranged(spark, base, shop),
+        "skipped": _skipped(spark, base),
+    }
+
+
+def put_table(store: ObjectStore, key: str, table: pa.Table) -> None:
+    """A Parquet file."""
+    stream = io.BytesIO()
+    parquet.write_table(table, stream)
+    store.put(key, stream.getvalue())
+
+
+def _read_as_source(
+    spark: SparkSession, base: str, shop: Shop, store: ObjectStore
+) -> dict[str, Any]:
+    """A reader that has listed, while another day is published, and one that comes after."""
+    put_table(store, ORPHAN, pa.table({"data": [{"order_id": -1}]}))
+    declared = files(
+        "parquet",
+        f"{base}/wide/data/*/*.parquet",
+        sourceUriPrefix=f"{base}/wide/data/snapshot_epoch={{at:LONG}}/",
+        snapshot=by_field("at", "UNIX_MILLISECONDS"),
+    )
+    before = reader(spark, declared)
+    times = [list(before.listing().times)]
+    for name, table in (("orders", ORDERS[:1]), ("customers", [{"customer_id": 10, "name": "A"}])):
+        put_table(store, f"{name}/{THIRD_DAY}.parquet", pa.Table.from_pylist(list(table)))
+    _done(shop.run())
+    times += [list(before.listing().times), list(reader(spark, declared).listing().times)]
+    return {
+        "times": [[format_instant(time) for time in each] for each in times],
+        "rows": len(rows_at(before, times[0][0])),
+    }
+
+
+def _by_footers(spark: SparkSession, base: str, store: ObjectStore) -> dict[str, Any]:
+    """Snapshots of a column, listed without a job once the schema is known."""
+    for day in ("2020-01-01", "2020-01-02"):
+        put_table(store, f"daily/{day}.parquet", pa.table({"day": [day] * 3, "n": [1, 2, 3]}))
+    spec = files("parquet", f"{base}/daily/*", snapshot=by_field("day", "ISO8601_DATE"))
+    source: Any = reader(spark, spec)
+    tags = [file.file.etag for file in source.source.files.files]
+    assert source.source._column.field.path == "day"
+    spark.sparkContext.setJobGroup("remote", "remote")
+    times = source.listing().times
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", "")
+    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup("remote")
+    return {
+        "times": [format_instant(time) for time in times],
+        "rows": [len(rows_at(source, time)) for time in times],
+        "jobs": list(jobs),
+        "tags": tags,
+    }
+
+
+def _arranged(spark: SparkSession, base: str, shop: Shop) -> dict[str, Any]:
+    """The same output with files of a size, rows in order, and a table."""
+    table = f"arranged_{base.partition(':')[0]}"
+    raw = copy.deepcopy(shop.raw("wide"))
+    raw["metadata"]["name"] = "arranged"
+    raw["spec"]["outputFolder"] |= {
+        "folderUri": f"{base}/arranged/",
+        "targetFileSizeMiB": 1,
+        "clusterBy": ["data.order_id"],
+        "registerTable": {"name": f"default.{table}"},
+        "snapshotAutoDelete": {"maxOldSnapshots": 1},
+    }
+    shop.documents.append(raw)
+    result = _done(snaploom("run", "arranged", "-f", shop.write(), "--now", NOW, "-o", "json"))
+    counted = spark.table(table).groupBy("snapshot_epoch").count().orderBy("snapshot_epoch")
+    rows = [row[1] for row in counted.collect()]
+    spark.sql(f"DROP TABLE {table}")
+    published = _done(snaploom("snapshots", f"{base}/arranged/", "-o", "json")).document
+    return {
+        "published": len(result.document["snapshots"]),
+        "rows": rows,
+        "files": [len(one["files"]) for one in published["snapshots"]],
+    }
+
+
+def _skipped(spark: SparkSession, base: str) -> dict[str, Any]:
+    """An index of the orders, kept beside them, built and used by a query."""
+    location, orders = f"{base}/indexes", f"{base}/orders"
+    index = skipping.skipping_index(spark, location).on_path(orders).add_min_max("order_id")
+    built = index.build().indexed
+    skipping.enable(spark, location)
+    query = spark.read.parquet(hadoop_uri(orders)).where("order_id = 3")
+    (outcome,) = skipping.explain(query).relations
+    rows = query.count()
+    skipping.disable(spark)
+    listed = _done(snaploom("index", "list", location, "-o", "json")).document
+    return {
+        "indexed": built,
+        "files": [outcome.files, outcome.kept_files],
+        "rows": rows,
+        "listed": len(listed),
+    }
+
+
+def _done(result: CommandResult) -> CommandResult:
+    assert result.code == 0, result.err + result.out
+    return result
