@@ -98,7 +98,7 @@ prove: install java components ## Run the long forms of the proofs, for an hour 
 	  tests/hostile/test_indexes_folders.py tests/hostile/test_regexes_history.py --timeout=7200
 
 .PHONY: prove-operator
-prove-operator: install ## Tell every story of the operator with a fault at each call, for an hour and a half
+prove-operator: install ## Replay all scenarios of the operator with a fault at each call, for an hour and a half
 	SNAPLOOM_PROVE=1 $(BIN)/python -m pytest tests/controller/faults --timeout=7200 --capture=no
 
 .PHONY: lint
@@ -114,7 +114,7 @@ lint: install ## Check format, style, types, layers, generated files, citations 
 	$(BIN)/python .ci/lint/words.py
 
 .PHONY: format
-format: install ## Format and mend what can be mended
+format: install ## Format, and correct what can be corrected
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 

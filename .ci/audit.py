@@ -98,7 +98,7 @@ class Held:
     def names(self) -> Iterator[tuple[str, str, str]]:
         """Type, name and version, as advisories may know it."""
         version = self.purl.version or ""
-        if self.purl.type == "generic":  # a jar that does not say who made it
+        if self.purl.type == "generic":  # a jar without its maker
             yield "maven", self.purl.name, version
         elif self.purl.type == "maven":
             yield "maven", f"{self.purl.namespace}:{self.purl.name}", version

@@ -1,7 +1,7 @@
 """Prints the bill of materials of an image: packages of Debian and of Python, and jars.
 
 `python .ci/sbom.py ROOT NAME VERSION`, where ROOT is the image's files. The form is CycloneDX 1.6
-in JSON; the same files give the same text. SOURCE_DATE_EPOCH is the time that it tells.
+in JSON; the same files give the same text. SOURCE_DATE_EPOCH is its time.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def license_of(distribution: Distribution) -> License | None:
 
 
 def jars(root: Path) -> Iterator[Component]:
-    """Jars wherever they lie, each with what it says of itself, or else with what its name says."""
+    """Jars wherever they lie, each as it describes itself, or else by its name."""
     for path in sorted(path for path in root.rglob("*.jar") if not path.is_symlink()):
         named = _JAR.fullmatch(path.name)
         name, version = (named["name"], named["version"]) if named else (path.stem, "")
@@ -83,7 +83,7 @@ def jars(root: Path) -> Iterator[Component]:
 
 
 def group_of(jar: Path, artifact: str) -> str | None:
-    """Maven's group of a jar; a jar that has others inside tells of them too."""
+    """Maven's group of a jar; a jar that has others inside lists them too."""
     with zipfile.ZipFile(jar) as opened:
         for entry in opened.namelist():
             parts = entry.split("/")
@@ -93,7 +93,7 @@ def group_of(jar: Path, artifact: str) -> str | None:
 
 
 def a_component(purl: PackageURL, license_: License | None = None) -> Component:
-    """A library, which its package URL tells apart from all others."""
+    """A library, which its package URL identifies."""
     return Component(
         name=purl.name,
         version=purl.version,

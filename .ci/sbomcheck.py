@@ -138,7 +138,7 @@ def difference(root: Path, parts: tuple[Part, ...]) -> Difference:
     for part in parts:
         name = (part.purl.type, part.purl.name, part.purl.version or "")
         found = {path for path, digest in jars.items() if digest in part.sums}
-        # A jar counts by its sum alone: PySpark's package would claim what lies in its place.
+        # A jar counts only by its sum: PySpark's package would claim what lies in its place.
         owned[part.purl.to_string()] = found | (
             packages.get(name, frozenset()) & files - jars.keys()
         )

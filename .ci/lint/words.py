@@ -1,8 +1,9 @@
 """Refuses private words where Snaploom has a standard term (docs/glossary.md).
 
 `python .ci/lint/words.py [ROOT]`. Looked at are names of modules, functions, classes and variables,
-docstrings, comments and strings of Python files, and the text of Markdown pages, of all files that
-git knows, or would add. Code in pages and names in backticks of pages are not looked at.
+docstrings, comments and strings of Python files, the text of Markdown pages, and comments of YAML
+and the Makefile, of all files that git knows, or would add. Code in pages and names in backticks of
+pages are not looked at.
 
 Prints a line `file:line: "word": what to write` for each fault. Ends with 0 when there is none,
 1 otherwise.
@@ -23,9 +24,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 from citations import known_files
 
 REPOSITORY = Path(__file__).parents[2]
-CHECKED = (".ci/lint/", "sparkjobs/", "operator/", "docs/", "tests/", "benchmarks/", "examples/")
-EXEMPT = (".ci/lint/words.py", "tests/documentation/test_words.py", "docs/decisions")
-"""Files that show such words on purpose, and decisions, which stay as they were written."""
+CHECKED = (".py", ".md", ".yaml", ".yml", "Makefile")
+EXEMPT = (
+    ".ci/lint/words.py",
+    "tests/documentation/test_words.py",
+    "docs/decisions",
+    "CHANGELOG.md",
+)
+"""Files that show such words on purpose, and what stays as it was written."""
 
 WORDS: tuple[tuple[str, str], ...] = (
     (r"tell|tells|told|telling|teller", "report, show, return, emit, distinguish"),
@@ -82,15 +88,14 @@ def faults(
 ) -> Iterator[Fault]:
     """Every private word in some files of a repository, named relative to its root."""
     for name in files:
-        wanted = name.startswith(CHECKED) and not name.startswith(EXEMPT)
-        if not wanted or not name.endswith((".py", ".md")):
+        if name.startswith(EXEMPT) or not name.endswith(CHECKED):
             continue
         yield from _in_path(name)
         try:
             text = (root / name).read_text("utf-8")
         except (UnicodeDecodeError, FileNotFoundError):
             continue
-        pieces = _page(text) if name.endswith(".md") else _code(text)
+        pieces = _PIECES.get(Path(name).suffix, _comments)(text)
         yield from sorted({fault for piece in pieces for fault in _in(name, *piece)}, key=_place)
 
 
@@ -129,6 +134,15 @@ def _code(text: str) -> Iterator[tuple[int, str]]:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
+
+
+def _comments(text: str) -> Iterator[tuple[int, str]]:
+    """What stands behind a number sign: comments, and help of targets."""
+    for number, line in enumerate(text.splitlines(), 1):
+        yield number, line.partition("#")[2]
+
+
+_PIECES = {".md": _page, ".py": _code}
 
 
 def _place(fault: Fault) -> tuple[int, str]:
