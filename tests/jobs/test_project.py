@@ -190,6 +190,13 @@ def test_sources_written_in_python_are_those_of_yaml(project: sl.Project, shop: 
     assert written.run("wide", now=NOW, progress=False).is_ok
 
 
+def test_a_session_of_spark_connect_is_refused_with_what_to_use(project: sl.Project) -> None:
+    kind = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})
+    with pytest.raises(ArgumentInvalid, match="Spark Connect") as caught:
+        project.run("wide", spark=kind(), now=NOW, progress=False)
+    assert caught.value.path == "spark"
+
+
 def test_what_cannot_be_done_names_the_argument(project: sl.Project) -> None:
     with pytest.raises(ArgumentInvalid, match="no such OutputDataset"):
         project.run("narrow")

@@ -21,8 +21,8 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from snaploom.engine.settings import SESSION_SETTINGS
-from snaploom.errors import SnaploomError
-from snaploom.hadoop.jvm import jvm_of
+from snaploom.errors import ArgumentInvalid, SnaploomError
+from snaploom.hadoop.jvm import is_connect, jvm_of
 from snaploom.jobs.session.loggers import silence_py4j
 from snaploom.jobs.session.s3a import s3a_settings
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
@@ -162,7 +162,17 @@ def sibling_session(
     Raises:
         SettingNotAllowed: the resource makes a setting that is on no list.
         SparkNotStarted: the application has ended.
+        ArgumentInvalid: it is a session of Spark Connect.
     """
+    if is_connect(spark):
+        raise ArgumentInvalid(
+            "a Spark Connect session cannot plan, run or check: its driver is elsewhere",
+            path="spark",
+            found=f"a session of {type(spark).__module__}",
+            expected="a classic session: SparkSession.builder.master(...).getOrCreate()",
+            hint="work where Spark's driver is: `snaploom run`, a program of spark-submit, or a "
+            "notebook with a classic session",
+        )
     silence_py4j()
     _refuse_unlisted(run, allow)
     with _translated_start():

@@ -15,13 +15,13 @@ from typing import cast
 from pyspark.sql import SparkSession
 
 from snaploom.errors import SkippingNotAvailable
+from snaploom.hadoop.jvm import is_connect
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.spark.interfaces import sqlfrontend
 from snaploom.skipping.spark.optimizer import rule, settings
 from snaploom.skipping.spark.optimizer.decision import Decider
 from snaploom.skipping.spark.optimizer.usagecounters import Statistics
 
-_CONNECT = "pyspark.sql.connect"
 ENTRY_POINTS = "snaploom.skipping.sessions"
 """Entry-point group: functions that are called with each session in which skipping is enabled."""
 
@@ -135,8 +135,7 @@ def refuse_connect(spark: object) -> None:
     Raises:
         SkippingNotAvailable: it is one of Spark Connect.
     """
-    modules = [kind.__module__ for kind in type(spark).__mro__]
-    if any(module == _CONNECT or module.startswith(f"{_CONNECT}.") for module in modules):
+    if is_connect(spark):
         raise SkippingNotAvailable(
             "a Spark Connect session cannot skip files: its plans are made in the server",
             found=f"a session of {type(spark).__module__}",
