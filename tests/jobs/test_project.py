@@ -150,7 +150,8 @@ spark = builder.config("spark.sql.session.timeZone", "Asia/Tokyo").getOrCreate()
 before = dict(spark.conf.getAll)
 project = sl.load(sys.argv[1])
 assert project.run("wide", now=sys.argv[2]).is_ok
-assert project.read("wide").count() == 3
+rows = project.read("wide")
+assert (rows.count(), rows.sparkSession is spark) == (3, True)
 assert dict(spark.conf.getAll) == before
 assert spark.sql("SELECT current_timezone()").first()[0] == "Asia/Tokyo"
 print("as before")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 
 BUILD_SESSION = "snaploom.jobs.session.spark:build_session"
+READING_SESSION = "snaploom.jobs.session.spark:reading_session"
 SIBLING_SESSION = "snaploom.jobs.session.spark:sibling_session"
 WEAVE = "snaploom.jobs.weaving.outputs:weave_outputs"
 CHECK_CONTENT = "snaploom.jobs.published.contentcheck:check_content"

@@ -180,6 +180,11 @@ def read_folder() -> ReadFolder:
     return cast(ReadFolder, lazyimport.resolve(lazyimport.LIBRARY["read"]))
 
 
+def reading_session() -> OpenSession:
+    """Gives the session of this process as it is, for reading; or a new one."""
+    return cast(OpenSession, lazyimport.resolve(lazyimport.READING_SESSION))
+
+
 def session_beside(spark: SparkSession) -> OpenSession:
     """Gives sessions of the same application as somebody's, which keeps its settings."""
     sibling = cast(SiblingSession, lazyimport.resolve(lazyimport.SIBLING_SESSION))

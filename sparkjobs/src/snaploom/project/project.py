@@ -32,6 +32,7 @@ from snaploom.jobs.sparkentry import (
     open_named,
     preview,
     read_folder,
+    reading_session,
     session_beside,
     weave_outputs,
 )
@@ -462,7 +463,8 @@ class Project:
             NothingPublished, HistoryIncompatible, FolderNotOurs: as `snaploom.read`.
         """
         spec = self._bundle(output).output.spec
-        session = spark or BUILT("snaploom read", spec.run, self._declarations.allow)
+        allow = self._declarations.allow
+        session = spark or reading_session()("snaploom read", spec.run, allow)
         return read_folder()(
             session, spec.output_folder.folder_uri, at=at, between=between, manifest=manifest
         )

@@ -141,6 +141,18 @@ def build_session(
     return session
 
 
+def reading_session(name: str, run: RunSettings, allow: Allowances) -> SparkSession:
+    """The session of this process as it is; one is made when there is none.
+
+    Raises:
+        SettingNotAllowed, SparkNotStarted: as `build_session`.
+    """
+    existing = SparkSession._instantiatedSession
+    if SparkContext._active_spark_context is not None and existing is not None:
+        return existing
+    return build_session(name, run, allow)
+
+
 def sibling_session(
     spark: SparkSession,
     run: RunSettings,
