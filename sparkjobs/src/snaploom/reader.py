@@ -8,12 +8,14 @@ widened, fields that are absent NULL), which Spark's own `mergeSchema` refuses t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
+from snaploom.confidential import remember_environment
 from snaploom.engine.conform import conform_frame
 from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS
 from snaploom.engine.schemadocument import struct_from
@@ -118,6 +120,7 @@ def absences(
 
 
 def _open(folder: str, manifest: int | None) -> tuple[Folder, FolderState, FolderSettings]:
+    remember_environment(os.environ)
     refuse_number(manifest)
     opened = open_folder(open_store(folder, create=False, others=hadoop_stores()))
     state = opened.log.read(manifest)

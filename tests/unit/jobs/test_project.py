@@ -10,6 +10,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import SecretStr
 from support.declared.declarations import document
 from support.declared.shop import Shop
 
@@ -17,7 +18,15 @@ import snaploom as sl
 from snaploom.errors import ArgumentInvalid
 from snaploom.models.common import DataType
 from snaploom.models.datarelationship import KeyComponent, KeyField, Representation
-from snaploom.models.datasource import FromReadTime, HdfsLike, SnapshotSettings
+from snaploom.models.datasource import (
+    Credentials,
+    FromPlaintext,
+    FromReadTime,
+    HdfsLike,
+    Jdbc,
+    JdbcDriver,
+    SnapshotSettings,
+)
 from snaploom.models.fieldtransformer import Rename, Transformer, TransformerSelector
 from snaploom.project import html
 
@@ -37,6 +46,32 @@ def test_findings_are_those_of_validate(tmp_path: Path) -> None:
     with pytest.raises(sl.InvalidDeclarations) as caught:
         sl.load(shop.model).validate(raises=True)
     assert caught.value.findings == findings.items
+
+
+def test_secrets_of_the_environment_are_in_no_message(
+    project: sl.Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-very-secret-key")
+    sl.load(project.resources)
+    with pytest.raises(ArgumentInvalid) as caught:
+        project.run("a-very-secret-key")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_password_in_plain_text_is_written_nowhere() -> None:
+    given = Jdbc(
+        driver=JdbcDriver.POSTGRESQL,
+        host="db",
+        database="shop",
+        table_reference="orders",
+        credentials=Credentials(
+            from_plaintext=FromPlaintext(user="ada", password=SecretStr("hunter22"))
+        ),
+        snapshot=SnapshotSettings(from_read_time=FromReadTime()),
+    )
+    source = sl.DataSource("orders", jdbc=given)
+    shown = f"{source.to_yaml()}{source!r}{sl.load(source)!r}{sl.load(source)._repr_html_()}"
+    assert "hunter22" not in shown
 
 
 def test_files_folders_and_resources_are_one_set(tmp_path: Path, project: sl.Project) -> None:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
+from snaploom.confidential import remember_environment
 from snaploom.errors import ArgumentInvalid
 from snaploom.jobs.declarations.allowlists import allowances_of
 from snaploom.jobs.declarations.declarationfiles import (
@@ -71,6 +72,7 @@ def load(source: Source | Iterable[Source], *, allow: Sequence[str] = ()) -> Pro
             declarations is in `Project.findings`.
         ArgumentInvalid: `source` is something else.
     """
+    remember_environment(os.environ)
     single = isinstance(source, str | os.PathLike | Resource)
     sources = [source] if single else _listed(source)
     resources = [each for each in sources if isinstance(each, Resource)]

@@ -264,7 +264,10 @@ class SkippingIndex(_SkippingIndex, _Written):
 
 
 def to_yaml(resources: Iterable[Resource]) -> str:
-    """Resources as YAML documents, with what was given and without defaults."""
+    """Resources as YAML documents, with what was given and without defaults.
+
+    Of a password in plain text (`fromPlaintext`) only asterisks are written.
+    """
     return "---\n".join(
         yaml.safe_dump(_document(each), sort_keys=False, allow_unicode=True) for each in resources
     )
