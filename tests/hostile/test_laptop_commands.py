@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
+from pyspark.sql import SparkSession
 from support.declared.declarations import model, put
 
+import snaploom as sl
 from snaploom.cli.main import COMMANDS, run_command
 from snaploom.jobs import submit
-from snaploom.jobs.session.spark import SettingNotAllowed, build_session
+from snaploom.jobs.session.spark import SettingNotAllowed, build_session, sibling_session
 from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
+from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.run import RunSettings
 
 OPTION = "spec.hdfsLike.formatOptions"
@@ -94,6 +98,34 @@ def test_declarations_are_refused_until_an_entry_is_allowed(
     assert run(command, file, "--allow", "images=x") == 2
 
 
+PYTHON: dict[str, Callable[[Path, Sequence[str]], sl.Project]] = {
+    "files": lambda file, allow: sl.load(file, allow=allow),
+    "resources": lambda file, allow: sl.load(sl.load(file).resources, allow=allow),
+}
+"""How a program gives declarations to the library."""
+USES: dict[str, Callable[[sl.Project], object]] = {
+    "validate": lambda project: project.validate(raises=True),
+    "plan": lambda project: project.plan("wide", offline=True).raise_for_errors(),
+    "run": lambda project: project.run("wide", progress=False),
+    "backfill": lambda project: project.backfill("wide", "2024-05-01", "2024-05-02"),
+    "estimate": lambda project: project.estimate("wide", "2024-05-01", "2024-05-02"),
+    "diff": lambda project: project.diff("wide", offline=True),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("given", PYTHON)
+@pytest.mark.parametrize("case", CASES)
+def test_python_refuses_the_same_until_an_entry_is_allowed(
+    tmp_path: Path, case: str, given: str, use: str
+) -> None:
+    file, (_, _, _, entry, code) = written(tmp_path, case), CASES[case]
+    with pytest.raises(InvalidDeclarations) as caught:
+        USES[use](PYTHON[given](file, ()))
+    assert [each.code for each in caught.value.findings if each.is_error] == [code]
+    assert PYTHON[given](file, [entry]).validate().is_ok
+
+
 def test_environment_allows_what_the_option_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,11 +164,18 @@ def test_index_of_files_reads_formats_of_the_list(
     assert "SL" in capsys.readouterr().err
 
 
-def test_session_is_not_built_with_what_is_on_no_list() -> None:
+SESSIONS: dict[str, Callable[[RunSettings], object]] = {
+    "of the process": lambda run: build_session("snaploom", run),
+    "beside another one": lambda run: sibling_session(cast(SparkSession, object()), run),
+}
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+def test_session_is_not_built_with_what_is_on_no_list(session: str) -> None:
     conf = {"spark.driver.extraJavaOptions": "-XX:OnError=touch /tmp/canary"}
     settings = RunSettings.parse({"spark": {"sparkConf": conf}})
     with pytest.raises(SettingNotAllowed) as caught:
-        build_session("snaploom", settings)
+        SESSIONS[session](settings)
     assert caught.value.found == "spark.driver.extraJavaOptions"
     assert "--allow sparkConf=" in str(caught.value.hint)
     assert "OnError" not in str(caught.value)
