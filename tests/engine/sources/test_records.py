@@ -1,14 +1,18 @@
 """What Spark passes over in JSON and text is an error; what is no fault of a file is read."""
 
 import json
+import re
 from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from support.declared.sources import NOW, files, reader, rows_at
 
 from snaploom.engine.failures import translate
+from snaploom.engine.sources.files.text.recordchecks import HALF_PAIR
 from snaploom.errors import SourceNotReadable
 
 pytestmark = pytest.mark.spark
@@ -23,6 +27,9 @@ pytestmark = pytest.mark.spark
         ('{"a": 1},\n{"a": 2}\n', "more than one value"),
         ('{"a": 1, "a": 2}\n', '"a" twice'),
         ('{"a": 1}\n{"a": 1, "b": [{"c": NaN, "c": 2}]}\n', '"c" twice'),
+        ('{"a": 1, "b": "x\\ud83d"}\n', "half of a surrogate pair"),
+        ('{"a": 1, "b": {"\\udE00\\ud83d": 2}}\n', "half of a surrogate pair"),
+        ('{"a": 1, "b": "\\\\\\uDFFF"}\n', "half of a surrogate pair"),
     ],
 )
 def test_lines_of_json_of_which_spark_would_drop_a_part_are_refused(
@@ -82,9 +89,18 @@ def test_json_that_cannot_be_read_as_declared_is_refused_with_what_to_do(
     assert helps in str(error.hint)
 
 
+@given(
+    st.lists(st.sampled_from(["\\ud83d", "\\uDE00", "\\\\", "\\u0061", "u", "d83d"]), max_size=8)
+)
+def test_half_pairs_are_those_that_python_decodes_to_no_character(parts):
+    text = json.dumps("x")[:-1] + "".join(parts) + '"'
+    is_half = any("\ud800" <= char <= "\udfff" for char in json.loads(text))
+    assert bool(re.search(HALF_PAIR, text)) == is_half
+
+
 def test_json_that_python_writes_is_read(spark, tmp_path):
     rows = [
-        {"n": 2**63 - 1, "d": 0.1, "t": 'a \\ "b" \u2028 é', "x": float("nan")},
+        {"n": 2**63 - 1, "d": 0.1, "t": 'a \\ "b" \u2028 é 😀 \\ud83d', "x": float("nan")},
         {"n": None, "d": 1e-7, "t": '}{ "a": 1, "a": 2', "x": float("-inf")},
     ]
     (tmp_path / "a.json").write_text("\n\n".join(map(json.dumps, rows)))

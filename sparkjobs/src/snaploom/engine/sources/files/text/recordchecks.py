@@ -1,14 +1,16 @@
 """What Spark's readers of JSON and of text pass over without a word, found before files are read.
 
 Of a line of JSON Spark reads the first value and leaves what follows, a second record for example;
-of a key that an object has twice it takes the last. Bytes that are no UTF-8 stay in texts, and
-become other characters wherever they are shown. Nothing of that is in what is read afterwards, so
-the lines are looked at before. A file that is one value (`multiLine`) is looked at as a line is.
+of a key that an object has twice it takes the last; half of a surrogate pair becomes a question
+mark. Bytes that are no UTF-8 stay in texts, and become other characters wherever they are shown.
+Nothing of that is in what is read afterwards, so the lines are looked at before. A file that is one
+value (`multiLine`) is looked at as a line is.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
 
@@ -30,6 +32,10 @@ LONGEST_SHOWN = 200
 _NO_NUMBERS = "(?<=[\\[:,\\s])[-+]?(?:NaN|Infinity|INF)(?=[\\s,\\]}])"
 """What Python and others write for numbers that JSON does not have."""
 
+_HIGH, _LOW = "\\\\u[dD][89abAB][0-9a-fA-F]{2}", "\\\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+HALF_PAIR = f"(?<!\\\\)(?:\\\\{{2}})*(?:{_HIGH}(?!{_LOW})|(?<!{_HIGH}){_LOW})"
+"""An escape of JSON that is half of a surrogate pair, and no character: for Java and for Python."""
+
 _OF_LINES = "leave multiLine out"
 _OF_FILES = 'set formatOptions multiLine: "true" where a file is one value over several lines'
 
@@ -41,7 +47,7 @@ class _KeyTwice(ValueError):
 def check_json(
     spark: SparkSession, paths: Sequence[str], options: Mapping[str, str], resource: str
 ) -> None:
-    """Refuse lines of several records, and objects that have a key twice.
+    """Refuse lines of several records, objects that have a key twice, and half characters.
 
     A source that takes records as they come (`mode`), or whose records may have comments
     (`allowComments`), is not looked at. With `multiLine` each file is what else a line is.
@@ -70,12 +76,12 @@ def check_json(
     line = sf.col("line")
     # In brackets, what follows the first value is either a second one or not JSON.
     listed = sf.concat(sf.lit("["), sf.regexp_replace(line, _NO_NUMBERS, "null"), sf.lit("]"))
-    is_suspect = "parsed IS NULL OR variant_get(parsed, '$[1]') IS NOT NULL"
+    is_suspect = sf.expr("parsed IS NULL OR variant_get(parsed, '$[1]') IS NOT NULL")
     longest = LONGEST_FILE if is_whole else LONGEST_SUSPECT
     suspects = (
         frame.where((sf.trim(line) != "") & (sf.length(line) <= longest))
         .withColumn("parsed", sf.try_parse_json(listed))
-        .where(is_suspect)
+        .where(is_suspect | line.rlike(HALF_PAIR))
         .select("file", "line")
         .limit(MOST_SUSPECTS)
     )
@@ -88,9 +94,10 @@ def check_json(
                 path="spec.hdfsLike.format",
                 found=f"{text[:LONGEST_SHOWN]} in {unquote(file)}",
                 expected=f"one JSON value a {'file' if is_whole else 'line'}, whose objects have "
-                "every key once",
+                "every key once, and whose escapes are characters",
                 hint=f"write the file so, or {_OF_LINES if is_whole else _OF_FILES}; formatOptions "
-                "mode: PERMISSIVE reads the first value, and the last of equal keys",
+                "mode: PERMISSIVE reads the first value, the last of equal keys, and ? for half of "
+                "a surrogate pair",
             )
 
 
@@ -145,6 +152,8 @@ def _json_fault(text: str, unit: str) -> str:
         return ""
     if stripped[end:].strip():
         return f"a {unit} of JSON has more than one value"
+    if re.search(HALF_PAIR, stripped):
+        return "a text of JSON has half of a surrogate pair, which is no character"
     return ""
 
 
