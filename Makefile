@@ -8,6 +8,9 @@ SINCE ?= HEAD
 # Folders with tests that need nothing; of others there is too little to be worth collecting them.
 QUICK := tests/unit $(addprefix tests/controller/,applying commands deciding events gathering judging leases \
   local manifests store submitters)
+# Steps of `make lint`: all of them run, whatever one finds.
+LINT := "ruff format --check ." "ruff check ." "mypy" "mypy benchmarks" "lint-imports" "snaploom crds --check" \
+  "python docs/generate.py --check" "python .ci/lint/citations.py" "python .ci/lint/words.py"
 # Seconds of each test file are written here; copied to tests/timings.json they order the next run.
 TIMINGS ?= build/timings.json
 BIN := .venv/bin
@@ -103,15 +106,8 @@ prove-operator: install ## Replay all scenarios of the operator with a fault at 
 
 .PHONY: lint
 lint: install ## Check format, style, types, layers, generated files, citations and words
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/mypy benchmarks
-	$(BIN)/lint-imports
-	$(BIN)/snaploom crds --check
-	$(BIN)/python docs/generate.py --check
-	$(BIN)/python .ci/lint/citations.py
-	$(BIN)/python .ci/lint/words.py
+	@failed=; for step in $(LINT); do echo "$$step"; $(BIN)/$$step || failed="$$failed\n  $$step"; done; \
+	if [ -n "$$failed" ]; then printf "These found something:$$failed\n"; exit 1; fi
 
 .PHONY: format
 format: install ## Format, and correct what can be corrected

@@ -1,6 +1,7 @@
 """A source is of one kind, and only its kind looks into the field that declares it."""
 
 import ast
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from support.declared.declarations import Raw, complex_, document, files, simple
 from support.documentation.examples import REPOSITORY
 
+import snaploom
 from snaploom.models.datasource import DataSource, DataSourceSpec
 from snaploom.planning.sources.registry import KINDS, declared
 
@@ -29,7 +31,7 @@ DATABASE = {
 
 
 def looked_into(path: Path) -> Iterator[str]:
-    """Fields of a spec, in what a module reads of objects."""
+    """Fields of a spec, in what a module reads of objects; a new field needs a name of its own."""
     fields = set(DataSourceSpec.model_fields)
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Attribute) and node.attr in fields:
@@ -41,6 +43,12 @@ def test_only_kinds_look_into_a_spec() -> None:
     others = [path for path in modules if not any(map(path.is_relative_to, OF_KINDS))]
     assert len(others) < len(modules)
     assert [found for path in others for found in looked_into(path)] == []
+
+
+def test_python_declares_every_kind() -> None:
+    keywords = set(inspect.signature(snaploom.DataSource.__init__).parameters)
+    kinds = {"files" if name == "hdfs_like" else name for name in DataSourceSpec.model_fields}
+    assert kinds <= keywords
 
 
 @pytest.mark.parametrize(
