@@ -4,9 +4,10 @@ import os
 import pkgutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from support.skipping.withoutinterop import without
@@ -16,11 +17,12 @@ from snaploom.errors import IndexNotPossible, KeyUnavailable
 from snaploom.skipping.formats import keyservices
 from snaploom.skipping.lifecycle import forms, interchange
 from snaploom.skipping.stores import bases
+from snaploom.skipping.stores import forms as store_forms
 from snaploom.skipping.stores.forms import registered_forms
 from snaploom.storage.stores import UnsupportedStore
 
 REPOSITORY = Path(__file__).parents[3]
-CORE = ("cli", "jobs", "reader", "skipping")
+CORE = ("cli", "jobs", "project", "reader", "skipping")
 """What might need it: all other packages are below."""
 TESTS = tuple(
     f"tests/unit/skipping/{folder}"
@@ -122,3 +124,20 @@ def test_store_whose_client_is_not_installed_names_its_extra(
     with pytest.raises(UnsupportedStore, match="opensearch: here") as raised:
         bases.open_base("opensearch://search:9200")
     assert "no_such_client" in str(raised.value.found)
+
+
+BROKEN: dict[str, tuple[ModuleType, str, Callable[[], object]]] = {
+    "form": (store_forms, "XSKIPPER", registered_forms.__wrapped__),
+    "exchange": (interchange, interchange.EXCHANGED, interchange.registered_interchange),
+    "key service": (keyservices, "vault", lambda: keyservices.open_keys("vault+https://vault")),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_package_that_cannot_be_loaded_is_named(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, name, use = BROKEN[kind]
+    entry = metadata.EntryPoint(name, "no_such_package:found", module.ENTRY_POINTS)
+    monkeypatch.setattr(module, "entry_points", lambda **_: metadata.EntryPoints([entry]))
+    with pytest.raises(IndexNotPossible, match="cannot be loaded") as raised:
+        use()
+    assert "no_such_package" in str(raised.value.found)

@@ -12,6 +12,7 @@ from importlib.metadata import entry_points
 from typing import cast
 
 from snaploom.errors import KeyUnavailable
+from snaploom.skipping.core.registrations import load_registered
 from snaploom.skipping.formats.encryption import ServiceKeys
 from snaploom.skipping.formats.keys import KeyService, ParquetKeys
 
@@ -30,6 +31,7 @@ def open_keys(url: str) -> ParquetKeys | None:
 
     Raises:
         KeyUnavailable: no such service is registered here.
+        IndexNotPossible: its code cannot be loaded.
     """
     if not url:
         return None
@@ -42,4 +44,5 @@ def open_keys(url: str) -> ParquetKeys | None:
             expected=", ".join(f"{name}+URL" for name in sorted(entries)) or "none is registered",
             hint=f"install the package that registers it in the entry-point group {ENTRY_POINTS}",
         )
-    return ServiceKeys(cast(Opening, entries[scheme].load())(rest))
+    opening = cast(Opening, load_registered(entries[scheme], "the key management service"))
+    return ServiceKeys(opening(rest))

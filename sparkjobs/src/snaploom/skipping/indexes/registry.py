@@ -7,6 +7,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
 from snaploom.errors import IndexNotPossible
+from snaploom.skipping.core.registrations import load_registered
 from snaploom.skipping.indexes.base import IndexType
 
 ENTRY_POINTS = "snaploom.skipping.indexes"
@@ -34,14 +35,7 @@ def index_type(name: str) -> IndexType:
             hint="choose one of these, or install the package that registers it in the entry-point "
             f"group {ENTRY_POINTS}",
         )
-    try:
-        return cast(IndexType, entry.load())
-    except (ImportError, AttributeError) as failure:
-        raise IndexNotPossible(
-            f"the index type {name} cannot be loaded: {failure}",
-            found=entry.value,
-            hint="install what the package that registers it needs",
-        ) from failure
+    return cast(IndexType, load_registered(entry, "the index type"))
 
 
 @cache

@@ -16,6 +16,7 @@ import pyarrow as pa
 from snaploom.errors import IndexNotPossible
 from snaploom.models.skippingindex import ParquetForm
 from snaploom.skipping.core.definition import IndexDefinition, Target
+from snaploom.skipping.core.registrations import load_registered
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.lifecycle.target import IndexableTarget, Progress
 from snaploom.skipping.stores.port import IndexStore, StoredState
@@ -183,7 +184,7 @@ class Interchange(Protocol):
 def registered_interchange() -> Interchange | None:
     """The format that commands import and export; None where it is not registered."""
     found = [entry for entry in entry_points(group=ENTRY_POINTS) if entry.name == EXCHANGED]
-    return cast(Interchange, found[0].load()) if found else None
+    return cast(Interchange, load_registered(found[0], "the format")) if found else None
 
 
 def interchange() -> Interchange:

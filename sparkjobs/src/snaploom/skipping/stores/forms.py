@@ -14,6 +14,7 @@ from typing import Protocol, cast
 
 from snaploom.errors import IndexNotPossible
 from snaploom.skipping.core.definition import SkippingDefinition
+from snaploom.skipping.core.registrations import load_registered
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.stores.port import IndexStore
 from snaploom.storage.objectstore import ObjectStore
@@ -55,7 +56,9 @@ class StoreForm(Protocol):
 def registered_forms() -> Mapping[str, StoreForm]:
     """Every form by its name."""
     found = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
-    return {name: cast(StoreForm, found[name].load()) for name in sorted(found)}
+    return {
+        name: cast(StoreForm, load_registered(found[name], "the form")) for name in sorted(found)
+    }
 
 
 def store_form(name: str) -> StoreForm:

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from snaploom.errors import SkippingNotAvailable
 from snaploom.hadoop.jvm import is_connect
+from snaploom.skipping.core.registrations import load_registered
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.spark.interfaces import sqlfrontend
 from snaploom.skipping.spark.optimizer import rule, settings
@@ -61,7 +62,8 @@ def enable(spark: SparkSession, *bases: str, keys: ParquetKeys | None = None) ->
     for each in gone:
         each.recorder.close()
     for entry in entry_points(group=ENTRY_POINTS):
-        cast(Callable[[SparkSession], None], entry.load())(spark)
+        extend = load_registered(entry, "the extension of sessions")
+        cast(Callable[[SparkSession], None], extend)(spark)
     sqlfrontend.accept_statements(spark, bases, keys)
 
 
