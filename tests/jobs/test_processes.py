@@ -23,7 +23,7 @@ from snaploom.storage.writeridentity import CrashPoint
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-SUPPORT = Path(support.__path__[0])
+SUPPORT = Path(support.__path__[0]) / "weaving"
 PUBLISHING = [
     CrashPoint.AFTER_MARKER,
     CrashPoint.BEFORE_STAGING,

@@ -133,7 +133,10 @@ def test_a_session_that_is_given_keeps_its_settings_and_runs_on(
 
 
 def test_a_sibling_has_our_settings_and_the_other_s_stores(foreign: SparkSession) -> None:
-    sibling = sibling_session(foreign, RunSettings())
+    asked = [("spark.snaploom.skipping.kms", "vault+https://vault"), ("spark.driver.memory", "9g")]
+    sibling = sibling_session(foreign, RunSettings(), asked=asked)
+    assert sibling.conf.get("spark.snaploom.skipping.kms") == "vault+https://vault"
+    assert sibling.conf.get("spark.driver.memory") != "9g"
     assert sibling.conf.get("spark.sql.session.timeZone") == "UTC"
     assert sibling.conf.get("spark.sql.ansi.enabled") == "true"
     assert sibling.conf.get("fs.made.up") == "yes"

@@ -14,7 +14,7 @@ from snaploom.models.skippingindex import IndexState
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-PROGRAM = (sys.executable, str(Path(support.__path__[0]) / "indexsignals.py"))
+PROGRAM = (sys.executable, str(Path(support.__path__[0]) / "skipping" / "indexsignals.py"))
 SLOW = r"regexp_extract(concat(repeat('a', 34), name), '(a|aa)+\\1b', 0) VALUE_SET"
 """Seconds a row: Spark notices between rows that it is to stop."""
 

@@ -19,7 +19,7 @@ from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.core.listedfiles import Matched
 from snaploom.skipping.core.predicates import Operator
 from snaploom.skipping.spark.interfaces.enable import setting
-from snaploom.skipping.spark.optimizer import decision
+from snaploom.skipping.spark.optimizer import decision, judgement
 from snaploom.skipping.spark.optimizer.translation import catalyst
 from snaploom.skipping.spark.relations import fingerprint
 
@@ -101,7 +101,7 @@ def test_identity_without_length_and_time_is_noticed(
         rows = pc.fill_null(found, listedfiles.UNKNOWN_ROW).to_numpy(zero_copy_only=False)
         return Matched(rows.astype(np.int64), 0, 0)
 
-    monkeypatch.setattr(decision, "match", by_path)
+    monkeypatch.setattr(judgement, "match", by_path)
     # The check of inode and change time is a second safeguard, which finds this where there is one.
     monkeypatch.setattr(decision, "tags_of_dropped", lambda _listed, _judged: "")
     with pytest.raises(AssertionError, match="a = 9"):

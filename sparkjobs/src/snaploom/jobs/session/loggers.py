@@ -18,6 +18,7 @@ AREAS: Mapping[str, str] = {
     "snaploom.engine": "Reading sources and weaving",
     "snaploom.jobs": "What a run does around it",
     "snaploom.skipping": "Skipping indexes: in sessions of users, and while they are built",
+    "snaploom.interop": "Formats and services of others: Xskipper, OpenSearch",
 }
 """One named logger for each area, with its subject; modules log below the one of theirs."""
 

@@ -191,11 +191,18 @@ def sibling_session(
         session = spark.newSession()
         stores = {k: v for k, v in spark.conf.getAll.items() if not k.startswith("spark.")}
         for key, value in {**stores, **_settings({}, run, allow, asked)}.items():
-            is_free = not key.startswith("spark.") or key.startswith((_OF_HADOOP, ALLOW_SETTING))
-            if is_free or session.conf.isModifiable(key):
-                session.conf.set(key.removeprefix(_OF_HADOOP), value)
+            _set(session, key.removeprefix(_OF_HADOOP), value)
         _keep_passwords_out_of_logs(session)
     return session
+
+
+def _set(session: SparkSession, key: str, value: str) -> None:
+    """Make a setting, unless it is one that is decided when Spark starts."""
+    try:
+        session.conf.set(key, value)
+    except PySparkException as error:
+        if not (error.getCondition() or "").startswith("CANNOT_MODIFY"):
+            raise
 
 
 @contextmanager
