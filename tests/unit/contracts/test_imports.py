@@ -11,6 +11,7 @@ import pytest
 
 import snaploom
 import snaploom_operator
+from snaploom_operator.commands import COMMANDS
 
 BLOCK = """
 import sys
@@ -44,6 +45,17 @@ def test_packages_free_of_spark_are_found():
 def test_import_needs_neither_spark_nor_kubernetes(package):
     names = list(modules_of(package)) if package in FREE else [package]
     script = BLOCK.format(blocked=["pyspark", "py4j", "kubernetes"], module=", ".join(names))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_commands_of_the_operator_need_no_arrow():
+    modules = {target.partition(":")[0] for _, target, _ in COMMANDS}
+    others = ("snaploom.cli.main", "snaploom.cli.errordisplay", "snaploom.cli.console")
+    script = BLOCK.format(
+        blocked=["pyarrow", "numpy", "pandas", "pyspark", "py4j"],
+        module=", ".join(sorted({*modules, *others})),
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

@@ -14,10 +14,9 @@ from snaploom.jobs.declarations.declarationfiles import (
     exit_code_of,
     refuse,
 )
+from snaploom.jobs.preflightfinding import preflight_finding
 from snaploom.jobs.sparkentry import BUILT, OpenSession, preview
-from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding, InvalidDeclarations, errors_of
-from snaploom.models.remedies import REMEDY_BY_REASON
 from snaploom.models.times import EpochNanos
 from snaploom.planning.availability import Action
 from snaploom.planning.explain import finding_json, plan_json
@@ -117,22 +116,3 @@ def plan_output(
     except SnaploomError as error:
         planned.failure = error
     return planned
-
-
-def remedy_of(reason: str) -> str:
-    """What to do about a reason in general."""
-    remedy = REMEDY_BY_REASON.get(reason)
-    return remedy.fix if remedy else f"see {reason} in the reference of reasons"
-
-
-def preflight_finding(error: SnaploomError, reason: str = "") -> Finding:
-    """An error that is not only about declarations, as a finding."""
-    return make_finding(
-        "SL192",
-        f"{reason}: {error.message}" if reason else error.message,
-        resource=error.resource or "",
-        path=error.path or "",
-        found=error.found or "",
-        expected=error.expected or "",
-        hint=error.hint or remedy_of(error.reason),
-    )

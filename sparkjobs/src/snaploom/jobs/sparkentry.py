@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
 from snaploom import lazyimport
-from snaploom.jobs.indexes.indexrequests import IndexedPlace
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.published.runestimate import Estimate
 from snaploom.jobs.runevents import EmitEvent
@@ -18,7 +17,6 @@ from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import RunPlan
 from snaploom.planning.selection import Selection
-from snaploom.storage.foldercheck import Fault
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.readchoice import Time
 from snaploom.storage.state import FolderState
@@ -26,6 +24,10 @@ from snaploom.storage.stores import StoreOpener, open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    # These bring Arrow along, which commands of the operator's image do without.
+    from snaploom.jobs.indexes.indexrequests import IndexedPlace
+    from snaploom.storage.foldercheck import Fault
 
 OpenSession = Callable[[str, RunSettings, Allowances], "SparkSession"]
 """Gives the session for a piece of work: its name, how it is made, what it may ask for."""
