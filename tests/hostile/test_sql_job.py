@@ -416,6 +416,7 @@ def test_an_administrator_allows_functions_and_options_one_by_one(
 ) -> None:
     java = "reflect('java.lang.Math', 'abs', -1)"
     allow = Allowances(functions=("mine", "reflect"), options=(f"xml.{XSD}",))
+    kept = spark.conf.get(ALLOW_SETTING)
     spark.conf.set(ALLOW_SETTING, allow.dump_json())
     try:
         assert entry_points.join_key("mine(value)") == ["a!"]
@@ -423,7 +424,7 @@ def test_an_administrator_allows_functions_and_options_one_by_one(
         checked_expression(spark, OPTIONS["schema by its path"], PLACE)
         assert through(entry_points, "transformer", JAVA["by another name"]) is not None
     finally:
-        spark.conf.unset(ALLOW_SETTING)
+        spark.conf.set(ALLOW_SETTING, kept)
 
 
 @pytest.mark.parametrize(
