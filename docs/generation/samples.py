@@ -15,7 +15,7 @@ from snaploom.cli.console import message_console, print_findings
 from snaploom.errors import SnaploomError
 from snaploom.jobs.declarations.declarationfiles import Declarations, read_declarations
 from snaploom.jobs.plannedoutput import plan_output
-from snaploom.jobs.preflightfinding import preflight_finding
+from snaploom.jobs.preflighterrors import preflight_finding
 from snaploom.models.codes import CODES
 from snaploom.models.finding import Finding, InvalidDeclarations
 from snaploom.models.times import parse_instant

@@ -18,7 +18,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from snaploom.errors import SnaploomError
-from snaploom.jobs.preflightfinding import preflight_finding
+from snaploom.jobs.preflighterrors import preflight_finding
 from snaploom.models.finding import Finding, InvalidDeclarations
 from snaploom.visibletext import json_visible, visible_lines
 

@@ -14,7 +14,7 @@ from snaploom.jobs.declarations.declarationfiles import (
     exit_code_of,
     refuse,
 )
-from snaploom.jobs.preflightfinding import preflight_finding
+from snaploom.jobs.preflighterrors import preflight_finding
 from snaploom.jobs.sparkentry import BUILT, OpenSession, preview
 from snaploom.models.finding import Finding, InvalidDeclarations, errors_of
 from snaploom.models.times import EpochNanos
