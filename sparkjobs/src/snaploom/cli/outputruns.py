@@ -143,10 +143,7 @@ def _table(report: Report) -> Table:
         "snapshot", "rows", "files", "MiB", "seconds", "joins", "without", box=None, pad_edge=False
     )
     for snapshot in report.snapshots:
-        matched = ", ".join(
-            f"{join.child} {join.matched / join.in_:.0%}" if join.in_ else join.child
-            for join in snapshot.joins
-        )
+        matched = ", ".join(join.label for join in snapshot.joins)
         table.add_row(
             snapshot.time,
             f"{snapshot.rows:,}",

@@ -34,8 +34,7 @@ from snaploom.jobs.indexes.targets import (
 )
 from snaploom.jobs.interruption import Interruption, signal_handlers
 from snaploom.jobs.reports.exitcodes import combined_exit_code, report_exit_code, unstarted_report
-from snaploom.jobs.reports.textlines import EventLines, error_lines, finding_lines
-from snaploom.jobs.runevents import Event
+from snaploom.jobs.reports.textlines import error_lines, finding_lines, writing_lines
 from snaploom.jobs.weaving.outputs import weave_outputs
 from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.models.report import Report, RunPhase
@@ -142,13 +141,7 @@ def _weave(
         for name in declarations.output_names
     }
     _print(finding_lines(warnings))
-    lines = EventLines()
-
-    def emit(event: Event) -> None:
-        line = lines.line(event)
-        if line is not None:
-            _print([line])
-
+    emit = writing_lines(lambda line: _print([line]))
     options = RunOptions(allow=declarations.allow)
     return weave_outputs(bundles, moment, limit, emit, lambda: None, interruption, indexes, options)
 

@@ -70,6 +70,11 @@ class JoinMeasure(ApiModel):
     """Rows of the right side whose key has a NULL component: they match nothing. Not counted for
     sources without joins of their own where a snapshot has more than 8 of these."""
 
+    @property
+    def label(self) -> str:
+        """The child with the share of its parent's rows that it matched, such as `plane 98%`."""
+        return f"{self.child} {self.matched / self.in_:.0%}" if self.in_ else self.child
+
 
 class SourceSnapshot(ApiModel):
     """The snapshot of one source that went into a published one."""

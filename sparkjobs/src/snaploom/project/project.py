@@ -24,8 +24,8 @@ from snaploom.jobs.plannedoutput import plan_output
 from snaploom.jobs.published.declarationdiff import compare
 from snaploom.jobs.published.outputcheck import check_output
 from snaploom.jobs.published.runestimate import Estimate
-from snaploom.jobs.reports.textlines import EventLines
-from snaploom.jobs.runevents import Event, Warned
+from snaploom.jobs.reports.textlines import writing_lines
+from snaploom.jobs.runevents import Warned
 from snaploom.jobs.sparkentry import (
     BUILT,
     OpenSession,
@@ -163,6 +163,7 @@ class Project:
                 in the plan.
         """
         self._refuse_unknown([output])
+        _refuse_below_one(limit, "limit")
         planned = plan_output(
             self._declarations,
             output,
@@ -303,6 +304,7 @@ class Project:
         Raises:
             ArgumentInvalid, InvalidDeclarations: as `backfill`.
         """
+        _refuse_below_one(limit, "limit")
         bundle = self._runnable([output])[0]
         return estimate_run()(
             bundle,
@@ -488,15 +490,10 @@ class Project:
         progress: Progress,
         raises: bool,
     ) -> Runs:
+        _refuse_below_one(limit, "limit")
+        _refuse_below_one(options.parallel, "parallel")
         bundles = self._runnable(names)
-        print_line = _lines(progress)
-        lines = EventLines()
-
-        def emit(event: Event) -> None:
-            line = lines.line(event)
-            if line is not None:
-                print_line(line)
-
+        emit = writing_lines(_lines(progress))
         declarations = self._declarations
         indexes = {
             name: places_on_publish(declarations, name, lambda text: emit(Warned(text)))
@@ -543,6 +540,19 @@ class Project:
 
 def _moment(time: Time | None) -> EpochNanos:
     return now() if time is None else instant_of(time, "now")
+
+
+def _refuse_below_one(number: object, argument: str) -> None:
+    """Refuse what is neither None nor a whole number from 1."""
+    if number is None or (type(number) is int and number >= 1):
+        return
+    raise ArgumentInvalid(
+        "this is not a count",
+        path=argument,
+        found=repr(number),
+        expected="a whole number from 1",
+        hint=f"leave `{argument}` out for the usual number",
+    )
 
 
 def _span(start: Time, end: Time) -> Selection:

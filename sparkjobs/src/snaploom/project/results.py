@@ -259,10 +259,7 @@ class Run:
                     each.files,
                     f"{each.bytes:,}",
                     f"{each.seconds:.1f}",
-                    ", ".join(
-                        f"{join.child} {join.matched / join.in_:.0%}" if join.in_ else join.child
-                        for join in each.joins
-                    ),
+                    ", ".join(join.label for join in each.joins),
                 )
                 for each in self.published
             ],

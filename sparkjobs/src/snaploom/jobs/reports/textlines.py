@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from snaploom.errors import SnaploomError
 from snaploom.jobs.runevents import (
+    EmitEvent,
     Event,
     FilesCollected,
     IndexFollowed,
@@ -49,6 +50,18 @@ class EventLines:
                     f"{self._place}: {_number(joins, 'join')} planned, last {field_name}; weaving"
                 )
         return outcome_line(event)
+
+
+def writing_lines(write: Callable[[str], None]) -> EmitEvent:
+    """Takes events, and writes the line of each that has one."""
+    lines = EventLines()
+
+    def emit(event: Event) -> None:
+        line = lines.line(event)
+        if line is not None:
+            write(line)
+
+    return emit
 
 
 def of_output(output: str, event: Event, line: str | None) -> str | None:

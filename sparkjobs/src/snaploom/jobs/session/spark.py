@@ -115,8 +115,8 @@ def build_session(
         SettingNotAllowed: the resource makes a setting that is on no list.
         SparkNotStarted: no Java, or a configuration that Spark refuses.
     """
-    existing = SparkSession._instantiatedSession
-    if SparkContext._active_spark_context is not None and existing is not None:
+    existing = _existing()
+    if existing is not None:
         with _translated_start():
             is_ours = existing.conf.get(ALLOW_SETTING, None) is not None
         if not is_ours:
@@ -147,10 +147,13 @@ def reading_session(name: str, run: RunSettings, allow: Allowances) -> SparkSess
     Raises:
         SettingNotAllowed, SparkNotStarted: as `build_session`.
     """
-    existing = SparkSession._instantiatedSession
-    if SparkContext._active_spark_context is not None and existing is not None:
-        return existing
-    return build_session(name, run, allow)
+    return _existing() or build_session(name, run, allow)
+
+
+def _existing() -> SparkSession | None:
+    """The session of this process; None where none is at work."""
+    is_at_work = SparkContext._active_spark_context is not None
+    return SparkSession._instantiatedSession if is_at_work else None
 
 
 def sibling_session(

@@ -20,7 +20,7 @@ from snaploom.jobs.runevents import EmitEvent, Event, OfOutput, TasksDone, Warne
 from snaploom.jobs.session.errortranslation import translated
 from snaploom.jobs.session.loggers import warnings_as_events
 from snaploom.jobs.session.spark import build_session, configured
-from snaploom.jobs.sparkentry import OpenSession
+from snaploom.jobs.sparkentry import NO_INDEXES, OpenSession
 from snaploom.jobs.weaving.outputrun import weave_output
 from snaploom.jobs.weaving.parallel import in_parallel
 from snaploom.jobs.weaving.preparation import Prepared, estimate, prepare
@@ -37,7 +37,6 @@ from snaploom.storage.claims import ClaimLease
 
 POOL = "spark.scheduler.pool"
 """Property of a thread: the pool in which its jobs are scheduled."""
-NO_INDEXES: Mapping[str, Sequence[IndexedPlace]] = {}
 
 
 def weave_outputs(
