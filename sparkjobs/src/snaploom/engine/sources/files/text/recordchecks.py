@@ -76,7 +76,8 @@ def check_json(
     line = sf.col("line")
     # In brackets, what follows the first value is either a second one or not JSON.
     listed = sf.concat(sf.lit("["), sf.regexp_replace(line, _NO_NUMBERS, "null"), sf.lit("]"))
-    is_suspect = sf.expr("parsed IS NULL OR variant_get(parsed, '$[1]') IS NOT NULL")
+    second = sf.variant_get("parsed", "$[1]", "variant")
+    is_suspect = sf.col("parsed").isNull() | second.isNotNull()
     longest = LONGEST_FILE if is_whole else LONGEST_SUSPECT
     suspects = (
         frame.where((sf.trim(line) != "") & (sf.length(line) <= longest))
