@@ -14,7 +14,7 @@ from time import perf_counter
 
 from figures import Figure, publish
 
-from snaploom.jobs.weaving.preparation import published_state
+from snaploom.jobs.weaving.preflight import published_state
 from snaploom.models.report import JoinMeasure, SourceSnapshot
 from snaploom.models.times import EpochNanos, format_instant, now
 from snaploom.storage import publication

@@ -18,9 +18,10 @@ from support.hostile.goodfolder import good_folder, parquet
 
 from snaploom import reader
 from snaploom.engine.schemadocument import schema_of
-from snaploom.engine.sources.files.globs import list_files
-from snaploom.engine.sources.files.publishedfolder import only_live
+from snaploom.engine.sources.files.hadoopfiles import HadoopFiles
 from snaploom.errors import ManifestCorrupt, NotAPlainFile, SourceSchemaInvalid
+from snaploom.listing.globs import list_files
+from snaploom.listing.publishedfolder import only_live
 from snaploom.storage.folder import open_folder
 from snaploom.storage.stores import open_store
 
@@ -90,9 +91,9 @@ def test_folder_that_is_a_source_is_not_read_through_a_link(
     spark: SparkSession, folder: Path, canaries: Path
 ) -> None:
     linked(folder, canaries)
-    files = list_files(spark, [f"file://{folder}/data/*/*.parquet"], "DataSource/x")
+    files = list_files([f"file://{folder}/data/*/*.parquet"], "DataSource/x", HadoopFiles(spark))
     with pytest.raises(NotAPlainFile, match="is a link"):
-        only_live(spark, files)
+        only_live(files, HadoopFiles(spark))
 
 
 def test_class_in_the_schema_of_a_manifest_is_not_loaded(

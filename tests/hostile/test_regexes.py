@@ -8,8 +8,8 @@ from support.declared.declarations import document, parsed
 from support.runner.budget import WorkExceeded, within_work
 
 from snaploom.engine.sources.fieldtransformers import renamed
-from snaploom.engine.sources.files.localfiles import local_matches
 from snaploom.engine.sources.selectors import is_selected
+from snaploom.listing.localfiles import local_matches
 from snaploom.models.fieldtransformer import Rename, TransformerSelector
 from snaploom.planning.dependence import _is_below
 from snaploom.planning.prefix import UriPrefix

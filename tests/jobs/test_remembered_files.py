@@ -14,7 +14,7 @@ from support.declared.sources import by_field
 
 from snaploom.engine.sources.files import columnreader
 from snaploom.engine.sources.files.footers import read_footers
-from snaploom.hadoop.filestatus import ListedFile
+from snaploom.listing.listedfile import ListedFile
 from snaploom.storage import layout, listingcache
 
 pytestmark = pytest.mark.spark

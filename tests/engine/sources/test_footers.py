@@ -15,7 +15,7 @@ from pyspark.sql import types as spark_types
 
 from snaploom.engine.fields import Found
 from snaploom.engine.sources.files.footers import Footer, read_footers
-from snaploom.hadoop.filestatus import ListedFile
+from snaploom.listing.listedfile import ListedFile
 
 TEXT, LONG, DATE = spark_types.StringType(), spark_types.LongType(), spark_types.DateType()
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snaploom.engine.sources.instants import NotAnInstant, instant_of
+from snaploom.listing.instants import NotAnInstant, instant_of
 from snaploom.models.datasource import FromFieldValue
 from snaploom.models.times import format_instant
 

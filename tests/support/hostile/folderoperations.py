@@ -17,7 +17,7 @@ from snaploom.cli.main import run_command
 from snaploom.errors import SnaploomError
 from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.jobs.published.runestimate import estimate_of
-from snaploom.jobs.weaving.preparation import published_state
+from snaploom.jobs.weaving.preflight import published_state
 from snaploom.jobs.weaving.retention import delete_old_snapshots
 from snaploom.models.times import EpochNanos
 from snaploom.storage.claims import ClaimLease

@@ -30,7 +30,7 @@ from support.servers.s3servers import installed
 from support.weaving.remoteuse import used
 
 from snaploom.engine.committers import COMMITTERS
-from snaploom.engine.sources.files.globs import exists
+from snaploom.engine.sources.files.hadoopfiles import HadoopFiles
 from snaploom.models.allowances import ALLOW_VARIABLE
 from snaploom.reader import read
 from snaploom.storage.objectstore import ObjectStore
@@ -91,7 +91,7 @@ def live(base: str, shop: Shop, store: ObjectStore) -> dict[str, Any]:
         "files": kept,
         "rows": [list(row) for row in rows],
         "text": "".join(each.out + each.err for each in results),
-        "staging": exists(spark, f"{folder}data/.staging"),
+        "staging": HadoopFiles(spark).exists(f"{folder}data/.staging"),
         "committer": spark.conf.get(next(iter(COMMITTERS))),
     }
 

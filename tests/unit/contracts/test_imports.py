@@ -24,8 +24,11 @@ class Blocked:
 sys.meta_path.insert(0, Blocked())
 import {module}
 """
-FREE = ("snaploom.models", "snaploom.planning", "snaploom.storage", "snaploom.loading")
-ENTRY_POINTS = ("snaploom.cli.main",)
+FREE = (
+    "snaploom.listing", "snaploom.loading", "snaploom.models", "snaploom.planning",
+    "snaploom.storage",
+)  # fmt: skip
+ENTRY_POINTS = ("snaploom.cli.main", "snaploom.jobs.weaving.runs")
 
 
 def modules_of(package):

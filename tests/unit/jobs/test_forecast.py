@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.declared.declarations import files, output, parsed
 from support.storage.folders import a_folder, a_run, day, now, published
 
-from snaploom.jobs.weaving.preparation import published_state
+from snaploom.jobs.weaving.preflight import published_state
 from snaploom.jobs.weaving.retention import delete_old_snapshots
 from snaploom.models.times import EpochNanos
 from snaploom.planning.availability import Action

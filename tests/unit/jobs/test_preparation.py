@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.declared.declarations import files, output, parsed
 from support.storage.folders import a_folder, a_run, day, now, published
 
-from snaploom.jobs.weaving.preparation import published_state
+from snaploom.jobs.weaving.preflight import published_state
 from snaploom.jobs.weaving.retention import delete_old_snapshots
 from snaploom.planning.bundles import bundle_for
 from snaploom.planning.intervals import SourceSnapshots

@@ -23,8 +23,8 @@ from snaploom.cli.options import (
 from snaploom.cli.outputruns import weave_and_show
 from snaploom.jobs.declarations.declarationfiles import read_declarations, runnable_bundles
 from snaploom.jobs.interruption import signal_handlers
-from snaploom.jobs.sparkentry import estimate_run
 from snaploom.jobs.weaving.runoptions import RunOptions
+from snaploom.jobs.weaving.runs import estimate_run
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.planning.selection import Selection
@@ -62,7 +62,7 @@ def backfill(
     if estimate:
         declarations = read_declarations(file, allowed_by(allow))
         (bundle,), _ = runnable_bundles(declarations, [name])
-        found = estimate_run()(bundle, moment, limit, selection, declarations.allow)
+        found = estimate_run(bundle, moment, limit, selection, declarations.allow)
         if output is OutputForm.JSON:
             print_json(found.document)
         else:

@@ -18,7 +18,7 @@ from snaploom.cli.console import (
 from snaploom.cli.options import Allow, Files, Form, Now, allowed_by, instant_of
 from snaploom.jobs.declarations.declarationfiles import read_declarations, runnable_bundles
 from snaploom.jobs.published.declarationdiff import compare
-from snaploom.jobs.sparkentry import preview
+from snaploom.jobs.weaving.runs import preview
 from snaploom.models.allowances import Allowances
 from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
@@ -81,4 +81,4 @@ def diff(
 
 def _looked_at(bundle: Bundle, moment: EpochNanos, allowed: Allowances) -> RunPlan:
     """The plan of the next run; Spark is started for it."""
-    return preview()(bundle, moment, None, allowed, False)
+    return preview(bundle, moment, None, allowed, False)

@@ -23,8 +23,8 @@ from snaploom.jobs.indexes.indexrequests import IndexedPlace
 from snaploom.jobs.indexes.targets import places_on_publish
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.reports.exitcodes import combined_exit_code, report_exit_code, unstarted_report
-from snaploom.jobs.sparkentry import weave_outputs
 from snaploom.jobs.weaving.runoptions import AS_DECLARED, RunOptions
+from snaploom.jobs.weaving.runs import weave_outputs
 from snaploom.models.report import Report, Unpublished
 from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
@@ -86,7 +86,7 @@ def _weave(
         bundles = tuple(elsewhere(bundle) for bundle in bundles)
     progress = RunProgress(message_console())
     try:
-        return weave_outputs()(
+        return weave_outputs(
             bundles,
             moment,
             limit,

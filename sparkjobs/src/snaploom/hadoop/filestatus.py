@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 from py4j.java_collections import JavaArray
 from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
 from snaploom.hadoop.jvm import jvm_of
+from snaploom.listing.listedfile import ListedFile
 from snaploom.planning.hadoopuris import hadoop_uri
 
 _STATUS = re.compile(
@@ -20,72 +19,8 @@ _STATUS = re.compile(
     r"; modification_time=(?P<modified>\d+);[^{}]*\}"
     r"(?: isEmptyDirectory=\w+ eTag=(?P<etag>\S+))?"
 )
-_LOCAL_TAG = re.compile(r"(\d{1,20})\.\d{1,20}")
-"""Of a local file; tags of stores have no such form (MD5, hexadecimal, quotes)."""
 _ETAG = re.compile(r"\} isEmptyDirectory=\w+ eTag=(\S+)")
 """The ETag, at the end of the text of S3A's file status."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class ListedFile:
-    """One file, or folder that a glob matches, as its file system describes it."""
-
-    uri: str
-    """As Hadoop's `Path` prints it: names as they are on disk, nothing escaped."""
-    length: int
-    """Bytes."""
-    modified: int
-    """Milliseconds since the epoch."""
-    folder: bool = False
-    """Whether it is a folder; no list of files has one."""
-    etag: str = ""
-    """The store's tag of this content, of a local file `local_tag`; empty where it has none."""
-
-    @property
-    def name(self) -> str:
-        """The last part of the URI."""
-        return self.uri.rsplit("/", 1)[-1]
-
-    @property
-    def identity(self) -> tuple[str | int, ...]:
-        """Fields that differ when the file's content differs, as far as its store reports them."""
-        known = (self.uri, self.length, self.modified)
-        return (*known, self.etag) if self.etag else known
-
-    @property
-    def changed(self) -> int:
-        """The newest time that is known of it, in milliseconds since the epoch."""
-        return last_change(self.modified, self.etag)
-
-
-def local_tag(status: os.stat_result) -> str:
-    """A tag that distinguishes contents of a local path beside length and time; or nothing.
-
-    The time at which the inode last changed, in nanoseconds since 1970, which nobody can set, and
-    its number. `Tags.java` writes them in the same form.
-    """
-    return f"{status.st_ctime_ns}.{status.st_ino}" if os.name == "posix" else ""
-
-
-def last_change(modified: int, tag: str | None) -> int:
-    """The newer of a file's times, in milliseconds since 1970.
-
-    Args:
-        modified: milliseconds since 1970.
-        tag: of a local file, `local_tag`; of stores, whatever they have.
-    """
-    changed = _LOCAL_TAG.fullmatch(tag or "")
-    return max(modified, int(changed[1]) // 1_000_000 if changed else 0)
-
-
-def with_local_tag(file: ListedFile) -> ListedFile:
-    """A file with its tag, where it is a local one that Hadoop has listed without."""
-    if file.etag or not file.uri.startswith("file:/"):
-        return file
-    try:
-        return replace(file, etag=local_tag(os.stat(file.uri.removeprefix("file:"))))
-    except OSError:
-        return file  # gone meanwhile
 
 
 def open_path(spark: SparkSession, uri: str) -> tuple[JavaObject, JavaObject]:

@@ -29,8 +29,9 @@ from snaploom.errors import (
     SnaploomError,
     StorageError,
 )
-from snaploom.hadoop.filestatus import ListedFile, describe
+from snaploom.hadoop.filestatus import describe
 from snaploom.hadoop.jvm import jvm_of
+from snaploom.listing.listedfile import ListedFile
 from snaploom.models.times import NANOS_PER_MICROSECOND, EpochNanos
 from snaploom.planning.hadoopuris import hadoop_uri
 from snaploom.storage.objectstore import (

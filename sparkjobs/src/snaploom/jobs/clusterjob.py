@@ -24,7 +24,6 @@ from snaploom.jobs.clusterwork import Work, delete_index, delete_output, refresh
 from snaploom.jobs.declarations.allowlists import allowances_of
 from snaploom.jobs.declarations.bundlefile import BundleFile, read_bundle_file, refuse_invalid
 from snaploom.jobs.interruption import signal_handlers
-from snaploom.jobs.job import OpenLease
 from snaploom.jobs.joblog import JobLog
 from snaploom.jobs.reports.configmap import ConfigMapPlace, ConfigMapReport, connect
 from snaploom.jobs.reports.exitcodes import report_exit_code, unstarted_report
@@ -42,6 +41,7 @@ from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import EpochNanos, format_instant, now
 from snaploom.planning.bundle import Bundle
 from snaploom.storage.folder import Folder
+from snaploom.storage.leaseholder import OpenLease
 from snaploom.storage.writeridentity import Run
 from snaploom.version import VERSION
 

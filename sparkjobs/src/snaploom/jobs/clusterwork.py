@@ -12,15 +12,14 @@ from snaploom.jobs.indexes.indexjobs import carry_out
 from snaploom.jobs.indexes.indexrequests import IndexAction, IndexedPlace, IndexReport, IndexRequest
 from snaploom.jobs.indexes.targets import place_of_bundle
 from snaploom.jobs.interruption import Interruption
-from snaploom.jobs.job import OpenLease
 from snaploom.jobs.published.deletion import remove_output
 from snaploom.jobs.reports.exitcodes import unstarted_report
 from snaploom.jobs.reports.progressreport import RunningReport
 from snaploom.jobs.reports.runrecord import clipped
 from snaploom.jobs.reports.textlines import EventLines
 from snaploom.jobs.runevents import Event
-from snaploom.jobs.weaving.outputs import weave_outputs
 from snaploom.jobs.weaving.runoptions import RunOptions
+from snaploom.jobs.weaving.runs import weave_outputs
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.runfacts import IndexFacts
@@ -30,6 +29,7 @@ from snaploom.planning.bundle import Bundle
 from snaploom.skipping.lifecycle.description import Description
 from snaploom.skipping.stores.port import NEVER
 from snaploom.storage.claims import ClaimLease
+from snaploom.storage.leaseholder import OpenLease
 from snaploom.version import VERSION
 
 MOST_LINES = 100

@@ -15,13 +15,8 @@ from snaploom.jobs.session.errortranslation import SPARK_FAILURES, SparkStopped,
 from snaploom.jobs.session.memorylimit import MemoryLimit
 from snaploom.jobs.weaving.runoptions import AS_DECLARED, RunOptions
 from snaploom.models.times import EpochNanos
-from snaploom.storage.folder import Folder
-from snaploom.storage.leaseholder import TERMS, LeaseTerms
-from snaploom.storage.leases import Lease
-from snaploom.storage.writeridentity import CrashPoint, Run
-
-OpenLease = Callable[[Folder, Run], Lease]
-"""Gives the lease of a folder, for a run."""
+from snaploom.storage.leaseholder import TERMS, LeaseTerms, OpenLease
+from snaploom.storage.writeridentity import CrashPoint
 
 
 class JobGroup:

@@ -15,7 +15,8 @@ from snaploom.jobs.declarations.declarationfiles import (
     refuse,
 )
 from snaploom.jobs.preflighterrors import preflight_finding
-from snaploom.jobs.sparkentry import BUILT, OpenSession, preview
+from snaploom.jobs.sparkentry import BUILT, OpenSession
+from snaploom.jobs.weaving.runs import preview
 from snaploom.models.finding import Finding, InvalidDeclarations, errors_of
 from snaploom.models.times import EpochNanos
 from snaploom.planning.availability import Action
@@ -107,9 +108,7 @@ def plan_output(
             planned.add(declarations.placed(planned.plan.findings))
         refuse(planned.findings)
         if not offline:
-            planned.plan = preview()(
-                bundle, moment, limit, declarations.allow, strict, open_session
-            )
+            planned.plan = preview(bundle, moment, limit, declarations.allow, strict, open_session)
             planned.add(declarations.placed(planned.plan.findings))
     except InvalidDeclarations as error:
         planned.add(declarations.placed(error.findings))

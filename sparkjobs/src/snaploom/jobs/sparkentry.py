@@ -9,7 +9,8 @@ from snaploom import lazyimport
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.published.runestimate import Estimate
 from snaploom.jobs.runevents import EmitEvent
-from snaploom.jobs.weaving.runoptions import AS_DECLARED, RunOptions
+from snaploom.jobs.weaving.runoptions import RunOptions
+from snaploom.listing.sourcefiles import SourceFiles
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.report import Report
 from snaploom.models.run import RunSettings
@@ -17,6 +18,7 @@ from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import RunPlan
 from snaploom.planning.selection import Selection
+from snaploom.storage.leaseholder import OpenLease
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.readchoice import Time
 from snaploom.storage.state import FolderState
@@ -43,10 +45,11 @@ BUILT: OpenSession = _build_session
 
 
 NO_INDEXES: Mapping[str, Sequence[IndexedPlace]] = {}
+NO_FILES: Mapping[str, SourceFiles] = {}
 
 
 class WeaveOutputs(Protocol):
-    """`snaploom.jobs.weaving.outputs.weave_outputs`."""
+    """`snaploom.jobs.weaving.sparkruns.weave_outputs`."""
 
     def __call__(
         self,
@@ -56,33 +59,35 @@ class WeaveOutputs(Protocol):
         emit: EmitEvent,
         on_tick: Callable[[], None],
         interruption: Interruption,
-        indexes: Mapping[str, Sequence[IndexedPlace]] = NO_INDEXES,
-        options: RunOptions = AS_DECLARED,
-        *,
-        open_session: OpenSession = BUILT,
+        indexes: Mapping[str, Sequence[IndexedPlace]],
+        options: RunOptions,
+        lease: OpenLease,
+        open_session: OpenSession,
+        files: Mapping[str, SourceFiles],
     ) -> tuple[Report, ...]:
         """Weave outputs one after the other."""
         ...
 
 
 class Preview(Protocol):
-    """`snaploom.jobs.weaving.outputs.preview`."""
+    """`snaploom.jobs.weaving.sparkruns.preview`."""
 
     def __call__(
         self,
         bundle: Bundle,
         moment: EpochNanos,
         limit: int | None,
-        allow: Allowances = NO_ALLOWANCES,
-        is_strict: bool = False,
-        open_session: OpenSession = BUILT,
+        allow: Allowances,
+        is_strict: bool,
+        open_session: OpenSession,
+        files: SourceFiles,
     ) -> RunPlan:
         """The plan that a run would visit."""
         ...
 
 
 class EstimateRun(Protocol):
-    """`snaploom.jobs.weaving.outputs.estimated`."""
+    """`snaploom.jobs.weaving.sparkruns.estimated`."""
 
     def __call__(
         self,
@@ -90,8 +95,9 @@ class EstimateRun(Protocol):
         moment: EpochNanos,
         limit: int | None,
         selection: Selection,
-        allow: Allowances = NO_ALLOWANCES,
-        open_session: OpenSession = BUILT,
+        allow: Allowances,
+        open_session: OpenSession,
+        files: SourceFiles,
     ) -> Estimate:
         """What a run would take."""
         ...
@@ -116,18 +122,18 @@ class CheckContent(Protocol):
         ...
 
 
-def weave_outputs() -> WeaveOutputs:
-    """Weaves outputs."""
+def weave_with_spark() -> WeaveOutputs:
+    """Weaves outputs in a session."""
     return cast(WeaveOutputs, lazyimport.resolve(lazyimport.WEAVE))
 
 
-def preview() -> Preview:
-    """Plans a run."""
+def preview_with_spark() -> Preview:
+    """Plans a run in a session."""
     return cast(Preview, lazyimport.resolve(lazyimport.PREVIEW))
 
 
-def estimate_run() -> EstimateRun:
-    """Estimates a backfill."""
+def estimate_with_spark() -> EstimateRun:
+    """Estimates a backfill in a session."""
     return cast(EstimateRun, lazyimport.resolve(lazyimport.ESTIMATE))
 
 

@@ -35,8 +35,8 @@ from snaploom.jobs.indexes.targets import (
 from snaploom.jobs.interruption import Interruption, signal_handlers
 from snaploom.jobs.reports.exitcodes import combined_exit_code, report_exit_code, unstarted_report
 from snaploom.jobs.reports.textlines import error_lines, finding_lines, writing_lines
-from snaploom.jobs.weaving.outputs import weave_outputs
 from snaploom.jobs.weaving.runoptions import RunOptions
+from snaploom.jobs.weaving.runs import weave_outputs
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.times import EpochNanos, format_instant, now, parse_instant
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import islice
 
@@ -177,3 +177,12 @@ def _finding(output: OutputDataset, circle: list[str]) -> Finding:
         found=" -> ".join(f"OutputDataset/{name}" for name in circle),
         expected="sources whose files do not come from this output",
     )
+
+
+def read_first(bundles: Sequence[Bundle]) -> Mapping[str, frozenset[str]]:
+    """By output, the others whose folders it reads."""
+    outputs = [bundle.output for bundle in bundles]
+    return {
+        bundle.output.name: frozenset(read.name for read in upstream_outputs(bundle, outputs))
+        for bundle in bundles
+    }

@@ -29,15 +29,13 @@ from snaploom.jobs.runevents import Warned
 from snaploom.jobs.sparkentry import (
     BUILT,
     OpenSession,
-    estimate_run,
     open_named,
-    preview,
     read_folder,
     reading_session,
     session_beside,
-    weave_outputs,
 )
 from snaploom.jobs.weaving.runoptions import RunOptions
+from snaploom.jobs.weaving.runs import estimate_run, preview, weave_outputs
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.times import EpochNanos, now
@@ -306,7 +304,7 @@ class Project:
         """
         _refuse_below_one(limit, "limit")
         bundle = self._runnable([output])[0]
-        return estimate_run()(
+        return estimate_run(
             bundle,
             _moment(now),
             limit,
@@ -384,7 +382,7 @@ class Project:
             other = against if isinstance(against, Project) else load(against)
             before = other._declarations.bundle(output)
         look = partial(
-            preview(), after, moment, None, self._declarations.allow, False, _session(spark)
+            preview, after, moment, None, self._declarations.allow, False, _session(spark)
         )
         return Diff(compare(after, before, moment, None if offline else look))
 
@@ -500,7 +498,7 @@ class Project:
             for name in names
         }
         with signal_handlers() as interruption:
-            reports = weave_outputs()(
+            reports = weave_outputs(
                 bundles,
                 moment,
                 limit,

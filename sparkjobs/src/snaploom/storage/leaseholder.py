@@ -15,10 +15,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from snaploom.errors import LeaseNotObtained, SnaploomError
+from snaploom.storage.folder import Folder
 from snaploom.storage.leases import Contender, Lease, carry_out
 from snaploom.storage.objectstore import STORE_FAILURES
+from snaploom.storage.writeridentity import Run
 
 _log = logging.getLogger(__name__)
+
+OpenLease = Callable[[Folder, Run], Lease]
+"""Gives the lease of a folder, for a run."""
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,11 @@ from contextlib import ExitStack
 from pyspark.sql import SparkSession
 
 from snaploom.engine.sources.declaredcolumns import ShapedReader
+from snaploom.engine.sources.files.hadoopfiles import HadoopFiles
 from snaploom.engine.sources.port import SourceReader
 from snaploom.engine.sources.readercontext import ReaderContext
 from snaploom.engine.sources.registry import open_declared
+from snaploom.listing.sourcefiles import SourceFiles
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.datasource import DataSource
 from snaploom.models.times import EpochNanos
@@ -32,6 +34,7 @@ class Sources:
         now: EpochNanos,
         listings: Listings | None = None,
         allow: Allowances = NO_ALLOWANCES,
+        files: SourceFiles | None = None,
     ) -> None:
         """Nothing is opened yet.
 
@@ -41,10 +44,15 @@ class Sources:
             now: the instant of the run: the time of `fromReadTime` snapshots.
             listings: what earlier runs learned of files; None to ask all of them.
             allow: what declarations may use beyond the built-in lists.
+            files: what was listed before there was a session.
         """
         self._bundle = bundle
         self._resources = ExitStack()
-        self._context = ReaderContext(spark, now, allow, listings, self.reader, self._resources)
+        hadoop = HadoopFiles(spark)
+        listed = SourceFiles(hadoop) if files is None else files.asking(hadoop)
+        self._context = ReaderContext(
+            spark, now, allow, listings, listed, self.reader, self._resources
+        )
         self._opened: dict[str, SourceReader] = {}
         self._applicators = {item.name: item for item in bundle.metadata_applicators}
         self._transformers = {item.name: item for item in bundle.field_transformers}

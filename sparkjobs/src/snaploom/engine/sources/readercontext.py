@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from snaploom.engine.sources.port import SourceReader
+from snaploom.listing.sourcefiles import SourceFiles
 from snaploom.models.allowances import Allowances
 from snaploom.models.times import EpochNanos
 from snaploom.planning.sources.declared import DeclaredSource
@@ -27,6 +28,8 @@ class ReaderContext:
     """What declarations may use beyond the built-in lists."""
     listings: Listings | None
     """What earlier runs learned of files; None to ask all of them."""
+    files: SourceFiles
+    """The files of all sources."""
     reader: Callable[[str], SourceReader]
     """From the name of another source to its reader, which all that read it share."""
     resources: ExitStack

@@ -23,7 +23,8 @@ from whenever import Date
 
 from snaploom.engine.failures import translate
 from snaploom.engine.fields import Found, find_field
-from snaploom.engine.sources.instants import (
+from snaploom.errors import SnapshotValueInvalid, SourceSchemaInvalid
+from snaploom.listing.instants import (
     EXPECTED,
     NotAnInstant,
     bounded,
@@ -32,7 +33,6 @@ from snaploom.engine.sources.instants import (
     instant_of_date_time,
     month_hint,
 )
-from snaploom.errors import SnapshotValueInvalid, SourceSchemaInvalid
 from snaploom.models.datasource import FromFieldValue, TimeFormat
 from snaploom.models.times import NANOS_PER_MICROSECOND, EpochNanos
 from snaploom.planning.fieldpaths import quote

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from snaploom.errors import (
@@ -17,10 +17,10 @@ from snaploom.errors import (
     SourceError,
     StorageError,
 )
-from snaploom.jobs.job import Job
 from snaploom.jobs.lineageinput import WovenColumns
 from snaploom.jobs.reports.observations import Observations
 from snaploom.jobs.runevents import (
+    EmitEvent,
     FilesCollected,
     ManifestRead,
     RunPlanned,
@@ -38,7 +38,7 @@ from snaploom.models.report import (
     Unpublished,
 )
 from snaploom.models.runfacts import CollectedFiles
-from snaploom.models.times import format_instant
+from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import PlannedSnapshot, RunPlan
 from snaploom.storage.entries import SnapshotRecord
@@ -60,19 +60,39 @@ class SessionFacts:
     """Settings that results depend on."""
 
 
+NO_SESSION = SessionFacts("", {})
+"""Of a run for which Spark was not started."""
+
+
 class RunRecord:
     """The outcome of every planned snapshot of one run."""
 
-    def __init__(self, bundle: Bundle, run_id: str, job: Job, session: SessionFacts) -> None:
-        """Nothing has happened yet."""
+    def __init__(
+        self,
+        bundle: Bundle,
+        run_id: str,
+        emit: EmitEvent,
+        clock: Callable[[], EpochNanos],
+        session: SessionFacts = NO_SESSION,
+    ) -> None:
+        """Nothing has happened yet.
+
+        Args:
+            bundle: the output, and what it refers to.
+            run_id: of the run.
+            emit: takes the events.
+            clock: the wall clock.
+            session: facts about the session.
+        """
         self.observations = Observations()
         """What was seen of folder and sources."""
         self._session = session
         self._bundle = bundle
         self._output = bundle.output
         self._run_id = run_id
-        self._job = job
-        self._started = job.clock()
+        self._emit = emit
+        self._clock = clock
+        self._started = clock()
         self._plan_hash = ""
         self._findings: tuple[Finding, ...] = ()
         self._published: list[SnapshotReport] = []
@@ -94,7 +114,7 @@ class RunRecord:
         """
         self._plan_hash = plan.hash
         self._findings = plan.findings
-        self._job.emit(RunPlanned(self._output.name, due, len(plan.tree.joins)))
+        self._emit(RunPlanned(self._output.name, due, len(plan.tree.joins)))
 
     def publish(
         self,
@@ -129,7 +149,7 @@ class RunRecord:
         self._published.append(report)
         for warning in warnings:
             self.warn(f"{report.time}: {warning}")
-        self._job.emit(SnapshotPublished(report, columns))
+        self._emit(SnapshotPublished(report, columns))
 
     def show_published(self) -> None:
         """Emit the state of the manifest as last read."""
@@ -138,7 +158,7 @@ class RunRecord:
             uri = self._output.spec.output_folder.folder_uri
             pointer = manifest_pointer(uri, state)
             published, count = published_snapshots(state), len(state.live)
-            self._job.emit(ManifestRead(pointer, newest_snapshot(state), published, count))
+            self._emit(ManifestRead(pointer, newest_snapshot(state), published, count))
 
     def leave_out(
         self, planned: PlannedSnapshot, reason: SnapshotReason, message: str, *, warn: bool = False
@@ -146,7 +166,7 @@ class RunRecord:
         """A snapshot is skipped, or left for the next run."""
         outcome = _unpublished(planned, reason, message)
         self._skipped.append(outcome)
-        self._job.emit(SnapshotLeftOut(outcome, is_failure=False))
+        self._emit(SnapshotLeftOut(outcome, is_failure=False))
         if warn:
             self.warn(f"{outcome.time} is skipped: {message}")
 
@@ -164,7 +184,7 @@ class RunRecord:
         self._cause = self._cause or cause
         outcome = _unpublished(planned, reason, message, resource, path)
         self._failed.append(outcome)
-        self._job.emit(SnapshotLeftOut(outcome, is_failure=True))
+        self._emit(SnapshotLeftOut(outcome, is_failure=True))
 
     def give_up(
         self,
@@ -216,11 +236,11 @@ class RunRecord:
             waiting=swept.waiting,
         )
         if swept.files:
-            self._job.emit(FilesCollected(self.collected))
+            self._emit(FilesCollected(self.collected))
 
     def warn(self, message: str) -> None:
         """Something that a person should know, and that stops nothing."""
-        self._job.emit(Warned(message))
+        self._emit(Warned(message))
 
     def report(self) -> Report:
         """All of it, now that the run has ended."""
@@ -233,7 +253,7 @@ class RunRecord:
             storage_run_id=self._run_id,
             phase=self._phase(),
             started_at=format_instant(self._started),
-            finished_at=format_instant(self._job.clock()),
+            finished_at=format_instant(self._clock()),
             plan_hash=self._plan_hash,
             snapshots=tuple(self._published),
             skipped=tuple(self._skipped),

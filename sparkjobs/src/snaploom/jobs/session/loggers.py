@@ -15,6 +15,7 @@ LOGGER = "snaploom"
 
 AREAS: Mapping[str, str] = {
     "snaploom.storage": "The folder of an output: its log, what is published, replaced and removed",
+    "snaploom.listing": "Listing the files of sources",
     "snaploom.engine": "Reading sources and weaving",
     "snaploom.jobs": "What a run does around it",
     "snaploom.skipping": "Skipping indexes: in sessions of users, and while they are built",

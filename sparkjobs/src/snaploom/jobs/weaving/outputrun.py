@@ -17,33 +17,26 @@ from snaploom.engine.schemachecks import MissingField
 from snaploom.errors import (
     Interrupted,
     LeaseNotObtained,
-    PublicationError,
     RunRevoked,
     SnaploomError,
-    SnapshotMissing,
     StorageError,
 )
 from snaploom.jobs.job import Job
 from snaploom.jobs.reports.runrecord import RunRecord, SessionFacts
-from snaploom.jobs.runevents import RunEstimated, SnapshotStarted
+from snaploom.jobs.runevents import SnapshotStarted
 from snaploom.jobs.session.errortranslation import SparkStopped
 from snaploom.jobs.session.spark import result_settings
-from snaploom.jobs.weaving.clocks import check_clock, never_before, newest_moment
+from snaploom.jobs.weaving.clocks import never_before, newest_moment
 from snaploom.jobs.weaving.folderlease import holding_lease, leave_to_others
-from snaploom.jobs.weaving.preparation import (
-    Prepared,
-    estimate,
-    folder_store,
-    prepare,
-    table_library,
-)
+from snaploom.jobs.weaving.preflight import begin
+from snaploom.jobs.weaving.preparation import folder_store, prepare, table_library
 from snaploom.jobs.weaving.registration import TableRegistration
 from snaploom.jobs.weaving.retention import delete_old_snapshots
 from snaploom.jobs.weaving.sharedsubtrees import Sharing
 from snaploom.jobs.weaving.snapshot import OutputRun, SnapshotWeaver, WovenSnapshot
+from snaploom.listing.sourcefiles import SourceFiles
 from snaploom.models.report import Report, SnapshotReason
 from snaploom.models.times import EpochNanos, format_instant
-from snaploom.planning.availability import Action
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import PlannedSnapshot
 from snaploom.storage.fixedsettings import folder_identity, folder_settings
@@ -58,60 +51,41 @@ _ENDS = (Interrupted, SparkStopped, RunRevoked, LeaseNotObtained)
 """What ends a run, whatever else it may be asked to go on after."""
 
 
-def weave_output(spark: SparkSession, bundle: Bundle, job: Job) -> Report:
+def weave_output(
+    spark: SparkSession, bundle: Bundle, job: Job, files: SourceFiles | None = None
+) -> Report:
     """Weave and publish every snapshot of one output that is due.
 
     Whatever goes wrong is in the Report; only faults of Snaploom itself are raised.
+
+    Args:
+        spark: the session.
+        bundle: the output, and what it refers to.
+        job: what the caller decided.
+        files: what was listed before there was a session.
     """
     output = bundle.output
     run = Run(new_run_id(job.clock()), VERSION, job.clock, job.reached)
     facts = SessionFacts(spark.version, result_settings(spark))
-    record = RunRecord(bundle, run.run_id, job, facts)
+    record = RunRecord(bundle, run.run_id, job.emit, job.clock, facts)
     try:
         job.interruption.check()
         job.group.enter(spark, f"{run.run_id}-plan", f"{output.identity}: listing sources")
         options = job.options
         with prepare(
             spark, bundle, job.now, job.limit, record.observations, options.selection, job.clock,
-            options.allow, options.is_strict,
+            options.allow, options.is_strict, files,
         ) as prepared:  # fmt: skip
-            for message in check_clock(bundle, prepared.state, job.clock()):
-                record.warn(message)
+            due = begin(prepared, record, options, job.clock, job.emit)
             clock = never_before(job.clock, newest_moment(prepared.state))
-            _estimate(prepared, job)
-            _visit(OutputRun(spark, prepared, replace(run, clock=clock), job, record))
+            _visit(OutputRun(spark, prepared, replace(run, clock=clock), job, record), due)
     except SnaploomError as error:
         record.stop(_reason_behind(job, error))
     return record.report()
 
 
-def _visit(run: OutputRun) -> None:
-    plan, record = run.prepared.plan, run.record
-    snapshots = plan.snapshots or ()
-    due = [planned for planned in snapshots if planned.action is Action.PUBLISH]
-    failing = [planned for planned in snapshots if planned.action is Action.FAIL]
-    record.plan(plan, len(due))
-    for planned in snapshots:
-        if planned.action is Action.SKIP:
-            record.leave_out(planned, planned.reason, planned.message, warn=planned.warn)
-    for planned in failing:
-        # Retention would delete what is to be restated, or a source has no snapshot for it.
-        if planned.reason is SnapshotReason.RETENTION:
-            record.fail(
-                planned,
-                planned.reason,
-                planned.message,
-                PublicationError,
-                resource=run.output.identity,
-                path="spec.outputFolder.snapshotAutoDelete",
-            )
-        else:
-            record.fail(planned, planned.reason, planned.message, SnapshotMissing)
-    if failing and not run.job.options.keep_going:
-        for planned in due:
-            message = f"left for the next run: {failing[0].message}"
-            record.leave_out(planned, SnapshotReason.EARLIER_FAILURE, message)
-    elif due:
+def _visit(run: OutputRun, due: Sequence[PlannedSnapshot]) -> None:
+    if due:
         _weave(run, due)
     elif run.prepared.state.timeline:
         _keep_listings(run)
@@ -186,14 +160,6 @@ def _given_up(
     remaining: Sequence[PlannedSnapshot], job: Job, error: SnaploomError
 ) -> Sequence[PlannedSnapshot]:
     return remaining[:1] if _goes_on(job, error) else remaining
-
-
-def _estimate(prepared: Prepared, job: Job) -> None:
-    """Emit an estimate of a backfill, before it begins."""
-    selection = job.options.selection
-    if selection.first is None and selection.end is None:
-        return
-    job.emit(RunEstimated(prepared.bundle.output.name, estimate(prepared)))
 
 
 def _begin(run: OutputRun) -> Folder:

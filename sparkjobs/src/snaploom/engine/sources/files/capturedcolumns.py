@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark_types
 
-from snaploom.engine.sources.instants import instant_of_date_time
+from snaploom.listing.instants import instant_of_date_time
 from snaploom.models.times import NANOS_PER_MICROSECOND
 from snaploom.planning.fieldpaths import quote
 from snaploom.planning.prefix import Capture, CapturedValue, CaptureType

@@ -17,11 +17,11 @@ from snaploom.engine.datatypes import struct_of
 from snaploom.engine.schemadocument import HIVE_PLACE
 from snaploom.engine.sources.files.ends import FileEnds
 from snaploom.engine.sources.files.footers import read_footers
-from snaploom.engine.sources.files.globs import escape_glob
 from snaploom.engine.sources.files.text.recordchecks import check_json, check_text
 from snaploom.engine.sources.files.types import TypeMismatch, type_mismatches
 from snaploom.errors import SourceError, SourceSchemaInvalid
-from snaploom.hadoop.filestatus import ListedFile
+from snaploom.listing.globs import escape_glob
+from snaploom.listing.listedfile import ListedFile
 from snaploom.models.datasource import HdfsLike
 from snaploom.planning.fileformats import SELF_DESCRIBING
 

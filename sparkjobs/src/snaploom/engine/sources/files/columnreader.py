@@ -22,9 +22,8 @@ from pyspark.sql import types as spark_types
 
 from snaploom.engine.committers import COMMITTERS
 from snaploom.engine.sources.files.ends import FileEnds
-from snaploom.engine.sources.files.fileset import CapturedFile, FileSet, urls_of
+from snaploom.engine.sources.files.fileset import FileSet, urls_of
 from snaploom.engine.sources.files.footers import Footer, read_footers
-from snaploom.engine.sources.files.globs import file_key, fingerprint
 from snaploom.engine.sources.files.schemas import (
     are_asked,
     have_footer_schemas,
@@ -33,6 +32,8 @@ from snaploom.engine.sources.files.schemas import (
 )
 from snaploom.engine.sources.port import SourceFrame, not_listed
 from snaploom.engine.sources.snapshotcolumn import RawValue, SnapshotColumn
+from snaploom.listing.capturedfiles import CapturedFile
+from snaploom.listing.listedfile import file_key, fingerprint
 from snaploom.models.datasource import FromFieldValue
 from snaploom.models.times import NANOS_PER_MILLISECOND, EpochNanos
 from snaploom.planning.fieldpaths import split_path

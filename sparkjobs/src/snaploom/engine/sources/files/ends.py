@@ -6,8 +6,9 @@ from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from snaploom.hadoop.filestatus import ListedFile, file_system_of
+from snaploom.hadoop.filestatus import file_system_of
 from snaploom.hadoop.jvm import jvm_of
+from snaploom.listing.listedfile import ListedFile
 from snaploom.planning.hadoopuris import hadoop_uri
 
 

@@ -26,28 +26,18 @@ from snaploom.engine.formats import SOURCE_OPTIONS
 from snaploom.engine.schemadocument import schema_of
 from snaploom.engine.sources.files.capturedcolumns import CapturedColumns
 from snaploom.engine.sources.files.checks import FileChecks
-from snaploom.engine.sources.files.globs import escape_glob, list_files
-from snaploom.engine.sources.files.publishedfolder import only_live
 from snaploom.engine.sources.files.text.csvdialect import default_options, dialect_of
 from snaploom.engine.sources.files.text.csvlayout import CsvLayout, common_schema, layouts_of
 from snaploom.engine.sources.files.text.valuechecks import ValueChecks
 from snaploom.engine.sources.schemas import check_schema
-from snaploom.errors import (
-    SnapshotValueInvalid,
-    SourceFileUnmatched,
-    SourceNotReadable,
-    SourceSchemaInvalid,
-)
-from snaploom.hadoop.filestatus import ListedFile
+from snaploom.errors import SourceNotReadable, SourceSchemaInvalid
+from snaploom.listing.capturedfiles import CapturedFile, FileListing, shown
+from snaploom.listing.globs import escape_glob
+from snaploom.listing.listedfile import ListedFile
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.datasource import HdfsLike
 from snaploom.planning.fileformats import require_format, source_place
-from snaploom.planning.prefix import CapturedValue, CapturedValueInvalid, UriPrefix, normal_uri
-
-SHOWN = 20
-"""Files that one message names; with more, the rest is only counted."""
-NEVER_EMPTY = frozenset(["parquet", "avro"])
-"""Formats of which a file of zero bytes is no file. (Hive writes ORC files of zero bytes.)"""
+from snaploom.planning.prefix import UriPrefix, normal_uri
 
 NAMES_IN_RECORDS = frozenset(["json", "xml"])
 """Formats of which every record names its fields, and which Spark reads with regard to case."""
@@ -59,46 +49,38 @@ _SCHEMA_OPTIONS = frozenset(["avroschema", "mergeschema"])
 """Options by which a reader takes another schema than that of each file."""
 
 
-@dataclass(frozen=True, slots=True)
-class CapturedFile:
-    """A file with the values that its path gives."""
-
-    file: ListedFile
-    values: Mapping[str, CapturedValue]
-
-
 @dataclass(frozen=True)
 class FileSet:
-    """The files of one `hdfsLike` source; listed once, when they are first asked for."""
+    """The files of one `hdfsLike` source, and how Spark reads them."""
 
     spark: SparkSession
-    resource: str
-    """`Kind/name` of the source."""
-    declared: HdfsLike
+    listing: FileListing
     allow: Allowances = NO_ALLOWANCES
     """What declarations may use beyond the built-in lists."""
 
-    @cached_property
-    def prefix(self) -> UriPrefix | None:
-        """The parsed `sourceUriPrefix`; validation has proved that it parses."""
-        text = self.declared.source_uri_prefix
-        return None if text is None else UriPrefix.parse(text)
+    @property
+    def resource(self) -> str:
+        """`Kind/name` of the source."""
+        return self.listing.resource
 
-    @cached_property
+    @property
+    def declared(self) -> HdfsLike:
+        """The source."""
+        return self.listing.declared
+
+    @property
+    def prefix(self) -> UriPrefix | None:
+        """The parsed `sourceUriPrefix`."""
+        return self.listing.prefix
+
+    @property
     def files(self) -> tuple[CapturedFile, ...]:
-        """Every file that the source has, by URI.
+        """Every file that the source has, by URI; listed once.
 
         Raises:
-            SourceNotReadable: listing fails, or a file is empty where its format has no such files.
-            SourceFileUnmatched: a file does not begin with `sourceUriPrefix`.
-            SnapshotValueInvalid: a captured value is NULL or not of its type.
+            SourceError: as `FileListing.files`.
         """
-        listed = list_files(self.spark, self.declared.source_uri_globs, self.resource)
-        files = only_live(self.spark, listed)
-        self._refuse_empty(files)
-        if self.prefix is None:
-            return tuple(CapturedFile(file, {}) for file in files)
-        return self._captured(self.prefix, files)
+        return self.listing.files
 
     def read(
         self, files: Sequence[CapturedFile], schema: spark_types.StructType | None = None
@@ -178,63 +160,6 @@ class FileSet:
             else frame.metadataColumn("_metadata").getField("file_path")
         )
         return sf.regexp_replace(path, "^file:/+", "file:/")
-
-    def _captured(self, prefix: UriPrefix, files: Sequence[ListedFile]) -> tuple[CapturedFile, ...]:
-        captured: list[CapturedFile] = []
-        unmatched: list[str] = []
-        invalid: list[str] = []
-        # A prefix that ends with a folder captures the same of all files in one: it is matched once
-        # for them, and a million files do not have a million mappings.
-        by_folder: dict[str, Mapping[str, CapturedValue]] = {}
-        for file in files:
-            folder = file.uri.rpartition("/")[0] if prefix.text.endswith("/") else file.uri
-            values = by_folder.get(folder)
-            if values is None:
-                try:
-                    values = prefix.match(file.uri)
-                except CapturedValueInvalid as error:
-                    invalid.append(f"{file.uri}: {error}")
-                    continue
-            if values is None:
-                unmatched.append(file.uri)
-            else:
-                by_folder[folder] = values
-                captured.append(CapturedFile(file, values))
-        if unmatched:
-            raise SourceFileUnmatched(
-                f"{len(unmatched)} of {len(files)} files do not begin with the prefix",
-                resource=self.resource,
-                path="spec.hdfsLike.sourceUriPrefix",
-                found=shown(unmatched),
-                expected=prefix.text,
-                hint="make sourceUriGlobs match fewer files, or the prefix more",
-            )
-        if invalid:
-            raise SnapshotValueInvalid(
-                f"{len(invalid)} of {len(files)} files have a path with a value that cannot be "
-                "read",
-                resource=self.resource,
-                path="spec.hdfsLike.sourceUriPrefix",
-                found=shown(invalid),
-                expected=prefix.text,
-                hint="rename the folders, or make sourceUriGlobs leave them out",
-            )
-        return tuple(captured)
-
-    def _refuse_empty(self, files: Sequence[ListedFile]) -> None:
-        if self.declared.format.lower() not in NEVER_EMPTY:
-            return
-        empty = [file.uri for file in files if file.length == 0]
-        if empty:
-            raise SourceNotReadable(
-                f"{len(empty)} of {len(files)} files have zero bytes, which is not "
-                f"{self.declared.format}: they were cut short",
-                resource=self.resource,
-                path="spec.hdfsLike.sourceUriGlobs",
-                found=shown(empty),
-                expected=f"whole {self.declared.format} files",
-                hint="write them again, or remove them",
-            )
 
     def _load(self, uris: Sequence[str], schema: spark_types.StructType | None) -> DataFrame:
         try:
@@ -438,12 +363,6 @@ def _session_with(session: SparkSession, name: str) -> SparkSession:
             like.conf.set(key, value)
     like.conf.set(name, "true")
     return like
-
-
-def shown(items: Sequence[str]) -> str:
-    """The first items, one a line, and how many more there are."""
-    more = [f"… and {len(items) - SHOWN} more"] if len(items) > SHOWN else []
-    return "\n            ".join([*items[:SHOWN], *more])
 
 
 def _comparable(url: str) -> str:

@@ -16,7 +16,7 @@ from functools import partial
 import pyarrow.parquet as pq
 
 from snaploom.engine.fields import Found
-from snaploom.hadoop.filestatus import ListedFile
+from snaploom.listing.listedfile import ListedFile
 from snaploom.storage.layout import content_hash
 from snaploom.storage.parquetfooters import (
     SPARK_SCHEMA,

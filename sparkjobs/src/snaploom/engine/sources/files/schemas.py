@@ -13,9 +13,10 @@ from pyspark.sql import types as spark_types
 
 from snaploom.engine.schemadocument import struct_from
 from snaploom.engine.sources.files.ends import FileEnds
-from snaploom.engine.sources.files.fileset import MERGED_BY_SPARK, CapturedFile, FileSet
+from snaploom.engine.sources.files.fileset import MERGED_BY_SPARK, FileSet
 from snaploom.engine.sources.files.footers import Footer, read_footers
 from snaploom.errors import SourceSchemaInvalid
+from snaploom.listing.capturedfiles import CapturedFile
 from snaploom.models.datasource import HdfsLike
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.typemerge import TypeConflict, merge_schemas

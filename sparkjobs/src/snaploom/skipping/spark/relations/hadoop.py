@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from snaploom.hadoop.filestatus import last_change, local_tag
 from snaploom.hadoop.jvm import jvm_of
+from snaploom.listing.listedfile import last_change, local_tag
 from snaploom.skipping.core.listedfiles import Listing
 from snaploom.skipping.spark.relations.janino import JavaRule
 

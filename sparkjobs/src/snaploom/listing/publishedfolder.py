@@ -7,23 +7,22 @@ are listed, which happens once, so that a run sees one committed state.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence, Set
 
-from pyspark.sql import SparkSession
-
-from snaploom.engine.sources.files.globs import exists
-from snaploom.hadoop.filestatus import ListedFile
-from snaploom.hadoop.store import hadoop_stores
+from snaploom.listing.listedfile import ListedFile
+from snaploom.listing.otherfiles import OtherFiles
 from snaploom.storage import layout
 from snaploom.storage.folder import open_folder
 from snaploom.storage.objectstore import refuse_links
 from snaploom.storage.stores import open_store
 
+_LOCAL = "file:"
 _PUBLISHED = re.compile(rf"(?P<folder>.*/)(?P<key>{layout.DATA}[^/]+/[^/]+)")
 
 
-def only_live(spark: SparkSession, files: Sequence[ListedFile]) -> tuple[ListedFile, ...]:
+def only_live(files: Sequence[ListedFile], others: OtherFiles) -> tuple[ListedFile, ...]:
     """The files without those of a Snaploom folder that its manifest does not list as live.
 
     Raises:
@@ -34,9 +33,9 @@ def only_live(spark: SparkSession, files: Sequence[ListedFile]) -> tuple[ListedF
     for match in _published(files):
         keys.setdefault(match["folder"], set()).add(match["key"])
     live = {
-        folder: _live_keys(spark, folder, found)
+        folder: _live_keys(others, folder, found)
         for folder, found in keys.items()
-        if _is_ours(spark, folder)
+        if _is_ours(others, folder)
     }
     return tuple(file for file in files if _is_live(file, live))
 
@@ -45,12 +44,15 @@ def _published(files: Iterable[ListedFile]) -> list[re.Match[str]]:
     return [match for file in files if (match := _PUBLISHED.fullmatch(file.uri))]
 
 
-def _is_ours(spark: SparkSession, folder: str) -> bool:
-    return exists(spark, folder + layout.MARKER)
+def _is_ours(others: OtherFiles, folder: str) -> bool:
+    marker = folder + layout.MARKER
+    if marker.startswith(_LOCAL):
+        return os.path.exists(marker.removeprefix(_LOCAL))
+    return others.exists(marker)
 
 
-def _live_keys(spark: SparkSession, folder: str, found: Set[str]) -> frozenset[str]:
-    store = open_store(folder, create=False, others=hadoop_stores(spark))
+def _live_keys(others: OtherFiles, folder: str, found: Set[str]) -> frozenset[str]:
+    store = open_store(folder, create=False, others=others.store)
     live = open_folder(store).log.read().live_files
     refuse_links(store, sorted(live & found))
     return live

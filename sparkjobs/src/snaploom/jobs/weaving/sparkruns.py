@@ -1,4 +1,4 @@
-"""Several outputs in one session: `snaploom run`, and a cluster's job."""
+"""Outputs that have something to weave, or sources that only Spark lists: in one session."""
 
 from __future__ import annotations
 
@@ -13,27 +13,30 @@ from pyspark.sql import SparkSession
 from snaploom.jobs.indexes.indexjobs import follow_publication
 from snaploom.jobs.indexes.indexrequests import IndexedPlace
 from snaploom.jobs.interruption import Interruption, run_interruptibly, signal_handlers
-from snaploom.jobs.job import Job, JobGroup, OpenLease
+from snaploom.jobs.job import Job, JobGroup
 from snaploom.jobs.lineage.activation import Begin, Follower, lineage_listener
 from snaploom.jobs.published.runestimate import Estimate
 from snaploom.jobs.runevents import EmitEvent, Event, OfOutput, TasksDone, Warned
 from snaploom.jobs.session.errortranslation import translated
 from snaploom.jobs.session.loggers import warnings_as_events
 from snaploom.jobs.session.spark import build_session, configured
-from snaploom.jobs.sparkentry import NO_INDEXES, OpenSession
+from snaploom.jobs.sparkentry import NO_FILES, NO_INDEXES, OpenSession
 from snaploom.jobs.weaving.outputrun import weave_output
 from snaploom.jobs.weaving.parallel import in_parallel
-from snaploom.jobs.weaving.preparation import Prepared, estimate, prepare
+from snaploom.jobs.weaving.preflight import estimate
+from snaploom.jobs.weaving.preparation import Prepared, prepare
 from snaploom.jobs.weaving.runoptions import AS_DECLARED, RunOptions
 from snaploom.jobs.weaving.schemaforecast import foreseen
+from snaploom.listing.sourcefiles import SourceFiles
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.report import Report
 from snaploom.models.times import EpochNanos, now
 from snaploom.planning.bundle import Bundle
-from snaploom.planning.dependence import upstream_outputs
+from snaploom.planning.dependence import read_first
 from snaploom.planning.plan import RunPlan, followed
 from snaploom.planning.selection import EVERYTHING, Selection
 from snaploom.storage.claims import ClaimLease
+from snaploom.storage.leaseholder import OpenLease
 
 POOL = "spark.scheduler.pool"
 """Property of a thread: the pool in which its jobs are scheduled."""
@@ -50,6 +53,7 @@ def weave_outputs(
     options: RunOptions = AS_DECLARED,
     lease: OpenLease = ClaimLease,
     open_session: OpenSession = build_session,
+    files: Mapping[str, SourceFiles] = NO_FILES,
 ) -> tuple[Report, ...]:
     """Weave outputs, several at a time where that is asked for; an interruption ends all cleanly.
 
@@ -67,6 +71,7 @@ def weave_outputs(
         options: what is asked beyond the declarations.
         lease: where runs of one folder learn of each other.
         open_session: gives the session.
+        files: by name of output, what was listed of its sources before there was a session.
 
     Raises:
         SparkNotStarted: there is no Spark to work with.
@@ -91,9 +96,9 @@ def weave_outputs(
             _warn_of_other_settings(bundles[0], bundle, emit)
         reports = in_parallel(
             tuple(by_name),
-            _read_first(bundles),
+            read_first(bundles),
             options.parallel,
-            lambda name: _weave_one(spark, by_name[name], job, watch, begin),
+            lambda name: _weave_one(spark, by_name[name], job, watch, begin, files.get(name)),
             lambda: not interruption.is_requested,
         )
         if not reports:
@@ -112,17 +117,13 @@ def weave_outputs(
         return run_interruptibly(work, interruption, watch.cancel, watch.tick)
 
 
-def _read_first(bundles: Sequence[Bundle]) -> Mapping[str, frozenset[str]]:
-    """By output, the others whose folders it reads."""
-    outputs = [bundle.output for bundle in bundles]
-    return {
-        bundle.output.name: frozenset(read.name for read in upstream_outputs(bundle, outputs))
-        for bundle in bundles
-    }
-
-
 def _weave_one(
-    spark: SparkSession, bundle: Bundle, job: Job, watch: _Watch, begin: Begin
+    spark: SparkSession,
+    bundle: Bundle,
+    job: Job,
+    watch: _Watch,
+    begin: Begin,
+    files: SourceFiles | None,
 ) -> Report:
     name = bundle.output.name
     own = replace(job, group=JobGroup())
@@ -131,10 +132,12 @@ def _weave_one(
     with translated():
         spark.sparkContext.setLocalProperty(POOL, name)
     with watch.watching(own):
-        return _followed(spark, bundle, own, begin(bundle))
+        return _followed(spark, bundle, own, begin(bundle), files)
 
 
-def _followed(spark: SparkSession, bundle: Bundle, job: Job, follower: Follower) -> Report:
+def _followed(
+    spark: SparkSession, bundle: Bundle, job: Job, follower: Follower, files: SourceFiles | None
+) -> Report:
     """Weave an output, with a lineage listener."""
 
     def emit(event: Event) -> None:
@@ -142,7 +145,7 @@ def _followed(spark: SparkSession, bundle: Bundle, job: Job, follower: Follower)
         follower.take(event)
 
     try:
-        report = weave_output(spark, bundle, replace(job, emit=emit))
+        report = weave_output(spark, bundle, replace(job, emit=emit), files)
     except BaseException:
         follower.broke_off()
         raise
@@ -195,15 +198,16 @@ def preview(
     allow: Allowances = NO_ALLOWANCES,
     is_strict: bool = False,
     open_session: OpenSession = build_session,
+    files: SourceFiles | None = None,
 ) -> RunPlan:
-    """The plan that a run would visit now, after preflight; writes nothing.
+    """The plan that a run would visit now, with the schemas of its candidates; writes nothing.
 
     Raises:
         SnaploomError: what preflight finds, as `prepare` raises it.
         Interrupted: somebody pressed Ctrl-C.
     """
     return _looked_ahead(
-        bundle, moment, limit, EVERYTHING, allow, open_session, is_strict, _with_schemas
+        bundle, moment, limit, EVERYTHING, allow, open_session, files, is_strict, _with_schemas
     ).plan
 
 
@@ -221,6 +225,7 @@ def estimated(
     selection: Selection,
     allow: Allowances = NO_ALLOWANCES,
     open_session: OpenSession = build_session,
+    files: SourceFiles | None = None,
 ) -> Estimate:
     """About what it would take to publish what is selected; writes nothing.
 
@@ -228,7 +233,7 @@ def estimated(
         SnaploomError: what preflight finds, as `prepare` raises it.
         Interrupted: somebody pressed Ctrl-C.
     """
-    return estimate(_looked_ahead(bundle, moment, limit, selection, allow, open_session))
+    return estimate(_looked_ahead(bundle, moment, limit, selection, allow, open_session, files))
 
 
 def _looked_ahead(
@@ -238,6 +243,7 @@ def _looked_ahead(
     selection: Selection,
     allow: Allowances,
     open_session: OpenSession,
+    files: SourceFiles | None,
     is_strict: bool = False,
     prepare_more: Callable[[Prepared, Callable[[], None]], Prepared] = lambda prepared, check: (
         prepared
@@ -248,7 +254,7 @@ def _looked_ahead(
         spark = open_session("snaploom plan", bundle.output.spec.run, allow)
         job.group.enter(spark, "plan", f"{bundle.output.identity}: listing sources")
         with prepare(
-            spark, bundle, moment, limit, None, selection, now, allow, is_strict
+            spark, bundle, moment, limit, None, selection, now, allow, is_strict, files
         ) as prepared:
             return prepare_more(prepared, interruption.check)
 

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from fnmatch import translate
 
-from snaploom.hadoop.filestatus import ListedFile, local_tag
+from snaploom.listing.listedfile import ListedFile, local_tag
 
 _PLACE = re.compile(r"file:(?://)?(/(?!/).*)", re.DOTALL)
 _ONLY_HADOOP = re.compile(r"[{}\[\]\\]")

@@ -1,0 +1,96 @@
+"""Files that only Hadoop's client lists: those of buckets, of HDFS, and of globs with choices.
+
+A million files are no exception: folders that a glob's first wildcard reaches are listed several
+at a time, and what the JVM knows about files crosses to Python in pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from snaploom.engine.failures import translate
+from snaploom.errors import SourceNotReadable
+from snaploom.hadoop.filestatus import describe, file_system_of, open_path
+from snaploom.hadoop.jvm import jvm_of
+from snaploom.hadoop.store import hadoop_stores
+from snaploom.listing.globs import escape_glob, split_glob
+from snaploom.listing.listedfile import ListedFile
+from snaploom.planning.hadoopuris import hadoop_uri
+from snaploom.storage.objectstore import ObjectStore
+
+LISTED_AT_ONCE = 8
+"""Folders that are listed at the same time: where stores answer slowly all the time is waiting."""
+STATUSES_AT_ONCE = 10_000
+"""Files about which the JVM is asked in one text of a few megabytes."""
+
+
+@dataclass(frozen=True)
+class HadoopFiles:
+    """What Hadoop's client in a session answers."""
+
+    spark: SparkSession
+
+    def matches(self, glob: str, resource: str) -> Sequence[ListedFile]:
+        """Files and folders that a glob matches.
+
+        Raises:
+            SourceNotReadable: the glob is malformed, or its file system cannot be asked.
+        """
+        try:
+            listing = _Listing(self.spark, glob)
+            parts = split_glob(glob)
+            if parts is None:
+                return listing.of(glob)
+            folders = [found.uri for found in listing.of(parts[0]) if found.folder]
+            globs = [f"{escape_glob(folder)}/{parts[1]}" for folder in folders]
+            with ThreadPoolExecutor(LISTED_AT_ONCE) as pool:
+                return list(chain.from_iterable(pool.map(listing.of, globs)))
+        except (Py4JError, PySparkException) as error:
+            cause = translate(error)
+            raise SourceNotReadable(
+                "files cannot be listed",
+                resource=resource,
+                path="spec.hdfsLike.sourceUriGlobs",
+                found=f"{glob}: {cause.message}",
+                expected="a glob of Hadoop's on a file system that can be reached; Hadoop cannot "
+                "list names that contain ':'",
+                hint=cause.hint,
+            ) from error
+
+    def exists(self, uri: str) -> bool:
+        """Whether there is a file or folder at a URI."""
+        path, file_system = open_path(self.spark, uri)
+        return bool(file_system.exists(path))
+
+    def store(self, uri: str, create: bool) -> ObjectStore:
+        """The store of a folder of which only Hadoop's client knows the scheme."""
+        return hadoop_stores(self.spark)(uri, create)
+
+
+class _Listing:
+    """Asks one file system what globs match; from several threads at once."""
+
+    def __init__(self, spark: SparkSession, glob: str) -> None:
+        self._spark = spark
+        self._jvm = jvm_of(spark)
+        self._file_system = file_system_of(spark, glob)
+
+    def of(self, glob: str) -> list[ListedFile]:
+        """Files and folders."""
+        path = self._jvm.org.apache.hadoop.fs.Path(hadoop_uri(glob))
+        statuses = self._file_system.globStatus(path)
+        if statuses is None:  # rather than empty, where a glob without wildcards matches nothing
+            return []
+        whole = self._jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(statuses)
+        pieces = (
+            whole.slice(first, first + STATUSES_AT_ONCE).unsafeArray()
+            for first in range(0, len(statuses), STATUSES_AT_ONCE)
+        )
+        return list(chain.from_iterable(describe(self._spark, piece) for piece in pieces))

@@ -1,0 +1,205 @@
+"""Runs, plans and estimates of outputs; Spark is started where something needs it.
+
+First everything is looked at without Spark (`withoutspark`): where no output has anything to weave,
+that is all. Otherwise a session does the work (`sparkruns`), with the files that were listed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from snaploom.jobs.indexes.indexrequests import IndexedPlace
+from snaploom.jobs.interruption import Interruption, run_interruptibly, signal_handlers
+from snaploom.jobs.lineage.activation import lineage_listener
+from snaploom.jobs.published.runestimate import Estimate
+from snaploom.jobs.runevents import EmitEvent, OfOutput
+from snaploom.jobs.session.loggers import warnings_as_events
+from snaploom.jobs.sparkentry import (
+    BUILT,
+    NO_INDEXES,
+    OpenSession,
+    estimate_with_spark,
+    preview_with_spark,
+    weave_with_spark,
+)
+from snaploom.jobs.weaving.preflight import PlannedRun, estimate
+from snaploom.jobs.weaving.runoptions import AS_DECLARED, RunOptions
+from snaploom.jobs.weaving.withoutspark import EndedRun, idle_run, planned_without_spark
+from snaploom.listing.otherfiles import NoOtherFiles, SparkNeeded
+from snaploom.listing.sourcefiles import SourceFiles
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
+from snaploom.models.report import Report
+from snaploom.models.times import EpochNanos, now
+from snaploom.planning.availability import Action
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.dependence import read_first
+from snaploom.planning.plan import RunPlan, followed
+from snaploom.planning.selection import EVERYTHING, Selection
+from snaploom.storage.claims import ClaimLease
+from snaploom.storage.leaseholder import OpenLease
+
+Answer = TypeVar("Answer")
+
+
+def weave_outputs(
+    bundles: Sequence[Bundle],
+    moment: EpochNanos,
+    limit: int | None,
+    emit: EmitEvent,
+    on_tick: Callable[[], None],
+    interruption: Interruption,
+    indexes: Mapping[str, Sequence[IndexedPlace]] = NO_INDEXES,
+    options: RunOptions = AS_DECLARED,
+    lease: OpenLease = ClaimLease,
+    open_session: OpenSession = BUILT,
+) -> tuple[Report, ...]:
+    """Weave outputs, several at a time where that is asked for; an interruption ends all cleanly.
+
+    A failed output does not keep the others from their turn; an interruption does. An output that
+    reads what another one publishes has its turn after it.
+
+    Args:
+        bundles: the outputs.
+        moment: the instant of planning.
+        limit: snapshots to publish at most, of each output.
+        emit: takes events, from any thread.
+        on_tick: called several times a second from this thread.
+        interruption: from `signal_handlers`.
+        indexes: by name of output, indexes that follow its publications (`trigger: ON_PUBLISH`).
+        options: what is asked beyond the declarations.
+        lease: where runs of one folder learn of each other.
+        open_session: gives the session, when it is needed.
+
+    Raises:
+        SparkNotStarted: Spark is needed, and there is none to work with.
+        Interrupted: before the first output was begun, or by somebody who insisted.
+    """
+    files = {bundle.output.name: SourceFiles(NoOtherFiles()) for bundle in bundles}
+
+    def look() -> list[EndedRun] | None:
+        interruption.check()
+        ended: list[EndedRun] = []
+        for bundle in bundles:
+            own = files[bundle.output.name]
+            run = idle_run(bundle, moment, limit, options, now, own, interruption)
+            if run is None:
+                return None
+            ended.append(run)
+            if interruption.is_requested:
+                break
+        return ended
+
+    with warnings_as_events(emit):
+        ended = run_interruptibly(look, interruption, lambda: None, on_tick)
+    if ended is not None:
+        _show(ended, bundles, emit, interruption, options)
+        return tuple(run.report for run in ended)
+    # What others of these outputs publish before an output has its turn was not listed here.
+    own_sources = [name for name, upstream in read_first(bundles).items() if not upstream]
+    return weave_with_spark()(
+        bundles,
+        moment,
+        limit,
+        emit,
+        on_tick,
+        interruption,
+        indexes,
+        options,
+        lease,
+        open_session,
+        {name: files[name] for name in own_sources},
+    )
+
+
+def preview(
+    bundle: Bundle,
+    moment: EpochNanos,
+    limit: int | None,
+    allow: Allowances = NO_ALLOWANCES,
+    is_strict: bool = False,
+    open_session: OpenSession = BUILT,
+) -> RunPlan:
+    """The plan that a run would visit now, after preflight; writes nothing.
+
+    Raises:
+        SnaploomError: what preflight finds.
+        Interrupted: somebody pressed Ctrl-C.
+    """
+    files = SourceFiles(NoOtherFiles())
+    planned = _looked_at(bundle, moment, limit, EVERYTHING, is_strict, files)
+    if planned is not None and not _is_woven(planned.plan):
+        snapshots = planned.plan.snapshots or ()
+        return followed(planned.plan, snapshots, planned.published, planned.present)
+    return preview_with_spark()(bundle, moment, limit, allow, is_strict, open_session, files)
+
+
+def estimate_run(
+    bundle: Bundle,
+    moment: EpochNanos,
+    limit: int | None,
+    selection: Selection,
+    allow: Allowances = NO_ALLOWANCES,
+    open_session: OpenSession = BUILT,
+) -> Estimate:
+    """About what it would take to publish what is selected; writes nothing.
+
+    Raises:
+        SnaploomError: what preflight finds.
+        Interrupted: somebody pressed Ctrl-C.
+    """
+    files = SourceFiles(NoOtherFiles())
+    planned = _looked_at(bundle, moment, limit, selection, False, files)
+    if planned is not None:
+        return estimate(planned)
+    return estimate_with_spark()(bundle, moment, limit, selection, allow, open_session, files)
+
+
+def _looked_at(
+    bundle: Bundle,
+    moment: EpochNanos,
+    limit: int | None,
+    selection: Selection,
+    is_strict: bool,
+    files: SourceFiles,
+) -> PlannedRun | None:
+    """The plan of a run; None where it needs Spark."""
+    with signal_handlers() as interruption:
+
+        def look() -> PlannedRun | None:
+            try:
+                return planned_without_spark(
+                    bundle, moment, limit, selection, now, is_strict, files, interruption.check
+                )
+            except SparkNeeded:
+                return None
+
+        try:
+            return run_interruptibly(look, interruption, lambda: None, lambda: None)
+        finally:
+            interruption.check()
+
+
+def _is_woven(plan: RunPlan) -> bool:
+    """Whether a run of this plan weaves a snapshot, whose schema is to be forecast."""
+    actions = {one.action for one in plan.snapshots or ()}
+    return Action.PUBLISH in actions and Action.FAIL not in actions
+
+
+def _show(
+    ended: Sequence[EndedRun],
+    bundles: Sequence[Bundle],
+    emit: EmitEvent,
+    interruption: Interruption,
+    options: RunOptions,
+) -> None:
+    """Emit what happened in runs that have ended."""
+    with lineage_listener(os.environ, emit, lambda: interruption.is_requested) as begin:
+        for bundle, run in zip(bundles, ended, strict=False):  # fewer after an interruption
+            follower = begin(bundle)
+            for event in run.events:
+                name = bundle.output.name
+                emit(OfOutput(name, event) if options.parallel > 1 else event)
+                follower.take(event)
+            follower.ended(run.report)

@@ -1,0 +1,136 @@
+"""The files of one source, with the values that their paths give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from snaploom.errors import SnapshotValueInvalid, SourceFileUnmatched, SourceNotReadable
+from snaploom.listing.globs import list_files
+from snaploom.listing.listedfile import ListedFile
+from snaploom.listing.otherfiles import OtherFiles
+from snaploom.listing.publishedfolder import only_live
+from snaploom.models.datasource import HdfsLike
+from snaploom.planning.intervals import READ_TIME, SourceSnapshots
+from snaploom.planning.prefix import CapturedValue, CapturedValueInvalid, UriPrefix
+
+SHOWN = 20
+"""Files that one message names; with more, the rest is only counted."""
+NEVER_EMPTY = frozenset(["parquet", "avro"])
+"""Formats of which a file of zero bytes is no file. (Hive writes ORC files of zero bytes.)"""
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedFile:
+    """A file with the values that its path gives."""
+
+    file: ListedFile
+    values: Mapping[str, CapturedValue]
+
+
+@dataclass(frozen=True)
+class FileListing:
+    """The files of one `hdfsLike` source; listed once, when they are first asked for."""
+
+    resource: str
+    """`Kind/name` of the source."""
+    declared: HdfsLike
+    others: OtherFiles
+    """Lists what is not on a local disk."""
+
+    @cached_property
+    def prefix(self) -> UriPrefix | None:
+        """The parsed `sourceUriPrefix`; validation has proved that it parses."""
+        text = self.declared.source_uri_prefix
+        return None if text is None else UriPrefix.parse(text)
+
+    @cached_property
+    def files(self) -> tuple[CapturedFile, ...]:
+        """Every file that the source has, by URI.
+
+        Raises:
+            SourceNotReadable: listing fails, or a file is empty where its format has no such files.
+            SourceFileUnmatched: a file does not begin with `sourceUriPrefix`.
+            SnapshotValueInvalid: a captured value is NULL or not of its type.
+            SparkNeeded: only Spark can list them, and `others` has none.
+        """
+        listed = list_files(self.declared.source_uri_globs, self.resource, self.others)
+        files = only_live(listed, self.others)
+        self._refuse_empty(files)
+        if self.prefix is None:
+            return tuple(CapturedFile(file, {}) for file in files)
+        return self._captured(self.prefix, files)
+
+    @property
+    def at_read_time(self) -> SourceSnapshots:
+        """All files as one snapshot, at the instant of the run; nothing when there is no file."""
+        return READ_TIME if self.files else SourceSnapshots()
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the files are known already."""
+        return "files" in vars(self)
+
+    def _captured(self, prefix: UriPrefix, files: Sequence[ListedFile]) -> tuple[CapturedFile, ...]:
+        captured: list[CapturedFile] = []
+        unmatched: list[str] = []
+        invalid: list[str] = []
+        # A prefix that ends with a folder captures the same of all files in one: it is matched once
+        # for them, and a million files do not have a million mappings.
+        by_folder: dict[str, Mapping[str, CapturedValue]] = {}
+        for file in files:
+            folder = file.uri.rpartition("/")[0] if prefix.text.endswith("/") else file.uri
+            values = by_folder.get(folder)
+            if values is None:
+                try:
+                    values = prefix.match(file.uri)
+                except CapturedValueInvalid as error:
+                    invalid.append(f"{file.uri}: {error}")
+                    continue
+            if values is None:
+                unmatched.append(file.uri)
+            else:
+                by_folder[folder] = values
+                captured.append(CapturedFile(file, values))
+        if unmatched:
+            raise SourceFileUnmatched(
+                f"{len(unmatched)} of {len(files)} files do not begin with the prefix",
+                resource=self.resource,
+                path="spec.hdfsLike.sourceUriPrefix",
+                found=shown(unmatched),
+                expected=prefix.text,
+                hint="make sourceUriGlobs match fewer files, or the prefix more",
+            )
+        if invalid:
+            raise SnapshotValueInvalid(
+                f"{len(invalid)} of {len(files)} files have a path with a value that cannot be "
+                "read",
+                resource=self.resource,
+                path="spec.hdfsLike.sourceUriPrefix",
+                found=shown(invalid),
+                expected=prefix.text,
+                hint="rename the folders, or make sourceUriGlobs leave them out",
+            )
+        return tuple(captured)
+
+    def _refuse_empty(self, files: Sequence[ListedFile]) -> None:
+        if self.declared.format.lower() not in NEVER_EMPTY:
+            return
+        empty = [file.uri for file in files if file.length == 0]
+        if empty:
+            raise SourceNotReadable(
+                f"{len(empty)} of {len(files)} files have zero bytes, which is not "
+                f"{self.declared.format}: they were cut short",
+                resource=self.resource,
+                path="spec.hdfsLike.sourceUriGlobs",
+                found=shown(empty),
+                expected=f"whole {self.declared.format} files",
+                hint="write them again, or remove them",
+            )
+
+
+def shown(items: Sequence[str]) -> str:
+    """The first items, one a line, and how many more there are."""
+    more = [f"… and {len(items) - SHOWN} more"] if len(items) > SHOWN else []
+    return "\n            ".join([*items[:SHOWN], *more])

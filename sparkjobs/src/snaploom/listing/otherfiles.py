@@ -1,0 +1,49 @@
+"""Files that are on no local disk: what lists them is handed in, because it needs Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn, Protocol
+
+from snaploom.listing.listedfile import ListedFile
+from snaploom.storage.objectstore import ObjectStore
+
+
+class SparkNeeded(Exception):
+    """Only Spark can answer, and it has not been started; no user ever sees this."""
+
+
+class OtherFiles(Protocol):
+    """What a session of Spark answers about files."""
+
+    def matches(self, glob: str, resource: str) -> Sequence[ListedFile]:
+        """Files and folders that a glob matches.
+
+        Raises:
+            SourceNotReadable: the glob is malformed, or its file system cannot be asked.
+        """
+        ...
+
+    def exists(self, uri: str) -> bool:
+        """Whether there is a file or folder at a URI."""
+        ...
+
+    def store(self, uri: str, create: bool) -> ObjectStore:
+        """The store of a folder of which nobody else knows the scheme."""
+        ...
+
+
+class NoOtherFiles:
+    """Before Spark is started: every question raises `SparkNeeded`."""
+
+    def matches(self, glob: str, resource: str) -> NoReturn:
+        """Not without Spark."""
+        raise SparkNeeded(glob)
+
+    def exists(self, uri: str) -> NoReturn:
+        """Not without Spark."""
+        raise SparkNeeded(uri)
+
+    def store(self, uri: str, create: bool) -> NoReturn:
+        """Not without Spark."""
+        raise SparkNeeded(uri)

@@ -1,0 +1,89 @@
+"""Snapshots that the paths of files hold: enumerated from only the names, without opening one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from snaploom.errors import SnapshotValueInvalid
+from snaploom.listing.capturedfiles import CapturedFile, FileListing, shown
+from snaploom.listing.instants import (
+    EXPECTED,
+    NotAnInstant,
+    instant_of,
+    instant_of_date_time,
+    month_hint,
+)
+from snaploom.models.datasource import FromFieldValue, TimeFormat
+from snaploom.models.times import EpochNanos
+from snaploom.planning.intervals import SourceSnapshots
+from snaploom.planning.prefix import Capture, CapturedValue
+
+
+@dataclass(frozen=True)
+class PathSnapshots:
+    """The snapshots of one source whose paths hold them."""
+
+    listing: FileListing
+    settings: FromFieldValue
+    capture: Capture
+    """The part of the path that holds the snapshot."""
+
+    @property
+    def listed(self) -> SourceSnapshots:
+        """The instants in paths; no file is opened.
+
+        Raises:
+            SourceError: as `by_instant`.
+        """
+        return SourceSnapshots.of(self.by_instant)
+
+    @cached_property
+    def by_instant(self) -> Mapping[EpochNanos, tuple[CapturedFile, ...]]:
+        """The files of each snapshot.
+
+        Raises:
+            SnapshotValueInvalid: a path has none.
+            SourceError: the files cannot be listed.
+        """
+        by_value: dict[CapturedValue, list[CapturedFile]] = defaultdict(list)
+        for file in self.listing.files:
+            by_value[file.values[self.capture.name]].append(file)
+        by_instant: dict[EpochNanos, list[CapturedFile]] = defaultdict(list)
+        invalid: list[str] = []
+        wrong: list[CapturedValue] = []
+        for value, files in by_value.items():
+            try:
+                by_instant[self._instant(value)] += files
+            except NotAnInstant:
+                wrong.append(value)
+                invalid += [f"{value!r} in {file.file.uri}" for file in files]
+        if invalid:
+            raise SnapshotValueInvalid(
+                f"{len(invalid)} of {len(self.listing.files)} files have a path whose "
+                f"{self.capture.name} is no snapshot time",
+                resource=self.listing.resource,
+                path="spec.hdfsLike.snapshot.fromFieldValue.timeFormat",
+                found=shown(invalid),
+                expected=f"{EXPECTED[self.settings.time_format]} ({self.settings.time_format})",
+                hint=month_hint(wrong, in_paths=True)
+                or "correct timeFormat or the names, or make sourceUriGlobs leave them out",
+            )
+        return {instant: tuple(files) for instant, files in by_instant.items()}
+
+    def _instant(self, value: CapturedValue) -> EpochNanos:
+        if self.settings.time_format is TimeFormat.TIMESTAMP:
+            # The one capture that is a timestamp is the one of an ISO 8601 text.
+            return instant_of_date_time(str(value), self.settings.default_timezone)
+        return instant_of(value, self.settings)
+
+
+def path_snapshots(listing: FileListing) -> PathSnapshots | None:
+    """The snapshots of a source whose paths hold them; None for all others."""
+    settings = listing.declared.snapshot.from_field_value
+    if settings is None or listing.prefix is None:
+        return None
+    capture = listing.prefix.capture(settings.field_name)
+    return None if capture is None else PathSnapshots(listing, settings, capture)
