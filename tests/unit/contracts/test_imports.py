@@ -63,6 +63,14 @@ def test_commands_of_the_operator_need_no_arrow():
     assert done.returncode == 0, done.stderr
 
 
+def test_a_run_with_nothing_due_needs_no_arrow():
+    modules = ("snaploom.cli.run", "snaploom.cli.plan", "snaploom.project.project")
+    blocked = ["pyarrow", "numpy", "pandas", "pyspark", "py4j"]
+    script = BLOCK.format(blocked=blocked, module=", ".join(modules))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_only_one_module_of_the_operator_watches():
     root = Path(snaploom_operator.__file__).parent
     watching = {

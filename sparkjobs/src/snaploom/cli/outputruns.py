@@ -19,10 +19,9 @@ from snaploom.cli.console import (
 from snaploom.cli.runprogress import RunProgress
 from snaploom.errors import SnaploomError
 from snaploom.jobs.declarations.declarationfiles import Declarations, runnable_bundles
-from snaploom.jobs.indexes.indexrequests import IndexedPlace
-from snaploom.jobs.indexes.targets import places_on_publish
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.reports.exitcodes import combined_exit_code, report_exit_code, unstarted_report
+from snaploom.jobs.sparkentry import index_places, no_indexes
 from snaploom.jobs.weaving.runoptions import AS_DECLARED, RunOptions
 from snaploom.jobs.weaving.runs import weave_outputs
 from snaploom.models.report import Report, Unpublished
@@ -79,10 +78,8 @@ def _weave(
 ) -> tuple[Report, ...]:
     bundles, warnings = runnable_bundles(declarations, names)
     print_findings(warnings, message_console())
-    indexes: dict[str, Sequence[IndexedPlace]] = {}
-    if elsewhere is None:
-        indexes = {name: places_on_publish(declarations, name, _warn) for name in names}
-    else:
+    indexes = index_places(declarations, _warn) if elsewhere is None else no_indexes
+    if elsewhere is not None:
         bundles = tuple(elsewhere(bundle) for bundle in bundles)
     progress = RunProgress(message_console())
     try:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
 from snaploom import lazyimport
+from snaploom.jobs.declarations.declarationfiles import Declarations
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.published.runestimate import Estimate
 from snaploom.jobs.runevents import EmitEvent
@@ -44,8 +45,32 @@ BUILT: OpenSession = _build_session
 """The session of this process, made when there is none."""
 
 
-NO_INDEXES: Mapping[str, Sequence[IndexedPlace]] = {}
-NO_FILES: Mapping[str, SourceFiles] = {}
+IndexPlaces = Callable[[str], "Sequence[IndexedPlace]"]
+"""From the name of an output to its indexes with `trigger: ON_PUBLISH`."""
+
+
+def no_indexes(output: str) -> Sequence[IndexedPlace]:
+    """No index follows."""
+    return ()
+
+
+def index_places(declarations: Declarations, warn: Callable[[str], None]) -> IndexPlaces:
+    """The indexes of some declarations that follow publications; asked when something is woven.
+
+    Args:
+        declarations: where they and what they refer to are.
+        warn: takes a warning about each that is left out.
+    """
+
+    def places(output: str) -> Sequence[IndexedPlace]:
+        found = cast(PlacesOnPublish, lazyimport.resolve(lazyimport.INDEX_PLACES))
+        return found(declarations, output, warn)
+
+    return places
+
+
+PlacesOnPublish = Callable[[Declarations, str, Callable[[str], None]], "tuple[IndexedPlace, ...]"]
+"""`snaploom.jobs.indexes.targets.places_on_publish`, which brings Arrow along."""
 
 
 class WeaveOutputs(Protocol):

@@ -30,11 +30,11 @@ from snaploom.jobs.indexes.targets import (
     index_names,
     indexes_on_publish,
     place_of_resource,
-    places_on_publish,
 )
 from snaploom.jobs.interruption import Interruption, signal_handlers
 from snaploom.jobs.reports.exitcodes import combined_exit_code, report_exit_code, unstarted_report
 from snaploom.jobs.reports.textlines import error_lines, finding_lines, writing_lines
+from snaploom.jobs.sparkentry import index_places
 from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.jobs.weaving.runs import weave_outputs
 from snaploom.models.report import Report, RunPhase
@@ -136,10 +136,7 @@ def _weave(
     if has_other_work and not declarations.output_names:
         return ()
     bundles, warnings = runnable_bundles(declarations, declarations.output_names)
-    indexes = {
-        name: places_on_publish(declarations, name, lambda text: _print([f"warning {text}"]))
-        for name in declarations.output_names
-    }
+    indexes = index_places(declarations, lambda text: _print([f"warning {text}"]))
     _print(finding_lines(warnings))
     emit = writing_lines(lambda line: _print([line]))
     options = RunOptions(allow=declarations.allow)

@@ -18,7 +18,6 @@ from snaploom.jobs.declarations.declarationfiles import (
     read_declarations,
     runnable_bundles,
 )
-from snaploom.jobs.indexes.targets import places_on_publish
 from snaploom.jobs.interruption import signal_handlers
 from snaploom.jobs.plannedoutput import plan_output
 from snaploom.jobs.published.declarationdiff import compare
@@ -29,6 +28,7 @@ from snaploom.jobs.runevents import Warned
 from snaploom.jobs.sparkentry import (
     BUILT,
     OpenSession,
+    index_places,
     open_named,
     read_folder,
     reading_session,
@@ -493,10 +493,7 @@ class Project:
         bundles = self._runnable(names)
         emit = writing_lines(_lines(progress))
         declarations = self._declarations
-        indexes = {
-            name: places_on_publish(declarations, name, lambda text: emit(Warned(text)))
-            for name in names
-        }
+        indexes = index_places(declarations, lambda text: emit(Warned(text)))
         with signal_handlers() as interruption:
             reports = weave_outputs(
                 bundles,

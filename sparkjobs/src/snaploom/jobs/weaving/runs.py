@@ -7,10 +7,9 @@ that is all. Otherwise a session does the work (`sparkruns`), with the files tha
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from snaploom.jobs.indexes.indexrequests import IndexedPlace
 from snaploom.jobs.interruption import Interruption, run_interruptibly, signal_handlers
 from snaploom.jobs.lineage.activation import lineage_listener
 from snaploom.jobs.published.runestimate import Estimate
@@ -18,9 +17,10 @@ from snaploom.jobs.runevents import EmitEvent, OfOutput
 from snaploom.jobs.session.loggers import warnings_as_events
 from snaploom.jobs.sparkentry import (
     BUILT,
-    NO_INDEXES,
+    IndexPlaces,
     OpenSession,
     estimate_with_spark,
+    no_indexes,
     preview_with_spark,
     weave_with_spark,
 )
@@ -50,7 +50,7 @@ def weave_outputs(
     emit: EmitEvent,
     on_tick: Callable[[], None],
     interruption: Interruption,
-    indexes: Mapping[str, Sequence[IndexedPlace]] = NO_INDEXES,
+    indexes: IndexPlaces = no_indexes,
     options: RunOptions = AS_DECLARED,
     lease: OpenLease = ClaimLease,
     open_session: OpenSession = BUILT,
@@ -67,7 +67,7 @@ def weave_outputs(
         emit: takes events, from any thread.
         on_tick: called several times a second from this thread.
         interruption: from `signal_handlers`.
-        indexes: by name of output, indexes that follow its publications (`trigger: ON_PUBLISH`).
+        indexes: gives the indexes that follow the publications of an output.
         options: what is asked beyond the declarations.
         lease: where runs of one folder learn of each other.
         open_session: gives the session, when it is needed.
@@ -105,7 +105,7 @@ def weave_outputs(
         emit,
         on_tick,
         interruption,
-        indexes,
+        {bundle.output.name: indexes(bundle.output.name) for bundle in bundles},
         options,
         lease,
         open_session,

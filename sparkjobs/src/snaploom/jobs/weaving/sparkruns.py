@@ -19,23 +19,22 @@ from snaploom.jobs.published.runestimate import Estimate
 from snaploom.jobs.runevents import EmitEvent, Event, OfOutput, TasksDone, Warned
 from snaploom.jobs.session.errortranslation import translated
 from snaploom.jobs.session.loggers import warnings_as_events
-from snaploom.jobs.session.spark import build_session, configured
-from snaploom.jobs.sparkentry import NO_FILES, NO_INDEXES, OpenSession
+from snaploom.jobs.session.spark import configured
+from snaploom.jobs.sparkentry import OpenSession
 from snaploom.jobs.weaving.outputrun import weave_output
 from snaploom.jobs.weaving.parallel import in_parallel
 from snaploom.jobs.weaving.preflight import estimate
 from snaploom.jobs.weaving.preparation import Prepared, prepare
-from snaploom.jobs.weaving.runoptions import AS_DECLARED, RunOptions
+from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.jobs.weaving.schemaforecast import foreseen
 from snaploom.listing.sourcefiles import SourceFiles
-from snaploom.models.allowances import NO_ALLOWANCES, Allowances
+from snaploom.models.allowances import Allowances
 from snaploom.models.report import Report
 from snaploom.models.times import EpochNanos, now
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.dependence import read_first
 from snaploom.planning.plan import RunPlan, followed
 from snaploom.planning.selection import EVERYTHING, Selection
-from snaploom.storage.claims import ClaimLease
 from snaploom.storage.leaseholder import OpenLease
 
 POOL = "spark.scheduler.pool"
@@ -49,11 +48,11 @@ def weave_outputs(
     emit: EmitEvent,
     on_tick: Callable[[], None],
     interruption: Interruption,
-    indexes: Mapping[str, Sequence[IndexedPlace]] = NO_INDEXES,
-    options: RunOptions = AS_DECLARED,
-    lease: OpenLease = ClaimLease,
-    open_session: OpenSession = build_session,
-    files: Mapping[str, SourceFiles] = NO_FILES,
+    indexes: Mapping[str, Sequence[IndexedPlace]],
+    options: RunOptions,
+    lease: OpenLease,
+    open_session: OpenSession,
+    files: Mapping[str, SourceFiles],
 ) -> tuple[Report, ...]:
     """Weave outputs, several at a time where that is asked for; an interruption ends all cleanly.
 
@@ -195,10 +194,10 @@ def preview(
     bundle: Bundle,
     moment: EpochNanos,
     limit: int | None,
-    allow: Allowances = NO_ALLOWANCES,
-    is_strict: bool = False,
-    open_session: OpenSession = build_session,
-    files: SourceFiles | None = None,
+    allow: Allowances,
+    is_strict: bool,
+    open_session: OpenSession,
+    files: SourceFiles,
 ) -> RunPlan:
     """The plan that a run would visit now, with the schemas of its candidates; writes nothing.
 
@@ -223,9 +222,9 @@ def estimated(
     moment: EpochNanos,
     limit: int | None,
     selection: Selection,
-    allow: Allowances = NO_ALLOWANCES,
-    open_session: OpenSession = build_session,
-    files: SourceFiles | None = None,
+    allow: Allowances,
+    open_session: OpenSession,
+    files: SourceFiles,
 ) -> Estimate:
     """About what it would take to publish what is selected; writes nothing.
 
@@ -243,7 +242,7 @@ def _looked_ahead(
     selection: Selection,
     allow: Allowances,
     open_session: OpenSession,
-    files: SourceFiles | None,
+    files: SourceFiles,
     is_strict: bool = False,
     prepare_more: Callable[[Prepared, Callable[[], None]], Prepared] = lambda prepared, check: (
         prepared
