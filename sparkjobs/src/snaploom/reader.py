@@ -9,25 +9,26 @@ widened, fields that are absent NULL), which Spark's own `mergeSchema` refuses t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
+from typing import cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
+from snaploom import lazyimport
 from snaploom.confidential import remember_environment
 from snaploom.engine.conform import conform_frame
 from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS
 from snaploom.engine.schemadocument import struct_from
-from snaploom.hadoop.store import hadoop_stores
 from snaploom.models.outputfolder import DataFormat
 from snaploom.storage import history, layout
 from snaploom.storage.entries import FolderSettings, SnapshotRecord
 from snaploom.storage.folder import Folder, open_folder
-from snaploom.storage.objectstore import refuse_links
+from snaploom.storage.objectstore import ObjectStore, refuse_links
 from snaploom.storage.readchoice import ReadChoice, Time, refuse_number
 from snaploom.storage.state import FolderState
-from snaploom.storage.stores import open_store
+from snaploom.storage.stores import StoreOpener, UnsupportedStore, open_store
 
 
 def read(
@@ -41,7 +42,7 @@ def read(
     """The published rows of an output, with the partition column last.
 
     Args:
-        spark: any session of Spark.
+        spark: any session of Spark, one of Spark Connect as well: its server must reach the files.
         folder: URI or absolute path of the output's folder.
         at: only the newest snapshot at this time or before it.
         between: only snapshots from one time to another, both inclusive.
@@ -122,9 +123,22 @@ def absences(
 def _open(folder: str, manifest: int | None) -> tuple[Folder, FolderState, FolderSettings]:
     remember_environment(os.environ)
     refuse_number(manifest)
-    opened = open_folder(open_store(folder, create=False, others=hadoop_stores()))
+    opened = open_folder(open_store(folder, create=False, others=_by_hadoop))
     state = opened.log.read(manifest)
     return opened, state, history.refuse_empty(state, opened.store.uri)
+
+
+def _by_hadoop(uri: str, create: bool) -> ObjectStore:
+    """The store of a folder that only Hadoop's client knows; clients of Spark Connect lack it."""
+    try:
+        stores = cast(Callable[[], StoreOpener], lazyimport.resolve(lazyimport.HADOOP_STORES))
+    except ImportError as error:
+        raise UnsupportedStore(
+            f"only Hadoop's client can open {uri}, and this Spark is a client of Spark Connect",
+            expected="file:, s3:, gs: or az:, which are opened without Spark",
+            hint="read it where a whole Spark is installed, or publish to one of these stores",
+        ) from error
+    return stores()(uri, create)
 
 
 class _Selection:
