@@ -1,7 +1,7 @@
 """A client of Spark Connect without py4j: reads folders, and prints what it reads as JSON.
 
 It runs with the client's package `pyspark` first on its path. Standard input is the URL of a
-server, the folders, and arguments of `snaploom.read`; each answer is a schema and rows, or an error.
+server, folders, and arguments of `snaploom.read`; each answer is a schema and rows, or an error.
 """
 
 import json
